@@ -40,7 +40,7 @@ RUN apt-get update \
     && rm -rf /var/lib/apt/lists/* \
     && groupadd --gid 65532 operator \
     && useradd --uid 65532 --gid 65532 --home-dir /tmp --no-create-home --shell /bin/bash operator \
-    && mkdir /hooks \
+    && mkdir /hooks /modules \
     && ln -s addon-operator /shell-operator \
     && ln -s /addon-operator /usr/local/bin/addon-operator \
     && ln -s /shell-operator /usr/local/bin/shell-operator \
@@ -51,14 +51,14 @@ COPY --from=build /programs/kubectl /usr/local/bin/kubectl
 COPY --from=build /programs/addon-operator /addon-operator
 COPY LICENSE /usr/share/doc/addon-operator/LICENSE
 COPY frameworks/shell /frameworks/shell
-COPY modules /modules
+COPY modules /shipped-modules
 COPY global-hooks /global-hooks
 LABEL org.opencontainers.image.title="addon-operator" \
       org.opencontainers.image.description="Keeps a Kubernetes cluster's add-ons as they should be" \
       org.opencontainers.image.licenses="Apache-2.0"
 ENV HOME=/tmp \
     LANG=C.UTF-8 \
-    MODULES_DIR=/modules \
+    MODULES_DIR=/modules:/shipped-modules \
     GLOBAL_HOOKS_DIR=/global-hooks \
     SHELL_OPERATOR_HOOKS_DIR=/hooks \
     FRAMEWORK_DIR=/frameworks/shell \

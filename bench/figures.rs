@@ -119,6 +119,7 @@ impl Bench<'_> {
         for run in 0..=cli.runs {
             say(&format!("start and restart {run} of {}", cli.runs));
             let stage = Stage::build(self.plane, "bench", &[])?;
+            switch_on(&stage)?;
             let (life, start) = self.start(&stage)?;
             life.stop(PATIENCE)?;
             let (life, restart) = self.start(&stage)?;
@@ -186,6 +187,14 @@ impl Bench<'_> {
         })?;
         Ok(f64::from(u32::try_from(count)?))
     }
+}
+
+/// Makes a ConfigMap in which the shipped modules are on.
+fn switch_on(stage: &Stage<'_>) -> anyhow::Result<()> {
+    let flags = cluster::SHIPPED.map(|flag| format!("--from-literal={flag}=true"));
+    let create = ["create", "configmap", cluster::CONFIG].map(ToOwned::to_owned);
+    stage.namespace().kubectl(create.into_iter().chain(flags))?;
+    Ok(())
 }
 
 /// The modules that this repository ships.

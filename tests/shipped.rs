@@ -238,3 +238,25 @@ fn the_charts_render_with_the_values_that_they_bring() {
     );
     assert!(manifest.contains("periodSeconds: 90\n"), "{manifest}");
 }
+
+/// Nothing of ours changes a cluster, or the values of somebody's own modules, before a person switches it on.
+#[test]
+fn the_shipped_modules_are_off_and_say_nothing_of_values_that_all_modules_see() {
+    let text = fs_err::read_to_string(path("modules/values.yaml")).unwrap();
+    assert_eq!(addon_core::yaml::documents_v2(&text).unwrap(), [json!({})]);
+    let image = fs_err::read_to_string(path("image/image.yaml")).unwrap();
+    let image = addon_core::yaml::documents_v2(&image).unwrap().remove(0);
+    // What lies in the first directory counts.
+    assert_eq!(image["run"]["environment"]["MODULES_DIR"], "/modules:/shipped-modules");
+    let copies: Vec<&Value> = image["layers"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|layer| &layer["copies"])
+        .collect();
+    assert!(copies.iter().all(|copies| copies["/modules"].is_null()), "{copies:?}");
+    assert!(
+        copies.iter().any(|copies| copies["/shipped-modules"] == "modules"),
+        "{copies:?}"
+    );
+}

@@ -12,6 +12,13 @@ use testbed::reader::Only;
 /// The operator's ConfigMap.
 pub(crate) const CONFIG: &str = "addon-operator";
 
+/// The flags of the shipped modules.
+pub(crate) const SHIPPED: [&str; 3] = [
+    "sysctlTunerEnabled",
+    "registrySecretCopierEnabled",
+    "sysctlAuditEnabled",
+];
+
 /// The Secrets in which the operator remembers things between lives. They come and go with these.
 pub(crate) const MEMORY: [&str; 2] = ["addon-operator-state", "addon-operator-intents"];
 

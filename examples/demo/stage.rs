@@ -19,7 +19,7 @@ use testbed::wait::wait_until;
 
 use crate::life::{self, Life, Program};
 
-/// The folder with the shipped modules and global hooks.
+/// The folder with the shipped modules and global hooks. The modules are off until a ConfigMap switches them on.
 const REPOSITORY: &str = env!("CARGO_MANIFEST_DIR");
 
 /// A file of a module.
@@ -117,11 +117,13 @@ impl<'a> Stage<'a> {
         let plane = self.plane();
         let own = |name: &str| self.folder().join(name).into_os_string();
         let path = plane.environment(User::Operator).remove("PATH").unwrap_or_default();
-        let mut modules = Path::new(REPOSITORY).join("modules").into_os_string();
+        // As in an image: what is somebody's own counts before what is shipped.
+        let mut modules = OsString::new();
         if self.folder().join(MODULES).is_dir() {
-            modules.push(":");
             modules.push(own(MODULES));
+            modules.push(":");
         }
+        modules.push(Path::new(REPOSITORY).join("modules"));
         let mut variables = BTreeMap::from([
             ("PATH", path),
             ("HOME", own(HOME)),

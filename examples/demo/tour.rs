@@ -148,11 +148,15 @@ impl<'a> Tour<'a> {
         let narrator = self.narrator;
         narrator.chapter("1  Install");
         narrator.say("The operator starts on the modules of this repository, and on greeter and crowd, made for this");
-        narrator.say("tour. Its ConfigMap wants the profile \"database\" for sysctl-tuner.");
-        let data = "--from-literal=sysctlTuner=profile: database";
-        self.stage
-            .namespace()
-            .kubectl(["create", "configmap", cluster::CONFIG, data])?;
+        narrator.say(
+            "tour. Its ConfigMap switches on the modules that we ship, which are off otherwise, and wants the profile",
+        );
+        narrator.say("\"database\" for sysctl-tuner.");
+        let create = ["create", "configmap", cluster::CONFIG].map(ToOwned::to_owned);
+        let flags = cluster::SHIPPED.map(|flag| format!("--from-literal={flag}=true"));
+        let section = "--from-literal=sysctlTuner=profile: database".to_owned();
+        let words = create.into_iter().chain(flags).chain([section]);
+        self.stage.namespace().kubectl(words)?;
         self.start()?;
         let releases = self.wait(
             "all four releases are deployed and labelled as the operator's own",

@@ -186,6 +186,35 @@ fn values_are_laid_over_each_other() {
     assert!(found.modules.iter().all(|module| !module.is_broken()));
 }
 
+/// As in the image: the directory of a person's own modules comes before the one with those that we ship.
+#[test]
+fn a_module_of_ones_own_takes_the_place_of_a_shipped_one_with_its_flag_and_values() {
+    let tree = Tree::new(&[
+        (
+            "modules/values.yaml",
+            "tunerEnabled: true\nglobal: {cluster: prod}\ntuner: {a: own}",
+        ),
+        ("modules/300-tuner/Chart.yaml", "name: tuner\nversion: 9.0.0\n"),
+        ("shipped/values.yaml", "{}"),
+        ("shipped/100-tuner/values.yaml", "tuner: {b: shipped}"),
+        ("shipped/200-other/", ""),
+    ]);
+    let found = read(&tree.layout(&["modules", "shipped"]));
+    let told = ["Warning shipped/100-tuner: is ignored: module 'tuner' is taken from modules/300-tuner"];
+    assert_eq!(tree.told(&found.problems), told);
+    let modules: Vec<_> = found
+        .modules
+        .iter()
+        .map(|module| (module.order, module.name.as_str()))
+        .collect();
+    assert_eq!(modules, [(200, "other"), (300, "tuner")]);
+    assert_eq!(found.modules[1].values, json!({"a": "own"}));
+    assert_eq!(found.modules[1].version.as_deref(), Some("9.0.0"));
+    assert_eq!(found.global_values, json!({"cluster": "prod"}));
+    assert_eq!(found.flags, BTreeMap::from([(module("tuner"), true)]));
+    assert!(found.is_complete());
+}
+
 #[test]
 fn a_bad_values_file_breaks_its_module_only() {
     let rows = [

@@ -257,18 +257,27 @@ fn block<'a>(page: &'a str, begin: &str) -> &'a str {
 
 /// Rights are what people read before they type the command below them.
 #[test]
-fn the_installation_page_shows_the_widest_right_of_the_shipped_modules_and_how_to_do_without_them() {
+fn the_installation_page_shows_the_widest_right_of_the_shipped_modules_and_how_to_switch_them_on() {
     let page = fs_err::read_to_string(root().join("docs/install.md")).unwrap();
     let before = page.split("\nhelm install").next().unwrap();
     let shipped = fs_err::read_to_string(chart().with_file_name("shipped-modules.yaml")).unwrap();
     let one = |text: &str| yaml::documents_v2(text).unwrap().remove(0);
     let first = |rights: &Value| rights["rbac"]["moduleRules"]["cluster"][0].clone();
     assert_eq!(first(&one(block(before, "rbac:"))), first(&one(&shipped)));
-    let flags = one(&fs_err::read_to_string(root().join("modules/values.yaml")).unwrap());
-    let on = flags.as_object().unwrap().iter().filter(|(_, on)| **on == true);
-    let sections = &one(block(before, "configMap:"))["configMap"]["sections"];
-    assert_eq!(on.clone().count(), sections.as_object().unwrap().len());
-    assert!(on.clone().all(|(flag, _)| sections[flag] == "false"), "{sections}");
+    let sections = one(block(before, "configMap:"))["configMap"]["sections"].clone();
+    let flags = [
+        "sysctlTunerEnabled",
+        "registrySecretCopierEnabled",
+        "sysctlAuditEnabled",
+    ];
+    let on = sections.as_object().unwrap();
+    assert!(
+        !on.is_empty()
+            && on
+                .iter()
+                .all(|(flag, on)| flags.contains(&flag.as_str()) && on == "true"),
+        "{sections}"
+    );
 }
 
 #[test]

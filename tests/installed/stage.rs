@@ -191,6 +191,25 @@ impl<'a> Stage<'a> {
         self.roll_out();
     }
 
+    /// Installs the chart with the modules that the image has without ours, and the rights in that file.
+    pub(crate) fn install_modules_of_image(&self, helm: Part, rights: &Path) {
+        let chart = chart();
+        let mut arguments = vec![
+            "install",
+            "ao",
+            chart.to_str().unwrap(),
+            "--values",
+            rights.to_str().unwrap(),
+        ];
+        let image = [
+            format!("image.repository={}", self.image.repository),
+            format!("image.digest={}", self.image.digest),
+        ];
+        arguments.extend(image.iter().flat_map(|value| ["--set", value]));
+        self.helm(helm, &arguments);
+        self.roll_out();
+    }
+
     pub(crate) fn roll_out(&self) {
         let limit = format!("--timeout={}s", PATIENCE.as_secs());
         let said = self

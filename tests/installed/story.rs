@@ -10,7 +10,7 @@ use testbed::report::tell;
 use testbed::wait::wait_until;
 
 use super::aging::{certificates_rotate_without_a_failed_review, wait_until_served};
-use super::stage::{Image, PATIENCE, Stage, start};
+use super::stage::{Image, PATIENCE, Stage, chart, start};
 
 pub(crate) const SAYS_NO: &str = "a hook in a pod does not want it";
 /// The account of a module.
@@ -19,7 +19,8 @@ const ACCOUNT: &str = "guest";
 #[test]
 fn an_installation_from_its_beginning_to_its_end() {
     let plane = start();
-    let stage = Stage::build(&plane, Image::push(&plane, "modules"));
+    let image = Image::push(&plane, "modules");
+    let stage = Stage::build(&plane, image.clone());
     stage.make_account(ACCOUNT);
     stage.install(Part::Helm3, &[]);
     two_pods_one_leader_and_modules_that_converged(&stage);
@@ -37,6 +38,46 @@ fn an_installation_from_its_beginning_to_its_end() {
     stage.install(Part::Helm4, &[]);
     stage.wait_until_it_says("module list -o wide", &["greeter", "reviews", "Ready"]);
     upgraded_and_uninstalled(&stage, Part::Helm4, &revisions);
+    shipped_modules_are_off_until_they_are_switched_on(&Stage::build(&plane, image));
+}
+
+/// The image as it is, in a namespace where nothing was installed before.
+fn shipped_modules_are_off_until_they_are_switched_on(stage: &Stage<'_>) {
+    let file = chart().with_file_name("shipped-modules.yaml");
+    stage.install_modules_of_image(Part::Helm3, &file);
+    let listed = || stage.ask("addon-operator module list -o wide");
+    let rows = |said: &str| -> Vec<String> {
+        let rows = said
+            .lines()
+            .filter(|line| line.contains("sysctl") || line.contains("copier"));
+        rows.map(str::to_owned).collect()
+    };
+    let said = listed();
+    assert_eq!(rows(&said).len(), 3, "{said}");
+    assert!(
+        rows(&said)
+            .iter()
+            .all(|row| row.contains("Disabled") && !row.contains("Ready")),
+        "{said}"
+    );
+    // An empty /modules is meant to be so.
+    assert!(
+        !stage.logs().contains("nothing is removed for being absent"),
+        "{}",
+        stage.logs()
+    );
+    let patch = json!({"data": {"registrySecretCopierEnabled": "true"}});
+    stage.kubectl(&format!("patch configmap addon-operator --type=merge --patch={patch}"));
+    let look = || {
+        let said = listed();
+        let on: Vec<String> = rows(&said).into_iter().filter(|row| row.contains("Ready")).collect();
+        if on.len() == 1 && on[0].contains("copier") {
+            Ok(Some(()))
+        } else {
+            Err(said)
+        }
+    };
+    wait_until(PATIENCE, "one of the shipped modules alone", look).unwrap();
 }
 
 fn upgraded_and_uninstalled(stage: &Stage<'_>, helm: Part, revisions: &str) {
@@ -53,7 +94,7 @@ fn two_pods_one_leader_and_modules_that_converged(stage: &Stage<'_>) {
     stage.wait_until_it_says("module list -o wide", &["greeter", "reviews", "Ready"]);
     // As people who have nothing but the image find out what its modules need.
     let shipped = include_str!("../../charts/shipped-modules.yaml");
-    assert_eq!(stage.ask("addon-operator rbac generate /modules"), shipped);
+    assert_eq!(stage.ask("addon-operator rbac generate /shipped-modules"), shipped);
     // A listener at the pod's address is reached by way of the API server, which a forwarded port is not.
     let pod = format!("/api/v1/namespaces/{}/pods/{}", stage.namespace.name(), stage.leader());
     let said = stage.kubectl(&format!("get --raw {pod}:9650/proxy/readyz?verbose"));

@@ -120,11 +120,14 @@ impl World {
             song: "hum".to_owned(),
             word: "first".to_owned(),
         };
-        let sections = json!({
+        let mut sections = json!({
             "scribeEnabled": "true",
             "scribe": json!({ "word": wanted.word }).to_string(),
             "crowd": json!({ "size": MEMBERS, "song": wanted.song }).to_string(),
         });
+        for flag in cluster::SHIPPED {
+            sections[flag] = json!("true");
+        }
         let config = json!({
             "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": cluster::CONFIG }, "data": sections,
         });

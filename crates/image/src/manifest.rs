@@ -16,7 +16,8 @@ const FILE: &str = ".addon-operator-manifest.json";
 /// Of this one only that it is there: people mount one of their own over it.
 const COMMON: &str = "values.yaml";
 
-/// Where it stands, and what it says of the folder as it stands in the image; nothing where there are no modules.
+/// The place of the manifest and its text, for the folder as it stands in the image. A folder without modules has none, except one that is
+/// empty: that one is meant to be so.
 pub(crate) fn of(folder: &Place, tree: &Tree) -> io::Result<Option<(Place, Vec<u8>)>> {
     let mut files = BTreeMap::new();
     for (place, node) in tree.nodes().filter(|(place, _)| place.is_within(folder)) {
@@ -34,7 +35,8 @@ pub(crate) fn of(folder: &Place, tree: &Tree) -> io::Result<Option<(Place, Vec<u
         let dir = file.split_once('/').map(|(dir, _)| dir);
         dir.and_then(|dir| dir.split_once('-')).is_some_and(numbered)
     };
-    if !files.keys().any(is_module) {
+    let is_empty_folder = files.is_empty() && tree.nodes().any(|(place, _)| place == folder);
+    if !is_empty_folder && !files.keys().any(is_module) {
         return Ok(None);
     }
     let place = folder.join(FILE).map_err(|error: PlaceError| io::Error::other(error))?;

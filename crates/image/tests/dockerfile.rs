@@ -88,6 +88,20 @@ fn the_same_things_are_copied() {
 }
 
 #[test]
+fn the_same_folders_are_made_where_the_base_has_none() {
+    let layers = definition().layers;
+    let folders = layers
+        .iter()
+        .flat_map(|layer| layer.folders.keys())
+        .map(ToString::to_string);
+    let expected: BTreeSet<String> = folders.filter(|folder| folder != "/tmp").collect();
+    let commands = commands();
+    let made = commands.iter().filter_map(|command| command.strip_prefix("mkdir "));
+    let made: BTreeSet<String> = made.flat_map(|folders| folders.split(' ')).map(str::to_owned).collect();
+    assert_eq!(made, expected);
+}
+
+#[test]
 fn the_same_links_are_made_where_the_base_has_none() {
     let definition = definition();
     let base = definition

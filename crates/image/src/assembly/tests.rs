@@ -242,6 +242,38 @@ fn folders_of_modules_say_what_must_be_in_them() {
     );
 }
 
+/// The operator holds an empty folder for a volume that is not mounted, unless its manifest says otherwise.
+#[test]
+fn an_empty_folder_of_modules_is_said_to_be_so() {
+    let mut world = World::new();
+    let modules = Place::absolute("/own").unwrap();
+    let top = world.definition.layers.last_mut().unwrap();
+    top.folders.insert(modules.clone(), definition::Mode(0o755));
+    let variable = ("MODULES_DIR".to_owned(), "/own:/nowhere".to_owned());
+    world.definition.run.environment.extend([variable]);
+    let ours = Added {
+        source: world.folder.path().join("modules"),
+        place: modules,
+    };
+    fs::create_dir_all(ours.source.join("010-one/templates")).unwrap();
+    fs::write(ours.source.join("010-one/Chart.yaml"), "name: one").unwrap();
+    world.assemble("image", &[ours]).unwrap();
+    let manifests = |number| -> Vec<(String, Value)> {
+        let layer = world.layer("image", number).into_iter();
+        let manifests = layer.filter(|(path, ..)| path.ends_with("manifest.json"));
+        manifests
+            .map(|(path, _, text)| (path, serde_json::from_str(&text).unwrap()))
+            .collect()
+    };
+    let path = "own/.addon-operator-manifest.json".to_owned();
+    assert_eq!(manifests(1), [(path.clone(), json!({"version": 1, "files": {}}))]);
+    let [(put, said)] = &manifests(2)[..] else {
+        panic!("{:?}", manifests(2))
+    };
+    assert_eq!(*put, path);
+    assert!(said["files"]["010-one/Chart.yaml"].is_string(), "{said}");
+}
+
 /// The operator's own tests read the same folder.
 #[test]
 fn the_operator_knows_what_must_be_in_a_folder_as_it_would_say_it_itself() {
