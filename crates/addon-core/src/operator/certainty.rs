@@ -278,9 +278,7 @@ impl<'a> Certainty<'a> {
         // In a circle somebody has to be the first.
         let order = graph::plan(&self.modules.nodes()).order;
         let place = |name: &ModuleName| order.iter().position(|other| other == name);
-        remaining
-            .map(|unit| unit.name())
-            .find(|other| place(other) > place(name))
+        remaining.map(Unit::name).find(|other| place(other) > place(name))
     }
 
     /// Its removal has begun, and whether it is to run after all is for its script to say, which fails.

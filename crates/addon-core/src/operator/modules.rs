@@ -80,7 +80,7 @@ impl Modules {
 
     /// The modules that the last converge took up.
     pub(super) fn taken_up(&self) -> BTreeSet<ModuleName> {
-        self.names_of(|unit| unit.is_enabled()).into_iter().collect()
+        self.names_of(Unit::is_enabled).into_iter().collect()
     }
 
     /// The modules that take part and have failed, hang or are held.

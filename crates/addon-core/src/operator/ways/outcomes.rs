@@ -29,7 +29,7 @@ impl Operator {
             Finished::StateSaved(_, result) => self.chore_finished(Chore::SaveState, result, Self::state_saved),
             Finished::ValuesFilesSaved(_, result) => {
                 self.chore_finished(Chore::SaveValuesFiles, result, |this, ()| {
-                    this.directories.sources_mut().saved()
+                    this.directories.sources_mut().saved();
                 });
             }
             Finished::DirectoriesRead(_, result) => {
