@@ -7,6 +7,7 @@
 extern crate self as addon_operator;
 
 pub mod blocking;
+pub mod hosts;
 pub mod report;
 pub mod secrets;
 pub mod settings;

@@ -5,10 +5,12 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use addon_operator::cli::{self, Cli, HooksCli};
+use addon_operator::hosts;
 use addon_operator::settings::Environment;
 use clap::Parser;
 
 fn main() -> ExitCode {
+    hosts::settle();
     let environment = Environment::of_process();
     let called = std::env::args_os().next();
     let name = called.as_deref().and_then(|program| Path::new(program).file_name());

@@ -65,6 +65,7 @@ pub(crate) const SHELL: Table = Table {
     folder: "src/",
     rows: &[
         row("blocking", ""),
+        row("hosts", ""),
         row("report", "core"),
         row("secrets", "core"),
         row("settings", "core"),
@@ -85,7 +86,7 @@ pub(crate) const SHELL: Table = Table {
         row("driver", "core report mailbox notices jobs cluster::monitor"),
         row("app", LAYERS_TO_4),
         row("cli", "report settings app"),
-        row("main", "report settings telemetry app cli"),
+        row("main", "hosts report settings telemetry app cli"),
     ],
 };
 
