@@ -11,7 +11,7 @@ ENV PATH=/usr/local/go/bin:$PATH \
     RUSTUP_TOOLCHAIN=1.95.0
 WORKDIR /source
 COPY . .
-RUN cargo build --profile dist --locked --bin addon-operator \
+RUN make operator \
     && cargo run --locked --package image -- programs --to /programs \
     && install target/dist/addon-operator /programs/addon-operator
 

@@ -23,6 +23,11 @@ NAMELESS = $(strip $(foreach path,$(RENAMED),--remap-path-prefix=$(path)))
 # What is found of them in a program that does not hide them.
 TELLTALES = $(CURDIR)/src/ $(CURDIR)/crates/ $(abspath $(TARGET))/ $(REGISTRIES)/registry/ $(SYSROOT)/lib/
 
+# What others are handed is static, and runs on any Linux of this machine's processor. With the target named, programs that only
+# the build runs stay dynamic, and what is built lies in a folder of the target's name.
+HOST = $(shell rustc --version --verbose | sed -n 's/^host: //p')
+STATIC := -C target-feature=+crt-static
+
 # How long `make sim` runs.
 SECONDS ?= 60
 
@@ -34,18 +39,20 @@ help: ## this list
 DEMO := $(if $(filter 0,$(shell id -u)),--image $(TARGET)/demo-image,--without-node)
 
 .PHONY: demo
-demo: ## watch the operator at work in a real local control plane; as root also its installation there
-	cargo build --release --locked
+demo: export RUSTFLAGS := $(strip $(RUSTFLAGS) $(STATIC))
+demo: static-libc ## watch the operator at work in a real local control plane; as root also its installation there
+	cargo build --release --locked --target $(HOST)
 	$(if $(filter --image,$(DEMO)),$(MAKE) --no-print-directory $(TARGET)/demo-image/index.json)
-	cargo run --release --locked --quiet --example demo -- $(DEMO)
+	cargo run --release --locked --target $(HOST) --quiet --example demo -- $(DEMO)
 
 # The image of the demo: the operator just built, and the modules of docs/modules.md on top. Where mirrors have dropped pinned
 # packages, today's are taken.
-$(TARGET)/demo-image/index.json: $(addprefix $(TARGET)/release/,addon-operator image) \
+$(TARGET)/demo-image/index.json: $(addprefix $(TARGET)/$(HOST)/release/,addon-operator image) \
   $(shell find image modules global-hooks frameworks examples/modules -type f)
-	@echo 'assembling the image'; imager=$(TARGET)/release/image; \
+	@echo 'assembling the image'; imager=$(TARGET)/$(HOST)/release/image; \
 	definition=$$($$imager fetch --packages $(PACKAGES) --or-today $(TARGET)/demo-definition); \
-	$$imager build --definition $$definition --to $(@D) --packages $(PACKAGES) --operator $(TARGET)/release/addon-operator \
+	$$imager build --definition $$definition --to $(@D) --packages $(PACKAGES) \
+	  --operator $(TARGET)/$(HOST)/release/addon-operator \
 	  --add examples/modules:/guestbook
 
 .PHONY: test
@@ -133,12 +140,20 @@ campaign-soak:
 	$(CAMPAIGN) --test campaign_soak -- --nocapture
 
 .PHONY: bench
-bench: ## figures of the program as it is installed: start, restart with nothing changed, idle
-	cargo bench --profile dist --locked --bench figures
+bench: static-libc ## figures of the program as it is installed: start, restart with nothing changed, idle
+	RUSTFLAGS="$(NAMELESS) $(STATIC)" cargo bench --profile dist --locked --target $(HOST) --bench figures
 
 .PHONY: operator
-operator: ## the operator as it goes into the image: small, and the same from whatever folder
-	RUSTFLAGS="$(NAMELESS)" cargo build --profile dist --locked --bin addon-operator
+operator: static-libc ## the operator as it goes into the image: small, static, and the same from whatever folder
+	RUSTFLAGS="$(NAMELESS) $(STATIC)" cargo build --profile dist --locked --target $(HOST) --bin addon-operator
+	@mkdir -p $(TARGET)/dist && ln -f $(TARGET)/$(HOST)/dist/addon-operator $(TARGET)/dist/addon-operator
+
+# Debian has libc.a in libc6-dev, other systems in a package of its own. An older glibc would load libraries to look up names.
+.PHONY: static-libc
+static-libc:
+	@test -f "$$(cc -print-file-name=libc.a)" || { echo 'libc.a is missing: install glibc-static or libc6-dev' >&2; exit 1; }
+	@printf '%s\n' 'glibc 2.34' "$$(getconf GNU_LIBC_VERSION)" | sort --version-sort --check=quiet || \
+	  { echo 'a static program needs glibc 2.34 or a later one to be linked from' >&2; exit 1; }
 
 .PHONY: renamed
 renamed: ## the RUSTFLAGS that leave no folder of this machine in a program
@@ -149,6 +164,11 @@ nameless: ## does the program OPERATOR hold a folder of this machine, that built
 	@test -f "$(OPERATOR)" || { echo 'say which: make nameless OPERATOR=target/dist/addon-operator' >&2; exit 1; }
 	@if found=$$(grep --text --only-matching --fixed-strings $(TELLTALES:%=--regexp=%) -- $(OPERATOR) | sort -u); then \
 	  printf '%s tells where it was built:\n%s\n' $(OPERATOR) "$$found" >&2; exit 1; fi
+
+.PHONY: empty-root
+empty-root: ## does the program OPERATOR run in an empty root, and find the addresses of hosts there? (root)
+	@test -f "$(OPERATOR)" || { echo 'say which: make empty-root OPERATOR=target/dist/addon-operator' >&2; exit 1; }
+	OPERATOR=$(abspath $(OPERATOR)) cargo test --locked --quiet --test hosts
 
 .PHONY: image
 image: $(if $(OPERATOR),,operator) ## the container image, without an engine; ADD="ours/modules:/modules" goes on top
