@@ -207,7 +207,7 @@ enum CommandError {
     NoManifest(#[from] NoManifest),
     #[error(transparent)]
     Rights(#[from] RightsError),
-    #[error("there is something to be mended")]
+    #[error("there are problems to correct")]
     Found,
     #[error(transparent)]
     Switch(#[from] SwitchError),
@@ -215,11 +215,11 @@ enum CommandError {
     Channel(#[from] ChannelError),
     #[error(transparent)]
     Outside(#[from] OutsideError),
-    #[error("nothing is changed: standard input is no terminal, so that nobody can be asked")]
+    #[error("nothing is changed: standard input is no terminal, so the question cannot be asked")]
     NobodyToAsk,
     #[error("nothing is changed")]
     NotWanted,
-    #[error("nothing is removed: say how many they are, or name those that are to go")]
+    #[error("nothing is removed: confirm the number of releases, or name the releases to remove")]
     Unconfirmed,
     #[error("nothing is removed: {message}")]
     NotPurged { message: String },
@@ -238,8 +238,10 @@ impl CommandError {
             Self::Outside(error) => error.hints(),
             Self::NoSuchModule { .. } => vec!["`addon-operator module list -o wide` names all modules".to_owned()],
             Self::NotPurged { .. } => vec!["`addon-operator module purge` shows what is held, and why".to_owned()],
-            Self::NotChecked { .. } => vec!["`addon-operator channel status` tells how the channel stands".to_owned()],
-            Self::NobodyToAsk => vec!["--yes goes on without a question".to_owned()],
+            Self::NotChecked { .. } => {
+                vec!["`addon-operator channel status` shows the state of the channel".to_owned()]
+            }
+            Self::NobodyToAsk => vec!["--yes skips the question".to_owned()],
             Self::Settings(_)
             | Self::Print(_)
             | Self::Watch(_)
@@ -251,7 +253,9 @@ impl CommandError {
             | Self::NoManifest(_)
             | Self::NotWanted => Vec::new(),
             Self::NothingHeld { module } => {
-                vec![format!("`addon-operator module why {module}` tells what it waits for")]
+                vec![format!(
+                    "`addon-operator module why {module}` shows the reason of its wait"
+                )]
             }
         }
     }

@@ -124,7 +124,7 @@ where
                 Effect::StopMonitors(ids) => self.monitors.stop(&ids),
                 Effect::GiveUp(failure) => {
                     let hint = (!failure.hints.is_empty()).then(|| failure.hints.join("; "));
-                    tracing::error!(error = failure.report, hint, "The operator gives up");
+                    tracing::error!(error = failure.report, hint, "The operator cannot continue, ending");
                     return ControlFlow::Break(());
                 }
                 Effect::Exit => return ControlFlow::Break(()),

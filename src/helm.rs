@@ -111,7 +111,7 @@ pub enum Verbosity {
     Plain,
     /// Also what helm installs beside the release: its hooks.
     Whole,
-    /// Also what the templates gave, where that is no YAML.
+    /// Also what the templates gave, where that is not YAML.
     Debug,
 }
 
@@ -149,7 +149,7 @@ impl Helm {
     }
 
     /// What the chart renders to for an upgrade, without asking the cluster, and mostly without helm hooks. For debugging also
-    /// what is no YAML, followed by the reason.
+    /// what is not YAML, followed by the reason.
     pub async fn template(
         &self,
         chart: Chart<'_>,

@@ -143,16 +143,17 @@ fn log(notice: &Notice, mode: Mode, config_map: &str) {
         Notice::ScriptLate { module, waited } => warn!(
             module = module.as_str(),
             seconds = seconds(*waited),
-            "Enabled script has not answered yet. The module stays as it is until it does, the others go on."
+            "Enabled script has not answered yet. Its module stays as it is until it answers, other modules continue."
         ),
         Notice::RunLate { run, waited } => warn!(
             run,
             seconds = seconds(*waited),
-            "A run takes its time. Others may run in its place."
+            "A run takes long. Its slot is lent to other runs."
         ),
         Notice::ModuleLate { module, waits_for } => warn!(
             module = module.as_str(),
-            waits_for, "Module does not get on. The others go on without it, and its run counts when it ends."
+            waits_for,
+            "Module run does not progress. Other modules continue without it, and the run counts when it ends."
         ),
         Notice::ModuleSwitched {
             module,
@@ -202,7 +203,7 @@ fn log(notice: &Notice, mode: Mode, config_map: &str) {
         Notice::ObjectsAdopted { module, objects } => info!(
             module = module.as_str(),
             objects = objects.join(","),
-            "Objects of another maker are taken over, and stay when the module goes"
+            "Module takes over objects that it did not create, they stay when the module is removed"
         ),
         Notice::ReleasePurged { release } => info!(release, "Release without a module is removed"),
         Notice::PurgeFailed {
@@ -212,12 +213,12 @@ fn log(notice: &Notice, mode: Mode, config_map: &str) {
         } => records::purge_failed(release, failure, *retry_in),
         Notice::PurgeHeld { releases, reason } => records::purge_held(releases, *reason),
         Notice::PurgeConfirmed { releases } => {
-            info!(releases = releases.join(","), "Removals that were held are confirmed");
+            info!(releases = releases.join(","), "Held removals are confirmed");
         }
         Notice::ValuesFileLost { file, modules } => records::values_file_lost(file, modules),
         Notice::ModuleBlocked { module, failure } => records::module_blocked(module, failure),
         Notice::ModuleHeld { module, reason } => {
-            warn!(module = module.as_str(), reason, "Module waits for another one");
+            warn!(module = module.as_str(), reason, "Module waits for another module");
         }
         Notice::ConvergeStarted { reason } => info!(trigger = reason, "Converge modules started"),
         Notice::ConvergeFinished {
@@ -236,8 +237,8 @@ fn log(notice: &Notice, mode: Mode, config_map: &str) {
                 config_map,
                 key,
                 error = message,
-                hint = "mend this key, it is taken over at once",
-                "ConfigMap key cannot be used, its last good value stays in force"
+                hint = "correct this key, the new value is applied at once",
+                "ConfigMap key cannot be used, its last good value stays applied"
             );
         }
         Notice::ConfigApplied { keys } => info!(config_map, keys = keys.join(","), "ConfigMap is applied"),
@@ -245,20 +246,23 @@ fn log(notice: &Notice, mode: Mode, config_map: &str) {
             config_map,
             keys = keys.join(","),
             hint = "shorten these sections: the last good ones are kept in a Secret, which holds 1 MiB",
-            "Sections are too large to be kept for a restart that finds them broken or gone"
+            "Sections are too large to be stored, a restart cannot fall back to them when the ConfigMap is broken or gone"
         ),
-        Notice::ConfigMissing => warn!(config_map, "ConfigMap is not found, what was last good stays in force"),
+        Notice::ConfigMissing => warn!(
+            config_map,
+            "ConfigMap is not found, the last good configuration stays applied"
+        ),
         Notice::ConfigLost { releases } => error!(
             config_map,
             releases = releases.join(","),
             hint = "create the ConfigMap again, or `addon-operator config lost --confirm` if it is gone for good",
             "Configuration is lost, modules that were released with it are neither upgraded nor removed"
         ),
-        Notice::ConfigLossAnswered => info!(config_map, "Modules whose configuration was lost go on"),
+        Notice::ConfigLossAnswered => info!(config_map, "Modules whose configuration was lost are managed again"),
         Notice::ModuleWaitsForTrial { module, reason } => {
             warn!(module = module.as_str(), reason, "Module waits for the end of a trial");
         }
-        Notice::TrialPassed => info!("The trial of this version is passed, what waited for that goes on"),
+        Notice::TrialPassed => info!("This version has passed its trial, modules that waited for the trial continue"),
         Notice::SectionsPutBack { keys, edited } => records::sections_put_back(config_map, keys, edited),
         Notice::ConfigUnknown { keys } => {
             warn!(

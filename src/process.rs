@@ -364,7 +364,7 @@ impl Leftovers {
         if let Ok(Ok((seen, asked))) = timeout(FIRST_LOOK, looking).await {
             self.0 = seen;
             if let Err(error) = asked {
-                tracing::warn!(%error, "Not all that a program has started can be asked to end");
+                tracing::warn!(%error, "Some descendants of a program cannot be asked to end");
             }
         }
     }

@@ -189,7 +189,7 @@ impl Registry {
                     Ok(found) => return Ok(found),
                     Err(problem) => {
                         let error = failed(&mirror.host, problem);
-                        debug!(error = %Chain(&error), "A mirror of a registry does not help");
+                        debug!(error = %Chain(&error), "A mirror of a registry does not give the answer");
                     }
                 }
             }

@@ -65,7 +65,7 @@ pub enum ConfigurationError {
         value: String,
         allowed: &'static str,
     },
-    #[error("configuration error: {name} is no valid text in UTF-8")]
+    #[error("configuration error: {name} is not valid text in UTF-8")]
     NotUnicode { name: &'static str },
     #[error("configuration error: {by} needs {name}, which is not set")]
     Needed { name: &'static str, by: &'static str },

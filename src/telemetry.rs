@@ -71,7 +71,12 @@ pub struct Spools {
 
 impl Spools {
     fn start() -> io::Result<Self> {
-        let tell = |records: usize| tracing::warn!(records, "Records were lost, because nobody read the log in time");
+        let tell = |records: usize| {
+            tracing::warn!(
+                records,
+                "Log records were lost, because standard output was not read in time"
+            )
+        };
         Ok(Self {
             records: Spool::start("log", io::stdout(), tell)?,
             complaints: Spool::start("stderr", io::stderr(), |_| {})?,

@@ -38,12 +38,12 @@ pub enum TracesError {
         source: opentelemetry_otlp::ExporterBuildError,
     },
     #[cfg(feature = "otlp")]
-    #[error("cannot read who vouches for the collector of traces")]
+    #[error("cannot read the certificate authorities for the collector of traces")]
     Unread(#[source] io::Error),
     #[cfg(feature = "otlp")]
-    #[error("cannot tell by {} who vouches for the collector of traces: {problem}", file.display())]
+    #[error("cannot use {} as certificate authorities for the collector of traces: {problem}", file.display())]
     Authorities { file: PathBuf, problem: &'static str },
-    #[error("TRACING_OTLP_AUTH_TOKEN holds what no header may hold")]
+    #[error("TRACING_OTLP_AUTH_TOKEN holds characters that a header must not hold")]
     Token,
 }
 

@@ -268,7 +268,7 @@ async fn what_cannot_be_used_is_named_with_file_and_document_and_the_rest_is_don
     assert_eq!(failure.class, Class::Invalid);
     for said in [
         "cannot ensure the CRDs of module 'one': ",
-        "crds/a-broken.yaml: document 2 is no YAML: line ",
+        "crds/a-broken.yaml: document 2 is not YAML: line ",
         "crds/b-map.yaml: document 1 is kind ConfigMap of v1",
         "crds/c/refused.yaml, document 2: cannot create customresourcedefinitions 'gadgets.",
         "must have exactly one version marked as storage version",

@@ -1,4 +1,4 @@
-//! `module.yaml`: any text names modules, says what is wrong and where, or is no YAML at a place.
+//! `module.yaml`: any text names modules, says what is wrong and where, or is not YAML at a place.
 
 use addon_core::module::description::{DEPENDS_ON, DRIFT, Description, Mistake, SERVICE_ACCOUNT};
 use addon_core::name::ModuleName;

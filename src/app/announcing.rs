@@ -148,6 +148,6 @@ fn complain(error: RequestError) {
         error = failure.report,
         class = failure.class.label(),
         hint,
-        "Kubernetes Events cannot be written, what they would tell is in the log alone"
+        "Kubernetes Events cannot be written, the log alone reports these changes"
     );
 }

@@ -37,7 +37,7 @@ pub enum ChannelError {
     Approved(#[from] ApprovalError),
     #[error("Deployment '{name}' names no image that can be read")]
     Image { name: String, source: ReferenceError },
-    #[error("Deployment '{name}' does not tell which image it named before")]
+    #[error("Deployment '{name}' does not record the image that it named before")]
     NoFormer { name: String },
     #[error("the image '{image}', which Deployment '{name}' named before, has no digest")]
     FormerByTag { name: String, image: String },
@@ -45,7 +45,7 @@ pub enum ChannelError {
     NoTag { image: String },
     #[error("no version is available: the state is {state}")]
     NothingAvailable { state: String },
-    #[error("the operator's answer is not understood")]
+    #[error("cannot understand the operator's answer")]
     Answer(#[from] serde_json::Error),
     #[error("{RELEASE_CHANNEL} is set, but the Deployment is not changed")]
     Half(#[source] DeploymentError),
@@ -57,7 +57,7 @@ impl ChannelError {
             Self::Switch(error) => return error.hints(),
             Self::Deployment(DeploymentError::Request(failure)) => return failure.hints.clone(),
             Self::Deployment(DeploymentError::None { .. } | DeploymentError::Several { .. }) => {
-                "--namespace says where to look, and --deployment which one it is, whatever its labels are"
+                "--namespace names the namespace to search, and --deployment the Deployment, without regard to its labels"
             }
             Self::Deployment(DeploymentError::Changed { .. }) => {
                 "look again, and repeat the command if it is still wanted"
@@ -68,12 +68,14 @@ impl ChannelError {
             Self::NoFormer { .. } | Self::FormerByTag { .. } => {
                 "name the digest: `addon-operator channel rollback sha256:…`; `kubectl rollout history` may know it"
             }
-            Self::NoTag { .. } => "--channel says which tag or range of versions is to be followed",
-            Self::NothingAvailable { .. } => "`addon-operator channel status` tells why; a digest can be named, too",
+            Self::NoTag { .. } => "--channel names the tag or range of versions to follow",
+            Self::NothingAvailable { .. } => {
+                "`addon-operator channel status` shows the reason; a digest can be named, too"
+            }
             Self::Half(_) => {
                 "an operator that runs tries that version by itself; the same command again changes the Deployment"
             }
-            Self::Approved(_) => "mend it: digests with blanks or commas between them, or a list of them",
+            Self::Approved(_) => "correct it: write digests with blanks or commas between them, or a list of them",
             Self::Deployment(DeploymentError::Container { .. })
             | Self::Digest(_)
             | Self::Channel(_)

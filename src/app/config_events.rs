@@ -40,7 +40,7 @@ impl ConfigEvents {
         if let Job::SaveConfig { key, text, .. } = job
             && self.0.load(Ordering::Relaxed)
         {
-            info!(key, bytes = text.len(), "ConfigMap key is to be written");
+            info!(key, bytes = text.len(), "Writing a key of the ConfigMap");
         }
     }
 }

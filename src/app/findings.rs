@@ -112,16 +112,16 @@ mod tests {
     #[test]
     fn findings_have_a_line_each_and_the_same_facts_as_documents() {
         let findings = [
-            Finding::error("a/values.yaml", "is no YAML").at(3),
+            Finding::error("a/values.yaml", "is not YAML").at(3),
             Finding::warning("a/lib", "odd\nvery odd"),
         ];
         assert_eq!(
             shown(&findings, Form::Text),
-            "a/values.yaml:3: is no YAML\na/lib: warning: odd\n  very odd\n"
+            "a/values.yaml:3: is not YAML\na/lib: warning: odd\n  very odd\n"
         );
         assert_eq!(
             shown(&findings[..1], Form::Json),
-            "[{\"line\":3,\"message\":\"is no YAML\",\"path\":\"a/values.yaml\",\"weight\":\"error\"}]\n"
+            "[{\"line\":3,\"message\":\"is not YAML\",\"path\":\"a/values.yaml\",\"weight\":\"error\"}]\n"
         );
         assert!(shown(&findings, Form::Yaml).contains("weight: warning"));
         assert!(is_bad(&findings) && !is_bad(&findings[1..]));

@@ -139,7 +139,7 @@ pub(super) fn start(
         Follow::NoPod => {
             be_off(
                 outside,
-                "the name of our pod is not known: ADDON_OPERATOR_POD does not say it",
+                "the name of our pod is not known: ADDON_OPERATOR_POD does not name it",
             );
             return Ok(None);
         }

@@ -91,13 +91,13 @@ fn tell(problem: &Problem) {
     let path = problem.path.display();
     let fault = Chain(&problem.fault);
     if let Fault::NoModules = problem.fault {
-        warn!(%path, problem = %fault, "A modules directory is empty, so nothing is removed for being absent");
+        warn!(%path, problem = %fault, "A modules directory is empty, so releases of absent modules are kept");
         return;
     }
     match problem.severity {
-        Severity::Warning => warn!(%path, problem = %fault, "Found something unexpected on disk"),
+        Severity::Warning => warn!(%path, problem = %fault, "Found a problem on disk"),
         Severity::Gap | Severity::Fatal => {
-            warn!(%path, problem = %fault, "Not everything on disk could be read, so nothing is removed for being absent");
+            warn!(%path, problem = %fault, "Some files on disk could not be read, so releases of absent modules are kept");
         }
     }
 }
@@ -179,6 +179,6 @@ fn broken(name: &ModuleName, faults: &[Problem]) -> Option<Failure> {
             Class::Invalid,
             format!("cannot read module '{name}': {}", texts.join("; ")),
         )
-        .hint("mend the files and start the operator again")
+        .hint("correct the files and start the operator again")
     })
 }

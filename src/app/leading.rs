@@ -293,7 +293,7 @@ impl Candidate {
         let entitled = self.election.entitled().map(ImageDigest::as_str);
         info!(
             entitled,
-            "Another version is to lead, ending our work to hand the lease over to it"
+            "The lease names another version as the next leader, ending our work to hand the lease over"
         );
     }
 
@@ -318,7 +318,7 @@ impl Candidate {
         let error = match outcome {
             Ok(outcome) => {
                 if self.trouble.take().is_some() {
-                    info!("The lease can be had again");
+                    info!("The lease can be read and written again");
                 }
                 return Some(outcome);
             }
@@ -330,7 +330,10 @@ impl Candidate {
         // That nobody answers is told by who reads the ConfigMap, unless there is something to lose.
         if is_news && (!is_unreachable || self.is_told_to_lead()) {
             let hint = (!hints.is_empty()).then(|| hints.join("; "));
-            warn!(error = report, hint, "The lease cannot be had, trying again");
+            warn!(
+                error = report,
+                hint, "The lease cannot be read or written, trying again"
+            );
         }
         self.trouble = Some(report);
         None
@@ -360,14 +363,14 @@ impl Candidate {
         }
         if is_overtaken {
             // Another one was faster, or a write of our own of which nobody knew whether it was through.
-            info!("The lease has changed since it was last read, and is left to whoever holds it");
+            info!("The lease has changed since it was last read, so it is not released");
         }
     }
 }
 
 fn cannot_release(error: RequestError) {
     let error = Failure::from(error).report;
-    warn!(error, "Leadership cannot be released, it will run out");
+    warn!(error, "Leadership cannot be released, the lease will expire");
 }
 
 /// Both times. The first one goes on while the machine sleeps, as a lease does.

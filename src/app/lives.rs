@@ -46,7 +46,7 @@ struct Ended {
 pub(super) fn live(settings: &Settings, environment: &Environment, log: &Log) -> Result<u8, StartError> {
     let signals = Signals::listen().map_err(StartError::Signals)?;
     if let Err(error) = process::prepare_this_process() {
-        warn!(%error, "This process may write cores, or lose sight of orphans that programs leave");
+        warn!(%error, "This process may write core files, or may not find orphans of the programs that it runs");
     }
     process::end_runs_of_the_dead();
     loop {
@@ -69,7 +69,7 @@ fn live_once(settings: &Settings, environment: &Environment, log: &Log, signals:
     warrant.lay_down();
     // Said late: first the deed, then the word.
     match ended.cut {
-        Some(Cut::Replaced) => warn!("Not everything had ended in time, it was ended before another one leads"),
+        Some(Cut::Replaced) => warn!("Some work did not end in time, it was aborted before another replica leads"),
         Some(Cut::TooLate) => {
             error!(
                 seconds = STOP_WITHIN.as_secs(),

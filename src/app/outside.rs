@@ -34,7 +34,7 @@ pub struct Outside {
 pub enum OutsideError {
     #[error(transparent)]
     Settings(#[from] ConfigurationError),
-    #[error("nobody says in which namespace the operator works")]
+    #[error("the namespace of the operator is not known")]
     NoNamespace,
     #[error("cannot address the cluster")]
     Connect(#[from] ConnectError),
@@ -60,12 +60,15 @@ impl OutsideError {
     pub fn hints(&self) -> Vec<String> {
         match self {
             Self::NoNamespace => vec![NAMESPACE_HINT.to_owned()],
-            Self::Connect(_) => vec!["--kube-config and --kube-context say which cluster".to_owned()],
+            Self::Connect(_) => vec!["--kube-config and --kube-context name the cluster".to_owned()],
             Self::Pod(PodError::Request(failure)) => failure.hints.clone(),
             Self::Pod(PodError::None { .. }) => {
-                vec!["--namespace says where to look, and --pod which pod it is, whatever its labels are".to_owned()]
+                vec![
+                    "--namespace names the namespace to search, and --pod the pod, without regard to its labels"
+                        .to_owned(),
+                ]
             }
-            Self::Pod(PodError::Several { .. }) => vec!["--pod says which one".to_owned()],
+            Self::Pod(PodError::Several { .. }) => vec!["--pod names the pod".to_owned()],
             Self::Pod(PodError::Broken { .. } | PodError::NotRun { .. } | PodError::Tell(_))
             | Self::NoAnswer(_)
             | Self::Settings(_)

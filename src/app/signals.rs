@@ -56,7 +56,7 @@ impl Signals {
         shutdown.cancel();
         info!(
             signal = name,
-            "Signal is received, stopping; a second one ends everything at once"
+            "Signal is received, stopping; a second signal ends the process at once"
         );
         let (name, number) = self.nth(1).await;
         warn!(signal = name, "Second signal is received, ending at once");

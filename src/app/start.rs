@@ -58,13 +58,13 @@ pub enum StartError {
     },
     #[error("cannot open the debug socket")]
     Socket(#[from] SocketError),
-    #[error("cannot start with what is on disk: {}", listed(problems))]
+    #[error("cannot start with the files on disk: {}", listed(problems))]
     Problems { problems: Vec<Problem>, mode: Mode },
     #[error("cannot prepare the directory for temporary files {}", path.display())]
     TmpDir { path: PathBuf, source: io::Error },
     #[error("cannot find the directory of hooks")]
     HooksDir { source: io::Error },
-    #[error("nobody says in which namespace the operator works")]
+    #[error("the namespace of the operator is not known")]
     NoNamespace,
     #[error("cannot address the cluster")]
     Connect(#[from] ConnectError),
@@ -86,7 +86,7 @@ impl StartError {
             Self::Listen { .. } => {
                 vec!["another process may use it: the flags and variables of `start --help` choose another"]
             }
-            Self::HooksDir { .. } => vec!["--hooks-dir or SHELL_OPERATOR_HOOKS_DIR says where hooks are"],
+            Self::HooksDir { .. } => vec!["--hooks-dir or SHELL_OPERATOR_HOOKS_DIR names the directory of hooks"],
             Self::Socket(_) => vec!["choose another place with --debug-unix-socket or DEBUG_UNIX_SOCKET"],
             Self::TmpDir { .. } => vec!["choose another place with --tmp-dir or ADDON_OPERATOR_TMP_DIR"],
             Self::NoNamespace => vec!["set --namespace or ADDON_OPERATOR_NAMESPACE"],
@@ -99,8 +99,10 @@ impl StartError {
                 hints.retain(|hint| told.insert(*hint));
                 hints
             }
-            Self::Connect(_) => vec!["--kube-config and --kube-context say which cluster"],
-            Self::Traces(_) => vec!["TRACING_OTLP_ENDPOINT says where traces go; without it there are none"],
+            Self::Connect(_) => vec!["--kube-config and --kube-context name the cluster"],
+            Self::Traces(_) => {
+                vec!["TRACING_OTLP_ENDPOINT names the collector of traces; without it no traces are sent"]
+            },
             Self::Runtime(_)
             | Self::Spawner(_)
             | Self::Signals(_)
@@ -122,12 +124,12 @@ fn about_disk(fault: &Fault, mode: Mode) -> &'static str {
     match fault {
         Fault::Missing | Fault::NoDirectory | Fault::Unreadable(_) | Fault::DanglingLink => match mode {
             Mode::Addons => {
-                "is its volume mounted? --modules-dir and --global-hooks-dir say where modules and hooks are"
+                "is its volume mounted? --modules-dir and --global-hooks-dir name the directories of modules and hooks"
             }
-            Mode::Hooks => "is its volume mounted? --hooks-dir says where hooks are",
+            Mode::Hooks => "is its volume mounted? --hooks-dir names the directory of hooks",
         },
         Fault::Name(_) | Fault::HookName(_) | Fault::NameNotUnicode => "rename it",
-        _ => "mend the file and start the operator again; nothing was changed in the cluster",
+        _ => "correct the file and start the operator again; nothing was changed in the cluster",
     }
 }
 
@@ -242,7 +244,7 @@ pub(super) async fn connect(
     Ok(cluster)
 }
 
-/// The same for a command from outside, which has no children; `None` if nobody says in which namespace the operator works.
+/// The same for a command from outside, which has no children; `None` if the namespace of the operator is not known.
 pub(super) async fn reach(settings: &Settings, environment: &Environment) -> Result<Option<Cluster>, ConnectError> {
     let address = address(settings, environment);
     let Some(namespace) = said_namespace(settings, &address)? else {

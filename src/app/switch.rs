@@ -22,7 +22,7 @@ pub enum SwitchError {
     Settings(#[from] ConfigurationError),
     #[error("'{name}' is no name of a module")]
     Name { name: String, source: NameError },
-    #[error("nobody says in which namespace the operator works")]
+    #[error("the namespace of the operator is not known")]
     NoNamespace,
     #[error("cannot address the cluster")]
     Connect(#[from] ConnectError),
@@ -32,7 +32,7 @@ pub enum SwitchError {
     Cluster(Failure),
     #[error("there is no ConfigMap '{name}' in namespace '{namespace}'")]
     NoConfigMap { name: String, namespace: String },
-    #[error("{key} was changed by somebody else meanwhile, to {found}")]
+    #[error("{key} was changed meanwhile by another writer, to {found}")]
     Changed { key: String, found: String },
     #[error("the ConfigMap is written to so often that nothing came of {attempts} attempts")]
     Busy { attempts: usize },
@@ -43,9 +43,9 @@ impl SwitchError {
         match self {
             Self::NoNamespace => vec![crate::settings::NAMESPACE_HINT.to_owned()],
             Self::NoConfigMap { .. } => {
-                vec!["--namespace and --config-map say which one; a missing one has to be created first".to_owned()]
+                vec!["--namespace and --config-map name it; a missing ConfigMap must be created first".to_owned()]
             }
-            Self::Connect(_) => vec!["--kube-config and --kube-context say which cluster".to_owned()],
+            Self::Connect(_) => vec!["--kube-config and --kube-context name the cluster".to_owned()],
             Self::Cluster(failure) => failure.hints.clone(),
             Self::Changed { .. } => vec!["look again, and repeat the command if it is still wanted".to_owned()],
             Self::Settings(_) | Self::Name { .. } | Self::Start(_) | Self::Busy { .. } => Vec::new(),
@@ -146,7 +146,7 @@ async fn release(cluster: &Cluster, name: &str) -> Result<Option<(u32, Vec<Strin
         return Ok(None);
     };
     let manifest = cluster.manifest(&revision).await.map_err(failed)?;
-    // What is no YAML was never applied.
+    // What is not YAML was never applied.
     let documents = yaml::documents_v2(&manifest).unwrap_or_default();
     let objects = drift::keys_of(&documents).iter().map(ToString::to_string).collect();
     Ok(Some((revision.newest.revision, objects)))

@@ -59,7 +59,10 @@ pub(super) fn start(
     let (watched, stop) = (monitors.clone(), parts.stopping().clone());
     parts.spawn_graceful("the watches", async move {
         if let Err(failure) = watched.guard(&stop).await {
-            error!(error = failure.report, "A watch cannot be trusted any more");
+            error!(
+                error = failure.report,
+                "Changes may be lost after a panic of a watch, ending the operator"
+            );
         }
     });
     monitors

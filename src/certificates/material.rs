@@ -59,9 +59,9 @@ pub enum Problem {
     NoCertificate,
     #[error("it holds no private key in PEM form")]
     NoKey,
-    #[error("it is no PEM text: {0}")]
+    #[error("it is not PEM text: {0}")]
     Pem(&'static str),
-    #[error("its certificate {number} is none: {why}")]
+    #[error("its certificate {number} cannot be read: {why}")]
     Unreadable { number: usize, why: String },
     #[error("its certificate {number} is valid only from {from} on")]
     NotYet { number: usize, from: Timestamp },
@@ -69,7 +69,7 @@ pub enum Problem {
     Expired { number: usize, until: Timestamp },
     #[error("it is not the key of the certificate")]
     OtherKey,
-    #[error("its key is encrypted, and nobody has told us how to open it")]
+    #[error("its key is encrypted, and only unencrypted keys can be used")]
     Encrypted,
     #[error("its key cannot be used: {0}")]
     Key(String),
@@ -80,7 +80,7 @@ impl From<pem::Error> for Problem {
         Self::Pem(match error {
             pem::Error::MissingSectionEnd { .. } => "a section has no last line",
             pem::Error::IllegalSectionStart { .. } => "a section has no proper first line",
-            pem::Error::Base64Decode(_) => "a section is no base64",
+            pem::Error::Base64Decode(_) => "a section is not base64",
             _ => "it cannot be read",
         })
     }

@@ -194,7 +194,7 @@ fn a_refusal_names_the_place_and_what_is_wrong() {
         "cannot use tls.crt: its certificate 1 was valid until 2026-04-02T00:00:00Z"
     );
     let cut = with(|s, _| s.cert.truncate(200));
-    assert!(cut.starts_with("cannot use tls.crt: it is no PEM text: "), "{cut}");
+    assert!(cut.starts_with("cannot use tls.crt: it is not PEM text: "), "{cut}");
     let hollow = with(|s, _| {
         s.cert += "-----BEGIN CERTIFICATE-----\naGVsbG8=\n-----END CERTIFICATE-----\n";
     });

@@ -33,7 +33,7 @@ pub(super) enum SocketError {
     Path { path: String, source: hyper::http::Error },
     #[error("cannot talk to the operator")]
     Talk(#[from] hyper::Error),
-    #[error("the operator's answer is not understood")]
+    #[error("cannot understand the operator's answer")]
     Unexpected(#[from] serde_json::Error),
     #[error("{message}")]
     Refused { message: String, status: StatusCode },

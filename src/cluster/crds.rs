@@ -59,7 +59,7 @@ pub enum CrdError {
     },
     #[error("CRD '{name}' would have to be changed, and a version on trial leaves it as it is")]
     Held { name: String },
-    #[error("CRD '{name}' was deleted by somebody before it could be used")]
+    #[error("CRD '{name}' was deleted before it could be used")]
     Gone { name: String },
     #[error("the API server does not accept the names of CRD '{name}': {message}")]
     NamesRefused { name: String, message: String },
@@ -139,7 +139,7 @@ impl Cluster {
         info!(
             crd = name,
             ?dropped,
-            "rewriting all objects, so that versions can be forgotten"
+            "rewriting all objects, so that the CRD can drop the versions"
         );
         self.rewrite_objects(found).await.map_err(|source| CrdError::Stored {
             name: name.to_owned(),
@@ -294,7 +294,7 @@ fn is_true(crd: &DynamicObject, kind: &str) -> bool {
 /// Why the names are not accepted, if somebody has said so.
 fn refusal(crd: &DynamicObject) -> Option<String> {
     let accepted = condition(crd, "NamesAccepted").filter(|condition| condition["status"] == "False")?;
-    Some(accepted["message"].as_str().unwrap_or("it does not say why").to_owned())
+    Some(accepted["message"].as_str().unwrap_or("it gives no reason").to_owned())
 }
 
 fn conditions(crd: &DynamicObject) -> String {
@@ -310,7 +310,7 @@ fn conditions(crd: &DynamicObject) -> String {
     });
     let told: Vec<_> = told.collect();
     if told.is_empty() {
-        "nobody looks after it".to_owned()
+        "no condition of it is set".to_owned()
     } else {
         told.join("; ")
     }

@@ -130,7 +130,7 @@ impl Cluster {
         match (run.next(), run.next()) {
             (Some(digest), None) => Ok(digest),
             (Some(_), Some(_)) => Err(no_digest("its pods run several")),
-            (None, _) => Err(no_digest("none of its pods tells one")),
+            (None, _) => Err(no_digest("the status of none of its pods names one")),
         }
     }
 

@@ -128,7 +128,7 @@ impl RequestError {
             // A right to create cannot be for one name, so that nobody has it who need not.
             Some(403) if attempt.verb == "create" && attempt.resource.ends_with("webhookconfigurations") => {
                 Some(format!(
-                    "'{}' is made by the chart that installs the operator: upgrade it once more, or make an empty one by hand",
+                    "'{}' is made by the chart that installs the operator: upgrade that release once more, or create an empty one",
                     attempt.name
                 ))
             }

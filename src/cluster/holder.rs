@@ -112,7 +112,10 @@ impl Cluster {
                     Ok(events) => events.filter_map(|event| async move { event.ok() }).boxed(),
                     Err(error) => {
                         let error = &error as &dyn std::error::Error;
-                        debug!(error, "cannot watch the pod of the leader, its lease alone will tell");
+                        debug!(
+                            error,
+                            "cannot watch the pod of the leader, its failure shows by the lease alone"
+                        );
                         stream::empty().boxed()
                     }
                 };

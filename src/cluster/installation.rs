@@ -172,7 +172,8 @@ impl Cluster {
             let pod = self.ask(self.attempt("get", PODS, name), api.get_opt(name)).await?;
             let Some(pod) = pod else {
                 let place = &self.namespace;
-                let why = format!("there is no pod '{name}' in namespace '{place}', which is to be ours");
+                let why =
+                    format!("there is no pod '{name}' in namespace '{place}', which ADDON_OPERATOR_POD names as ours");
                 return Err(Lost::Elsewhere(why));
             };
             let is_told = match reading::container_of(&pod) {
@@ -248,8 +249,7 @@ fn not_of_deployment(subject: &str, controller: Option<&OwnerReference>) -> Stri
 
 fn no_container(pod: &str, names: &[String]) -> String {
     format!(
-        "the pod '{pod}' has the containers {}, and nothing says which of them is ours: \
-         name it in its annotation {}",
+        "the pod '{pod}' has the containers {}, and it is not clear which of them is ours: name it in the annotation {}",
         names.join(", "),
         reading::DEFAULT_CONTAINER
     )

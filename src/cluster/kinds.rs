@@ -37,7 +37,9 @@ pub enum KindError {
         kind: String,
     },
     /// The API server could not ask who serves that group version.
-    #[error("cannot look up the kind '{kind}': whoever serves {api_version} does not answer the API server")]
+    #[error(
+        "cannot look up the kind '{kind}': the extension API server of {api_version} does not answer the API server"
+    )]
     Stale {
         /// Group and version that were asked for.
         api_version: String,
@@ -259,7 +261,7 @@ mod tests {
         assert_eq!(
             found(None, "Old"),
             None,
-            "a version that nobody prefers has to be named"
+            "a version that is not preferred must be named"
         );
     }
 

@@ -179,7 +179,7 @@ async fn join_at_last(shared: &Arc<Shared>, id: MonitorId, selections: &[Selecti
                     let module = hook.owner.module().map(ModuleName::as_str);
                     warn!(
                         hook = hook.name.as_str(),
-                        module, binding, namespace, error, "cannot list what is in a new namespace, trying again"
+                        module, binding, namespace, error, "cannot list the objects of a new namespace, trying again"
                     );
                     told = Some(error);
                 }

@@ -209,7 +209,7 @@ impl Service<Request<Body>> for Paced {
             let waited = pace.turn().await;
             if waited > LONG {
                 let (verb, path) = (request.method(), request.uri().path());
-                debug!(%verb, path, ?waited, "a request had to wait for its turn");
+                debug!(%verb, path, ?waited, "a request waited for the rate limit");
             }
             request.extensions_mut().insert(Waited(waited));
             client.send(request).await

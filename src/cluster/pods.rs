@@ -35,14 +35,14 @@ pub enum PodError {
         namespace: String,
         names: Vec<String>,
     },
-    #[error("what the program in pod '{pod}' says did not come through")]
+    #[error("the output of the program in pod '{pod}' did not arrive")]
     Broken {
         pod: String,
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     #[error("the program in pod '{pod}' was not run: {message}")]
     NotRun { pod: String, message: String },
-    #[error("cannot pass on what the program in the pod says")]
+    #[error("cannot pass on the output of the program in the pod")]
     Tell(#[source] std::io::Error),
 }
 

@@ -129,7 +129,7 @@ impl Cluster {
             problem: problem.to_owned(),
         };
         let found = self.find(api, update.clone()).await?;
-        let found = found.ok_or_else(|| unusable("the object is not there any more"))?;
+        let found = found.ok_or_else(|| unusable("the object no longer exists"))?;
         let mut wanted = json!(found);
         lay(&mut wanted, patch);
         let wanted: K = serde_json::from_value(wanted).map_err(|error| unusable(&error.to_string()))?;

@@ -36,7 +36,7 @@ pub enum CrdFileError {
     NotText,
     #[error("document {document} has {size} bytes, which is more than {LARGEST}")]
     TooLarge { document: usize, size: usize },
-    #[error("document {document} is no YAML")]
+    #[error("document {document} is not YAML")]
     NotYaml { document: usize, source: YamlError },
     #[error("document {document} should be a map, but holds {found}")]
     NotAMap { document: usize, found: Kind },
@@ -184,8 +184,8 @@ mod tests {
                 format!("{GOOD}---\n- 1\n"),
                 "document 2 should be a map, but holds a list",
             ),
-            (format!("---\n{GOOD}---\na: [1\n"), "document 2 is no YAML: line "),
-            ("a: b: c\n".to_owned(), "document 1 is no YAML: line 1"),
+            (format!("---\n{GOOD}---\na: [1\n"), "document 2 is not YAML: line "),
+            ("a: b: c\n".to_owned(), "document 1 is not YAML: line 1"),
             (
                 "apiVersion: v1\nkind: ConfigMap\n".to_owned(),
                 "document 1 is kind ConfigMap of v1, and not a CustomResourceDefinition",

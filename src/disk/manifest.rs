@@ -34,9 +34,9 @@ pub struct Manifest {
 /// Why there is no manifest of a directory.
 #[derive(Debug, Error)]
 pub enum ManifestError {
-    #[error("cannot list what lies in {}", dir.display())]
+    #[error("cannot list the files in {}", dir.display())]
     Walk { dir: PathBuf, source: walkdir::Error },
-    #[error("cannot read what lies in {}", dir.display())]
+    #[error("cannot read the files in {}", dir.display())]
     Read { dir: PathBuf, source: io::Error },
     #[error("the name of {} is not valid UTF-8", .0.display())]
     Name(PathBuf),

@@ -49,7 +49,7 @@ pub enum Fault {
     DanglingLink,
     #[error("is missing, and the manifest of the modules directory names it")]
     OnlyInManifest,
-    #[error("is not what the manifest of the modules directory says")]
+    #[error("differs from the manifest of the modules directory")]
     NotAsInManifest,
     #[error("is no manifest of a modules directory")]
     NoManifest(#[source] serde_json::Error),
@@ -71,7 +71,7 @@ pub enum Fault {
     SameName { name: ModuleName, first: PathBuf },
     #[error("is missing, which strict checking of values refuses")]
     MissingValues,
-    #[error("is no YAML")]
+    #[error("is not YAML")]
     NotYaml(#[source] YamlError),
     #[error("should hold a map, but holds {found}")]
     NotAMap { found: Kind },
@@ -81,7 +81,7 @@ pub enum Fault {
     FlagNotBoolean { key: String, found: Kind },
     #[error("{key} looks like the flag of a module, but there can be none of that name")]
     FlagOfNobody { key: String },
-    #[error("{key} switches nothing in the file of a module: write it into the common values.yaml or the ConfigMap")]
+    #[error("{key} has no effect in the file of a module: write it into the common values.yaml or the ConfigMap")]
     FlagOfModule { key: String },
     #[error("section {key} cannot be merged")]
     TooDeep { key: String, source: TooDeep },

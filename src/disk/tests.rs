@@ -218,7 +218,7 @@ fn a_module_of_ones_own_takes_the_place_of_a_shipped_one_with_its_flag_and_value
 #[test]
 fn a_bad_values_file_breaks_its_module_only() {
     let rows = [
-        ("a: [1\nb: 2", "Fatal modules/001-one/values.yaml: is no YAML: line "),
+        ("a: [1\nb: 2", "Fatal modules/001-one/values.yaml: is not YAML: line "),
         (
             "[1]",
             "Fatal modules/001-one/values.yaml: should hold a map, but holds a list",
@@ -246,7 +246,7 @@ fn a_bad_values_file_breaks_its_module_only() {
 #[test]
 fn a_bad_common_file_leaves_flags_unknown() {
     for (text, expected) in [
-        ("a: [1\nb: 2", "Fatal modules/values.yaml: is no YAML: line "),
+        ("a: [1\nb: 2", "Fatal modules/values.yaml: is not YAML: line "),
         (
             "just text",
             "Fatal modules/values.yaml: should hold a map, but holds a text",
@@ -275,7 +275,7 @@ fn a_flag_in_the_file_of_a_module_is_told() {
         ),
     ]);
     let found = read(&tree.layout(&["modules"]));
-    let flag = "switches nothing in the file of a module: write it into the common values.yaml or the ConfigMap";
+    let flag = "has no effect in the file of a module: write it into the common values.yaml or the ConfigMap";
     let told = |key| format!("Warning modules/001-one/values.yaml: {key} {flag}");
     assert_eq!(tree.told(&found.problems), [told("oneEnabled"), told("twoEnabled")]);
     assert!(found.modules[0].faults.is_empty());
@@ -351,7 +351,7 @@ fn a_module_says_what_it_depends_on() {
             &["line 2: unknown field depends-on, is dependsOn meant?"],
         ),
         ("- b", &[], &["should hold a map, but holds a list"]),
-        ("dependsOn: [b]\ndependsOn: [c]", &[], &["is no YAML: line 2"]),
+        ("dependsOn: [b]\ndependsOn: [c]", &[], &["is not YAML: line 2"]),
     ];
     for (text, expected, faults) in rows {
         let tree = Tree::new(&[("modules/001-one/module.yaml", text)]);

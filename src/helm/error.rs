@@ -26,7 +26,7 @@ pub enum HelmError {
         class: Class,
         hint: Option<String>,
     },
-    #[error("cannot read what helm printed for release '{release}'")]
+    #[error("cannot read the output of helm for release '{release}'")]
     Output { release: String, source: serde_json::Error },
     #[error("cannot prepare a helm call")]
     Prepare(#[source] io::Error),

@@ -13,11 +13,11 @@ use super::shape::{self, Misshapen};
 /// Why labels could not be added.
 #[derive(Debug, Error)]
 pub enum LabelError {
-    #[error("the manifest that begins at line {line} is no YAML that helm reads")]
+    #[error("the manifest that begins at line {line} is not YAML that helm reads")]
     Yaml { line: usize, source: YamlError },
-    #[error("{object} has {field} that is no map")]
+    #[error("{object} has {field} that is not a map")]
     NoMap { object: String, field: &'static str },
-    #[error("{template} renders what helm cannot install")]
+    #[error("{template} renders a document that helm cannot install")]
     Misshapen { template: String, source: Misshapen },
 }
 

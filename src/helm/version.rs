@@ -87,7 +87,7 @@ impl Helm {
                 text
             };
             return Err(unsuitable(format!(
-                "no helm: it says '{}'",
+                "not helm: its answer is '{}'",
                 outcry::excerpt(&said, self.spawner.secrets())
             )));
         };

@@ -124,6 +124,6 @@ impl Catalogue {
 }
 
 fn gone(what: &str) -> Failure {
-    Failure::new(Class::Invalid, format!("{what} is not on disk any more"))
+    Failure::new(Class::Invalid, format!("{what} is no longer on disk"))
         .hint("put its files back, or switch the module off before they are removed")
 }

@@ -35,7 +35,7 @@ pub(super) async fn run(
     let Some(script) = script else {
         return Err(Failure::new(
             Class::Invalid,
-            format!("module '{module}' has no enabled script any more"),
+            format!("module '{module}' no longer has an enabled script"),
         ));
     };
     let what = format!("failed to execute '{module}' module's enabled script");
@@ -101,7 +101,7 @@ fn told(error: &ProcessError, script: &Path) -> Failure {
     let failure = not_ended(error);
     match error {
         ProcessError::TimedOut { .. } => failure.hint(format!(
-            "mend {}, or give scripts more time with ADDON_OPERATOR_ENABLED_SCRIPT_TIMEOUT",
+            "correct {}, or give scripts more time with ADDON_OPERATOR_ENABLED_SCRIPT_TIMEOUT",
             script.display()
         )),
         _ => failure,

@@ -87,7 +87,7 @@ pub async fn run(tools: &Arc<Tools>, run: HookRun, cancel: &CancellationToken) -
 fn cut_short(error: &ProcessError, labels: &HookLabels) -> Failure {
     let failure = not_ended(error);
     if failure.class == Class::TimedOut {
-        let more = "a hook that needs longer says so: 'timeout' in its binding, or in 'settings' for all of its runs";
+        let more = "for a hook that needs longer, set 'timeout' in its binding, or in 'settings' for all of its runs";
         failure.within(Bound(labels)).hint(more)
     } else {
         failure
@@ -202,7 +202,7 @@ async fn ended_badly(
 fn show(tools: &Tools, hook: &HookId, metrics: Parsed) {
     let (name, module) = (hook.name.as_str(), hook.owner.module().map(ModuleName::as_str));
     for dropped in &metrics.dropped {
-        tracing::warn!(hook = name, module, problem = %dropped, "Operation on a metric is left out");
+        tracing::warn!(hook = name, module, problem = %dropped, "Operation on a metric is dropped");
     }
     tools.meters.apply_hook_metrics(hook, metrics.operations);
 }

@@ -287,7 +287,7 @@ impl<'a> Sync<'a> {
 
     async fn repair(&mut self, revision: u32, left: release::Status) -> Result<(), Failure> {
         let release = self.facts.release.as_str();
-        warn!(release, revision, %left, "a helm was ended before its work was done, its revision is marked as failed");
+        warn!(release, revision, %left, "a helm process ended before its work was done, its revision is marked as failed");
         self.tools.cluster.fail_revision(self.deployed()?).await?;
         self.tools.cluster.clear_intent(release).await?;
         self.observe().await

@@ -220,7 +220,7 @@ async fn a_hook_that_is_gone_is_told_as_gone() {
     let failure = world.hook(Duration::from_mins(1)).await.unwrap_err();
     assert_eq!(failure.class, Class::Invalid);
     assert!(
-        failure.report.contains("'hooks/a.sh'") && failure.report.contains("not on disk"),
+        failure.report.contains("'hooks/a.sh'") && failure.report.contains("no longer on disk"),
         "{failure}"
     );
 }

@@ -149,7 +149,9 @@ impl Announcer {
         match notice {
             Notice::ModuleLate { module, waits_for } => {
                 self.modules.insert(module.clone(), Standing::NotReady);
-                let note = format!("module '{module}' does not get on, the others go on without it: {waits_for}");
+                let note = format!(
+                    "the run of module '{module}' does not progress, other modules continue without it: {waits_for}"
+                );
                 Some(of_module(module, "ModuleLate", "Run", Weight::Warning, note))
             }
             Notice::SectionsNotKept { keys } => {
@@ -160,7 +162,7 @@ impl Announcer {
             Notice::ValuesFileLost { file, modules } => {
                 let modules: Vec<_> = modules.iter().map(ModuleName::as_str).collect();
                 let note = format!(
-                    "{file} is missing or empty, what it said of these modules stays: {}",
+                    "{file} is missing or empty, its values for these modules stay applied: {}",
                     modules.join(", ")
                 );
                 Some(about("", "ValuesFileLost", "Read", Weight::Warning, note))
@@ -228,7 +230,7 @@ fn purge_failed(release: &str, failure: &Failure) -> Option<Announcement> {
 fn purge_held(releases: &[String], reason: HeldFor) -> Announcement {
     let whose = match reason {
         HeldFor::Directories | HeldFor::Changed => "without a module",
-        HeldFor::Confirmation { .. } => "that nobody names any more",
+        HeldFor::Confirmation { .. } => "whose modules are no longer named",
     };
     let note = format!("releases {whose} are kept, {reason}: {}", releases.join(", "));
     about("", "PurgeHeld", "Purge", Weight::Warning, note)
@@ -236,13 +238,13 @@ fn purge_held(releases: &[String], reason: HeldFor) -> Announcement {
 
 fn purge_confirmed(releases: &[String]) -> Announcement {
     let names = releases.join(", ");
-    let note = format!("a person confirmed that these are to be removed: {names}");
+    let note = format!("a person confirmed the removal of releases: {names}");
     about("", "PurgeConfirmed", "Purge", Weight::Normal, note)
 }
 
 fn adopted(module: &ModuleName, objects: &[String]) -> Announcement {
     let note = format!(
-        "module '{module}' takes over what was there before it, and leaves it when it goes: {}",
+        "module '{module}' takes over objects that it did not create, they stay when the module is removed: {}",
         objects.join(", ")
     );
     of_module(module, "ObjectsAdopted", "Upgrade", Weight::Normal, note)

@@ -24,7 +24,7 @@ pub(super) fn release_drifted(module: &ModuleName, drift: &Drift, times: u32) {
             resource = object,
             field,
             times,
-            "An object of the release was altered by somebody, the module is run to put it right"
+            "Another writer altered an object of the release, the module is run to restore it"
         ),
         Drift::Status(status) => warn!(
             module,
@@ -40,8 +40,8 @@ pub(super) fn values_file_lost(file: &str, modules: &[ModuleName]) {
     warn!(
         path = file,
         modules = modules.join(","),
-        hint = "put the file back and start the operator again; if it is to say nothing, let it hold {}",
-        "Values file that was there is missing or empty, so what it switched on stays and nothing is removed for it"
+        hint = "put the file back and start the operator again; if the file should hold no values, write {} into it",
+        "Values file was there before and is missing or empty now, so modules that it switched on stay on"
     );
 }
 
@@ -228,8 +228,8 @@ pub(super) fn purge_held(releases: &[String], reason: HeldFor) {
         HeldFor::Confirmation { .. } => warn!(
             releases,
             reason = told,
-            hint = "put back what named them, say false where they are to go, or confirm with `addon-operator module purge --confirm`",
-            "Releases that nobody names any more are kept"
+            hint = "put back the flag or file that named them, set the flag to false to remove them, or confirm with `addon-operator module purge --confirm`",
+            "Releases whose modules are no longer named are kept"
         ),
     }
 }

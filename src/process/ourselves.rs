@@ -24,7 +24,7 @@ pub fn end_runs_of_the_dead() {
     let dead = Descendants::of(Whose::Dead(Origin::this()), Where::Everywhere);
     match dead.end(Duration::ZERO) {
         Ok(0) => {}
-        Ok(processes) => tracing::warn!(processes, "Ended what an operator that was killed left running"),
+        Ok(processes) => tracing::warn!(processes, "Ended processes that a killed operator left running"),
         failed => undertaker::tell(failed),
     }
 }

@@ -142,7 +142,7 @@ impl Spawner {
                 () = cancel.cancelled() => break Unborn::Cancelled,
                 () = sleep(RELIEF), if !progress.is_begun() => {
                     if let Err(error) = self.forkers.relieve() {
-                        tracing::warn!(%error, "One more thread that starts programs cannot be started");
+                        tracing::warn!(%error, "Cannot start another thread that starts programs");
                     }
                 }
             }
@@ -157,7 +157,7 @@ impl Spawner {
         if let Some(birth) = progress.birth()
             && let Err(error) = self.home.nursery.give_up(birth)
         {
-            tracing::warn!(%error, "A program that does not get started cannot be killed");
+            tracing::warn!(%error, "Cannot kill a program that has not finished its start");
         }
     }
 }

@@ -126,7 +126,7 @@ pub(super) fn never_wait(pipe: &PipeReader) -> io::Result<()> {
 pub(super) fn die_first(child: Pid) {
     if let Err(error) = fs_err::write(format!("/proc/{}/oom_score_adj", child.number()), "1000") {
         // It has ended already, or there is nowhere to say it.
-        tracing::debug!(%error, "a program could not be made the first to be ended where memory runs out");
+        tracing::debug!(%error, "cannot make a program the first to be killed when memory runs out");
     }
 }
 

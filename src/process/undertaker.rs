@@ -69,12 +69,15 @@ fn end_leftovers(mark: Mark, place: Where) {
 pub(super) fn tell(ended: Result<usize, Undead>) {
     match ended {
         Ok(0) => {}
-        Ok(processes) => tracing::info!(processes, "Ended what a program left running"),
+        Ok(processes) => tracing::info!(processes, "Ended processes that a program left running"),
         Err(Undead::Left(processes)) => {
-            tracing::warn!(processes, "What a program left running was killed and does not end");
+            tracing::warn!(
+                processes,
+                "Processes that a program left running were killed and do not end"
+            );
         }
         Err(Undead::Unseen(error)) => {
-            tracing::warn!(%error, "Nobody can tell what a program left running: there is no process table to read");
+            tracing::warn!(%error, "Processes that a program left running cannot be found: the process table cannot be read");
         }
     }
 }

@@ -25,7 +25,7 @@ pub enum BadCredentials {
     #[error("it is no configuration of docker: line {line}, column {column}")]
     Syntax { line: usize, column: usize },
     /// One of its logins is none.
-    #[error("its field 'auth' for '{of}' is no base64 of a name, a colon and a password")]
+    #[error("its field 'auth' for '{of}' is not the base64 of a name, a colon and a password")]
     Auth { of: String },
 }
 
@@ -320,7 +320,7 @@ mod tests {
         let bad = Credentials::config(br#"{"auths": {"a.example": {"auth": "secret!"}}}"#).unwrap_err();
         assert_eq!(
             bad.to_string(),
-            "its field 'auth' for 'a.example' is no base64 of a name, a colon and a password"
+            "its field 'auth' for 'a.example' is not the base64 of a name, a colon and a password"
         );
         let bad = Credentials::config(br#"{"auths": {"a.example": {"auth": 7777}}}"#).unwrap_err();
         assert!(!bad.to_string().contains("7777"), "{bad}");

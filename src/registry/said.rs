@@ -51,7 +51,7 @@ pub(super) fn reason(body: &[u8]) -> String {
     };
     let line = line(&text);
     if line.is_empty() {
-        "it does not say why".to_owned()
+        "it gives no reason".to_owned()
     } else {
         line
     }
@@ -82,7 +82,7 @@ mod tests {
         assert_eq!(reason(json), "DENIED: not for you");
         assert_eq!(reason(br#"{"errors":[{"code":"DENIED"}]}"#), "DENIED");
         assert_eq!(reason(b"<html>\x1b[31m no </html>"), "<html> [31m no </html>");
-        assert_eq!(reason(b""), "it does not say why");
+        assert_eq!(reason(b""), "it gives no reason");
         assert_eq!(line(&"ä".repeat(500)).chars().count(), LONGEST + 1);
     }
 

@@ -35,11 +35,13 @@ pub enum WayError {
     Connect { host: String, source: io::Error },
     #[error("cannot verify {host}")]
     Verify { host: String, source: io::Error },
-    #[error("nobody can be verified as {host}")]
+    #[error("no server can be verified as {host}")]
     Name { host: String, source: InvalidDnsNameError },
     #[error("cannot get to {host}: the proxy {proxy} {said}")]
     Proxy { host: String, proxy: Host, said: String },
-    #[error("a registry elsewhere refers us to {host}, which is {address}: such an address is not asked")]
+    #[error(
+        "a registry elsewhere refers us to {host}, and its address {address} is one of this machine or of its link: it is not asked"
+    )]
     Near { host: String, address: IpAddr },
     #[error("no connection to {host} within {waited:?}")]
     Silent { host: String, waited: Duration },

@@ -68,7 +68,7 @@ pub(super) async fn notify(State(probe): State<Probe>, headers: HeaderMap) -> Re
     let token = match fs_err::read_to_string(file) {
         Ok(token) => token.trim().to_owned(),
         Err(error) => {
-            warn!(%error, "The token of those who tell of versions cannot be read");
+            warn!(%error, "The token that protects notices of new versions cannot be read");
             return text(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "the token cannot be read, see the log\n",

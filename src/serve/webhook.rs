@@ -273,7 +273,7 @@ where
             unanswered("no hook has answered in time")
         }
         Err(_) => {
-            error!(path, "A review has failed through a mistake of ours");
+            error!(path, "A review has failed because of a defect of the operator");
             StatusCode::INTERNAL_SERVER_ERROR.into_response()
         }
     }

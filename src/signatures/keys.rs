@@ -58,7 +58,7 @@ pub enum KeyProblem {
     #[error(transparent)]
     Pem(#[from] BrokenPem),
     /// Somebody made it public by mistake.
-    #[error("it is a private key: give the public one, and make a new pair, for this one was shown to others")]
+    #[error("it is a private key: give the public key, and make a new pair, because this private key has been exposed")]
     Private,
     /// It is something else.
     #[error("it is a '{0}', not a 'PUBLIC KEY'; openssl pkey -pubin and openssl x509 -pubkey write one")]

@@ -39,7 +39,7 @@ pub enum Refusal {
         problem: String,
     },
     /// The bundle is of a kind that we do not know.
-    #[error("the bundle is of the kind {found}; application/vnd.dev.sigstore.bundle.v0.3+json is what counts")]
+    #[error("the bundle is of the kind {found}; only application/vnd.dev.sigstore.bundle.v0.3+json is checked")]
     OtherBundle {
         /// Its media type.
         found: String,
@@ -48,7 +48,7 @@ pub enum Refusal {
     #[error("the bundle has {0} signatures, and must have one")]
     NotOne(usize),
     /// The bundle is about bytes, not about an image.
-    #[error("the bundle signs a file (messageSignature); what counts is a signed statement about an image")]
+    #[error("the bundle signs a file (messageSignature); only a signed statement about an image is checked")]
     OfFile,
     /// Keyless: somebody with a certificate has signed it.
     #[error("it is signed with a certificate, not by a key that we know")]
@@ -57,7 +57,7 @@ pub enum Refusal {
     #[error("it is not signed by a key that we know, or it was changed after it was signed")]
     NotByOurKeys,
     /// The signature is good, and says something else than that an image is ours.
-    #[error("what is signed is no signature of an image: its {field} is {found}, not '{wanted}'")]
+    #[error("the signed document is no signature of an image: its {field} is {found}, not '{wanted}'")]
     OtherKind {
         /// The field by which we know.
         field: &'static str,

@@ -90,14 +90,14 @@ fn tls(trust: &Trust) -> Result<ClientTlsConfig, TracesError> {
     };
     let text = fs_err::read(file).map_err(TracesError::Unread)?;
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
-    let found = found.map_err(|_| authorities("it is no PEM text"))?;
+    let found = found.map_err(|_| authorities("it is not PEM text"))?;
     if found.is_empty() {
         return Err(authorities("it holds no certificate in PEM form"));
     }
     let mut roots = RootCertStore::empty();
     for certificate in found {
         let added = roots.add(certificate);
-        added.map_err(|_| authorities("what it holds is no certificate of an authority"))?;
+        added.map_err(|_| authorities("it holds no certificate of an authority"))?;
     }
     Ok(ClientTlsConfig::new().trust_anchors(roots.roots))
 }

@@ -6,7 +6,7 @@ use testbed::wait::wait_until;
 
 use super::stage::{CONVERGED, Operator, PATIENCE, Stage, assert_says};
 
-const ALTERED: &str = "An object of the release was altered by somebody";
+const ALTERED: &str = "Another writer altered an object of the release";
 const WEB: &str = "apiVersion: apps/v1
 kind: Deployment
 metadata: {name: web}
@@ -82,7 +82,11 @@ fn what_people_change_is_put_right_and_what_controllers_change_stays() {
     // Who insists is left his way in the end, by name.
     patch(&stage, "configmap/good", r#"{"data": {"size": "mine"}}"#);
     wait_for(&stage, SIZE, "small");
-    operator.wait_for(&["altered again and again", "data.size", "kubectl-patch"]);
+    operator.wait_for(&[
+        "alters a field of the release again and again",
+        "data.size",
+        "kubectl-patch",
+    ]);
     patch(&stage, "configmap/good", r#"{"data": {"size": "mine"}}"#);
     patch(
         &stage,

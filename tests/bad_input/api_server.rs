@@ -168,13 +168,13 @@ fn a_lease_that_is_refused() {
     let (stage, proxy, _server) = behind_liar("no-lease");
     proxy.lie(Some(no_lease));
     let operator = stage.start();
-    let told = operator.wait_for(&["The lease cannot be had"]);
+    let told = operator.wait_for(&["The lease cannot be read or written"]);
     let hint = "allow the verb 'get' on 'leases.coordination.k8s.io' in namespace";
     assert_says(&told, &["no leases for you", hint]);
     operator.wait_for_answer("/readyz", 500, &["no leader is elected", "no leases for you"]);
     proxy.lie(None);
     operator.wait_for(&[CONVERGED]);
-    assert_eq!(operator.records(&["The lease cannot be had"]).len(), 1);
+    assert_eq!(operator.records(&["The lease cannot be read or written"]).len(), 1);
     operator.stop();
     stage.assert_installed(&["good", "victim"]);
 }

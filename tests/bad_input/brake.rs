@@ -71,7 +71,10 @@ fn objects(stage: &Stage) -> String {
 /// Every way in which a hold shows names these modules.
 #[track_caller]
 fn assert_held(operator: &Operator<'_>, modules: &[&str], reason: &str) {
-    let told = operator.wait_for(&["Releases that nobody names any more are kept", "\"level\":\"warn\""]);
+    let told = operator.wait_for(&[
+        "Releases whose modules are no longer named are kept",
+        "\"level\":\"warn\"",
+    ]);
     assert_says(&told, &[reason, "module purge --confirm"]);
     operator.wait_for(&[CONVERGED]);
     // As YAML it is folded.
@@ -162,7 +165,10 @@ fn a_common_values_file_that_was_cut_is_held_until_it_is_whole_or_a_person_confi
     let operator = stage.start();
     assert_held(&operator, &MANY, reason);
     for (said, answer) in [
-        ("--confirm", "say how many they are, or name those that are to go"),
+        (
+            "--confirm",
+            "confirm the number of releases, or name the releases to remove",
+        ),
         ("--confirm 7", "8 removals are held, not 7: m0,m1,m2,m3,m4,m5,m6,m7"),
         ("--confirm m1,good", "the removal of 'good' is not held; held are: m0,"),
     ] {

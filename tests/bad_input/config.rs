@@ -65,7 +65,7 @@ fn a_config_map_that_is_deleted_changes_nothing() {
     operator.wait_for(&[CONVERGED]);
     let before = stage.objects();
     stage.kubectl("delete configmap addon-operator");
-    let told = operator.wait_for(&["ConfigMap is not found, what was last good stays in force"]);
+    let told = operator.wait_for(&["ConfigMap is not found, the last good configuration stays applied"]);
     assert_says(&told, &["\"level\":\"warn\"", "\"config_map\":\"addon-operator\""]);
     operator.stop();
     assert_eq!(stage.objects(), before);

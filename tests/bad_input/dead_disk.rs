@@ -78,7 +78,7 @@ fn a_module_on_a_disk_that_does_not_answer_fails_alone_and_holds_up_no_stop() {
         "nothing happened within 3s",
     ]);
     assert_says(&told, &["hooks/hook.sh", "file system"]);
-    operator.wait_for(&["A run takes its time.", "the release of module 'quiet'"]);
+    operator.wait_for(&["A run takes long.", "the release of module 'quiet'"]);
     operator.wait_for_answer("/healthz", 200, &[]);
     operator.stop();
 

@@ -120,10 +120,13 @@ fn a_values_file_of_a_module_that_is_no_yaml() {
     let operator = stage.start();
     let told = operator.wait_for(&["Module cannot be run as it is declared"]);
     let path = stage.path("modules/020-victim/values.yaml");
-    assert_says(&told, &["victim", shown(&path), "is no YAML", "line", "mend the files"]);
+    assert_says(
+        &told,
+        &["victim", shown(&path), "is not YAML", "line", "correct the files"],
+    );
     operator.wait_for(&["first converge is finished"]);
     let why = operator.ask("module why victim");
-    assert_says(&why, &["enabled: yes", shown(&path), "is no YAML"]);
+    assert_says(&why, &["enabled: yes", shown(&path), "is not YAML"]);
     assert_says(
         &operator.get("/metrics").1,
         &["failures_total{class=\"invalid\",step=\"declaration\"} 1"],
@@ -139,7 +142,12 @@ fn a_values_file_of_a_modules_directory_that_is_no_yaml() {
     let said = stage.refused();
     assert_says(
         &said,
-        &[shown(&stage.path("modules/values.yaml")), "is no YAML", "line", "mend"],
+        &[
+            shown(&stage.path("modules/values.yaml")),
+            "is not YAML",
+            "line",
+            "correct",
+        ],
     );
     stage.assert_installed(&["good", "victim"]);
 }

@@ -60,7 +60,7 @@ fn a_hook_that_hangs_holds_up_its_own_module_only() {
             "hang.sh' (beforeHelm), for ",
         ],
     );
-    operator.wait_for(&["Module does not get on.", "\"module\":\"hung\"", "hang.sh"]);
+    operator.wait_for(&["Module run does not progress.", "\"module\":\"hung\"", "hang.sh"]);
     operator.wait_for_event("ModuleLate");
     let late = "addon_operator_module_late{module=\"hung\"} 1";
     operator.wait_for_answer("/metrics", 200, &[late]);
@@ -93,7 +93,7 @@ fn hooks_that_hang_do_not_keep_the_places_of_others() {
     // The hook of the victim has no place before two of them lend theirs.
     stage.wait_for_sizes("good:small victim:small");
     operator.wait_for_answer("/readyz", 200, &[]);
-    operator.wait_for_more(&["A run takes its time.", "hang.sh"], 2);
+    operator.wait_for_more(&["A run takes long.", "hang.sh"], 2);
     for name in hung {
         wake(&stage, &format!("001-{name}"));
     }

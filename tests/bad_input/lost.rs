@@ -114,7 +114,7 @@ fn with_the_config_map_and_the_state_lost_nothing_is_upgraded_or_removed() {
     // With the ConfigMap back everything goes on as it was, and edits count.
     let operator = start_lost(&stage);
     stage.configure(&configuration());
-    operator.wait_for(&["Modules whose configuration was lost go on"]);
+    operator.wait_for(&["Modules whose configuration was lost are managed again"]);
     let look = || {
         let (_, metrics) = operator.get("/metrics");
         if metrics.contains("configuration_lost{") {

@@ -31,7 +31,7 @@ fn a_values_file_that_is_gone_or_empty_switches_nothing_off() {
             Some(text) => stage.write("modules/values.yaml", text),
         }
         let operator = stage.start();
-        let told = operator.wait_for(&["missing or empty", "what it switched on stays"]);
+        let told = operator.wait_for(&["missing or empty", "modules that it switched on stay on"]);
         assert_says(
             &told,
             &["\"level\":\"warn\"", shown(&file), "good,victim", "put the file back"],

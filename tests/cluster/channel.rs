@@ -187,7 +187,7 @@ fn a_tag_is_held_as_what_its_pods_run() {
     let place = Place::new("channel-pin-tag", &format!("{REPOSITORY}:stable"));
     let why = place.refused("pin --yes");
     assert!(
-        why.contains("none of its pods tells one") && why.contains("hint: name the digest"),
+        why.contains("the status of none of its pods names one") && why.contains("hint: name the digest"),
         "{why}"
     );
     for (name, c) in [("one", 'c'), ("two", 'd')] {
@@ -219,7 +219,7 @@ fn a_rollback_needs_no_operator_and_overwrites_nobody() {
     let place = Place::new("channel-rollback", &image('b'));
     let why = place.refused("rollback --yes");
     assert!(
-        why.contains("does not tell which image it named before") && why.contains("hint: name the digest"),
+        why.contains("does not record the image that it named before") && why.contains("hint: name the digest"),
         "{why}"
     );
     let former = image('a');

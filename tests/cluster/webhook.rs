@@ -420,7 +420,7 @@ async fn objects_are_converted_step_by_step() {
     assert_eq!(missing.class, Class::Unavailable);
     assert_eq!(
         missing.report,
-        format!("cannot convert 'widgets.{group}': there is no such resource definition yet")
+        format!("cannot convert 'widgets.{group}': its CustomResourceDefinition does not exist yet")
     );
     let widget =
         |name: &str| json!({"apiVersion": format!("{group}/v1alpha1"), "kind": "Widget", "metadata": {"name": name}});

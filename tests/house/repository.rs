@@ -53,7 +53,7 @@ pub(crate) fn text_files() -> Vec<TextFile> {
     );
     let listing = String::from_utf8(output.stdout).expect("file names are UTF-8");
     let paths = listing.split('\0').filter(|path| !path.is_empty());
-    // A file that was deleted but not yet staged is listed and absent; a binary file is no text.
+    // A file that was deleted but not yet staged is listed and absent; a binary file is not text.
     let files: Vec<TextFile> = paths
         .filter_map(|path| {
             fs_err::read_to_string(root().join(path))

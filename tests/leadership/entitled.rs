@@ -32,7 +32,7 @@ const TIMING: Timing = Timing {
     deadline: Duration::from_secs(9),
     retry: Duration::from_secs(3),
 };
-const YIELDS: &str = "Another version is to lead, ending our work to hand the lease over to it";
+const YIELDS: &str = "The lease names another version as the next leader, ending our work to hand the lease over";
 const RELEASED: &str = "Leadership is released";
 
 /// No operator here knows of which version it is.

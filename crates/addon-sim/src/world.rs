@@ -304,6 +304,6 @@ fn found(spec: &ModuleSpec) -> Module {
         depends_on: spec.needs.iter().map(|need| module_name(need)).collect(),
         broken: spec
             .broken
-            .then(|| Failure::new(Class::Invalid, "values.yaml is no YAML")),
+            .then(|| Failure::new(Class::Invalid, "values.yaml is not YAML")),
     }
 }

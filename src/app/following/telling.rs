@@ -58,7 +58,7 @@ impl Teller {
                 let hint = "push it again, or a pod on another machine cannot start";
                 warn!(
                     digests = digests.join(", "),
-                    hint, "The registry has lost the version that runs"
+                    hint, "The registry no longer has the image of the running version"
                 );
             }
         }

@@ -116,11 +116,12 @@ impl Bearer {
             match self.sign {
                 Sign::Label(_) => warn!(
                     error = report,
-                    hint, "The label of the leader is not where it should be: webhooks may not reach us"
+                    hint, "The label of the leader cannot be set or removed: webhooks may not reach the leader"
                 ),
                 Sign::Services(_) => warn!(
                     error = report,
-                    hint, "Services do not lead to the leader as they should: webhooks may not reach us"
+                    hint,
+                    "The endpoints of Services cannot be changed to the leader: webhooks may not reach the leader"
                 ),
             }
         }
@@ -133,7 +134,7 @@ async fn mark(cluster: &Cluster, LeaderLabel { pod, key }: &LeaderLabel, wanted:
     for (pod, mark) in cluster.mark_leader(key, pod, wanted).await? {
         match mark {
             Mark::Carried => info!(pod, label = key, "Our pod carries the label of the leader"),
-            Mark::Absent => info!(pod, label = key, "The label of the leader is taken from a pod"),
+            Mark::Absent => info!(pod, label = key, "The label of the leader is removed from a pod"),
         }
     }
     Ok(())
@@ -154,8 +155,8 @@ async fn lead(cluster: &Cluster, services: &LeaderServices, wanted: Mark) -> Res
             Mark::Absent => cluster.lead_away(lead).await,
         };
         match (done, wanted) {
-            (Ok(true), Mark::Carried) => info!(service, pod, "A service leads to our pod"),
-            (Ok(true), Mark::Absent) => info!(service, pod, "A service does not lead to our pod any more"),
+            (Ok(true), Mark::Carried) => info!(service, pod, "The endpoints of a Service name our pod"),
+            (Ok(true), Mark::Absent) => info!(service, pod, "The endpoints of a Service no longer name our pod"),
             (Ok(false), _) => {}
             (Err(error), _) => outcome = outcome.and(Err(error)),
         }

@@ -68,7 +68,7 @@ impl Witness {
             Ok(pod) if watched.pod.see(pod.as_ref()) => Holder::Gone,
             Ok(_) => Holder::Unknown,
             Err(error) => {
-                debug!(%error, "cannot look at the pod of the leader, its lease alone will tell");
+                debug!(%error, "cannot read the pod of the leader, its failure shows by the lease alone");
                 Holder::Unknown
             }
         }

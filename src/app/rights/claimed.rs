@@ -47,7 +47,7 @@ pub(super) struct Claim {
 pub(super) enum Mistake {
     #[error("cannot be read: {0}")]
     Read(io::Error),
-    #[error("is no YAML: {0}")]
+    #[error("is not YAML: {0}")]
     Yaml(YamlError),
     #[error("it should be a map with the field {RIGHTS}")]
     NoMap,
@@ -211,7 +211,7 @@ rights:
                 "only one document is read, and there are 2",
             ),
             ("rights: {}", "rights should be a list"),
-            ("rights: [", "is no YAML: "),
+            ("rights: [", "is not YAML: "),
         ] {
             let mistake = parse_alone(text).unwrap_err().to_string();
             assert!(mistake.starts_with(told), "{mistake}");

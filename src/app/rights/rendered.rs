@@ -38,7 +38,7 @@ pub(super) async fn render(
         Ok(Ok(manifest)) => match yaml::documents_v2(&manifest) {
             Ok(documents) => (flat(documents), None),
             Err(error) => {
-                let message = told(&format!("the chart renders what is no YAML: {error}"));
+                let message = told(&format!("the chart renders a document that is not YAML: {error}"));
                 (Vec::new(), Some(Finding::error(&module.path, message)))
             }
         },

@@ -25,7 +25,7 @@ pub(super) fn local(variable: Option<&OsStr>, of_machine: &Path) -> TimeZone {
         name => TimeZone::get(name).map_err(|error| Chain(&error).to_string()),
     };
     found.unwrap_or_else(|error| {
-        warn!(error, "TZ leads to no time zone, crontabs are read in UTC");
+        warn!(error, "TZ names no known time zone, crontabs are read in UTC");
         TimeZone::UTC
     })
 }

@@ -33,7 +33,7 @@ impl Trying {
                 self.asking.look_again();
                 if let Ok(patching::Outcome::Done) = &made {
                     let (set, digest) = (self.installation.trial_set(), trial.to.digest.as_str());
-                    info!(set, digest, "The pod of a trial is asked for");
+                    info!(set, digest, "Creating the pod of a trial");
                 }
                 outcome(made)
             }
@@ -72,7 +72,7 @@ impl Trying {
         let dropped = self.cluster.drop_trial_set(&self.installation, over, uid).await;
         self.asking.look_again();
         if let Ok(patching::Outcome::Done) = &dropped {
-            info!(set = self.installation.trial_set(), uid, "The pod of a trial is to end");
+            info!(set = self.installation.trial_set(), uid, "Ending the pod of a trial");
         }
         outcome(dropped)
     }

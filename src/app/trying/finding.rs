@@ -24,7 +24,7 @@ pub(super) async fn find(cluster: &Cluster, pod: &str, outside: &Outside) -> Opt
         let trouble = match cluster.installation(pod).await {
             Ok(Found::In(installation)) => match me(&installation) {
                 Some(me) => return Some((*installation, me)),
-                None => "our pod does not say which digest of our image it runs".to_owned(),
+                None => "the digest of the image that our pod runs is not known".to_owned(),
             },
             Ok(Found::Elsewhere(why)) => {
                 following::be_off(outside, &why);

@@ -92,7 +92,7 @@ impl Shelf {
         if let Some(error) = problem.as_ref().filter(|problem| self.told.as_ref() != Some(*problem)) {
             warn!(
                 error,
-                "Cannot read the records of trials; until then no version is tried"
+                "Cannot read the records of trials; no version is tried until they can be read"
             );
         }
         self.told = problem;

@@ -65,7 +65,10 @@ pub(super) fn tell(news: &TrialNews) {
     match news {
         TrialNews::Pinned(image) => info!(image, "The Deployment names the digest of our image beside its tag now"),
         TrialNews::PutBack { image, manager } => {
-            warn!(image, manager, "The image of the Deployment was put back by others");
+            warn!(
+                image,
+                manager, "Another field manager has put back the image of the Deployment"
+            );
         }
         TrialNews::Begun(target) => info!(digest = target.digest.as_str(), "The trial of a version begins"),
         TrialNews::Ended(target, verdict) => {
@@ -77,11 +80,17 @@ pub(super) fn tell(news: &TrialNews) {
             let digest = target.digest.as_str();
             warn!(
                 digest,
-                why, "The rollout of the version that has passed goes no further"
+                why, "The rollout of the version that passed its trial does not progress"
             );
         }
-        TrialNews::Stopped(why) => warn!(why, "No version is tried any more until a person resumes"),
-        TrialNews::Held(image) => info!(image, "The image that people put into the Deployment holds"),
-        TrialNews::Resumed => info!("A person told us to go on with the channel"),
+        TrialNews::Stopped(why) => warn!(
+            why,
+            "No version is tried until a person runs `addon-operator channel resume`"
+        ),
+        TrialNews::Held(image) => info!(
+            image,
+            "A person has put this image into the Deployment, the channel does not replace it"
+        ),
+        TrialNews::Resumed => info!("A person has resumed the channel"),
     }
 }

@@ -146,7 +146,7 @@ impl Watcher {
             warn!(
                 version = self.history.newest(),
                 seen,
-                "The history of the API server went back: what it says now counts, and what was seen since then does not"
+                "The history of the API server went back: the ConfigMap is taken as it is now, and newer versions that were seen before are forgotten"
             );
             self.next = Some(read);
             return Ok(Heard::WentBack);
@@ -266,7 +266,7 @@ impl Watcher {
             server,
             error = report,
             hint,
-            "API server cannot be reached, trying until it answers; what was last good stays in force"
+            "API server cannot be reached, trying until it answers; the last good configuration stays applied"
         );
         let sentence = format!("API server at {server} cannot be reached: {report}");
         self.trouble.send_replace(Some(sentence));
@@ -283,7 +283,7 @@ impl Watcher {
             config_map = self.name,
             error = report,
             hint,
-            "cannot watch the ConfigMap, trying again; what was last good stays in force"
+            "cannot watch the ConfigMap, trying again; the last good configuration stays applied"
         );
         self.trouble
             .send_replace(Some(format!("ConfigMap is not watched: {report}")));

@@ -274,7 +274,7 @@ where
         warn!(
             error = report,
             hint = hints.join("; "),
-            "cannot watch our own installation, trying again; until then no version is tried"
+            "cannot watch our own installation, trying again; no version is tried until the watch works"
         );
         self.told = Some(report);
     }

@@ -72,7 +72,7 @@ impl Nodes {
             Ok(None) => Some(format!("its node '{node}' is gone")),
             Err(error) => {
                 let error = &error as &dyn std::error::Error;
-                debug!(node, error, "cannot ask about the node of a trial");
+                debug!(node, error, "cannot read the node of a trial");
                 None
             }
         }
@@ -90,13 +90,13 @@ impl Nodes {
     fn tell(&mut self, error: RequestError) {
         let Failure { report, hints, .. } = error.into();
         if std::mem::replace(&mut self.is_told, true) {
-            debug!(error = report, "cannot ask for the platforms of nodes");
+            debug!(error = report, "cannot read the platforms of nodes");
             return;
         }
         info!(
             error = report,
             hint = hints.join("; "),
-            "cannot ask for the platforms of nodes: only that of our own pod is known"
+            "cannot read the platforms of nodes: only the platform of our own pod is known"
         );
     }
 }
@@ -115,7 +115,7 @@ fn unheard(node: &Node) -> Option<String> {
     let mut conditions = node.status.as_ref()?.conditions.iter().flatten();
     let ready = conditions.find(|condition| condition.type_ == "Ready")?;
     let why = ready.message.as_ref().or(ready.reason.as_ref());
-    (ready.status != "True").then(|| why.cloned().unwrap_or_else(|| "nothing says why".to_owned()))
+    (ready.status != "True").then(|| why.cloned().unwrap_or_else(|| "no reason is given".to_owned()))
 }
 
 /// The platform that this program was built for, in the words of images.

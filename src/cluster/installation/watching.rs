@@ -296,7 +296,7 @@ impl Observer {
         let hint = Some(hint).filter(|hint| !hint.is_empty());
         warn!(
             error,
-            hint, "cannot see all of our own installation; until then no version is tried"
+            hint, "cannot read all of our own installation; no version is tried until it can be read"
         );
         self.told = Some(error);
     }

@@ -163,7 +163,7 @@ impl Feed {
                 self.place = Place::Following(watch);
             }
             Event::Silence => {
-                debug!(watch = %self.source, "nothing was heard for long, watching over another connection");
+                debug!(watch = %self.source, "the watch was silent for long, watching over another connection");
                 let selection = &self.source.selection;
                 self.shared.observe(&Observation::Replaced {
                     resource: &selection.resource,
@@ -262,7 +262,7 @@ impl Feed {
         }
         let pause = self.pause.next(asked);
         if expired && first {
-            debug!(watch = %self.source, error = failure.report, "our place in the history is gone, listing again");
+            debug!(watch = %self.source, error = failure.report, "the resource version of the watch has expired, listing again");
             return;
         }
         self.tell_people(&failure);
@@ -298,7 +298,7 @@ impl Feed {
 
     /// Somebody has made the kind anew, under another plural: that is another history.
     fn move_to(&mut self, resource: ApiResource) {
-        info!(watch = %self.source, plural = resource.plural, "the kind has moved, watching it there");
+        info!(watch = %self.source, plural = resource.plural, "the kind has another plural now, watching the new resource");
         self.place = Place::Lost;
         self.shared.ledger().moved(self.id, &resource);
         self.source.selection.resource = resource;
@@ -314,7 +314,7 @@ impl Feed {
             ledger.fail_starters(self.id, missing);
         }
         if !std::mem::replace(&mut self.unserved, true) {
-            info!(watch = %self.source, "the kind is not served any more, waiting until it is");
+            info!(watch = %self.source, "the API server no longer serves the kind, waiting until it does");
             self.told = Some(missing.report.clone());
         }
         let pause = self.pause.next(None);
@@ -330,7 +330,7 @@ impl Feed {
             return;
         }
         let hint = hints.join("; ");
-        warn!(watch = %self.source, error = report, hint, "cannot watch, trying until it works; what was seen stays");
+        warn!(watch = %self.source, error = report, hint, "cannot watch, trying again; objects that were seen stay known");
         self.told = Some(report.clone());
     }
 }

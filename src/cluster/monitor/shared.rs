@@ -134,7 +134,7 @@ impl Shared {
         }
         let ended = || {
             if self.root.is_cancelled() {
-                Failure::new(Class::Cancelled, "nothing is watched any more")
+                Failure::new(Class::Cancelled, "all watches are stopped")
             } else {
                 Failure::defect("the watch has ended before its first list")
             }

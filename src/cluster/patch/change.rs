@@ -31,7 +31,9 @@ impl Patcher {
         match (outcome, subresource) {
             (Err(Lost::Request(error)), _) if terms.ignore_missing && is_missing(&error) => Ok(()),
             (Err(Lost::Request(error)), Some(part)) if error.is_not_found() => {
-                let hint = format!("the same is said of an object whose kind has no subresource '{part}'");
+                let hint = format!(
+                    "the API server gives the same answer for an object whose kind has no subresource '{part}'"
+                );
                 Err(Failure::from(error).hint(hint))
             }
             (outcome, _) => Ok(outcome?),

@@ -75,7 +75,7 @@ async fn until_gone(
         tokio::select! {
             () = sleep(pause) => pause = (pause * 2).min(longest),
             () = cancel.cancelled() => {
-                return Err(Failure::new(Class::Cancelled, "told to stop while the object was being deleted"));
+                return Err(Failure::new(Class::Cancelled, "cancelled while the object was being deleted"));
             }
         }
     }

@@ -29,7 +29,7 @@ impl Cluster {
             if written.len() > ROOM {
                 warn!(
                     section = key,
-                    "Section that a hook saves on trial is too large to be noted, it is not put back if the trial fails"
+                    "A section that a hook saves during a trial is too large to be recorded, it is not put back if the trial fails"
                 );
                 sections.leave_out(key);
                 written = self::written(&sections);

@@ -98,7 +98,7 @@ impl Cluster {
         }
         Err(RequestError::Unusable {
             attempt: self.attempt("patch", "secrets", name),
-            problem: "the Secret is changed by others again and again".to_owned(),
+            problem: "other writers change the Secret again and again".to_owned(),
         })
     }
 
@@ -162,7 +162,7 @@ impl Cluster {
                 secret = NAME,
                 ?keys,
                 kept = UNREADABLE,
-                "our own state that cannot be read is put aside"
+                "keys of our own state cannot be read, they are moved to another Secret"
             ),
             Err(error) if error.is_conflict() => self.put_beside(unreadable).await?,
             Err(error) => return Err(error),
@@ -184,7 +184,7 @@ impl Cluster {
                 secret = NAME,
                 ?keys,
                 kept = UNREADABLE,
-                "more of our own state that cannot be read is put aside"
+                "more keys of our own state cannot be read, they are moved to another Secret"
             );
             self.merge(UNREADABLE, &aside.metadata, &changes).await?;
         }

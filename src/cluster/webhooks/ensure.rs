@@ -233,7 +233,7 @@ impl Webhooks {
                 Ok(Conversion::AsWanted) => {}
                 Ok(Conversion::Changed(change)) => changes.push(change),
                 Ok(Conversion::Undefined) => {
-                    let report = format!("cannot convert '{crd}': there is no such resource definition yet");
+                    let report = format!("cannot convert '{crd}': its CustomResourceDefinition does not exist yet");
                     missing = missing.or(Some(Failure::new(Class::Unavailable, report)));
                 }
                 Err(error) => failed = failed.and(Err(error.into())),

@@ -49,7 +49,7 @@ fn touches(cluster: &Cluster, kind: AdmissionKind, name: &str) -> impl Stream<It
         owner: None,
     };
     let attempt = cluster.cluster_attempt("watch", wanted.resource(), name);
-    let mut trouble = Unwatched::new(attempt, "changes by others are put right within a minute");
+    let mut trouble = Unwatched::new(attempt, "changes by other writers are reverted within a minute");
     let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
     watcher(cluster.configurations(wanted), config)
         .default_backoff()

@@ -105,7 +105,7 @@ impl Answers {
             tracing::warn!(
                 hook = hook.name.as_str(),
                 module,
-                "Executable answers as one of several hooks, and has none"
+                "Executable lists its hooks, and the list is empty"
             );
         }
         for Named { name, call, config } in named {
@@ -114,7 +114,7 @@ impl Answers {
             {
                 let hook = hook.told(kind);
                 let report = format!("{hook}: multiple readiness hooks found: '{first}' has one too");
-                return Err(Failure::new(Class::Invalid, report).hint("one executable tells readiness for all"));
+                return Err(Failure::new(Class::Invalid, report).hint("only one executable may have a readiness hook"));
             }
             let path = file.path.clone();
             let program = Program { path, call: Some(call) };
@@ -165,7 +165,7 @@ impl Asker<'_> {
                 let config = self.ask_single(hook, path, cancel).await;
                 config.map(Said::Single).map_err(|failure| match remark {
                     Some(remark) => failure.hint(format!(
-                        "asked for several hooks before, it said nothing, either: {remark}"
+                        "the question for several hooks had no answer before, either: {remark}"
                     )),
                     None => failure,
                 })

@@ -30,7 +30,7 @@ impl Sync<'_> {
             let right = unless(self.cancel, right).await?;
             for alteration in &right.tried {
                 let (field, by) = (alteration.field(), alteration.by.as_deref());
-                info!(release, %object, field, by, "what somebody altered is put right");
+                info!(release, %object, field, by, "restoring a field that another writer altered");
             }
             lookout.was_put_right(release, &object, &right);
         }

@@ -83,7 +83,7 @@ impl Sync<'_> {
         let Newest { held, confirmed, .. } = &revision.newest;
         if held.is_some() || confirmed.is_some() {
             let release = self.facts.release.as_str();
-            info!(release, "an upgrade that was held is not needed any more");
+            info!(release, "a held upgrade is no longer needed");
             self.tools.cluster.note_held(revision, None).await?;
         }
         Ok(())
@@ -105,7 +105,7 @@ pub(super) fn asked(module: &ModuleName, config: &HookDocument) -> Asked {
 
 fn objects_of(release: &str, manifest: &str) -> Result<Vec<Value>, Failure> {
     let documents = yaml::documents_v2(manifest).map_err(|error| {
-        let report = format!("the manifest of release '{release}' is no YAML: {error}");
+        let report = format!("the manifest of release '{release}' is not YAML: {error}");
         Failure::new(Class::Invalid, report)
     })?;
     Ok(documents.into_iter().flat_map(drift::flat).collect())

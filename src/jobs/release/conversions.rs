@@ -77,7 +77,7 @@ async fn of_module(
     }
     let manifest = sync.render().await?;
     let documents = yaml::documents_v2(&manifest).map_err(|error| {
-        let report = format!("the rendered chart of module '{module}' is no YAML: {error}");
+        let report = format!("the rendered chart of module '{module}' is not YAML: {error}");
         Failure::new(Class::Invalid, report)
     })?;
     let objects = documents.into_iter().flat_map(flat);

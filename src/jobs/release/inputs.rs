@@ -55,11 +55,11 @@ pub(super) async fn refuse_doubtful(source: &Source<'_>, versions: &[String]) ->
         return Ok(());
     }
     let report = format!(
-        "the chart asks what the API server serves, and nobody knows about {}: whoever serves it does not answer",
+        "the chart asks for the versions that the API server serves, and {} is not known: the extension API server behind it does not answer",
         versions.join(", ")
     );
     Err(Failure::new(Class::Unavailable, report).hint(format!(
-        "`kubectl get apiservices` shows why; mend that of {first}, or delete it"
+        "`kubectl get apiservices` shows why; repair the APIService of {first}, or delete it"
     )))
 }
 

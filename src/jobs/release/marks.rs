@@ -83,7 +83,7 @@ pub(super) fn keys_of(release: &str, manifest: &str) -> Result<BTreeSet<ObjectKe
     let documents = yaml::documents_v2(manifest).map_err(|error| {
         Failure::new(
             Class::Invalid,
-            format!("the manifest of release '{release}' is no YAML: {error}"),
+            format!("the manifest of release '{release}' is not YAML: {error}"),
         )
     })?;
     Ok(drift::keys_of(&documents))

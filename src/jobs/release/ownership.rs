@@ -63,7 +63,7 @@ async fn with_claims<T: Send + 'static>(
     blocking::run(move || change(&claims)).await.map_err(|error| {
         Failure::new(
             Class::Unavailable,
-            format!("cannot note whose objects are whose: {error}"),
+            format!("cannot record which release owns which objects: {error}"),
         )
     })
 }

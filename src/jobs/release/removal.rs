@@ -21,7 +21,7 @@ pub async fn delete(tools: &Tools, release: &str, cancel: &CancellationToken) ->
     let Some(revision) = unless(cancel, observe(tools, &mut facts)).await? else {
         // We may have been killed when helm had ended and our note of it still stood.
         if let Err(error) = tools.cluster.clear_intent(release).await {
-            warn!(release, error = %Chain(&error), "a note about an ended helm could not be removed");
+            warn!(release, error = %Chain(&error), "the note about an ended helm process could not be removed");
         }
         return ownership::settle(tools, release, &BTreeSet::new()).await;
     };
@@ -52,7 +52,7 @@ pub async fn delete(tools: &Tools, release: &str, cancel: &CancellationToken) ->
         let error = failure.report;
         warn!(
             release,
-            error, "the release is uninstalled, but its objects could not be given free"
+            error, "the release is uninstalled, but it still claims its objects"
         );
     }
     if let Err(error) = tools.cluster.clear_recorded(release, recorded).await {

@@ -25,7 +25,7 @@ const NO_DIFFERENCE: &str = "No diff found";
 /// What somebody wants to see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
-    /// The manifest; with what helm made of a template whose result is no YAML, if it says so.
+    /// The manifest; with what helm made of a template whose result is not YAML, if it says so.
     Manifest(Verbosity),
     /// What applying it would change.
     Difference,
@@ -71,7 +71,7 @@ pub async fn render(
         return Ok(manifest);
     }
     let documents = yaml::documents_v2(&manifest).map_err(|error| {
-        let report = format!("the rendered chart of module '{module}' is no YAML: {error}");
+        let report = format!("the rendered chart of module '{module}' is not YAML: {error}");
         Failure::new(Class::Invalid, report)
     })?;
     let (cluster, apis) = (&tools.cluster, &*apis);

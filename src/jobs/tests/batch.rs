@@ -125,7 +125,7 @@ async fn what_cannot_be_several_hooks_nor_one_says_why() {
             Class::Invalid,
             "unknown version 'v9'; it printed `{\"version\":\"v9\"}`",
         ),
-        (format!("{listed}echo Hello"), Class::Invalid, "no JSON"),
+        (format!("{listed}echo Hello"), Class::Invalid, "not JSON"),
         (
             "[ \"$2\" = config ] && echo '[{\"beforeHelm\":1}]'; true".to_owned(),
             Class::Invalid,

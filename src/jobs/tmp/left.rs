@@ -32,7 +32,7 @@ impl LeftError {
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::NoFile { .. } => Some("write into the file that the variable names, and leave it where it is"),
-            Self::TooLong { .. } => Some("write less at a time: what does not change from run to run need not be said"),
+            Self::TooLong { .. } => Some("write less at a time: leave out lines that do not change from run to run"),
             Self::NotText { .. } | Self::Io(_) => None,
         }
     }

@@ -23,7 +23,7 @@ pub type Rendering = Pin<Box<dyn Future<Output = Result<String, Failure>> + Send
 pub enum Look {
     /// Its manifest.
     Manifest,
-    /// Its manifest, also if it is no YAML.
+    /// Its manifest, also if it is not YAML.
     Debug,
     /// What applying it would change.
     Difference,

@@ -66,7 +66,7 @@ impl Refusals {
             *told = Some(Instant::now());
             warn!(
                 reviews,
-                reason, "Requests for reviews are refused before anybody is asked, more than this one perhaps"
+                reason, "Requests for reviews are refused before a hook is asked; this record may stand for several"
             );
         }
     }

@@ -13,8 +13,8 @@ pub enum BrokenPem {
     /// A line of dashes that neither begins nor ends it.
     #[error("line {0} of the text is in the way: it neither begins a block nor ends one")]
     Dashes(usize),
-    /// What is in it is no base64.
-    #[error("what is in it is not base64, or is cut")]
+    /// What is in it is not base64.
+    #[error("its content is not base64, or is cut")]
     Base64,
 }
 

@@ -86,7 +86,7 @@ impl Default for Policy {
 /// A text that is no policy.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum PolicyError {
-    /// It is no YAML.
+    /// It is not YAML.
     #[error("bad yaml: {0}")]
     Yaml(YamlError),
     /// A field that nobody knows.

@@ -27,7 +27,7 @@ pub struct Settings {
 /// A text that is no list of digests.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ApprovalError {
-    /// It is no YAML.
+    /// It is not YAML.
     #[error("bad yaml: {0}")]
     Yaml(YamlError),
     /// It is neither a list nor a text.

@@ -1,7 +1,7 @@
 //! A JSON document kept as its text: an object of the cluster, or what a filter cut out of one.
 //!
 //! Most documents are received, kept and written into a hook's file without anybody looking inside, so they are not
-//! taken apart again; clones share one text. Must never hold a text that is no JSON, nor one whose keys are not sorted.
+//! taken apart again; clones share one text. Must never hold a text that is not JSON, nor one whose keys are not sorted.
 
 use std::fmt;
 use std::sync::Arc;

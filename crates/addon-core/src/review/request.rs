@@ -11,7 +11,7 @@ use crate::object::json::Json;
 /// Why a body is no review. The texts are those that the original answers with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum BadRequest {
-    /// It is no JSON, or fields are of another type.
+    /// It is not JSON, or fields are of another type.
     #[error("Invalid JSON payload")]
     NoReview,
     /// It asks nothing.

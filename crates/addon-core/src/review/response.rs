@@ -23,8 +23,8 @@ pub enum BadResponse {
 /// What is wrong with it.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Problem {
-    /// It is no JSON.
-    #[error("it is no JSON: {0}")]
+    /// It is not JSON.
+    #[error("it is not JSON: {0}")]
     Syntax(String),
     /// It is JSON, but not an object.
     #[error("it should be an object, and is {0}")]

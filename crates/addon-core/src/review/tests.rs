@@ -364,7 +364,7 @@ fn response_files_are_read_as_the_contract_says() {
         ),
         (
             "\n",
-            "got bad validating response: it is no JSON: it holds nothing but space",
+            "got bad validating response: it is not JSON: it holds nothing but space",
         ),
         (
             "[1]",
@@ -385,7 +385,7 @@ fn response_files_are_read_as_the_contract_says() {
     ] {
         assert_eq!(read(text), wanted, "{text}");
     }
-    assert!(read("yes please").starts_with("got bad validating response: it is no JSON: expected value"));
+    assert!(read("yes please").starts_with("got bad validating response: it is not JSON: expected value"));
     assert!(
         read(r#"{"patch": "[]"}"#).starts_with("got bad validating response: 'patch' should be a JSON patch in base64")
     );

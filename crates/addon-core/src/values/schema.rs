@@ -96,7 +96,7 @@ fn shown(place: &[String]) -> String {
 /// What is wrong with a schema.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Problem {
-    /// The text is no YAML.
+    /// The text is not YAML.
     #[error("bad yaml: {0}")]
     Yaml(YamlError),
     /// A keyword holds something else than it should.

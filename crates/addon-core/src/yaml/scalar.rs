@@ -189,7 +189,7 @@ fn binary(text: &str) -> Result<String, String> {
     let packed: String = text.split_whitespace().collect();
     let bytes = STANDARD
         .decode(packed)
-        .map_err(|error| format!("!!binary value is no base64: {error}"))?;
+        .map_err(|error| format!("!!binary value is not base64: {error}"))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 

@@ -65,7 +65,7 @@ impl Lookout {
                     %object,
                     field,
                     by,
-                    "A field of the release is altered again and again, and is left so until the next start"
+                    "Another writer alters a field of the release again and again, the field is not restored until the operator starts again"
                 );
             }
         }
@@ -159,7 +159,7 @@ async fn compared(
 pub async fn manifests(cluster: &Cluster, revision: &Revision) -> Result<BTreeMap<ObjectKey, Value>, Failure> {
     let manifest = cluster.manifest(revision).await?;
     let documents = yaml::documents_v2(&manifest)
-        .map_err(|error| Failure::new(Class::Invalid, format!("its manifest is no YAML: {error}")))?;
+        .map_err(|error| Failure::new(Class::Invalid, format!("its manifest is not YAML: {error}")))?;
     let objects = documents.into_iter().flat_map(flat);
     Ok(objects.filter_map(|object| Some((key_of(&object)?, object))).collect())
 }

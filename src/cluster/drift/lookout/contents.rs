@@ -61,14 +61,14 @@ impl Watch {
                 release,
                 revision,
                 error,
-                "what this revision consists of cannot be read: what vanishes is restored by the next run of its module"
+                "the objects of this revision cannot be read: only the next run of the module restores a deleted object"
             );
             return;
         }
         if is_news {
             warn!(
                 release,
-                revision, error, "what this revision consists of cannot be read now, trying again"
+                revision, error, "the objects of this revision cannot be read, trying again"
             );
         }
         // Another one may have been asked for meanwhile.
@@ -82,7 +82,7 @@ impl Watch {
 async fn objects_of(cluster: &Cluster, revision: &Revision) -> Result<BTreeSet<ObjectKey>, Failure> {
     let manifest = cluster.manifest(revision).await?;
     let documents = yaml::documents_v2(&manifest)
-        .map_err(|error| Failure::new(Class::Invalid, format!("its manifest is no YAML: {error}")))?;
+        .map_err(|error| Failure::new(Class::Invalid, format!("its manifest is not YAML: {error}")))?;
     Ok(keys_of(&documents))
 }
 

@@ -244,7 +244,7 @@ impl Post {
             namespace,
             error = report,
             hint,
-            "objects of this kind are not watched: what vanishes is restored by the next run of its module"
+            "objects of this kind are not watched: only the next run of the module restores a deleted object"
         );
         self.told = Some(report.clone());
     }

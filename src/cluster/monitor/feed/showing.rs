@@ -67,7 +67,7 @@ impl Feed {
         let module = hook.owner.module().map(ModuleName::as_str);
         warn!(
             hook = hook.name.as_str(),
-            module, binding, object, error, "jqFilter cannot be applied, the change of the object is not told"
+            module, binding, object, error, "jqFilter cannot be applied, the hook is not told of the change"
         );
     }
 

@@ -26,9 +26,9 @@ pub enum TrialNews {
     Ended(Target, Verdict),
     /// The Deployment names the version that has passed.
     Promoted(String),
-    /// The rollout of the version that has passed goes no further, with its reason.
+    /// The rollout of the version that passed its trial does not progress, with its reason.
     Sticks(Target, String),
-    /// No version is tried any more until a person resumes, with the reason.
+    /// No version is tried until a person runs `addon-operator channel resume`, with the reason.
     Stopped(String),
     /// People have put this image into the Deployment, which holds.
     Held(String),

@@ -87,11 +87,11 @@ impl fmt::Display for Which {
 /// Why an answer to `hook config` tells of no hooks.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum BatchError {
-    /// It is no text.
-    #[error("batch config is no text: line {0} is not in UTF-8")]
+    /// It is not text.
+    #[error("batch config is not text: line {0} is not in UTF-8")]
     NoText(usize),
-    /// It is no JSON.
-    #[error("batch config is no JSON: {0}")]
+    /// It is not JSON.
+    #[error("batch config is not JSON: {0}")]
     NoJson(String),
     /// It is JSON, but neither a map nor a list.
     #[error("batch config should be a map or a list, and is {0}")]
@@ -137,11 +137,11 @@ impl BatchError {
     pub fn advice(&self) -> &'static str {
         match self {
             Self::NoText(_) | Self::NoJson(_) | Self::NoMap(_) => {
-                "with `hook config` an executable of several hooks prints one document of JSON and nothing before it; what is for people goes to stderr"
+                "with `hook config` an executable of several hooks prints one document of JSON and nothing before it; messages for people go to stderr"
             }
             Self::UnknownVersion(_) | Self::MissingVersion => r#"write `"version": "v1"`"#,
             Self::Schema(_) | Self::Hooks(_) | Self::Name { .. } => {
-                "docs/hooks.md tells what an executable of several hooks says about each of them"
+                "docs/hooks.md describes the answer of an executable with several hooks"
             }
         }
     }

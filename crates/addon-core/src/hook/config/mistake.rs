@@ -10,11 +10,11 @@ use crate::yaml::YamlError;
 /// Why the output of `--config` is no configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ConfigError {
-    /// It is no text.
-    #[error("hook config is no text: line {0} is not in UTF-8")]
+    /// It is not text.
+    #[error("hook config is not text: line {0} is not in UTF-8")]
     NoText(usize),
-    /// It is no YAML.
-    #[error("hook config is no YAML")]
+    /// It is not YAML.
+    #[error("hook config is not YAML")]
     Yaml(#[source] YamlError),
     /// It is YAML, but no map.
     #[error("hook config should be a map, and is {0}")]
@@ -22,7 +22,7 @@ pub enum ConfigError {
     /// Its version is unknown.
     #[error("config version: 'configVersion' value '{0}' is unsupported")]
     UnknownVersion(String),
-    /// Its version is no text.
+    /// Its version is not text.
     #[error("config version: string value is expected for key 'configVersion'")]
     VersionType,
     /// Its version is null.
@@ -72,15 +72,13 @@ impl ConfigError {
     pub fn advice(&self) -> &'static str {
         match self {
             Self::NoText(_) | Self::Yaml(_) => {
-                "with --config a hook prints one document of YAML or JSON and nothing else; what is for people goes to stderr"
+                "with --config a hook prints one document of YAML or JSON and nothing else; messages for people go to stderr"
             }
             Self::NoMap(_) => "is it a hook at all? files that are none must not be executable",
             Self::UnknownVersion(_) | Self::VersionType | Self::MissingVersion | Self::NoVersion(_) => {
                 "write `configVersion: v1`"
             }
-            Self::Schema(_) | Self::Meaning(_) => {
-                "docs/hooks.md lists the bindings and what each of their fields holds"
-            }
+            Self::Schema(_) | Self::Meaning(_) => "docs/hooks.md lists the bindings and their fields",
         }
     }
 }

@@ -107,7 +107,7 @@ fn what_is_no_configuration_says_why() {
             "hook config in body should have at least 1 properties: it names no binding",
         ),
         ("", "hook config should be a map, and is null"),
-        ("hook: [--config", "hook config is no YAML"),
+        ("hook: [--config", "hook config is not YAML"),
         ("hello", "hook config should be a map, and is string"),
         (
             "configVersion: v1\nkubernetes: []",

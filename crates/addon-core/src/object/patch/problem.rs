@@ -42,9 +42,9 @@ pub enum Unreadable {
     /// It may have been meant as either.
     #[error("neither JSON: {json}; nor YAML: {yaml}")]
     Both {
-        /// Why it is no JSON.
+        /// Why it is not JSON.
         json: YamlError,
-        /// Why it is no YAML.
+        /// Why it is not YAML.
         yaml: YamlError,
     },
 }
@@ -93,7 +93,7 @@ pub enum Problem {
         found: String,
     },
     /// A string that is no document.
-    #[error("holds a string that is no YAML: {0}")]
+    #[error("holds a string that is not YAML: {0}")]
     Text(YamlError),
     /// A string that is several documents.
     #[error("holds {documents} documents in one string")]
