@@ -1,6 +1,7 @@
 //! Why a piece of work did not succeed, in the one form that crosses from the shell into the core.
 //!
-//! The class answers one question: who has to do something? Nothing here retries; the core decides that.
+//! The class answers one question: who must act? Each variant names that person or part. Nothing here retries; the core
+//! decides that.
 
 use std::fmt;
 

@@ -1,7 +1,7 @@
 //! What a version of the operator stands on: the chart that installed it, and the state that other versions left.
 //!
-//! The image says it in annotations, so that a version can be judged before it runs. Image and operator take the numbers
-//! from here; nobody else must ever write one.
+//! The image says it in annotations, so that a version can be judged before it runs. Image and operator take the
+//! numbers from here; no other place may define them.
 
 /// The annotation that names the lowest version of the chart that can install a version.
 pub const LOWEST_CHART_KEY: &str = "addon-operator/lowest-chart";

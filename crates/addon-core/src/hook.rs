@@ -1,4 +1,4 @@
-//! Hooks: what they bind to, what they are told, and what they answer.
+//! Hooks: their bindings, their contexts, and their output.
 //!
 //! Must never run one: a hook is a description here.
 

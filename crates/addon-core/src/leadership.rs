@@ -1,13 +1,12 @@
 //! Who leads where there are several of us: one lease that is written over, and what a replica does about it next.
 //!
-//! A replica leads because of a write of its own that went through, and no longer than the renew deadline after it *sent*
-//! that write. Another one takes the lease when it has known the same version of it for as long as the lease is good,
-//! counted from when it *received* it, and only over that very version. So no two lead at once as long as no clock runs
-//! faster than another by more than the lease is longer than the deadline. A lease whose holder is found to have ended, by
-//! who asks after that version was seen, need not be waited for.
-//! Where the lease says that a version of the program is entitled to it, all that spares others the wait counts for replicas
-//! of that version alone.
-//! Must never compare the clocks of two replicas: the times that stand in the lease are for people.
+//! A replica leads because of a write of its own that went through, and no longer than the renew deadline after it
+//! *sent* that write. Another one takes the lease when it has known the same version of it for as long as the lease is
+//! good, counted from when it *received* it, and only over that very version. So no two lead at once as long as no
+//! clock runs faster than another by more than the lease is longer than the deadline. If a replica finds, after it has
+//! seen that version of the lease, that the holder has ended, it need not wait. If the lease names a version of the
+//! program as entitled, only replicas of that version may skip a wait. Must never compare the clocks of two replicas:
+//! the times in the lease are for people to read.
 
 mod entitlement;
 pub mod lease;

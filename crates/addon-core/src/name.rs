@@ -1,6 +1,6 @@
-//! Validated names of modules, hooks, queues and bindings, and who owns what.
+//! Validated names of modules, hooks, queues and bindings, and the owners of hooks.
 //!
-//! A name that exists is a good one: nothing below this file checks again. Must never know what the named thing does.
+//! A value of these types is valid: no other file checks it again. Must never know what the named thing does.
 
 mod case;
 

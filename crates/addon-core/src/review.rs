@@ -1,8 +1,8 @@
-//! Reviews: what the API server asks of hooks, which hook answers, and what is answered.
+//! Reviews: the requests of the API server, the hooks that answer them, and the answers.
 //!
-//! [`Routes`](routes::Routes) know every binding that reviews something. They open a [`Review`], which says which hook
-//! to run and takes what came of it, until there is a [`Reply`]. Must never run a hook, and never decide
-//! in place of the cluster's own failure policy: who cannot answer says so.
+//! [`Routes`](routes::Routes) know every binding that reviews something. They open a [`Review`], which names the hook
+//! to run and takes its outcome, until there is a [`Reply`]. Must never run a hook, and never decide in place of the
+//! cluster's own failure policy: a review without an answer is reported as such.
 
 pub mod chain;
 pub mod conversion;

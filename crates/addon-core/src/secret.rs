@@ -1,7 +1,7 @@
-//! What must not be shown: which names and texts say so, and how a document or a text is shown without it.
+//! Secrets: the names and texts that mark them, and documents and texts without them.
 //!
-//! A secret is replaced by one fixed word, whatever it was and however long. Must never be applied to what hooks, charts
-//! or the ConfigMap get, only to what people see.
+//! A secret is replaced by one fixed word, which hides its kind and length, too. Must never be applied to values for
+//! hooks, charts or the ConfigMap, only to output for people.
 
 pub mod known;
 pub mod name;

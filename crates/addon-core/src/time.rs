@@ -1,4 +1,4 @@
-//! Time as the core is told it, and how long to wait after a failure.
+//! Time as the core gets it from outside, and the waits after failures.
 //!
 //! Must never ask a clock or a random source: both come from outside, so that a run can be replayed.
 

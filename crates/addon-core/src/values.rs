@@ -1,7 +1,7 @@
-//! Values: the layers of each owner, what they add up to, and what a hook may change.
+//! Values: the layers of each owner, their sum, and the changes that hooks may make.
 //!
 //! Every change is first a proposal, worked out without touching anything, and then committed whole or not at all. Must
-//! never hold values that cannot be computed: a layer that would lead there is refused when it comes.
+//! never hold layers whose sum cannot be computed: a layer that would cause that is refused when it arrives.
 
 mod document;
 mod forgetting;

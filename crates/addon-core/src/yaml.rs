@@ -1,7 +1,7 @@
 //! YAML as the two readers of the original understand it, and YAML that both read back unchanged.
 //!
-//! The parser is not ours; what a scalar means, which keys collide and what `<<` does is, because people's files depend
-//! on it. Must never panic or blow up on any text.
+//! The parser is not ours; but the meaning of scalars, the clashes of keys and the effect of `<<` are, because files of
+//! users depend on them. Must never panic or blow up on any text.
 
 mod compose;
 pub mod document;

@@ -1,4 +1,5 @@
-//! Every document under `tests/corpus/metrics` has the outcome that stands beside it: a page, or what its author is told.
+//! Every document under `tests/corpus/metrics` has the outcome that stands beside it: a page, or the error that its
+//! author gets.
 //!
 //! `UPDATE=1` writes the outcomes anew.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]

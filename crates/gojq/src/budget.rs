@@ -1,8 +1,8 @@
-//! What one run of a filter may cost, and what it has cost so far.
+//! The budget of one run of a filter, and the part that is spent.
 //!
-//! The engine knows no end: nothing stops `repeat(.)`. So whatever can repeat itself counts here: calls of definitions
-//! that call themselves, outputs of generators, natives. What is spent stays spent, and running out is no error that a
-//! filter could catch. The stack is measured, not counted: a call looks how far it is from where the run began.
+//! The engine has no limit: nothing stops `repeat(.)`. So everything that can repeat counts here: calls of definitions
+//! that call themselves, outputs of generators, natives. A filter cannot regain its budget, nor catch the error when it
+//! has run out. The stack is measured, not counted: a call looks how far it is from where the run began.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

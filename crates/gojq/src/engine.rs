@@ -1,4 +1,4 @@
-//! What the evaluator is told of us: our values, and the data that natives can reach.
+//! The types that the evaluator gets from us: our values, and the data that natives can reach.
 
 use jaq_core::data::HasLut;
 use jaq_core::{DataT, Lut};

@@ -1,6 +1,6 @@
 //! The words of a filter: from text to tokens, one at a time, so that the grammar decides when a string begins.
 //!
-//! Must never allocate for what it only points at, and never read past the text.
+//! Must never allocate for a token that points into the text, and never read past the text.
 
 use crate::error::FilterError;
 

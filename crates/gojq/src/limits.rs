@@ -1,4 +1,4 @@
-//! What one run of a filter may cost.
+//! The limits of one run of a filter.
 
 use crate::value::MAX_WEIGHT;
 

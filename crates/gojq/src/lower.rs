@@ -1,8 +1,9 @@
-//! How the operators of the original's dialect are said in the terms that the engine runs.
+//! Translates the operators of the original's dialect into terms of the engine.
 //!
-//! The engine has its own idea of updates, of the order in which operands are tried and of many filters. Here every such
-//! construct becomes a call of one of our natives, whose names begin with `!` so that no filter can spell them. What
-//! remains for the engine is what both agree on: pipes, commas, variables, definitions, conditions, labels and `try`.
+//! The engine has its own idea of updates, of the order in which operands are tried and of many filters. Here every
+//! such construct becomes a call of one of our natives, whose names begin with `!` so that no filter can spell them.
+//! Only constructs with the same meaning in both remain for the engine: pipes, commas, variables, definitions,
+//! conditions, labels and `try`.
 
 use jaq_core::load::lex::StrPart;
 use jaq_core::load::parse::{BinaryOp, Pattern, Term};

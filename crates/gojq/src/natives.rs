@@ -1,7 +1,7 @@
 //! The filters that are written in Rust, by name; all others are in `prelude.jq`.
 //!
-//! A name that begins with `!` is called only by what `lower` and the prelude make. Arguments arrive in the order of the
-//! text. Every native counts what it does; none may panic, whatever it is given.
+//! A name that begins with `!` is called only by terms that `lower` and the prelude make. Arguments arrive in the order
+//! of the text. Every native counts what it does; none may panic, whatever it is given.
 
 mod arithmetic;
 mod control;

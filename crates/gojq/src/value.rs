@@ -1,9 +1,9 @@
 //! The values that filters work on.
 //!
-//! The input is borrowed, not copied: an array or an object of it is copied one level deep, and only when a filter changes
-//! it. Every value knows how heavy it is and how deep, and none may become heavier or deeper than the limits here: what
-//! descends into a value, down to dropping it, then has a bounded stack, and what walks over it a bounded time, also when
-//! a value contains one and the same part a million times.
+//! The input is borrowed, not copied: an array or an object of it is copied one level deep, and only when a filter
+//! changes it. Every value knows how heavy it is and how deep, and none may become heavier or deeper than the limits
+//! here: so code that descends into a value, down to dropping it, has a bounded stack, and code that walks over it a
+//! bounded time, also when a value contains the same part a million times.
 
 mod change;
 mod engine;

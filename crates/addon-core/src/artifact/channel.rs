@@ -1,4 +1,4 @@
-//! A channel: the tag, the range of versions or the digest that says which version is wanted.
+//! A channel: the tag, the range of versions or the digest that names the wanted version.
 //!
 //! Must never take a text for a tag that was meant as a range.
 

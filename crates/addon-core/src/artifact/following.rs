@@ -1,7 +1,7 @@
-//! How the registry is followed: when it is asked, for what, and what is told of its answers.
+//! How the registry is followed: when it is asked, which questions it gets, and which news its answers make.
 //!
-//! One question at a time, in rounds, by the replica that leads. A round that is not answered to its end changes nothing: what was
-//! known stays. Must never begin a trial by itself: it says which choice was made.
+//! One question at a time, in rounds, by the replica that leads. A round that is not answered to its end changes
+//! nothing: what was known stays. Must never begin a trial by itself: it only returns the choice.
 
 mod installed;
 mod news;

@@ -1,6 +1,7 @@
-//! The news of channel and trials together, for Events, meters and the log: each is told once, by the replica that it happens to.
+//! The news of channel and trials together, for Events, meters and the log: each is reported once, by the replica that
+//! it happens to.
 //!
-//! Must never tell a state: only that it has begun or ended.
+//! Must never report a state, only its beginning or end.
 
 use super::following::News;
 use super::trial::news::TrialNews;

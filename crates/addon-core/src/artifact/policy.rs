@@ -1,6 +1,7 @@
-//! The policy of people: by whose word a version is taken, when, and how long it may be on trial.
+//! The policy that people set: whether a version needs their approval, when it may be taken, and how long it may be on
+//! trial.
 //!
-//! Must never let pass a field that is unknown or a value that means nothing: the text names it and says what to write.
+//! Must never accept an unknown field or a value without a meaning: the error names it and lists the valid ones.
 
 use std::time::Duration;
 

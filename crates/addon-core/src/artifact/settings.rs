@@ -1,6 +1,6 @@
-//! The keys of the ConfigMap that say which version is wanted, and how it is taken.
+//! The keys of the ConfigMap that name the wanted version and the way to take it.
 //!
-//! Must never take a part of a text that is wrong elsewhere.
+//! Must never use a part of a text that has a mistake in another part.
 
 use std::collections::BTreeSet;
 

@@ -1,9 +1,9 @@
 //! A trial: a version runs beside the old one, which judges it.
 //!
-//! Every replica of both versions drives one of these machines: it shows it sights of the cluster and its own wishes, asks for the
-//! next move, does it, and tells how that went. The next move follows from what all replicas share; of its own a machine has
-//! only clocks, which begin anew with it. So any replica may die at any moment, and another goes on. Must never take a sight that
-//! is missing for one that says no.
+//! Every replica of both versions drives one such machine: it passes in sights of the cluster and its own wishes, asks
+//! for the next action, carries it out, and reports the outcome. The next action follows from objects that all replicas
+//! see; a machine itself has only clocks, which begin anew with it. So any replica may die at any moment, and another
+//! one continues. Must never take a missing sight for a negative one.
 
 pub mod action;
 mod course;

@@ -1,7 +1,7 @@
 //! Versions as tags and labels write them.
 //!
-//! Read leniently, as Masterminds' library for Go does: `v1.4`, `1`, `01.2`. Must never tell apart versions of which none is
-//! older than the other: what was built when is no part of them.
+//! Read leniently, as Masterminds' library for Go does: `v1.4`, `1`, `01.2`. Must never order versions that are equal
+//! in precedence: the time of a build is no part of a version.
 
 use std::cmp::Ordering;
 use std::fmt;

@@ -1,7 +1,7 @@
 //! Binding contexts: why a hook runs, in the form in which the hook reads it.
 //!
-//! A context says which snapshots it wants, and not what is in them: they are read when the hook starts, once for all
-//! contexts of a run. Must never drop a context that is not told by another one.
+//! A context names its snapshots and does not hold them: they are read when the hook starts, once for all contexts of a
+//! run. Must never drop a context whose news no other context holds.
 
 mod file;
 

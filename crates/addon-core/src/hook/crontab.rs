@@ -1,7 +1,7 @@
 //! Crontabs in the dialect that hooks are written in, and when they come next.
 //!
 //! The dialect is a contract of its own: five or six fields, a zone in front, descriptors. Must never loop without end,
-//! whatever the crontab says.
+//! for any crontab.
 
 mod calendar;
 mod duration;

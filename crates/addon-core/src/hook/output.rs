@@ -1,6 +1,6 @@
-//! What a hook leaves behind in its files, read in one go.
+//! The output files of a hook, read in one go.
 //!
-//! Must never apply anything: that is decided when all of it could be read.
+//! Must never apply anything: the caller decides that when all files could be read.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,7 +1,9 @@
-//! Which version may take the lease as soon as nobody holds it, who says so, and what a leader of another one does.
+//! Entitlement: which version may take the lease as soon as it is free, who decides that, and how a leader of another
+//! version yields.
 //!
-//! Only waits depend on it: who is entitled takes a lease that is released, and never one that another holds. Must never keep
-//! the lease from all: when it has run out, any replica may take it, and keeps it until another version is named.
+//! Only waits depend on it: an entitled replica takes a released lease at once, and never one that another replica
+//! holds. Must never keep the lease from all replicas: when it has expired, any replica may take it, and keeps it until
+//! another version is named.
 
 use std::collections::BTreeSet;
 

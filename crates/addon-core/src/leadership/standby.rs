@@ -1,5 +1,5 @@
 //! A replica that does not lead: when it looks, asks and waits, and when it takes the lease.
-//! Must never take for free what another one may still hold, nor what another version is entitled to.
+//! Must never take a lease as free that another replica may still hold, or that another version is entitled to.
 
 use super::lease::{Aim, Holder, Record, Sighting, micros, over};
 use super::{Election, Known, Move, PATIENCE, Role, Succession, made};

@@ -1,4 +1,4 @@
-//! The header line `Accept` of a scraper: it says how names are to be escaped.
+//! The header line `Accept` of a scraper: it tells how names must be escaped.
 //!
 //! The only format is the text of version 0.0.4, so clauses about others count for their escaping alone.
 

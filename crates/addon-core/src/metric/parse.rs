@@ -1,5 +1,5 @@
-//! A file of metric operations: a stream of JSON objects. One that cannot be used refuses the whole file, by line;
-//! operations that are merely of no use are left out, and told.
+//! A file of metric operations: a stream of JSON objects. An object that cannot be read refuses the whole file, with
+//! its line; a valid operation that cannot be applied is dropped with a warning.
 
 use std::fmt;
 

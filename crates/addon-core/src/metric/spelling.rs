@@ -1,6 +1,6 @@
 //! Names that are one name for a scraper that does not read UTF-8: `a-b` and `a.b` are both `a_b` there.
 //!
-//! Must never refuse a name: it is only told.
+//! Must never refuse a name: the clash is only reported.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,8 +1,7 @@
-//! `module.yaml`: what a module says of itself: which modules it needs, what of its release is to be put right, and as whom
-//! it acts.
+//! `module.yaml`: the modules that it needs, the drift of its release that is reverted, and its service account.
 //!
-//! The file is older than us: programs that embed the original keep other things in it, which are let pass. What nobody
-//! is known to write there is told. Must never pass over a field that could be ours and is misspelt.
+//! Programs that embed the original have other fields in this file, which are accepted. A field of no known program
+//! gives a warning. Must never ignore a misspelt field of ours.
 
 use std::fmt;
 

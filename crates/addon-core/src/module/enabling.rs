@@ -1,4 +1,4 @@
-//! Which modules run: ordered sources, the last one with an opinion wins, a script may only say no.
+//! Which modules run: in a fixed order of sources the last one with a verdict wins; a script can only switch off.
 
 use std::fmt;
 

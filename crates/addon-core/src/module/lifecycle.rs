@@ -1,4 +1,4 @@
-//! The states of one module. A state owns what it needs; what comes next follows from the state alone.
+//! The states of one module. A state owns its data; the next step follows from the state alone.
 
 mod deletion;
 

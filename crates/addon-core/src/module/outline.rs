@@ -1,5 +1,5 @@
-//! The part of a reading of the directories that counts before a release is removed: the modules, and the contents of the common
-//! values files. Paths are words here; nobody looks at them.
+//! The part of a reading of the directories that counts before a release is removed: the modules, and the contents of
+//! the common values files. Paths are only texts here; no file is opened.
 
 use std::collections::{BTreeMap, BTreeSet};
 

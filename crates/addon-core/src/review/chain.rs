@@ -1,7 +1,7 @@
-//! From which version to which a resource can be converted, and by which steps.
+//! The conversions between versions of a resource, as chains of steps.
 //!
-//! A version may be written with its group or without; two different groups never match. Of several ways the shortest is
-//! taken, then the one whose ends are written most exactly, then the one declared first.
+//! A version may be written with its group or without; two different groups never match. Of several chains the shortest
+//! is taken, then the one whose ends are written most exactly, then the one declared first.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;

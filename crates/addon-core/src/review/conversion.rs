@@ -1,4 +1,4 @@
-//! One conversion: the hooks that have to run one after the other, and what they made of the objects.
+//! One conversion: the hooks that run one after the other, and their converted objects.
 //!
 //! Every run is given all objects of the request. Must never hand on a list that has lost an object, or an object that
 //! became another one: the API server would store it.

@@ -1,7 +1,7 @@
-//! What has to stand in the cluster so that the API server asks us.
+//! The objects in the cluster that make the API server ask our webhooks.
 //!
-//! Everything that the API server would fill in is written out, so that what stands there can be compared with what is
-//! wanted. Must never make anything that has no CA: an API server that cannot verify us refuses the whole request.
+//! Every field that the API server would fill in is written out, so that the found object can be compared with the
+//! wanted one. Must never make anything that has no CA: an API server that cannot verify us refuses the whole request.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,7 +1,7 @@
-//! What the API server is told, in the form of its reviews.
+//! The answer to the API server, in the form of its reviews.
 //!
-//! Two ways out: a review with a verdict, or no answer at all. The second makes the API server act by the failure policy
-//! that stands in its own configuration, which may be newer than ours. Must never let a request pass that no hook allowed.
+//! Two ways out: a review with a verdict, or no answer at all. The second makes the API server act by the failure
+//! policy of its own configuration, which may be newer than ours. Must never let a request pass that no hook allowed.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What the API server asks, read from the body of its request.
+//! The request of the API server, read from its body.
 //!
 //! Both versions of the reviews have the same form. Must never refuse a field that it does not know: API servers are
 //! newer than we are.

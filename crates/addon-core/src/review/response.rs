@@ -1,6 +1,6 @@
-//! What a hook writes as the answer to a review.
+//! The answer of a hook to a review, read from its file.
 //!
-//! An empty file is no answer, and no error either: most runs of a hook are no reviews. Must never guess: a field of a
+//! An empty file is no answer and no error, because most runs of a hook are no reviews. Must never guess: a field of a
 //! wrong type fails the run.
 
 use base64::Engine as _;

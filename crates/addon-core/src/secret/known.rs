@@ -1,6 +1,6 @@
 //! The secrets that are known, and texts without them.
 //!
-//! Whatever a program or a hook says may quote what it was given. So every text is searched for the secrets of that moment,
+//! The output of a program or hook may quote its input. So every text is searched for the secrets of that moment,
 //! as they are and as they look in JSON, in base64 and line by line. Must never be printed itself.
 
 use std::borrow::Cow;

@@ -1,6 +1,6 @@
-//! Which names of keys tell that a secret is below them.
+//! The names of keys whose values are secrets.
 //!
-//! A name is taken apart into its words, whichever way it is written: `dbPassword`, `db-password` and `DB_PASSWORD` are
+//! A name is split into its words, in any spelling: `dbPassword`, `db-password` and `DB_PASSWORD` are
 //! one name. Must never look at a part of a word: a `tokenizer` is no token.
 
 /// Words, or several of them written as one, that name a secret; all of them in small letters.

@@ -1,6 +1,6 @@
-//! What an owner's values lose when its module ends, so that a new life begins without the old one's.
+//! The values that an owner loses when its module ends, so that a later start of the module does not see them.
 //!
-//! Must never touch what files or the `ConfigMap` say today.
+//! Must never touch values of files or of the `ConfigMap`.
 
 use std::sync::Arc;
 

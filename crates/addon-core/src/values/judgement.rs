@@ -1,7 +1,7 @@
-//! What there is to say of the data of a ConfigMap: keys that cannot be used, and keys that speak of nobody.
+//! The judgement on the data of a ConfigMap: keys that cannot be used, and keys of unknown modules.
 //!
-//! The one place that decides it, for what stands in the cluster, for an edit that is only wanted, and for a file. Must
-//! never put anything in force.
+//! The one place that judges, for the ConfigMap in the cluster, for an edit before it is accepted, and for a file. Must
+//! never apply anything.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Patches of values: what a hook wrote, what of it its owner may do, and how it is applied.
+//! Patches of values: what a hook wrote, which operations its owner is allowed, and how they are applied.
 //!
 //! A patch is applied twice in its life. *Strictly*, when the hook made it, against the values it saw. And *stored*, in
 //! its compacted form, each time the values are computed anew. Must never change a document that it refuses.

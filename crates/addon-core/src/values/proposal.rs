@@ -1,7 +1,7 @@
-//! What a hook's patches would change, worked out beforehand.
+//! The change that a hook's patches would make, computed in advance.
 //!
-//! A proposal holds the result, not the way to it: committing one takes no time. Must never be committed on values that
-//! it was not made on.
+//! A proposal holds the resulting values, so committing it takes no time. Must never be committed on other values than
+//! those it was computed from.
 
 use std::sync::Arc;
 

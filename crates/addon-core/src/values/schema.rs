@@ -1,8 +1,8 @@
-//! Schemas of values: what the files in `openapi` say about the values of one owner.
+//! Schemas of values: the rules of the files in `openapi` for the values of one owner.
 //!
-//! Three of them: of what the ConfigMap says, of the effective values, and of what helm gets. They fill in what is missing
-//! and refuse what does not fit, with the words of the original. Must never change what is there, read a file, or run
-//! without an end.
+//! There are three: for the section of the ConfigMap, for the effective values, and for the values that helm gets. They
+//! fill in defaults and refuse invalid values, with the texts of the original. Must never change an existing value,
+//! read a file, or run without an end.
 
 mod check;
 mod defaults;

@@ -1,6 +1,6 @@
-//! Values as people may see them, and which texts of them nobody may.
+//! Values without their secrets, as people may see them, and the secret texts.
 //!
-//! Must never be asked by whoever hands values to a hook or a chart.
+//! Must never be used where values go to a hook or a chart.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

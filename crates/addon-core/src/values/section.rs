@@ -1,6 +1,6 @@
-//! The `ConfigMap` as the core sees it: sections, flags, and what is wrong with which key.
+//! The `ConfigMap` as the core sees it: sections, flags, and the mistakes of each key.
 //!
-//! A broken key concerns its owner only. Must never make one module wait for another one's mistake.
+//! A broken key affects only its owner. Must never make one module wait because of a mistake of another.
 
 mod channel;
 

@@ -1,8 +1,8 @@
 //! Checks of values that take long: asked for in one place, answered in another, and used where they were asked for.
 //!
-//! A question holds all that its answer depends on, so an answer is never out of date: who asks again about other values
-//! asks another question. Must never hold the answer to a question that nobody is going to ask again: whoever asks keeps
-//! the answers, and forgets them with what they were for.
+//! A question holds all that its answer depends on, so an answer is never out of date: other values make another
+//! question. Must never hold an answer that is no longer needed: the asking part keeps its answers, and drops them
+//! together with the values that they were for.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

@@ -1,6 +1,6 @@
-//! Holding values against their schemas, before they count.
+//! Checks of values against their schemas, before the values are applied.
 //!
-//! Must never look at values that are in force already: a schema is asked of what is new, and before helm.
+//! Must never check values that are applied already: only new values are checked, and all values before helm.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Documents of a stream with what a value alone no longer tells: where a key stands, and how its scalar was written.
+//! Documents of a stream with facts that a value alone has lost: the place of a key, and the spelling of its scalar.
 //!
 //! Must never look below the keys of the root.
 

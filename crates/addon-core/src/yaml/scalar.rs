@@ -1,4 +1,4 @@
-//! What a scalar means: the tables of Go's two readers.
+//! The meaning of a scalar: the tables of Go's two readers.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -1,4 +1,4 @@
-//! Taking tokens one by one, and saying what was expected instead.
+//! Takes tokens one by one; its errors name the expected token.
 
 use super::{Grammar, Parsed};
 use crate::lexer::Token;

@@ -1,4 +1,4 @@
-//! Which definitions are in sight, and which of them call themselves.
+//! The definitions in scope, and which of them call themselves.
 //!
 //! A definition that calls itself is where a filter can run for ever or too deep. Such a body begins with `!enter`, which
 //! counts; and where it takes filters as parameters it gets one parameter more, which counts how often the definition was

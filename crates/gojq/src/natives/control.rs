@@ -1,4 +1,4 @@
-//! What steers: constants, counting, generators, errors, the end.
+//! Control flow: constants, counting, generators, errors, `halt`.
 
 use jaq_core::box_iter::box_once;
 use jaq_core::{Bind, Error, Exn};

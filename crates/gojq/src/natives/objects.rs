@@ -1,4 +1,4 @@
-//! Objects, and what is asked of values of any kind: length, keys, containment, JSON.
+//! Natives for objects, and for values of any type: length, keys, containment, JSON.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What looks into values and can be used as a path: steps, iteration, recursion, `path` and `getpath`.
+//! Natives that read values and can be used as a path: steps, iteration, recursion, `path` and `getpath`.
 
 use jaq_core::Exn;
 use std::rc::Rc;

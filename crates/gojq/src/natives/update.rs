@@ -1,4 +1,4 @@
-//! What changes values at paths: `=`, `|=`, `setpath` and `delpaths`.
+//! Natives that change values at paths: `=`, `|=`, `setpath` and `delpaths`.
 
 use jaq_core::{Bind, Exn};
 

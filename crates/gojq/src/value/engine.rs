@@ -1,6 +1,6 @@
-//! What the engine itself asks of a value: constants, indexes that are constant, truth, and objects being put together.
+//! The operations that the engine itself does on values: constants, constant indexes, truth, and building objects.
 //!
-//! Everything else is a native of ours, called by name; those methods here say so if they are ever reached.
+//! Everything else is a native of ours, called by name; the other methods here fail with an error that says so.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! Arrays and objects to look at, whoever owns them: the input or we.
+//! Read access to arrays and objects, both of the input and of our own.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What error messages say. A filter can catch them and look into them, so the words are the original's.
+//! The texts of error messages. A filter can catch and read them, so they are those of the original.
 
 use std::collections::BTreeMap;
 

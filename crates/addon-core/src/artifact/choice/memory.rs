@@ -1,6 +1,6 @@
 //! All that one choice has to know of those before it. Most of it is kept from life to life.
 //!
-//! A memory that is lost makes nothing begin earlier: a delay is counted anew, and nobody has asked for anything.
+//! Losing the memory makes nothing begin earlier: a delay is counted anew, and requests of people are forgotten.
 
 use std::time::Duration;
 

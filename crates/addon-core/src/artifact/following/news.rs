@@ -1,4 +1,4 @@
-//! The news of following: what is told once, until it is another.
+//! The news of following the registry: each is reported once, and again only when it has changed.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! One round of questions: what is open, and what is known once it is over.
+//! One round of questions: the open questions, and the knowledge at its end.
 //!
 //! Must never let a part of it count before it is answered to its end.
 

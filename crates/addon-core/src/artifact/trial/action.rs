@@ -1,7 +1,7 @@
-//! The deeds of a trial: each is one request, and each may be done by several replicas without harm.
+//! The actions of a trial: each is one request, and several replicas may do the same one without harm.
 //!
-//! Must never be a deed that overwrites what its author has not seen: a write names what it is made over, a deletion what it
-//! deletes.
+//! Must never overwrite a state that its author has not seen: a write names the state that it replaces, a deletion the
+//! object that it deletes.
 
 use super::record::{Remembered, Trial};
 use crate::artifact::choice::Target;

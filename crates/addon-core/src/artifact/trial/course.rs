@@ -1,7 +1,8 @@
 //! The course of a trial while there is a record of it: its steps, the verdict, and all that follows from that.
 //!
-//! The leader of the old version makes the steps, every pod of it judges, and any pod of the Deployment does what follows. Must
-//! never put a version into the Deployment that has not passed, nor judge what is not of the trial.
+//! The leader of the old version makes the steps, every pod of it judges, and any pod of the Deployment does what
+//! follows. Must never put a version into the Deployment that has not passed, nor judge facts that do not belong to the
+//! trial.
 
 use std::time::Duration;
 

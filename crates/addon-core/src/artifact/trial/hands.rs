@@ -1,6 +1,8 @@
-//! Between two trials: the hands of others in the Deployment, the pin, remains of earlier trials, and the beginning of the next.
+//! Between two trials: changes of the Deployment by other writers, the pin, remains of earlier trials, and the
+//! beginning of the next.
 //!
-//! Must never begin anything while people hold an image, nor drop what may belong to a trial that was not seen yet.
+//! Must never begin a trial while people hold an image, nor delete an object that may belong to a trial whose record
+//! was not seen yet.
 
 use std::time::Duration;
 

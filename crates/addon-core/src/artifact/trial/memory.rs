@@ -1,4 +1,4 @@
-//! The memory of trials: what a verdict, a person's word or the hands of others leave in it.
+//! The memory of trials: the entries that a verdict, a decision of a person or a change by another writer leaves in it.
 //!
 //! Must never forget a version that failed, unless it has passed later, or many others failed after it.
 

@@ -1,6 +1,6 @@
-//! The news of trials, each told once: by the replica that did it.
+//! The news of trials, each reported once, by the replica that carried out the action.
 //!
-//! Must never tell of another one's deed, which that one has told.
+//! Must never report an action of another replica.
 
 use super::Trials;
 use super::action::Action;

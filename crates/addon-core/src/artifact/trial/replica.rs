@@ -1,6 +1,6 @@
-//! The replica that drives a machine: which version it is, and all that it knows beside the cluster.
+//! The replica that drives a machine: its version, and all its knowledge except that of the cluster.
 //!
-//! Must never tell of the cluster, which is a sight.
+//! Must never hold facts of the cluster: those are sights.
 
 use std::collections::BTreeSet;
 

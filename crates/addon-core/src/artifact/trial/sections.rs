@@ -1,7 +1,7 @@
-//! Sections of the ConfigMap that hooks saved while their version was on trial: what stood there before, and how to tell what
-//! was written from what people have written since.
+//! Sections of the ConfigMap that hooks saved while their version was on trial: their texts before, and a check whether
+//! people have edited them since.
 //!
-//! Must never take an edit of people back.
+//! Must never revert an edit of a person.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,6 +1,6 @@
 //! The world as one replica sees it: the Deployment, the ReplicaSet of the trial with its pod, the lease.
 //!
-//! Must never hold anything that was derived: a sight says only how the cluster is.
+//! Must never hold anything that was derived: a sight only describes the cluster.
 
 use std::collections::BTreeSet;
 

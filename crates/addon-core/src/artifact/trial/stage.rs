@@ -1,4 +1,5 @@
-//! The stages of a trial as one replica sees them: a name and a sentence for each, and each wait says what it waits for.
+//! The stages of a trial as one replica sees them: a name and a sentence for each; the sentence of a wait names its
+//! reason.
 //!
 //! Must never be a wait without a name.
 

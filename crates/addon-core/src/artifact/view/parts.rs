@@ -1,6 +1,6 @@
 //! The parts of the picture, each of what is known about it.
 //!
-//! Must never leave out a thing that keeps people's wish from coming true.
+//! Must never leave out a reason why the wanted version does not run.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
-//! The picture as text: a line for each thing that there is to say, the words under each other.
+//! The picture as text: a line for each fact, in aligned columns.
 //!
-//! Must never cut a digest: people copy it into the next command.
+//! Must never shorten a digest: people copy it into the next command.
 
 use std::fmt::Write as _;
 use std::time::Duration;

@@ -1,7 +1,7 @@
-//! What an executable with several hooks says about all of them at once: its answer to `hook config`.
+//! The answer of an executable with several hooks to `hook config`: the configurations of all of them.
 //!
-//! It is JSON, written by a library. Must never let a hook be lost: what cannot be understood is an error that names the
-//! hook by its number.
+//! It is JSON, written by a library. Must never lose a hook: a configuration that cannot be read is an error that names
+//! the hook by its number.
 
 use std::fmt;
 

@@ -1,8 +1,9 @@
 //! The two ways in which a configuration of version 1 is written: by people, as an answer to `--config`, and by the
 //! library with which several hooks are built into one executable.
 //!
-//! Must never know more than where the two differ. The second way has no remark for people: what is empty says nothing,
-//! and what a newer library may add is let pass, but for what would select fewer objects.
+//! Must never hold more than the differences of the two. The second way is not written for people, so it gives no
+//! warnings: empty fields count as absent, and unknown fields of a newer library are accepted, except those that would
+//! select fewer objects.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

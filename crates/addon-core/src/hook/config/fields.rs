@@ -1,6 +1,6 @@
 //! Reading a JSON object field by field, with every mistake noted by the path of its field.
 //!
-//! What is read is known; what is left at the end is a mistake too.
+//! A field that is read is known; a field that is left at the end is a mistake, too.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};

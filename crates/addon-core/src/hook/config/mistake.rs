@@ -1,4 +1,4 @@
-//! What can be wrong with a configuration, and what its author can do about it.
+//! The mistakes of a configuration, and the remedies for its author.
 //!
 //! Must never show more of a configuration than a few words at each mistake.
 

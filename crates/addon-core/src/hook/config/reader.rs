@@ -1,4 +1,4 @@
-//! What both forms of a configuration share: the second round of checks, which comes after the form is right.
+//! The checks that both forms of a configuration share: they run after the form was found valid.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! `settings`: what holds for all runs of a hook. A binding that says otherwise wins.
+//! `settings`: limits for all runs of a hook. A binding that sets its own limit wins.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! The file in which a hook reads its contexts.
 //!
-//! Documents are copied into it as they are kept. Must never hold the whole file in memory: a first run may tell of
-//! tens of thousands of objects.
+//! Documents are copied into it as they are kept. Must never hold the whole file in memory: a first run may have tens
+//! of thousands of objects.
 
 use std::collections::BTreeMap;
 use std::io;

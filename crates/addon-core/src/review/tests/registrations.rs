@@ -1,4 +1,4 @@
-//! What the API server is told of our webhooks.
+//! The webhook configurations that the API server gets.
 
 use super::*;
 

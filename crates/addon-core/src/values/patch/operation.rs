@@ -1,4 +1,4 @@
-//! Operations on documents: applied, and compacted to what is remembered.
+//! Operations on documents: how they are applied, and how they are compacted for storage.
 //!
 //! Must never change a document when one of them does not apply.
 

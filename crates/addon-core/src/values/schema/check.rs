@@ -1,6 +1,6 @@
-//! Holds a value against a schema.
+//! Checks a value against a schema.
 //!
-//! Every mistake is told, in an order that depends on nothing but schema and value. Must never stop at the first one.
+//! Every mistake is reported, in an order that depends only on schema and value. Must never stop at the first one.
 
 mod container;
 mod scalar;

@@ -1,6 +1,6 @@
-//! Defaults: what a schema says of keys that are not there.
+//! Defaults: values that a schema gives to absent keys.
 //!
-//! Must never change what is there.
+//! Must never change an existing value.
 
 use serde_json::Value;
 

@@ -1,7 +1,7 @@
 //! The files of a schema, and the way from one place in them to another.
 //!
-//! Whoever reads files hands in their texts under their paths. Must never read a file, and never follow a reference out of
-//! what it was given.
+//! The caller reads the files and passes in their texts by path. Must never read a file, and never follow a reference
+//! to a file that was not passed in.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,6 +1,6 @@
 //! Formats of texts, as the original checks them.
 //!
-//! A format that nobody knows says nothing. Must never be stricter than the original: values that it took must pass.
+//! An unknown format accepts every text. Must never be stricter than the original: values that it took must pass.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::LazyLock;

@@ -1,4 +1,4 @@
-//! One node of a schema: what a value of its place must keep to.
+//! One node of a schema: the rules for a value at its place.
 //!
 //! The part of JSON Schema, draft 4, that the original knows; other keywords mean nothing. Must never hold a reference:
 //! they are resolved when a schema is read.

@@ -1,4 +1,4 @@
-//! From the text of a schema to its nodes: references are followed, and what makes no sense is named with its place.
+//! From the text of a schema to its nodes: references are followed, and mistakes are named with their places.
 //!
 //! Must never follow a reference in a circle, nor let one text grow into a schema without end.
 

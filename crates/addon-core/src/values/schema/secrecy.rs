@@ -1,6 +1,7 @@
-//! What of values must not be shown: what the schemas call a secret, and where they say nothing what its name does.
+//! The values that must not be shown: those that a schema marks as secret, and, without a mark, those whose name marks
+//! them.
 //!
-//! Where schemas disagree it is a secret. Must never change anything else of a document.
+//! If schemas disagree, the value is secret. Must never change anything else of a document.
 
 use std::collections::BTreeSet;
 

@@ -1,6 +1,6 @@
-//! What the schemas of one owner get from each other and from our rules.
+//! The extension of the schemas of one owner by each other and by our own rules.
 //!
-//! Must never loosen what a schema says.
+//! Must never loosen a schema.
 
 use super::node::{Items, Node, Others};
 

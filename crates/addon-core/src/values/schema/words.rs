@@ -1,6 +1,6 @@
 //! Values in error texts, written as the original writes them.
 //!
-//! Must never decide what is shown: that is up to the texts.
+//! Must never decide which values are shown: the error texts do that.
 
 use serde_json::Value;
 

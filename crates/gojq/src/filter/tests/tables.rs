@@ -1,8 +1,8 @@
 //! The filters against what the original's engine makes of them: tables made by running it.
 //!
 //! Every row that disagrees stands in `oracles/jq_differences.jsonl` with a reason in words; a row that newly disagrees
-//! fails, and one that newly agrees too, so that the list stays true. What the classes of reasons mean for users is told
-//! in docs/compatibility.md.
+//! fails, and one that newly agrees too, so that the list stays true. docs/compatibility.md tells the effect of each
+//! class of reasons for users.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

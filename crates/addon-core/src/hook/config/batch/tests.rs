@@ -1,4 +1,4 @@
-//! What an executable with several hooks says, and what is made of it.
+//! Answers of executables with several hooks, and how they are read.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

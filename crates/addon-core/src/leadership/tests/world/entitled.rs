@@ -1,5 +1,5 @@
-//! Versions in the world: who is entitled is said, moved and taken back by leaders, standbys and people, and each write is held
-//! against what was said.
+//! Versions in the world: leaders, standbys and people set, move and remove the entitled version, and each write of the
+//! lease is checked against it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! Trials in the world: a record that all replicas see, late and now and then not at all, and what the leader and the judges make
-//! of it. It is a course in miniature: nobody looks at what a version does, lots decide whether it passes.
+//! Trials in the world: a record that all replicas see, late and now and then not at all, and what the leader and the
+//! judges make of it. It is a simplified trial: random draws decide whether a version passes.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;

@@ -1,4 +1,4 @@
-//! Lists and maps, and what is in them.
+//! Checks of lists and maps, and of their items.
 
 use std::collections::BTreeSet;
 

@@ -1,6 +1,7 @@
-//! What evaluating a rule may cost.
+//! The budget for evaluating a rule.
 //!
-//! The engine knows no limit, so values are counted where they pass. Must never be refilled while a check runs.
+//! The engine has no limit of its own, so values are counted as they pass through it. Must never be refilled while a
+//! check runs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! What the original understands by some words otherwise than our engine.
+//! Functions whose meaning differs between the original and our engine.
 
 use cel::common::types::{CelBool, CelDouble, CelMap, CelString};
 use cel::common::value::CowVal;

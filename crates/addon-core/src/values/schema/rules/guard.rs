@@ -1,5 +1,5 @@
-//! What is done to an expression before it may run: names are looked up, its depth is bounded, and every value whose
-//! size decides how long a step takes is weighed on its way.
+//! The rewriting of an expression before it runs: names are looked up, its depth is bounded, and every value whose size
+//! determines the time of a step is counted on its way.
 //!
 //! Must never change what an expression means.
 
