@@ -1,7 +1,7 @@
 //! The operator from start to end: what is built, in which order it starts, in which order it stops.
 //!
-//! Listeners come first, so that a start that hangs can be looked at. Must never decide anything about modules; that a
-//! cluster cannot be reached is no reason to end, that a directory does not exist is one.
+//! Listeners come first, so that a start that hangs can be looked at. Must never decide anything about modules. An
+//! unreachable cluster is no reason to end the start; a missing directory is one.
 
 pub mod announcing;
 pub mod channel;

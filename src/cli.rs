@@ -1,6 +1,6 @@
-//! The command line: what was typed becomes one call, and its outcome an exit code.
+//! The command line: the arguments become one call, and its outcome an exit code.
 //!
-//! Data goes to standard output, talk to standard error. The debug commands know nothing of the operator but the
+//! Data goes to standard output, messages to standard error. The debug commands know nothing of the operator but the
 //! answers of its debug socket.
 #![expect(clippy::doc_markdown, reason = "the doc comments are the text of --help")]
 

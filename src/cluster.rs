@@ -1,8 +1,8 @@
-//! The connection to the cluster: one kubeconfig for our client, helm and the hooks' children, and how a request that
-//! failed is told. The verbs we need stand in the files of what they are about.
+//! The connection to the cluster: one kubeconfig for our client, helm and the hooks' children, and the report of a
+//! failed request. The verbs that we need are listed in the files that use them.
 //!
 //! Never retries: only the watch of the `ConfigMap` recovers by itself, and a hook's change of an object is made again
-//! when somebody else was faster. Never deletes an object, unless a hook asks for it.
+//! when another writer was faster. Never deletes an object, unless a hook asks for it.
 
 pub mod accounts;
 pub mod adoption;

@@ -1,7 +1,7 @@
 //! The part that writes Kubernetes Events: announcements in, at their pace and one request after the other, Events out.
 //!
-//! Nothing waits for it. An Event that cannot be written is counted and lost, which is said once until one succeeds;
-//! where the right to write is missing, it is asked for again only now and then.
+//! Nothing waits for it. An Event that cannot be written is counted and dropped; the log reports the first failure
+//! after each success. If the right to write is missing, the next try comes only after a long pause.
 
 use std::collections::BTreeMap;
 use std::future::pending;

@@ -1,8 +1,8 @@
-//! The commands by which a person says which version of the operator is wanted: an edit of the ConfigMap, and of the
-//! Deployment where that has to work without an operator.
+//! The commands by which a person chooses the version of the operator: an edit of the ConfigMap, and of the Deployment
+//! where that has to work without an operator.
 //!
-//! The ConfigMap comes first: a Deployment that names what the channel wants is nobody's mistake. Must never change anything that was
-//! not shown before.
+//! The ConfigMap is edited first, so that a failure in between leaves no Deployment that contradicts the channel. Must
+//! never make a change that was not shown before.
 
 use std::collections::BTreeSet;
 

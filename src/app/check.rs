@@ -1,4 +1,4 @@
-//! What the operator would say of a ConfigMap, before it is in the cluster. Never asks a cluster.
+//! `config check`: the operator's judgement on a ConfigMap before it is in the cluster. Never asks a cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

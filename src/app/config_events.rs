@@ -1,5 +1,5 @@
-//! The parameter `log.configmap.events`: while it is on, the log tells of every reading of the ConfigMap and of every
-//! write to it. Keys are named, what they hold never is.
+//! The parameter `log.configmap.events`: while it is on, the log reports every reading of the ConfigMap and every write
+//! to it. It names keys, and never shows their contents.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,4 @@
-//! An upgrade that is held, looked at and confirmed by a person. What was confirmed stands on the release, where the
+//! An upgrade that is held, looked at and confirmed by a person. The confirmation is stored on the release, where the
 //! operator finds it at the module's next try; nothing else is changed.
 
 use addon_core::failure::Failure;

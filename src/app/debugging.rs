@@ -1,6 +1,6 @@
-//! Opens the debug routes: at the socket, and over TCP for those who want that.
+//! Opens the debug routes: at the socket, and over TCP where a setting asks for it.
 //!
-//! Must never let who can reach an address see what only the user of the socket may ask for.
+//! Must never show a client of the TCP address data that only the user of the socket may see.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What a look at files brought up, and how it is shown. Never decides what follows from it.
+//! The findings of a check of files, and how they are shown. Never decides what follows from them.
 
 use std::fmt;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
-//! Our part in following the registry: the core's questions are put to it, and what comes of them is told to those whom it
-//! concerns. Every replica has it; the one that leads asks.
+//! Our part in following the registry: it puts the core's questions to the registry, and passes the results to the
+//! other parts.
 //!
-//! Must never act upon a choice: others carry it out.
+//! Every replica has this part; only the leader asks. Must never act upon a choice: other parts carry it out.
 
 pub mod asking;
 mod credentials;

@@ -1,4 +1,5 @@
-//! What lies on disk, as the core and the jobs each want to know it, or why that is no place to start from.
+//! The contents of the disk in the forms that the core and the jobs need, or the reason why the operator cannot start
+//! with them.
 
 use std::collections::BTreeMap;
 

@@ -1,10 +1,11 @@
-//! Our part in the election of a leader: what the core decides about the lease is done here, and whoever has to know is told.
-//! A leader that is to yield to another version is stopped as by a signal, and releases the lease when nothing of it runs.
+//! Our part in the election of a leader: it carries out the decisions of the core about the lease, and informs the
+//! other parts. A leader that must yield to another version is stopped as by a signal, and releases the lease when none
+//! of its work runs any more.
 //!
-//! While we do not lead, nothing else is held up by that: listeners answer, hooks are asked for their configuration, the
-//! `ConfigMap` is read. Must never go on as a leader whose lease has run out: the loop is told to end everything at once,
-//! what has not ended shortly before another may lead goes down with this life (see `lives`), and what even then is not
-//! over is ended by a thread that waits for nobody.
+//! A standby does its other work meanwhile: listeners answer, hooks are asked for their configuration, the `ConfigMap`
+//! is read. Must never go on as a leader whose lease has run out: the loop ends everything at once; work that has not
+//! ended shortly before another replica may lead is aborted with this life (see `lives`); and if even that takes too
+//! long, a separate thread ends the process.
 
 pub(super) mod door;
 mod process;

@@ -1,4 +1,4 @@
-//! Looks at modules before anybody installs them: their files are read as the operator reads them, their hooks are asked
+//! `module lint` checks modules before they are installed: their files are read as the operator reads them, their hooks are asked
 //! for their configuration, their chart is rendered. Never talks to a cluster.
 
 pub(super) mod rendered;

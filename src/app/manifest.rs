@@ -1,4 +1,4 @@
-//! `module manifest`: what lies in a modules directory, as the operator is to find it.
+//! `module manifest`: the list of files that the operator must find in a modules directory.
 
 use std::path::{Path, PathBuf};
 

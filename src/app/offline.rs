@@ -1,5 +1,5 @@
-//! What commands without an operator can find out about modules: their charts are rendered with the values of their files,
-//! their hooks are asked for their configuration. Never talks to a cluster.
+//! Facts about modules that commands find out without an operator: their charts are rendered with the values of their
+//! files, their hooks are asked for their configuration. Never talks to a cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;

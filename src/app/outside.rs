@@ -1,6 +1,6 @@
-//! Commands for an operator that runs elsewhere: the same command is run in its pod, and what it says is passed on.
+//! Commands for an operator that runs elsewhere: the same command is run in its pod, and its output is passed on.
 //!
-//! So nobody who may not run programs in that pod sees anything, and the operator opens no door for it. Must never run
+//! So only users who may run programs in that pod see anything, and the operator opens no port for it. Must never run
 //! another command than the one that was typed.
 
 use std::io::{self, Write as _};

@@ -1,5 +1,5 @@
-//! What our binary does when helm calls it: manifests come in, manifests with labels go out, unless one of the objects
-//! belongs to another release, or comes twice. Never lets helm go on with what it could not claim.
+//! Our binary as helm's post-renderer: it reads manifests and writes them with labels, unless one of the objects
+//! belongs to another release, or comes twice. Never lets helm continue with objects that it could not claim.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read, Write};

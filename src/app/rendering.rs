@@ -1,4 +1,4 @@
-//! What the debug socket shows of charts, with the tools of the jobs.
+//! The charts that the debug socket shows, rendered with the tools of the jobs.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};

@@ -1,7 +1,7 @@
-//! What modules need of the cluster, beyond what the operator needs itself: read from their charts, hooks and resource
-//! definitions, and from what they say of themselves.
+//! The rights that modules need beyond those of the operator itself: read from their charts, hooks and resource
+//! definitions, and from their own lists.
 //!
-//! Never talks to a cluster. What it cannot see it says, and never makes up for it with rights that are wider.
+//! Never talks to a cluster. It names rights that it cannot see, and never replaces them by wider ones.
 
 mod claimed;
 mod installed;

@@ -1,6 +1,7 @@
 //! Switches a module on or off for a person: its flag in the ConfigMap, and nothing else.
 //!
-//! What a switch would delete is told before; a flag that somebody else has changed meanwhile is left alone.
+//! The objects that a switch would delete are shown before; a flag that another person has changed meanwhile is left
+//! alone.
 
 use addon_core::failure::Failure;
 use addon_core::name::{ModuleName, NameError};

@@ -1,6 +1,7 @@
-//! The way into the loop for how the trial of a version stands. Whoever reads the record of trials says it here.
+//! The way by which the state of a version's trial gets into the loop.
 //!
-//! Must never judge: what follows from a verdict is the core's.
+//! The part that reads the record of trials writes it here. Must never judge: the core decides what follows from a
+//! verdict.
 
 use addon_core::operator::event::{Event, TrialStage};
 use tokio::sync::watch;

@@ -1,5 +1,5 @@
-//! Our part in the trials of versions: the decisions of the core about them are carried out here, one request each, and told to
-//! those whom they concern. Every replica of both versions has it.
+//! Our part in the trials of versions: it carries out the decisions of the core about them, one request each, and
+//! informs the other parts. Every replica of both versions has it.
 //!
 //! Must never judge, and never hold up anything else: whatever it waits for, the operator works on without it.
 

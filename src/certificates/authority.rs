@@ -1,7 +1,7 @@
 //! A certificate authority of our own, for a cluster in which nobody hands us certificates.
 //!
-//! What it makes is kept by others; here it is decided when something has to be made anew. A new authority stands beside
-//! the old one for as long as that is valid, so that whoever trusts the bundle can verify either.
+//! Other parts store its certificates; here it is decided when a certificate must be made anew. A new authority stands
+//! in the bundle beside the old one as long as that is valid, so that clients that trust the bundle can verify either.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Those who may connect where certificates of clients are asked for.
+//! The clients that may connect where certificates of clients are demanded.
 //!
 //! Certificates of the first version, which openssl still makes when it is not told of any extension, are taken as they
 //! are by the original; the library that we use knows only the third. Must never take one that no authority has signed.

@@ -1,4 +1,4 @@
-//! Certificates that somebody else keeps in files: a mounted Secret, mostly.
+//! Certificates that another program keeps in files: a mounted Secret, mostly.
 //!
 //! They are read again whenever they are asked for, so that a renewal is seen without a restart.
 

@@ -1,4 +1,4 @@
-//! A certificate with its key and with those who signed it, taken apart and checked.
+//! A certificate with its key and its signers, parsed and checked.
 
 use std::fmt;
 use std::sync::Arc;

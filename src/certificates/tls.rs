@@ -1,7 +1,7 @@
-//! The TLS side of one listener: what it serves with now, and whether it listens yet.
+//! The TLS side of one listener: its present certificate, and whether it listens yet.
 //!
-//! A listener is opened when there is something to serve with. Connections that exist go on with what they began with;
-//! the next handshake uses what is there then.
+//! A listener is opened when it has a certificate. Open connections keep the certificate of their handshake; the next
+//! handshake uses the newest one.
 
 use std::fmt;
 use std::net::SocketAddr;

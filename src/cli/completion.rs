@@ -1,4 +1,4 @@
-//! What a shell needs to complete our commands and flags.
+//! Scripts by which a shell completes our commands and flags.
 
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;

@@ -1,4 +1,4 @@
-//! `config`: what can be changed while the operator runs.
+//! `config`: settings that can be changed while the operator runs.
 
 use clap::{Args, Subcommand};
 

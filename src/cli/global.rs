@@ -1,4 +1,4 @@
-//! `global`: what is about no single module.
+//! `global`: commands that are about no single module.
 
 use clap::{Args, Subcommand};
 

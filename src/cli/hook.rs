@@ -1,4 +1,4 @@
-//! `hook`: hooks by name, and what they know of the cluster.
+//! `hook`: hooks by name, and their snapshots of the cluster.
 
 use clap::{Args, Subcommand};
 

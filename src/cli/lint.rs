@@ -1,4 +1,4 @@
-//! Commands that look at files and tell what is wrong with them.
+//! Commands that check files and list their mistakes.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! `module`: which there are, where each stands and why, what each was given.
+//! `module`: the list of modules, the state of each with its reason, and its values.
 
 mod purge;
 pub(super) mod status;

@@ -1,4 +1,4 @@
-//! Asks an operator that runs elsewhere: what was typed is run in its pod, without what says where that is.
+//! Asks an operator that runs elsewhere: the typed command is run in its pod, without the flags that name the pod.
 
 use std::io;
 use std::path::Path;

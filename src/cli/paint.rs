@@ -1,4 +1,5 @@
-//! Colours for people at a terminal. Never in what a program reads: not in files, pipes, or where `NO_COLOR` asks for none.
+//! Colours for people at a terminal. Never in output for programs: not in files, pipes, or where `NO_COLOR` asks for
+//! none.
 
 use std::io::{self, IsTerminal as _};
 

@@ -1,4 +1,4 @@
-//! `queue`: what waits, and what runs, once or again and again.
+//! `queue`: waiting and running tasks, printed once or repeatedly.
 
 use clap::{Args, Subcommand};
 

@@ -1,4 +1,4 @@
-//! `rbac`: which rights somebody needs.
+//! `rbac`: the rights that modules need.
 
 use std::io::{self, Write};
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! `module upgrade`: what an upgrade that is held would delete, and the word that lets it go on.
+//! `module upgrade`: the objects that a held upgrade would delete, and its confirmation.
 
 use clap::Args;
 

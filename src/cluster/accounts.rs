@@ -1,8 +1,8 @@
-//! Service accounts that are acted as instead of the operator's own: a token of each that ends soon, and a kubeconfig that leads
-//! to it.
+//! Service accounts that modules act as instead of the operator's own: a short-lived token of each, and a kubeconfig
+//! with it.
 //!
-//! Tokens are asked for when somebody needs one for longer than it lasts, and whoever runs longer than that finds the next
-//! one in the same file. Must never fall back to the operator's own rights.
+//! A new token is requested when a job would outlive the present one; a program that runs longer finds the next token
+//! in the same file. Must never fall back to the operator's own rights.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -1,4 +1,4 @@
-//! What the API server is and serves: the part of the cluster that a chart's rendering may depend on.
+//! The version and the APIs of the API server: the part of the cluster that a chart's rendering may depend on.
 //! Must never be older than a few seconds, and never be guessed when the server does not answer.
 
 mod memory;

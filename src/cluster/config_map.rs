@@ -1,7 +1,7 @@
 //! The one `ConfigMap` that people edit: watched, and written one key at a time.
 //!
-//! "Missing" is only ever said by the API server: an error, a refusal or silence is no reading at all. A write touches
-//! one key, and only if that key still holds what the writer had seen.
+//! Only an answer of the API server makes the ConfigMap "missing": an error, a refusal or silence is no reading. A
+//! write changes one key, and only if that key still holds the text that the writer had seen.
 
 mod history;
 mod returning;

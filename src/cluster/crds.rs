@@ -1,7 +1,7 @@
 //! CRDs of modules: created, brought up to date, and waited for. Never deleted, and never written to when nothing differs.
 //!
-//! Who converts the versions of a CRD is not the manifest's business once the CRD is there, and neither are labels and
-//! annotations that the manifest does not name.
+//! Once the CRD exists, the manifest does not change the webhook that converts its versions, nor labels and annotations
+//! that the manifest does not name.
 
 mod difference;
 mod rewriting;

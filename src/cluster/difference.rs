@@ -1,5 +1,5 @@
-//! What applying an object would change: the API server is asked to try it, so that its defaults and the admission of
-//! others are in the answer. Must never change anything.
+//! The changes that applying an object would make: the API server tries it in a dry run, so that defaults and admission
+//! webhooks are in the answer. Must never change anything.
 
 use addon_core::failure::{Class, Failure};
 use kube::Api;

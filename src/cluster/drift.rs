@@ -1,7 +1,7 @@
-//! Which objects of a release are there. Asks for metadata only, and little of it; never changes anything.
+//! The objects of a release that exist.
 //!
-//! An object counts as there if it has its name and our labels, as in the original. What it contains is compared only
-//! where somebody asked for that.
+//! Asks only for a little metadata; never changes anything. An object counts as existing if it has its name and our
+//! labels, as in the original. Its contents are compared only where a setting asks for it.
 
 pub mod alteration;
 pub mod lookout;

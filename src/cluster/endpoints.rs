@@ -1,7 +1,7 @@
-//! Services without a selector, which lead to where we say: to the pod of the leader.
+//! Services without a selector: we write their endpoints, which name the pod of the leader.
 //!
-//! Newer API servers and all nodes read slices; an API server before 1.33 that reaches pods itself reads the older object,
-//! so that both are written. Writes nothing when both say what they should. Never decides who leads, and never touches a
+//! Newer API servers and all nodes read slices; an API server before 1.33 that reaches pods itself reads the older
+//! object, so that both are written. Writes nothing when both are right. Never decides who leads, and never touches a
 //! Service that chooses its pods itself.
 
 use std::net::IpAddr;

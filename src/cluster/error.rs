@@ -1,4 +1,4 @@
-//! A request that failed: what was attempted, why it did not work, who has to act. Must never show a secret's content.
+//! A request that failed: the attempt, the reason of the failure, and its class. Must never show a secret's content.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
-//! Kubernetes Events of ours: written once, and counted on when the same happens again.
+//! Kubernetes Events of ours: written once, with a count that grows when the same happens again.
 //!
-//! The name of an Event follows from what it says, so that the next process finds it. Must never be waited for by
+//! The name of an Event follows from its contents, so that the next process finds it. Must never be waited for by
 //! anything that matters: Events are for people.
 
 use std::time::Duration;

@@ -1,6 +1,6 @@
-//! No write of ours after the lease has run out: asked right before a request goes its way.
+//! No write of ours after the lease has run out: checked right before a request is sent.
 //!
-//! Never keeps anybody from reading, and never holds up the lease itself, which is asked for without it.
+//! Never stops a read, and never holds up requests for the lease itself, which pass without the check.
 
 use std::task::{Context, Poll};
 

@@ -1,6 +1,6 @@
-//! The end of a lease's holder, as its pod tells.
+//! The end of a lease's holder, by the status of its pod.
 //!
-//! A pod has ended if all of its containers have, by the word of the kubelet that ran them. Must never take a pod for ended because
+//! A pod has ended if its kubelet has reported the end of all its containers. Must never take a pod for ended because
 //! it cannot be found: one that was deleted by force may still run, and so may one whose node is gone.
 
 use std::net::IpAddr;

@@ -1,7 +1,7 @@
 //! Our own installation: the pod that we are, the Deployment that wants it, and how both are found.
 //!
-//! A Deployment is ours if our pod belongs to a `ReplicaSet` of it, or to the `ReplicaSet` of a trial that names it as an owner.
-//! Must never guess: a pod that belongs to anything else is no installation, and a sentence says why.
+//! A Deployment is ours if our pod belongs to a `ReplicaSet` of it, or to the `ReplicaSet` of a trial that names it as
+//! an owner. Must never guess: a pod that belongs to anything else is no installation, and the answer tells the reason.
 
 mod kept;
 mod nodes;

@@ -1,6 +1,6 @@
-//! From what people call a kind to how its objects are addressed.
+//! Finds the address of a kind's objects by the name of the kind.
 //!
-//! Must never guess: what the API server does not list is unknown, and that is said only after it was asked anew.
+//! Must never guess: a kind that the API server does not list is unknown, and only a new list makes it so.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

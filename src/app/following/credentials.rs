@@ -1,6 +1,6 @@
 //! Our logins at registries: the pull secrets of our pod, all together, read whenever the registry wants to see them anew.
 //!
-//! Must never show a word of them, nor go on without one that could not be read.
+//! Must never show any part of them, nor continue without a secret that could not be read.
 
 use addon_core::failure::{Class, Failure};
 

@@ -1,6 +1,6 @@
 //! The news of following as records of the log, and its figures.
 //!
-//! Must never tell the same thing twice: the core says what is news.
+//! Must never report the same thing twice: the core decides which facts are news.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! The way between our part in the election and those who follow versions: which version we are, which one is entitled to the
 //! lease, and how the lease stands.
 //!
-//! Must never hold up the election: words wait for its next pause, and nobody waits for words.
+//! Must never hold up the election: messages wait for its next pause, and the election waits for no message.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What a process is called that has no pod of its own, and whether the one of such a name has ended.
+//! The name of a process that has no pod of its own, and whether the process of that name has ended.
 //!
 //! A name is `HOST_PLACE_PID_START`: the place tells machines, starts of machines and containers apart, the start tells apart
 //! the processes that came to have one number. Must never take a process for ended because it cannot be seen from here.

@@ -1,7 +1,7 @@
-//! Keeps what leads to the leader where it belongs: Services, or a label on our pod, so that webhooks reach the replica that
-//! answers.
+//! Keeps the signs of the leader up to date: the endpoints of Services, or a label on our pod, so that webhooks reach
+//! the leader.
 //!
-//! Nothing waits for it. A leader that was cut off cannot take its word back: the next one does.
+//! No other part waits for it. A leader that was cut off cannot remove its sign: the next leader does.
 
 use std::time::Duration;
 

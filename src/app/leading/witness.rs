@@ -1,6 +1,7 @@
-//! Whether the leader has ended, as its pod tells: looked at when it is asked for, and watched for a sign in between.
+//! Whether the leader has ended, by the status of its pod: read on demand, and watched in between.
 //!
-//! A sign is only a reason to ask; what counts is what is found afterwards. Never takes the end of another pod for it.
+//! A watch event is only a reason to read; only the pod that is read then counts. Never takes the end of another pod
+//! for that of the leader.
 
 use std::time::Duration;
 

@@ -1,7 +1,8 @@
-//! What is said to be needed: the field `rights` of a module's `module.yaml`, and of the file that lies beside global hooks for
-//! this alone. Only who wrote the hooks knows what they change and what their scripts ask for.
+//! Declared rights: the field `rights` of a module's `module.yaml`, and of the file beside global hooks that has only
+//! this purpose.
 //!
-//! Must never pass over what it does not understand: a right that is lost shows only when something fails for want of it.
+//! Only the author of hooks knows which objects they change and read. Must never ignore an entry that it does not
+//! understand: a lost right shows only when a hook fails without it.
 
 use std::io;
 use std::path::Path;

@@ -1,7 +1,7 @@
-//! What it takes to install what charts render to, and to keep it as it is.
+//! The rights to install the objects that charts render to, and to keep them unchanged.
 //!
-//! Who gives somebody a right must have it: the rules of rendered roles become rights of ours, and a role that is only
-//! referred to must be one that we may give away.
+//! RBAC lets us grant only rights that we have: the rules of rendered roles become rights of ours, and a role that is
+//! only referred to must be one that we may give away.
 
 use std::collections::BTreeSet;
 

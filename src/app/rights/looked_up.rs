@@ -1,5 +1,5 @@
-//! What templates look up in the cluster. A rendering without one finds nothing there, so that only the text of a template
-//! tells; and helm fails over what it may not look at.
+//! The objects that templates look up in the cluster. A rendering without a cluster finds none of them, so they are
+//! read from the text of a template; and helm fails at an object that it may not read.
 
 use std::path::{Path, PathBuf};
 

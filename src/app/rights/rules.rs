@@ -1,5 +1,4 @@
-//! Rights as they are collected, and the rules of RBAC that grant just these.
-//! Never knows why somebody needs one, only for whom.
+//! Rights as they are collected, and the rules of RBAC that grant just these. Knows who needs a right, and never why.
 
 use std::collections::{BTreeMap, BTreeSet};
 

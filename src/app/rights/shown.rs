@@ -1,4 +1,4 @@
-//! Rights as values for the chart that installs us. Must never print what the chart would not take.
+//! Rights as values for the chart that installs us. Must never print a value that the chart would refuse.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

@@ -1,5 +1,5 @@
-//! What the bindings of hooks let us read. Questions of the API server need no right, and what a hook does itself cannot be
-//! seen in its configuration.
+//! The rights to read the objects that bindings of hooks select. Reviews need no right, and the requests that a hook
+//! makes itself cannot be seen in its configuration.
 
 use addon_core::hook::config::{HookConfig, KubernetesBinding};
 

@@ -1,6 +1,6 @@
-//! The deeds of a trial, carried out: each is one request that counts only over what was seen.
+//! Carries out the actions of a trial: each is one request that takes effect only on the state that was seen.
 //!
-//! Must never try again by itself: the next decision is made of what is seen then.
+//! Must never try again by itself: the next decision follows from the state that is seen then.
 
 use std::time::Duration;
 

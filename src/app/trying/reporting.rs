@@ -1,6 +1,6 @@
-//! The words of a version on trial about itself, and the news of trials in the log.
+//! The report of a version on trial about itself, and the news of trials in the log.
 //!
-//! Must never say that a version does well: it says which facts there are, and others judge.
+//! Must never judge itself: it reports facts, and the other replicas judge.
 
 use std::time::Duration;
 

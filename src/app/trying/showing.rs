@@ -1,4 +1,4 @@
-//! The state of channel and trials, for those who ask about it.
+//! The state of channel and trials, for the commands that show it.
 //!
 //! Must never leave out why something waits.
 

@@ -1,4 +1,4 @@
-//! `module purge`: removals that are held, and the word by which they go on.
+//! `module purge`: removals that are held, and their confirmation.
 
 use clap::Args;
 use serde::Deserialize;

@@ -1,4 +1,4 @@
-//! Where modules stand: all of them as a table, one of them in full, or only what holds it up.
+//! The state of modules: all of them as a table, one of them in full, or only the reason of its wait.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

@@ -1,4 +1,4 @@
-//! The kinds that the API server serves, across its answers: an incomplete one must not pass for one that says less.
+//! The kinds that the API server serves, across its answers: an incomplete answer must not count as a shorter list.
 //!
 //! An aggregated API whose server is down is marked as stale, and an API server that has just started may leave out what
 //! it does not know yet. Until a complete answer comes, the last list stands.

@@ -1,8 +1,9 @@
-//! The newest versions that were heard of, by which a store is known that was restored from a backup.
+//! The newest resource versions that were seen.
 //!
-//! Versions climb again after a restore, and may have passed the last one that was seen before anybody asks. The version of
-//! the `ConfigMap` itself betrays that: it never becomes lower otherwise. Must never take a late answer for a restore, so
-//! only lists are judged, which are as new as the store was when they were asked for.
+//! By them a restore of the API server's store from a backup is noticed. After a restore versions grow again, and may
+//! have passed the last one that was seen before we ask. The version of the `ConfigMap` itself shows the restore even
+//! then: otherwise it never becomes lower. Must never take a late answer for a restore, so only lists are judged, which
+//! are as new as the store was when they were asked for.
 
 use addon_core::operator::event::ConfigRead;
 

@@ -1,9 +1,9 @@
-//! The watch of the `ConfigMap`: a list, then what changes, and a list again whenever the thread was lost.
+//! The watch of the `ConfigMap`: a list, then what changes, and a list again whenever the watch has lost its place.
 //!
-//! It never ends and recovers by itself. It says once what it waits for and once that it is over, and never hammers a
-//! server that answers badly: what ends as soon as it has begun is trouble like any other. Must never believe a connection
-//! that brings nothing: that may be one whose other end is gone. Nor one that comes after a break: the server's store may
-//! have been restored from a backup meanwhile, and then a watch from our place in the history would bring nothing for long.
+//! It never ends and recovers by itself. It logs once when it waits and once when the wait is over, and never floods a
+//! server that answers badly: a watch that ends as soon as it has begun counts as a failure. Must never trust a silent
+//! connection: its other end may be gone. Nor a watch that continues after a break: the server's store may have been
+//! restored from a backup meanwhile, and then a watch from our resource version would bring nothing for long.
 
 use std::time::Duration;
 

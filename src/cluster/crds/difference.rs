@@ -1,5 +1,5 @@
-//! What a manifest wants changed in a CRD that is there. Must not take for a difference what the API server fills in or
-//! leaves out.
+//! The changes that a manifest makes to an existing CRD. Must not count fields that the API server fills in or drops as
+//! a difference.
 
 use kube::api::DynamicObject;
 use serde_json::{Map, Value, json};

@@ -1,5 +1,5 @@
-//! Objects of a CRD, written once more as they are: the API server stores what it is given in the version that counts for
-//! storage now, so that older versions can be forgotten. Changes nothing else, and never deletes.
+//! Objects of a CRD, written once more unchanged: the API server stores them in the present storage version, so that
+//! the CRD can drop older versions. Changes nothing else, and never deletes.
 
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use kube::Api;

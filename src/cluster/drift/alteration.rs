@@ -1,8 +1,8 @@
-//! What somebody changed in an object that a manifest describes, and what puts it right.
+//! The fields that another writer changed in an object of a manifest, and the patch that restores them.
 //!
-//! An object never looks like its manifest: the API server fills in and rewrites, webhooks add, controllers work on it. Who
-//! wrote what is in its managed fields, and only what somebody else wrote over counts. Must never take for that what an
-//! autoscaler or a controller has set.
+//! An object never looks like its manifest: the API server fills in and rewrites, webhooks add, controllers work on it.
+//! Its managed fields name the writer of each field, and only fields that another writer has overwritten count. Must
+//! never count a field that an autoscaler or a controller has set.
 
 use std::fmt::Write as _;
 

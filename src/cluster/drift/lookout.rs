@@ -1,8 +1,8 @@
-//! The lookout: sees what happens to releases of ours between two runs of their modules.
+//! The lookout: watches our releases between two runs of their modules.
 //!
-//! Which releases there are, how they stand and what they consist of is read from the Secrets of helm as they change, so
-//! that nobody has to tell it, and a restart knows what was known before. It only says how it finds a release; whether
-//! that is damage, and what is done about it, is decided elsewhere. Costs no request while nothing happens.
+//! It reads the releases, their status and their objects from the Secrets of helm as they change, so that it needs no
+//! input from jobs, and a restart knows as much as before. It only reports the state of a release; the core decides
+//! whether that is damage, and what is done about it. Costs no request while nothing happens.
 
 pub mod comparison;
 mod contents;

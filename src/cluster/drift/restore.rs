@@ -1,5 +1,5 @@
-//! Looks at one object of a release for what somebody altered, and puts that right, field by field: what others have
-//! added stays, and no revision is made for it.
+//! Restores the fields of one object of a release that another writer has altered, field by field: fields that others
+//! have added stay, and no revision is made.
 
 use addon_core::failure::Failure;
 use kube::Api;

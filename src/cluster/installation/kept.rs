@@ -1,7 +1,8 @@
-//! Objects of one selection, kept as they are: a list, then all that changes, and a list again whenever the thread was lost.
+//! Objects of one selection, kept as they are: a list, then all that changes, and a list again whenever the watch has
+//! lost its place.
 //!
-//! It never ends and recovers by itself, with pauses; between its events it can be asked to read everything anew. Must never show a state as known that was told long ago: a watch that
-//! fails twice in a row, or that we have no right to, leaves nothing that is known.
+//! It never ends and recovers by itself, with pauses; between its events it can be asked to read everything anew. Must
+//! never show an old state as known: when a watch fails twice in a row, or is forbidden, its objects count as unknown.
 
 use std::collections::BTreeMap;
 use std::fmt;

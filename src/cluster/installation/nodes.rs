@@ -1,4 +1,4 @@
-//! Nodes, as far as we may ask about them: their platforms, and whether anybody hears of them.
+//! Nodes, as far as we may read them: their platforms, and whether they are ready.
 //!
 //! Asks by name alone, and rarely. Must never take a node for gone because we have no right to ask.
 

@@ -1,7 +1,7 @@
 //! The image of our Deployment, replaced by steps that test the one before: by the operator, and by the command of a person.
 //!
-//! No entry of ours stays in `managedFields`: helm that applies on the server's side takes no field which another one holds. Must
-//! never replace an image that it was not told of.
+//! No entry of ours stays in `managedFields`: helm's server-side apply takes no field that another manager holds. Must
+//! never replace an image that the caller did not name.
 
 use hyper::header::CONTENT_TYPE;
 use hyper::{Method, Request};

@@ -1,6 +1,6 @@
 //! Objects of the cluster, read as the sights that a trial needs.
 //!
-//! Knows no connection. Must never fill in a fact that an object does not tell.
+//! Knows no connection. Must never fill in a fact that is not in the object.
 
 mod pod;
 

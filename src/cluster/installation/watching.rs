@@ -1,6 +1,6 @@
 //! The sights of our own installation, kept up: its Deployment, the pods that this wants, and the `ReplicaSet` of a trial.
 //!
-//! Must never show that something is absent because it could not be read: there is a word of its own for that.
+//! Must never show an object as absent because it could not be read: that is a state of its own.
 
 use std::sync::Arc;
 use std::time::Duration;

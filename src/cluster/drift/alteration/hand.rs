@@ -1,4 +1,4 @@
-//! Who wrote which field of an object, as the API server keeps account of it.
+//! The field manager of each field of an object, as the API server records it.
 
 use serde_json::{Map, Value};
 

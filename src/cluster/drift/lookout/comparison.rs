@@ -1,8 +1,7 @@
-//! Compares objects with the manifest of their release, where that was asked for: each one anew when somebody has written
-//! to it.
+//! Compares objects with the manifest of their release, where a setting asks for it: each one anew after a write to it.
 //!
-//! Whoever writes the same again and again has a reason: after a few times it is left to him, by name. So nobody is
-//! fought for ever, whatever the name under which he writes.
+//! A writer that changes the same field again and again has a reason: after a few times the field is left as it is,
+//! with a warning that names the writer. So no writer is fought for ever, under any name.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, MutexGuard, PoisonError};

@@ -1,7 +1,7 @@
-//! Reads what a revision consists of from itself, where none of our runs has told.
+//! Reads the objects of a revision from its Secret, if none of our runs has reported them.
 //!
-//! A read that nobody answers is repeated, because nobody else would look. Must never make anything of a manifest that was
-//! not read in whole.
+//! A read without an answer is repeated, because no other part would look. Must never use a manifest that was not read
+//! completely.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

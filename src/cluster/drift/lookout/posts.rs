@@ -1,8 +1,8 @@
 //! One watch for each kind of which releases hold objects, and for each namespace in which they do, shared by all releases.
 //! Of the whole cluster it would take a right that a role in a namespace cannot give.
 //!
-//! A kind that cannot be watched is named once and tried again, seldom: until then the runs of modules see what is
-//! missing. Must never take what it cannot see for something that is not there.
+//! A kind that cannot be watched is named once and tried again, seldom: until then only the runs of modules notice
+//! missing objects. Must never count an object as absent because it cannot be seen.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

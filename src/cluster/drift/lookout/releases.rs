@@ -1,4 +1,4 @@
-//! What is known of releases: their revisions, the objects they consist of, and what is wrong with them.
+//! The lookout's knowledge of releases: their revisions, their objects, and their damage.
 //!
 //! Knows no cluster and no clock. Must never call an object absent that a revision does not name for certain.
 

@@ -1,6 +1,6 @@
 //! Pods: which image they run and how far they are.
 //!
-//! Must never call a pod lost that is only slow, nor one ready whose kubelet does not say so.
+//! Must never call a slow pod lost, nor a pod ready that its kubelet does not report as ready.
 
 use std::collections::BTreeSet;
 
