@@ -1,6 +1,5 @@
-//! What lies in the modules directories and in the directory of global hooks, as it is found.
-//! Never decides what a finding means for the cluster, never runs anything, and never takes what it could not read for
-//! something that is not there: such a gap is told.
+//! The contents of the modules directories and of the directory of global hooks. Never decides the effect of a finding
+//! on the cluster, never runs anything, and never counts an unreadable path as absent: it reports the path as a gap.
 
 mod chart;
 pub mod crds;

@@ -1,7 +1,7 @@
 //! The loop around the operator: mail in, effects out, one timer.
 //!
-//! It waits for mail and for nothing else, so it cannot be part of a deadlock. Must never decide: what follows from an
-//! event is the operator's, what an effect means is the jobs'.
+//! It waits for mail and for nothing else, so it cannot be part of a deadlock. Must never decide: the operator decides
+//! what follows from an event, and the jobs carry out effects.
 
 use std::any::Any;
 use std::collections::BTreeMap;

@@ -1,7 +1,6 @@
-//! What takes time: each job of the core is one straight-line function from here to its outcome.
+//! All work that takes time: each job of the core is one straight-line function from here to its outcome.
 //!
-//! A job asks nobody what to do next and retries nothing; the core does both. Two jobs share only what stands in
-//! [`Tools`].
+//! A job decides no next step and retries nothing; the core does both. Two jobs share only [`Tools`].
 
 mod acting;
 pub mod catalogue;

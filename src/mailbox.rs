@@ -1,8 +1,8 @@
 //! The bounded ways into the loop that decides, and the order in which it looks at them.
 //! Knows nothing of what it carries, never decides, and never loses anything silently.
 //!
-//! What comes first cannot starve what comes last: outcomes are limited by the jobs that run, questions by permits, and
-//! reviews by the listeners, where each keeps its place until it has its reply.
+//! Events of a first kind cannot starve those of a last kind: outcomes are limited by the jobs that run, questions by
+//! permits, and reviews by the listeners, where each keeps its place until it has its reply.
 
 pub mod replies;
 

@@ -1,4 +1,4 @@
-//! The program `addon-operator`: understands its command line, and ends with a code that says how it went.
+//! The program `addon-operator`: parses its command line, runs the command, and ends with its exit code.
 
 use std::ffi::OsStr;
 use std::path::Path;

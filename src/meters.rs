@@ -1,8 +1,8 @@
-//! Our own metrics: a store that is written by name and scraped as text; beside it what hooks wrote.
+//! Our own metrics: a store that is written by name and scraped as text; beside it the metrics of hooks.
 //!
-//! Names, labels and help live in one table; a meter that is written with the wrong number of labels, or as the
-//! wrong kind, does not compile. Must never decide anything, and never hold what the operator can be asked for:
-//! queues and modules are handed in at each scrape.
+//! Names, labels and help live in one table; a meter that is written with the wrong number of labels, or as the wrong
+//! kind, does not compile. Must never decide anything, and never hold a state that the operator can report: queues and
+//! modules are passed in at each scrape.
 
 pub mod bindings;
 pub mod hooks;

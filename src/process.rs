@@ -1,8 +1,8 @@
 //! The only place where processes are started: hooks, enabled scripts and helm.
 //!
-//! Every child leads a process group of its own, gets exactly the environment it is given and a mark, has a deadline, and
-//! is accounted for with what it used. Whatever becomes of the caller, nothing of a run stays behind: at its end, at the
-//! deadline, at a cancellation and when the future is dropped, all that it has started is ended. A child dies with us, too.
+//! Every child leads a process group of its own, gets exactly the environment it is given and a mark, has a deadline,
+//! and is accounted for with what it used. No process of a run stays behind: at its end, at the deadline, at a
+//! cancellation and when the future is dropped, all processes that it has started are ended. A child dies with us, too.
 //! Never knows what a hook or a chart is, and never retries a program that has run.
 #![expect(clippy::disallowed_methods, reason = "this is where processes are started")]
 

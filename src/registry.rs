@@ -1,4 +1,4 @@
-//! Asks OCI registries: what a tag leads to, manifests, blobs, tags, what refers to an image.
+//! Asks OCI registries: the digest of a tag, manifests, blobs, tags, and referrers of an image.
 //!
 //! Every answer is bounded in bytes and in time, and only registries are asked that a person named, by their mirrors first.
 //! It must never decide which version is wanted, nor try again later by itself.

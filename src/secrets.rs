@@ -1,6 +1,6 @@
 //! The secrets of the moment, shared by all that shows anything: the log, the debug socket, pages of metrics, Events.
 //!
-//! Must never be held while somebody waits, nor be printed.
+//! Must never be locked during a wait, nor be printed.
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What people and machines can ask us: listeners, their routes, their graceful end.
+//! The interface for people and machines: listeners, their routes, their graceful end.
 //!
 //! Every answer about the operator's state comes from one question to the loop, so it never mixes two moments; a loop
 //! that does not answer shows as exactly that. Must never decide, and never keep state of its own.

@@ -1,5 +1,5 @@
-//! Every flag and variable of the program: what was said becomes what is meant, or an error that names who said it.
-//! Never opens a connection and never prints; whoever starts the program shows the error and ends with code 1.
+//! Every flag and variable of the program: texts become values, or an error that names the flag or variable. Never
+//! opens a connection and never prints; the caller shows the error and ends with code 1.
 
 mod arguments;
 pub mod boolean;

@@ -1,7 +1,7 @@
-//! Is an image signed by one of the keys that an admin gave us? Functions of bytes alone: who fetches them is another part.
+//! Is an image signed by one of the keys that an admin gave us? Functions of bytes alone: another part fetches them.
 //!
-//! Two forms count, as cosign makes them with a key: simple signing under a tag (`simple`), and bundles that refer to the
-//! image (`bundle`). Must never believe a word that is not signed, a certificate, or a size that somebody tells us.
+//! Two forms count, as cosign makes them with a key: simple signing under a tag (`simple`), and bundles that refer to
+//! the image (`bundle`). Must never trust data that is not signed, a certificate, or a size that a manifest claims.
 
 pub mod bundle;
 pub mod keys;

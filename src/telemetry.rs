@@ -1,5 +1,5 @@
 //! The log: one record per line on stdout, in the layout that log pipelines of this operator know.
-//! Never decides what is worth a record, never lets two records mix, and never keeps anybody waiting who has one.
+//! Never decides what is worth a record, never lets two records mix, and never makes the code wait that writes one.
 
 mod record;
 pub mod spool;

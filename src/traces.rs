@@ -1,7 +1,7 @@
-//! Traces: what took how long, sent to a collector that somebody named (OTLP), and nowhere else.
+//! Traces: the durations of jobs, sent only to the collector that a setting names (OTLP).
 //!
 //! A job is a trace; a program that it runs is a step of it. Without a collector, work is only passed through.
-//! Never says what a value was or what a program was given: names, exit codes and classes of failures only.
+//! Never holds values or arguments of programs: only names, exit codes and classes of failures.
 
 use std::fmt;
 #[cfg(feature = "otlp")]

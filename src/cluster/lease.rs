@@ -1,6 +1,6 @@
-//! The lease that replicas share: read, written over exactly the version that was read, and listened to.
+//! The lease that replicas share: read, replaced only at exactly the version that was read, and watched.
 //!
-//! Never decides who leads, never retries, and is held up by no limit of ours: a leader that waited for its turn would
+//! Never decides who leads, never retries, and is exempt from our rate limit: a leader that waited for its turn would
 //! lose the lease.
 
 use std::future::ready;

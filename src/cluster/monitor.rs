@@ -1,8 +1,8 @@
 //! Monitors: for each kubernetes binding of a hook the objects that it selects, now and as they change.
 //!
-//! Monitors that select the same share one watch, and objects are kept once. A change stands in the snapshot before it is
-//! told, so that a snapshot is never older than any change that was told. Must never lose a change of an object that
-//! still exists, nor tell one twice, whatever happens to the connection.
+//! Monitors that select the same share one watch, and objects are kept once. A change is in the snapshot before it is
+//! reported, so that a snapshot is never older than any reported change. Must never lose a change of an object that
+//! still exists, nor report one twice, whatever happens to the connection.
 
 mod feed;
 mod heard;

@@ -1,8 +1,8 @@
 //! Namespaces that a selector finds, as a moving set of watches.
 //!
-//! What is in a namespace that comes is in the snapshot without a word, and what changes in it from then on is told; what
-//! is in one that goes leaves the snapshot, and nobody is told that it is gone, because it is not. Must never give up a
-//! namespace because its objects could not be listed once.
+//! Objects of a new namespace enter the snapshot without an event, and their later changes are reported. Objects of a
+//! namespace that the selector no longer finds leave the snapshot without an event, because they still exist. Must
+//! never give up a namespace because its objects could not be listed once.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
-//! How fast requests may follow each other: a bucket of turns that fills at a steady rate, and a line before it.
+//! The rate limit of requests: a bucket of tokens that fills at a steady rate, and a queue before it.
 //!
-//! First come, first served. Who leaves the line takes no turn with them, and what an answer or a watch takes after its
-//! request has begun is nobody's business here. Must never let the wait count as time that the API server took.
+//! First come, first served. A request that leaves the queue takes no token, and the time of an answer or a watch after
+//! its request has begun does not count. Must never let the wait count as time that the API server took.
 
 use std::num::NonZero;
 use std::pin::pin;

@@ -1,6 +1,6 @@
-//! What hooks ask to be done to objects of the cluster, done in their order, and what did not succeed.
+//! Carries out the operations of hooks on objects of the cluster, in their order, and reports the failed ones.
 //!
-//! An operation that fails keeps none of the others from being tried. Must never touch an object that no operation
+//! After a failed operation the others are still tried. Must never touch an object that no operation
 //! names, nor go on with the next operation once everything is to stop.
 
 mod address;

@@ -1,6 +1,6 @@
 //! Pods of the operator's namespace: which of them is the operator, and a program run in one of them.
 //!
-//! Must never choose between several: whoever wants one of them says which.
+//! Must never choose between several pods: the caller must name one.
 
 use addon_core::failure::Failure;
 use k8s_openapi::api::coordination::v1::Lease;

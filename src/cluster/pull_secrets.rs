@@ -1,7 +1,7 @@
 //! The Secrets by which the image of a pod is pulled.
 //!
-//! They are those that stand in the pod itself, as for the kubelet: those of its service account were written there when it was
-//! made. Must never show a word of them.
+//! They are listed in the pod itself, as for the kubelet: those of its service account were copied there when it was
+//! created. Must never show any part of them.
 
 use std::collections::BTreeSet;
 use std::fmt;

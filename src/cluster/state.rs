@@ -1,9 +1,10 @@
 //! Our own state: one Secret that remembers last good sections, and one for helm children under way, which must find room
 //! however large the sections are.
 //!
-//! Losing them loses no release. What cannot be read is as if it were not there, with a warning, and is put aside before
-//! it is written over; every write is a merge patch of its own keys over the version that was read (see `state/writing`),
-//! so that writers do not disturb each other and nothing a newer version or a later leader wrote is lost.
+//! Losing them loses no release. A key that cannot be read counts as absent, with a warning, and is copied to another
+//! Secret before it is overwritten; every write is a merge patch of its own keys over the version that was read (see
+//! `state/writing`), so that writers do not disturb each other and nothing a newer version or a later leader wrote is
+//! lost.
 
 pub mod known;
 mod sections;

@@ -1,5 +1,5 @@
-//! The trouble of a watch that only saves time: told once, in words, until the watch works again. Must never be used for a watch
-//! on which a decision rests.
+//! The failures of a watch that only saves time: logged once, until the watch works again. Must never be used for a
+//! watch on which a decision rests.
 
 use addon_core::failure::Failure;
 use kube::runtime::watcher;

@@ -1,8 +1,8 @@
-//! What stands in the cluster so that the API server asks us and our hooks: webhook configurations, and the conversion of
-//! resource definitions.
+//! The objects in the cluster that make the API server ask us and our hooks: webhook configurations, and the conversion
+//! stanzas of resource definitions.
 //!
-//! Compares before it writes, so that nothing is written when nothing has changed and what somebody else has changed is
-//! put right. Must never touch more of an object than what is ours in it.
+//! Compares before it writes, so that unchanged objects are not written and changes by other writers are reverted. Must
+//! never touch a field that is not ours.
 
 pub mod ensure;
 pub mod kept;

@@ -1,5 +1,5 @@
 //! A module's chart: whether there is one, and a digest of all that helm would read of it.
-//! Never judges a chart; what is wrong with one, helm says.
+//! Never judges a chart; its errors come from helm.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

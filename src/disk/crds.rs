@@ -1,5 +1,5 @@
-//! A module's CRDs: which files hold them, and what stands in each.
-//! Never asks a cluster, and never takes a file that it cannot read for one without CRDs.
+//! A module's CRDs: the files that hold them, and the documents of each. Never asks a cluster, and never counts an
+//! unreadable file as one without CRDs.
 
 use std::ffi::OsStr;
 use std::io;

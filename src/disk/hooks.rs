@@ -1,5 +1,5 @@
-//! Hooks on disk: executable files at any depth of a hooks directory, with the rules by which others are passed over.
-//! Never runs one: whether an executable is a hook, its own answer tells.
+//! Hooks on disk: executable files at any depth of a hooks directory, with the rules by which other files are left out.
+//! Never runs one: an executable shows by its own answer whether it is a hook.
 
 use std::ffi::OsStr;
 use std::fs::Metadata;

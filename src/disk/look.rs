@@ -1,4 +1,4 @@
-//! A look at one path. Only what the file system calls not found is absent; whatever cannot be looked at is a fault.
+//! Looks at one path. Only a path that the file system reports as not found is absent; any other error is a fault.
 
 use std::fs::Metadata;
 use std::io;

@@ -1,7 +1,7 @@
-//! The manifest of a modules directory: which files must lie in it, and what they hold. Optional; `image build` writes one,
-//! and so does `module manifest`.
+//! The manifest of a modules directory: the files that must be in it, with digests of their contents. Optional; `image
+//! build` writes one, and so does `module manifest`.
 //!
-//! Never judges what the manifest does not name: others may have put more beside it.
+//! Never judges a file that the manifest does not name: other programs may have added files.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,5 +1,4 @@
-//! What can be wrong on disk, how far it reaches, and how it is said.
-//! Never decides what to do about it.
+//! The problems of files on disk, their severity and their texts. Never decides what to do about one.
 
 use std::error::Error as StdError;
 use std::fmt;

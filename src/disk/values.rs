@@ -1,5 +1,5 @@
-//! Values files: the common one of a modules directory and the one of each module.
-//! Never fills in what could not be read: without a common file the flags are unknown, not off.
+//! Values files: the common one of a modules directory and the one of each module. Never replaces a file that could not
+//! be read: without a common file the flags are unknown, not off.
 
 use std::collections::BTreeMap;
 use std::io;

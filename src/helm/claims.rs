@@ -1,8 +1,9 @@
-//! Which release an object belongs to. Two modules that render one object would take it from each other for ever, so
-//! the second is refused before helm applies anything.
+//! Claims: the release that each object belongs to.
 //!
-//! Who renders is known only inside of a helm call, and two may run at once: so it is our post-renderer that claims, in
-//! a file which the operator and all post-renderers share under a lock. Must never outlive the process that began it.
+//! Two modules that render the same object would take it from each other for ever, so the second is refused before helm
+//! applies anything. The rendered objects are known only inside of a helm call, and two calls may run at once: so our
+//! post-renderer claims them, in a file that the operator and all post-renderers share under a lock. Must never outlive
+//! the process that created it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Why a call of helm brought nothing, and what a person can do about it. Never shows values.
+//! The reason why a call of helm failed, and the remedy for a person. Never shows values.
 
 use std::io;
 use std::path::PathBuf;

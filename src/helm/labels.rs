@@ -1,5 +1,5 @@
-//! Labels for every rendered object: what our own binary does when helm calls it as post-renderer.
-//! Must never change what a manifest means otherwise.
+//! Labels for every rendered object: added by our own binary when helm calls it as post-renderer. Must never change the
+//! meaning of a manifest in any other way.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What helm's error output means: who has to act, in which words, with which advice. Must never hide what helm said.
+//! The meaning of helm's error output: its class, its text, and a hint. Must never hide helm's own text.
 
 use addon_core::failure::Class;
 

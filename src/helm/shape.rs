@@ -1,5 +1,5 @@
-//! What every rendered object must have, looked at where the template that it came from is still known: helm says neither
-//! which template it was nor which object, and shows all of it. Never tells a value.
+//! The fields that every rendered object must have, checked where its template is still known: helm names neither the
+//! template nor the object, and prints the whole manifest. Never shows a value.
 
 use serde_json::Value;
 use thiserror::Error;

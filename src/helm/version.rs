@@ -1,4 +1,4 @@
-//! Which helm it is: what tells one binary from another without starting it, and its version where that matters.
+//! The identity of the helm binary, found without starting it, and its version where that matters.
 
 use std::ffi::OsString;
 use std::fmt;

@@ -1,7 +1,7 @@
-//! Whose rights a job for a module uses: the operator's, or those of the service account that the module names.
+//! The rights that a job for a module uses: the operator's, or those of the service account that the module names.
 //!
-//! What the operator keeps for itself, releases' Secrets and what it notes about them, it reads and writes as itself. Must never use
-//! the operator's rights where a module has named an account.
+//! The Secrets of releases and its own notes about them the operator reads and writes with its own rights. Must never
+//! use the operator's rights where a module has named an account.
 
 use std::ffi::OsString;
 use std::path::Path;

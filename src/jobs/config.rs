@@ -1,4 +1,5 @@
-//! Writes one section of the `ConfigMap`, or says who was faster; and the way back from what was written on trial.
+//! Writes one section of the `ConfigMap`, or reports that another writer was faster; and puts sections back that were
+//! written on trial.
 
 use addon_core::artifact::trial::record::Ruling;
 use addon_core::failure::Failure;

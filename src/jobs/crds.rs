@@ -1,5 +1,5 @@
-//! Puts the CRDs of modules into the cluster. What fails is told per module, with the file and the document; whatever else
-//! there is goes on.
+//! Puts the CRDs of modules into the cluster. A failure is reported per module, with the file and the document; the
+//! other CRDs are still applied.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! Reads the modules directories again, before something is removed because nobody names it.
-//! Never takes over what it finds: the core compares.
+//! Reads the modules directories again, before a module is removed because no source names it. Never applies the
+//! result: the core compares.
 
 use std::time::Duration;
 

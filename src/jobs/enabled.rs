@@ -1,5 +1,5 @@
-//! Asks a module's enabled script. Only an answer is an answer: a script that fails or says something else than `true`
-//! or `false` is a failure, never a "no".
+//! Asks a module's enabled script. A script that fails or writes anything except `true` or `false` is a failure, never
+//! a "no".
 
 use std::io;
 use std::path::Path;

@@ -1,7 +1,7 @@
-//! Brings one release to what its values want, or removes it. What to do is decided in the core; here it is done.
+//! Brings one release to what its values want, or removes it. The core decides the steps; this file carries them out.
 //!
-//! Never two helm children on one release, never a child without an intent on record, and nothing is uninstalled here
-//! but by an explicit removal.
+//! Never runs two helm children on one release, never a child without a recorded intent, and uninstalls only in an
+//! explicit removal.
 
 mod adoption;
 mod alterations;

@@ -1,4 +1,4 @@
-//! Loads and saves our own state. What it is made of stands in the cluster's file of that name.
+//! Loads and saves our own state. Its contents are described in `cluster/state`.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Hooks and scripts as real processes. The cluster is never asked: nobody listens at its address.
+//! Hooks and scripts as real processes. The cluster is never asked: its address has no listener.
 
 use std::collections::BTreeMap;
 use std::fs::Permissions;

@@ -1,6 +1,6 @@
-//! Files for children: values, contexts, and what they answer. Nobody else may read them, and none outlives us for long:
-//! a run sweeps away what killed runs left. Only files of hooks that stand alone stay where a killed run left them: they
-//! lie where their authors have always found them, and nothing tells whose they are.
+//! Files for children: values, contexts, and their output. Other users cannot read them, and none outlives us for long:
+//! a run deletes files of killed runs. Only files of standalone hooks stay after a killed run: they lie in a directory
+//! of the contract, and their owner cannot be told.
 
 pub mod left;
 

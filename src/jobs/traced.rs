@@ -1,5 +1,4 @@
-//! Jobs as traces show them.
-//! Never tells what a job is about beyond its names.
+//! Jobs as traces show them. Never shows more of a job than names.
 
 use std::sync::Arc;
 

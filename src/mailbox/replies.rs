@@ -1,4 +1,4 @@
-//! Questions that take the loop more than one step: who asks waits here, and the loop finds the way back by a number.
+//! Questions that take the loop more than one step: the asking task waits here, and the loop finds it by a number.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,7 +1,7 @@
-//! What watches and bindings to cluster objects are counted by.
+//! The metrics of watches and of bindings to cluster objects.
 //!
-//! The two programs label the same facts differently: with modules a series says whose hook it is and what it watches.
-//! Must never be asked which of them we are by whoever reports a fact.
+//! The two programs label the same facts differently: with modules a series names the module, the hook and the binding.
+//! Must hide the difference from the parts that report facts.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! What hooks wrote, kept for the scrape of `/metrics/hooks`. The names are the hooks' own, without our prefix.
+//! The metrics that hooks wrote, kept for the scrape of `/metrics/hooks`. The names are the hooks' own, without our
+//! prefix.
 //!
 //! The rules are the core's; here is the lock around its store. It is never held across an await.
 

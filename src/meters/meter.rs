@@ -1,4 +1,4 @@
-//! What a metric is: name, unit, help, labels, kind, and who has it. Never what it stands at.
+//! The description of a metric: name, unit, help, labels, kind, and the programs that have it. Never its value.
 
 use std::marker::PhantomData;
 

@@ -1,4 +1,4 @@
-//! What the kernel says about our own process, under the names that every Prometheus client uses.
+//! Figures of the kernel about our own process, under the names that every Prometheus client uses.
 //!
 //! Read at each scrape; a file that cannot be read leaves its metric out.
 

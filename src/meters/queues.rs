@@ -1,4 +1,4 @@
-//! What queues are counted by. Must never keep what a queue holds: that is asked for at each scrape.
+//! The metrics of queues. Must never store the length of a queue: the operator reports it at each scrape.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! Counts what our client asks of the API server: a layer around the client, which neither changes nor delays anything.
+//! Counts the requests of our client to the API server: a layer around the client, which neither changes nor delays
+//! anything.
 //!
 //! Must never let the names of objects become labels: a cluster has more of them than a scrape can bear.
 

@@ -1,8 +1,7 @@
-//! Which notices are news to whoever looks at the cluster: changes of state of a module, and what keeps one from
-//! changing. They become Kubernetes Events.
+//! The notices that become Kubernetes Events: changes of state of a module, and reasons that prevent one.
 //!
-//! Never waits and never fails: when nobody takes an announcement it is counted and lost, the log has told it anyway.
-//! That a module still is what it was is no news, nor is what a start finds as it was left. Must never name a value.
+//! Never waits and never fails: an announcement that cannot be passed on is counted and dropped; the log has it anyway.
+//! An unchanged state of a module is no news, not even after a restart. Must never name a value.
 
 pub mod channel;
 

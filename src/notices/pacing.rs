@@ -1,6 +1,6 @@
-//! How often the same thing may be told to the cluster: at once, then at most once a minute, however often it happens.
+//! The pace of announcements: the same one is written at once, then at most once a minute, however often it happens.
 //!
-//! What happens meanwhile is kept and counted, and its last word is told when the minute is over. Never waits itself.
+//! Repetitions within the minute are counted, and the last text is written when it is over. Never waits itself.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

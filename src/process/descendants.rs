@@ -1,6 +1,6 @@
-//! Finds and ends what runs have left: whatever carries their mark, and whatever was started by something that did.
-//! A process may leave its group, its session and its parent; its environment it has to clear besides, before anybody
-//! looks, to be missed here. Blocks while it looks and waits: never call it on a worker of the event loop.
+//! Finds and ends processes that runs have left: those that carry their mark, and the descendants of those. A process
+//! escapes only if it leaves its group, its session and its parent and also clears its environment before we look.
+//! Blocks while it looks and waits: never call it on a worker of the event loop.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;

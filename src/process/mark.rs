@@ -1,6 +1,6 @@
-//! The mark that every program of a run carries in its environment, and hands on to whatever it starts. By it the
-//! descendants of a run are known, wherever they have gone, and also to the next operator when the one that started
-//! them is no more.
+//! The mark that every program of a run carries in its environment, and passes on to its children. By it the
+//! descendants of a run are found in any group or session, also by the next operator after the end of the one that
+//! started them.
 
 use std::fmt;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};

@@ -1,6 +1,6 @@
-//! The knowledge of children: which are being born, which run, and which nobody waits for any more.
-//! Waits for a child and signals to a group are done here alone, so that no number is used after it may have become that of
-//! a stranger. Never held over anything that takes time.
+//! All children: those that are being started, those that run, and those that no task waits for any more. Waits for a
+//! child and signals to a group are done here alone, so that no process id is used after another process may have got
+//! it. Never held over anything that takes time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, PipeReader, Read as _};

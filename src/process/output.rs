@@ -1,6 +1,6 @@
-//! The pipes of a running program: what it writes is kept up to a limit, handed on line by line, or both.
-//! Never lets a program wait for us: what is not wanted is read and dropped. Never keeps the half of a secret of what is
-//! kept to be shown.
+//! The pipes of a running program: what it writes is kept up to a limit, handed on line by line, or both. Never lets a
+//! program wait for us: output that is not wanted is read and dropped. Never cuts output that will be shown in the
+//! middle of a secret.
 
 use std::borrow::Cow;
 use std::fmt;

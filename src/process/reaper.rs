@@ -1,6 +1,7 @@
-//! Waits for orphans that have come to us: they do to the first process of a container, and to whoever has asked for it.
-//! Never touches a child that anybody waits for: its end and its resource usage belong to its run. Some children are of
-//! libraries, who tell nobody and wait at once; so only what stays ended from one round to the next is an orphan.
+//! Waits for orphans that have become our children: the kernel gives them to the first process of a container, and to a
+//! process that has asked for them. Never touches a child that a run waits for: its end and its resource usage belong
+//! to that run. Libraries start children, too, and wait for them at once; so only a child that is still a zombie at the
+//! next round is an orphan.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Gets a program to run, and says why it does not.
+//! Starts a program, or returns the reason why it cannot be started.
 
 use std::io::{self, Read as _};
 use std::path::Path;

@@ -1,5 +1,4 @@
-//! A run of a program as traces show it: which program, and how it ended.
-//! Never tells what it was given.
+//! A run of a program as traces show it: its name and its exit. Never shows its arguments or input.
 
 use tokio_util::sync::CancellationToken;
 

@@ -1,4 +1,5 @@
-//! The thread that looks after whom nobody waits for: children whose run was dropped, what these have left, and orphans.
+//! The thread that waits for processes without a waiting task: children whose run was dropped, their descendants, and
+//! orphans.
 
 use std::io;
 use std::sync::{Arc, mpsc};

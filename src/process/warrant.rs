@@ -1,8 +1,8 @@
-//! Until when we may act: written by who holds the lease, asked right before each fork and each write, and watched by a
-//! thread of its own.
+//! The time until which we may act: set by the part that holds the lease, checked right before each fork and each
+//! write, and watched by a thread of its own.
 //!
-//! It is counted on a clock that goes on while the machine sleeps, and an atomic number is all that anybody waits for.
-//! Must never say yes because nobody has had the time to say no.
+//! It is counted on a clock that also runs while the machine sleeps, and a check only reads an atomic number. Must
+//! never allow an act because the part that would forbid it was late.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};

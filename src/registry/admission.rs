@@ -1,7 +1,7 @@
-//! How we are let in: what a registry wants to be shown, where that is got, and for how long it is kept.
+//! Authentication: the token or login that a registry wants, its source, and the time for which it is kept.
 //!
-//! A token is asked for with the right to pull from one repository and no other. It must never show a login to anybody but
-//! the host that it is for and to whom that host names as the issuer of its tokens.
+//! A token is asked for with the right to pull from one repository and no other. It must never send a login to any host
+//! except the one that it is for and the issuer of tokens that this host names.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

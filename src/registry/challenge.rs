@@ -1,6 +1,6 @@
-//! In which ways a registry lets itself be told who asks: the header `WWW-Authenticate`, taken apart.
+//! The header `WWW-Authenticate`, parsed: the ways to authenticate that a registry offers.
 //!
-//! Several ways may stand in one header or in several. It must never fail: what cannot be read is no way.
+//! Several may be in one header or in several. It must never fail: a challenge that cannot be read is left out.
 
 use hyper::HeaderMap;
 use hyper::header::WWW_AUTHENTICATE;

@@ -1,6 +1,6 @@
-//! A question to a registry that brought nothing: what was asked, why there is no answer, who has to act.
+//! A failed question to a registry: the question, the reason of the failure, and its class.
 //!
-//! Must never show credentials, and no more of what a registry says than a line.
+//! Must never show credentials, and at most one line of a registry's text.
 
 use std::fmt;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Through which proxy a host is reached: what `HTTPS_PROXY` and `NO_PROXY` say, as Go reads them.
+//! The proxy for a host: `HTTPS_PROXY` and `NO_PROXY`, as Go reads them.
 //!
 //! A proxy carries TLS that it cannot read. It must never be shown with its password, nor be asked to carry plain HTTP.
 

@@ -1,4 +1,4 @@
-//! Addresses of what is asked for, and where one address leads from another.
+//! Addresses of requests, and the resolution of redirects between them.
 //!
 //! Must never take an address with a user in it, nor a scheme that is neither `https` nor `http`.
 

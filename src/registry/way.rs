@@ -1,8 +1,8 @@
 //! Connections to registries: the address, the proxy, TLS.
 //!
-//! To whom a registry refers us, we go only where the registry is itself: never from outside to this machine or to what
-//! lies on the same wire, which is where clouds keep credentials. The addresses that are connected to are the ones that
-//! were looked at.
+//! We follow a redirect of a registry only to a host that is as near as the registry itself: never from outside to this
+//! machine or to a link-local address, where clouds keep credentials. We connect to exactly the addresses that were
+//! checked.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};

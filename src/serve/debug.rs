@@ -1,7 +1,7 @@
-//! The debug socket: what the operator thinks, for people and for the debug commands.
+//! The debug socket: the state of the operator, for people and for the debug commands.
 //!
-//! Paths, formats, codes and error texts are those of the original. Must never show a secret to somebody who did not ask
-//! for it, or who may not.
+//! Paths, formats, codes and error texts are those of the original. Must never show a secret to a client that did not
+//! ask for it, or that may not see it.
 
 pub mod channel;
 mod lost;

@@ -1,4 +1,4 @@
-//! The connections that may be open: so many at once, so many of one address, and none that says nothing.
+//! The connections that may be open: a limit for all, a limit for each address, and a deadline for silent ones.
 
 use std::io;
 use std::net::IpAddr;

@@ -1,7 +1,7 @@
 //! The place where a registry, or the program that pushed a version, says that there is something new.
 //!
-//! It is believed nothing but that: the registry is asked at once instead of a minute later. Must never say anything to a client
-//! without the token.
+//! The notice only makes the operator ask the registry at once instead of a minute later. Must never give information
+//! to a client without the token.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,6 +1,7 @@
-//! What can be changed while we run: the log level, and whether the log tells of the ConfigMap; for good or for a while.
+//! Settings that can be changed while we run: the log level, and log records about the ConfigMap; for good or for a
+//! time.
 //!
-//! Must never forget to undo what was meant for a while.
+//! Must never forget to undo a change that was made for a time.
 
 use std::fmt;
 use std::fmt::Write as _;

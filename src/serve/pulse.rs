@@ -1,4 +1,4 @@
-//! The beat that counts what lasts: the loop is alive, the configuration is broken.
+//! The timer that counts lasting states: the loop is alive, the configuration is broken.
 //!
 //! Both are asked of the loop, so a loop that stands still stops the ticks and an alert on them fires.
 

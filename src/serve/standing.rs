@@ -1,6 +1,6 @@
-//! What a replica is that does not lead, for those who ask it something.
+//! The answers of a standby.
 //!
-//! Must never answer for the leader: whether that one is ready it is asked itself, or nobody is.
+//! Must never answer for the leader: the readiness of the leader is read from the leader itself.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;

@@ -1,7 +1,8 @@
 //! The listeners that the API server asks: TLS, HTTP, limits and the graceful end.
 //!
-//! What a request means and what is answered is decided elsewhere: here a body becomes a question, and a reply becomes
-//! an answer. Must never answer for a hook: without a reply in time the API server is told so, and acts by its policy.
+//! Other parts interpret the request and decide the answer: here a body becomes a question, and a reply becomes a
+//! response. Must never answer for a hook: without a reply in time the API server gets an error, and acts by its
+//! failure policy.
 
 mod arrival;
 mod head;

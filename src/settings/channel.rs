@@ -1,7 +1,7 @@
-//! Whether the registry of our image is followed, which registries may be asked, and whose signatures count. Variables alone
-//! say so.
+//! The settings of the release channel: whether the registry of our image is followed, which registries may be asked,
+//! and which keys count.
 //!
-//! Must never open a file: a path is what was said, and its reader names the variable.
+//! They have variables only. Must never open a file: a path stays a text, and its reader names the variable.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

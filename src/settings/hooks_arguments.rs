@@ -1,5 +1,5 @@
-//! What was said on the command line of a program that serves hooks alone, as it was said: nothing here is checked.
-//! Never reads the environment; that is done together with the check, which knows whose word counts.
+//! The flags of a program that serves hooks alone, as texts: nothing here is checked. Never reads the environment; that
+//! is done together with the check, which knows whether flag or variable counts.
 #![expect(clippy::doc_markdown, reason = "the doc comments are the text of --help")]
 
 use clap::Args;

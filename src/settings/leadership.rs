@@ -1,4 +1,5 @@
-//! Whether we act only while we hold a lease, and under which name we hold it. Variables alone say so, as in the original.
+//! Whether we act only while we hold a lease, and under which name we hold it. These settings have variables only, as
+//! in the original.
 
 use std::net::IpAddr;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Where we listen, what our metrics are called there, and who is shown secrets.
+//! The addresses of our listeners, the prefix of our metrics, and the clients that may see secrets.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 

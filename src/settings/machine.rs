@@ -1,5 +1,5 @@
-//! What the machine says of itself, for the defaults: who we are in the cluster and how much may run at once.
-//! Never fails: what cannot be read is not known.
+//! Facts of the machine, for defaults: our identity in the cluster and the number of runs at once. Never fails: a fact
+//! that cannot be read is unknown.
 
 use std::num::NonZero;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! The two programs that one binary is, as far as their settings go by different names.
-//! Never checks anything: it only knows how something is called, and what it is when nobody says anything.
+//! The two programs that one binary is, as far as their settings have different names. Never checks anything: it only
+//! knows names and defaults.
 
 /// Which of the two was called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

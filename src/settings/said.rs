@@ -1,4 +1,4 @@
-//! Who said what: the flag, or the first of its variables that is set, and what the text means.
+//! The source of a setting: the flag, or the first of its variables that is set, and the parsing of its text.
 //! Knows no single setting; it is the one place where a bad value becomes an error that names its origin.
 
 use std::ffi::OsStr;

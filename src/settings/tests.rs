@@ -1,4 +1,4 @@
-//! Who wins, what is allowed, and what an error says.
+//! Precedence of flags and variables, allowed values, and error texts.
 
 use addon_core::leadership::lease::Timing;
 use clap::{Args, Command, FromArgMatches};

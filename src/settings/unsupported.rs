@@ -1,5 +1,5 @@
-//! Settings of installations that we take over: those that we cannot follow are refused, those without effect are told.
-//! Never refuses what changes nothing.
+//! Settings of the originals' installations: those that we do not support are refused, those without effect give a
+//! warning. Never refuses a setting that changes nothing.
 
 use super::LogLevel;
 use super::said::Setting;

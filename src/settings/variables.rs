@@ -1,6 +1,6 @@
-//! The variables that no flag stands beside, as the help of start tells of them.
+//! The variables without a flag, as the help of start lists them.
 //!
-//! Reads nothing: whoever looks a variable up knows what it means.
+//! Reads nothing: the code that reads a variable knows its meaning.
 
 /// Those of the operator with modules.
 pub const OF_MODULES: &str = "\

@@ -1,4 +1,4 @@
-//! What was said of webhooks on the command line of a program that serves hooks alone.
+//! The flags about webhooks of a program that serves hooks alone, as texts.
 #![expect(clippy::doc_markdown, reason = "the doc comments are the text of --help")]
 
 use clap::Args;

@@ -1,5 +1,4 @@
-//! One function per setting or group: its names, what is allowed, what it is when nobody says anything.
-//! Never knows what a setting is for beyond that.
+//! One function per setting or group: its names, its allowed values, its default. Never knows the purpose of a setting.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

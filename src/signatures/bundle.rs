@@ -1,7 +1,7 @@
 //! Bundles: manifests that refer to the image, each with one envelope (DSSE) around a statement (in-toto) about it.
 //!
-//! Must never take a statement of another kind for a signature: with the same key people also sign what they have merely
-//! looked at. cosign's own `verify` is not so strict.
+//! Must never take a statement of another kind for a signature: the same key also signs attestations, which approve
+//! nothing. cosign's own `verify` is not so strict.
 
 use std::collections::BTreeMap;
 

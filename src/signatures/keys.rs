@@ -1,4 +1,4 @@
-//! The public keys that may have signed an image, read once from a text that an admin wrote, and what each can check.
+//! The public keys that may have signed an image, read once from a text that an admin wrote, each with its algorithm.
 //!
 //! Must never drop a key that cannot be used: a signature that counts by mistake and one that is refused by mistake are both
 //! worse than a text that is refused.

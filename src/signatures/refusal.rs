@@ -1,6 +1,6 @@
 //! Why a signature does not count, in a sentence for people.
 //!
-//! What strangers wrote is cut and escaped before it is shown: it must never fill a log or move a cursor.
+//! Text of unknown origin is cut and escaped before it is shown: it must never fill a log or move a cursor.
 
 use std::fmt;
 

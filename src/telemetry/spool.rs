@@ -1,7 +1,8 @@
 //! The way of records out of the process: a bounded queue, and one plain thread that writes.
 //!
-//! Nobody who has something to say waits for those who read: when the queue is full, the oldest are dropped and counted.
-//! Must never wait for anything but its own lock, which is held for no longer than it takes to move a pointer.
+//! Writers of records never wait for the reader of the output: when the queue is full, the oldest records are dropped
+//! and counted. Must never wait for anything except its own lock, which is held for no longer than it takes to move a
+//! pointer.
 
 use std::collections::VecDeque;
 use std::fmt;

@@ -1,7 +1,7 @@
 //! Spans, and the thread that sends them in batches.
 //!
-//! Which tracer a step belongs to goes with the context of its whole, so that there is no global one. Never keeps
-//! anybody waiting: when the collector is away, spans are dropped.
+//! The tracer of a step comes from the context of its trace, so that there is no global tracer. Never makes a job wait:
+//! when the collector does not answer, spans are dropped.
 
 use std::time::Duration;
 

@@ -1,9 +1,10 @@
 //! One watch: a list, then what changes, and on from there whenever the connection is lost.
 //!
-//! It knows at every moment up to which version everything was taken, and goes on from that version; only when the server
-//! has forgotten it is everything listed again, and then what differs is told. A watch that brings neither an object nor
-//! a mark for longer than the bound allows is not believed: it is dropped, and a new request, which cannot be on the same
-//! connection, has to show that the server is there and that nothing was withheld. Must never end while somebody watches.
+//! It knows at every moment the version up to which all changes were taken, and continues from that version. Only if
+//! the server no longer has that version, all objects are listed again, and the differences are reported. A watch that
+//! brings neither an object nor a bookmark for longer than the bound allows is not trusted: it is dropped, and a new
+//! request on another connection must show that the server answers and that no change was missed. Must never end while
+//! a monitor needs it.
 
 mod listing;
 mod showing;

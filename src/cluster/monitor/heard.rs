@@ -1,7 +1,7 @@
-//! What a line of a watch, or an item of a list, says.
+//! One line of a watch, or one item of a list, parsed.
 //!
-//! Only names and the version are read here; everything else of an object waits until somebody looks at it. Must never
-//! take a line for something that it does not say it is.
+//! Only names and the version are read here; the rest of an object is parsed when a monitor needs it. Must never guess
+//! the type of a line.
 
 use std::borrow::Cow;
 use std::sync::Arc;

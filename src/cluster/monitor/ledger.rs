@@ -1,6 +1,6 @@
-//! Who watches what, and what they have seen: the one thing that watches and readers share, behind one lock.
+//! All monitors, and the objects that they have seen: the one value that watches and readers share, behind one lock.
 //!
-//! A change is taken into a snapshot and put on its way in one step, so that no reader can see less than was told. Must
+//! A change enters the snapshot and is sent in one step, so that no reader can see less than was reported. Must
 //! never wait for anything, and never make a request.
 
 pub(in crate::cluster) mod outlet;

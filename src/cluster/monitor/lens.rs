@@ -1,6 +1,6 @@
-//! What a binding wants to see of an object: all of it, what its filter cuts out, both, or only that it is there.
+//! The part of an object that a binding wants: all of it, the result of its filter, both, or only its name.
 //!
-//! A tree of an object lives only while it is looked at. Must never let one object's failure speak for another.
+//! The parsed tree of an object lives only while it is read. Must never let the failure of one object affect another.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

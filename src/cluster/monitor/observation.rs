@@ -1,4 +1,4 @@
-//! What watches have to say to those who measure. Must never be needed by a watch to do its work.
+//! Reports of watches for the metrics. Must never be needed by a watch to do its work.
 
 use std::sync::Arc;
 use std::time::Duration;

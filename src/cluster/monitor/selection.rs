@@ -1,7 +1,7 @@
-//! Which objects a watch is about, in the words of the API server.
+//! The objects that a watch selects, in the syntax of the API server.
 //!
-//! Selectors that mean the same get the same text, so that their watches are found to be one. Must never widen a
-//! selection: what cannot be said exactly is not said.
+//! Selectors that mean the same get the same text, so that they share one watch. Must never widen a selection: values
+//! are escaped, so that none of them can become another requirement.
 
 use addon_core::hook::config::{FieldRequirement, KubernetesBinding, LabelRequirement, LabelSelector, Operator};
 use kube::Resource as _;

@@ -1,4 +1,4 @@
-//! What all watches of one process share: the ledger, the way to the core, and who owns their tasks.
+//! Shared by all watches of one process: the ledger, the channel to the core, and the owner of their tasks.
 //!
 //! Must never let a task of a watch end unnoticed: a watch that is gone looks like a cluster in which nothing happens.
 

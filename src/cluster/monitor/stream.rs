@@ -1,8 +1,8 @@
 //! Lists and watches as bytes: pages, and lines as they come.
 //!
-//! kube's own watcher hides what we have to know: it swallows the end of a watch and how the server asked us to wait, it
-//! keeps no time of the last sign of life, and it builds a tree of every object. So the requests are kube's, with all its
-//! credentials and connections, and the reading is ours. Must never keep more than a page, or a line.
+//! kube's own watcher hides facts that we need: it swallows the end of a watch and the pause that the server asked for,
+//! it does not record the time of the last event, and it builds a tree of every object. So the requests are kube's,
+//! with all its credentials and connections, and the reading is ours. Must never keep more than a page, or a line.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -1,6 +1,6 @@
-//! What can go wrong with a watch, as people count it, and how long to wait after it.
+//! The failures of a watch as its metrics count them, and the pause after each.
 //!
-//! Must never give up: the only thing that ends a watch is that nobody wants it.
+//! Must never give up: a watch ends only when no monitor needs it.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;

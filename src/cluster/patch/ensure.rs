@@ -1,6 +1,6 @@
-//! Objects of charts that are to be there before their releases.
+//! Objects of charts that must exist before their releases.
 //!
-//! What the manifest does not say of an object stays as it is: owners, finalizers, the notes of helm.
+//! Fields that the manifest does not set stay as they are: owners, finalizers, the notes of helm.
 
 use addon_core::failure::{Class, Failure};
 use hyper::Method;

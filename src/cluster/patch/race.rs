@@ -1,4 +1,4 @@
-//! Changes that only count if nobody else was faster: tried again on what the others made of the object.
+//! Changes that count only if no other writer was faster: after a conflict they are tried again on the new object.
 
 use std::future::Future;
 use std::time::Duration;

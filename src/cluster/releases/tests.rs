@@ -1,4 +1,4 @@
-//! Revisions as their Secrets tell of them, and releases packed and unpacked.
+//! Revisions read from their Secrets, and releases packed and unpacked.
 
 use super::*;
 

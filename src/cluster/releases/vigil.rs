@@ -1,5 +1,5 @@
-//! How long unfinished revisions have been seen as they are. Two clocks of two machines need not agree on when something
-//! was written, so what counts is our own observation, in this life and on a clock that nobody sets.
+//! How long unfinished revisions have been seen as they are. The clocks of two machines may differ about the time of a
+//! write, so only our own observation counts, in this life and on a clock that cannot be set.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

@@ -1,7 +1,7 @@
 //! The Secrets of our own state as this process has read or written them last, so that the next write need not read first.
 //!
-//! A write always names the version that it is over: one that is known wrongly costs a refusal and another reading. Must
-//! never be taken for what stands there: that nothing is to be written is found out by reading.
+//! A write always names the version that it replaces: an outdated version costs a refusal and another read. Must never
+//! be taken for the Secret itself: only a read can tell that nothing needs to be written.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

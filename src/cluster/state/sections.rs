@@ -1,7 +1,7 @@
-//! How last good sections stand in the Secret: as plain text while that is short, the larger ones packed beyond.
+//! The last good sections in the Secret: as plain text while they are short, the larger ones compressed.
 //!
-//! Versions that know the plain form only read what is in it. A section that finds no room is left out and named; the
-//! others are kept all the same.
+//! Older versions of the operator read only the plain form. A section that does not fit is left out and named; the
+//! others are still stored.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read as _};

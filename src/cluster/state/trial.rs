@@ -1,8 +1,9 @@
 //! The records of a trial, and all that is remembered of trials, in the Secret of our state.
 //!
-//! Each change counts only over the text that was read: of several judges one is first. A record that cannot be read is
-//! named, counts as unknown, and is never written over unless that is asked for; then it is put aside. Must never stand in the line of other
-//! requests: a version on trial whose report is late has failed.
+//! Each change counts only at the text that was read: of several judges only the first succeeds. A record that cannot
+//! be read is reported, counts as unknown, and is never overwritten without an explicit request; then it is copied to
+//! another Secret first. Must never wait in the queue of other requests: a version on trial whose report is late has
+//! failed.
 
 use addon_core::artifact::trial::record::{Remembered, Report, Trial};
 use base64::Engine as _;

@@ -1,8 +1,8 @@
 //! The sections that hooks save in the `ConfigMap` while their version is on trial, noted in the Secret before each such write, and the way
 //! back.
 //!
-//! A note that is older than what was written since is no harm: the core knows our texts from those of people. Must never
-//! forget a note before what it says has been put back.
+//! A note that is older than the last write does no harm: the core can tell our texts from those of people. Must never
+//! forget a note before its sections have been put back.
 
 use addon_core::artifact::trial::record::Ruling;
 use addon_core::artifact::trial::sections::TrialSections;

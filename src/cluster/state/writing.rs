@@ -1,9 +1,9 @@
 //! The way into the Secrets of our own state: over the version that was read, or not at all.
 //!
-//! A leader that stood still, or whose request was held up on its way, may have been followed by another. Its write then
-//! meets another version and is refused; before the next round the guard in front of all writes asks whether we still lead.
-//! The version that a write of ours made is known to the next one (see `known`); after a refusal the Secret is read, so a
-//! store that was put back is taken as it is.
+//! A leader that stood still, or whose request was held up on its way, may have been followed by another. Its write
+//! then meets another version and is refused; before the next try the guard in front of all writes checks whether we
+//! still lead. Our next write knows the version that the last one made (see `known`); after a refusal the Secret is
+//! read, so a restored store is accepted as it is.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
-//! One step from what we want to be asked to what the API server does: certificates, listeners, configurations, in the order in
-//! which no request can fail.
+//! Publishes the wanted webhooks in the API server: certificates, listeners, configurations, in an order in which no
+//! request can fail.
 //!
-//! The API server trusts the next authority before anything is served that it has signed, and hears of a listener only
-//! after that has answered us. Called again and again, it does nothing as long as nothing has changed.
+//! The API server trusts the next authority before a certificate of it is served, and gets the address of a listener
+//! only after the listener has answered us. Called again and again, it does nothing as long as nothing has changed.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

@@ -1,7 +1,7 @@
-//! Certificates of our own, kept in a Secret: several replicas, and those that come after us, serve with the same.
+//! Certificates of our own, kept in a Secret: all replicas, also later ones, serve with the same.
 //!
-//! Whoever comes second takes what the first has made. A Secret without the key of its authority is somebody else's: it
-//! is used, and never written.
+//! The second replica uses the certificate that the first has made. A Secret without the key of its authority belongs
+//! to another program: it is used, and never written.
 
 use addon_core::failure::{Class, Failure};
 use jiff::Timestamp;

@@ -1,7 +1,8 @@
-//! Hears when somebody changes or removes our webhook configurations, so that it is put right within seconds.
+//! Watches our webhook configurations for changes and deletions by other writers, so that they are restored within
+//! seconds.
 //!
-//! What is heard says only that it is worth a look: the look itself compares, as it does every minute anyway. So a watch
-//! that is refused or silent costs time and nothing else, and who never published anything is never asked to be allowed one.
+//! An event only starts a check: the check compares, as it does every minute anyway. So a watch that is refused or
+//! silent costs only time, and an operator that has published no webhook starts no watch.
 
 use std::collections::BTreeSet;
 use std::future::{pending, ready};

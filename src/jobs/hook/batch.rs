@@ -1,7 +1,7 @@
 //! Finds out whether an executable holds several hooks, and which.
 //!
-//! Executables of people are asked questions here that they may never have heard of. So none gets much time, none may
-//! print without end, and no answer is what makes an executable an ordinary hook.
+//! It calls executables of users with arguments that they may not know. So each gets little time and may print only a
+//! limited amount, and an executable without a valid answer is an ordinary hook.
 
 use std::path::Path;
 use std::time::Duration;

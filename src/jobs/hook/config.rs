@@ -1,5 +1,5 @@
-//! Asks hooks what they want to be run for. One that gives no usable answer fails the job: a module without one of its
-//! hooks may do harm.
+//! Asks hooks for their bindings. A hook without a usable answer fails the job: a module without one of its hooks may
+//! do harm.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;

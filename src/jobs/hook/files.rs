@@ -1,6 +1,6 @@
-//! The files of one run: what a hook reads and writes, under the names that hook authors know.
+//! The files of one run: the files that a hook reads and writes, under the names of the contract.
 //!
-//! Hooks of modules and hooks that stand alone know different ones. Must never keep a file longer than the run.
+//! Hooks of modules and standalone hooks have different files. Must never keep a file longer than the run.
 
 use std::ffi::OsString;
 use std::io::{self, BufWriter, Write};

@@ -1,6 +1,6 @@
-//! What hooks and scripts print becomes log records: a line is one, a JSON object keeps its own level and fields.
-//! Never decides what a program may say: nothing is left out but secrets, only what is very long is cut. Whether half of a
-//! text was a secret nobody can tell, so what is cut is masked before.
+//! Turns the output of hooks and scripts into log records: a line is one record, a JSON object keeps its own level and
+//! fields. Never drops output: only secrets are masked, and very long lines cut. Half of a secret cannot be recognised,
+//! so a line is masked before it is cut.
 
 mod gathering;
 

@@ -1,4 +1,4 @@
-//! Puts right what somebody altered in the objects of a release that is otherwise what it should be. No helm is started.
+//! Restores fields that other writers altered in the objects of a release that is otherwise up to date. Starts no helm.
 
 use addon_core::failure::Failure;
 use tracing::info;

@@ -1,6 +1,6 @@
 //! Puts the conversion webhooks of charts into the cluster, ahead of the releases that take them over.
 //!
-//! What else a chart consists of is left to its release, and nothing is rendered for a release that is what it should be.
+//! All other objects of a chart are left to its release, and nothing is rendered for a release that is up to date.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
-//! What a release is made of, reduced to a digest: equal digests, equal releases.
+//! The inputs of a release, reduced to a digest: equal digests, equal releases.
 //!
-//! Must never leave out what could make a difference.
+//! Must never leave out an input that could change the release.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What is noted of a release on its newest revision, and compared with it.
+//! The notes on the newest revision of a release, and comparisons with them.
 
 use std::collections::BTreeSet;
 

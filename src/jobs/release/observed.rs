@@ -1,5 +1,5 @@
-//! What stands in the cluster about one release: its newest revision, and our note of what we were doing to it.
-//! Never decides what that calls for.
+//! The state of one release in the cluster: its newest revision, and our note of unfinished work on it. Never decides
+//! what follows from it.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

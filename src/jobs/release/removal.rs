@@ -1,4 +1,4 @@
-//! Removes a release. Only an explicit job comes here, and a foreign release is refused whatever the job says.
+//! Removes a release. Only an explicit job comes here, and a foreign release is refused in any case.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! A module's chart rendered for somebody who wants to look: alone, or beside what is in the cluster.
+//! A module's chart rendered for a command that shows it: alone, or compared with the cluster.
 //!
 //! Nothing is changed, no release is held, and the data of Secrets never stands in a difference.
 

@@ -1,5 +1,5 @@
-//! The thing that a child left in the place of a file that was made for it: the file, or another thing that the child put there.
-//! Must never wait for anybody at the other end of a pipe, follow a link, or hold more than is looked at in memory.
+//! A path that was a file for a child, after the child's end: still the file, or a link, pipe or directory that the
+//! child put there. Must never wait at a pipe, follow a link, or hold more of the file in memory than is used.
 
 use std::fmt;
 use std::fs::FileType;

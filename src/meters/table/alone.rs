@@ -1,4 +1,5 @@
-//! What is counted only where we serve hooks alone, and what has other labels there. `binding` is the name of a binding.
+//! Metrics that exist only with hooks alone, and metrics that have other labels there. `binding` is the name of a
+//! binding.
 
 use crate::meters::meter::{Counter, Gauge, Histogram, Meter, Row, Unit};
 

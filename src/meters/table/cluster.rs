@@ -1,4 +1,4 @@
-//! What is counted about the API server, our watches and what they feed. `binding` is the name of a binding here.
+//! Metrics of the API server, our watches and their monitors. `binding` is the name of a binding here.
 
 use addon_core::metric::DEFAULT_BUCKETS;
 

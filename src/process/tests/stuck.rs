@@ -1,4 +1,4 @@
-//! Programs on a file system that does not answer: one whose server has taken the mount and never says a word.
+//! Programs on a file system that does not answer: one whose server has taken the mount and never answers.
 
 use std::ffi::CString;
 use std::os::fd::{AsRawFd as _, OwnedFd};

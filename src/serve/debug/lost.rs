@@ -1,4 +1,4 @@
-//! The releases whose configuration is lost, and the word of a person that it is gone for good.
+//! The releases whose configuration is lost, and the confirmation of a person that it is gone for good.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! What is told of all modules at once: which run, where each stands, which needs which.
+//! Reports about all modules: which are enabled, the state of each, and their dependencies.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,6 +1,6 @@
-//! Removals that are held: which they are, and the word of a person by which they go on.
+//! Removals that are held: the list, and the confirmation of a person.
 //!
-//! Must never take for confirmed what was not named, be it by its name or by its being one of so many.
+//! Must never count a removal as confirmed that was covered neither by name nor by the confirmed number.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

@@ -1,5 +1,5 @@
 //! A module's chart as it would be released now, and how that differs from what is in the cluster.
-//! Must never render more than one chart at a time: whoever asks twice waits.
+//! Must never render more than one chart at a time: a second request waits.
 
 use std::fmt;
 use std::pin::Pin;

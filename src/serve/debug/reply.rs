@@ -1,4 +1,4 @@
-//! An answer before it is written: what it says, in which form, and with which of its secrets.
+//! An answer before it is written: its data, its format, and the secrets that it may show.
 
 use addon_core::yaml;
 use axum::http::{StatusCode, header};

@@ -1,4 +1,4 @@
-//! What a path on the debug socket asks for. Knows nothing of how it is answered.
+//! Parses a path of the debug socket into a question. Knows nothing of the answer.
 
 /// The form of an answer, from the path's extension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! What hooks know of the cluster: the snapshots of their bindings, and what has happened to them.
+//! The snapshots of hooks' bindings, and the counts of their changes.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The unix socket: one owner, nobody else may open it, gone at the end.
+//! The unix socket: it has one owner, only that user may open it, and it is removed at the end.
 
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};

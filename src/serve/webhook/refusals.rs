@@ -1,4 +1,5 @@
-//! Requests that are refused before a hook is asked: counted always, told now and then, since a refused client may come back at once.
+//! Requests that are refused before a hook is asked: all are counted, and some are logged, since a refused client may
+//! come back at once.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;

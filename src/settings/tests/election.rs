@@ -1,4 +1,4 @@
-//! Who is told apart by what, and when there is a lease.
+//! The identities of replicas, and the cases in which there is a lease.
 
 use super::*;
 

@@ -1,4 +1,5 @@
-//! Blocks of PEM, told apart line by line. Must never skip one in silence, as readers of PEM do with what they cannot read.
+//! Blocks of PEM, told apart line by line. Must never skip a block in silence, as other readers of PEM do with blocks
+//! that they cannot read.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

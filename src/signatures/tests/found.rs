@@ -1,4 +1,4 @@
-//! What a bundle may look like, what of all that was found counts, and where it is found.
+//! The forms of a bundle, the choice among several found ones, and the places where they are found.
 
 use super::*;
 

@@ -1,7 +1,7 @@
-//! Everything there is, as a stream where the server can send it so, in pages elsewhere.
+//! A list of all objects, as a stream if the server can send one, otherwise in pages.
 //!
-//! What a listing holds is taken object by object while it comes; what it does not hold is gone, and that is said only
-//! once it is complete. Must never hold more than a page of it in memory.
+//! Objects of a listing are taken one by one while they arrive; objects that are not in it are deleted, which is
+//! reported only once the listing is complete. Must never hold more than a page of it in memory.
 
 use std::sync::Arc;
 

@@ -1,7 +1,6 @@
-//! Objects on their way from a watch to those who look at them.
+//! Objects on their way from a watch to its monitors.
 //!
-//! Must never hold up others: filters run where they may take their time, and a loop that is behind holds up the watch
-//! and nothing else.
+//! Must never hold up other work: filters run on threads for blocking work, and a slow loop holds up only the watch.
 
 use std::sync::Arc;
 

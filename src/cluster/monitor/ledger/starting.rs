@@ -1,6 +1,6 @@
-//! How somebody who watches comes to a first complete snapshot: with a listing, or with what others have kept.
+//! The first complete snapshot of a monitor: from a listing, or from the objects that another monitor has.
 //!
-//! Must never let one start with less than everything, nor keep one waiting for a listing that has failed.
+//! Must never let a monitor start with an incomplete snapshot, nor keep it waiting for a listing that has failed.
 
 use std::sync::Arc;
 

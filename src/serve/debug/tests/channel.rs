@@ -1,4 +1,4 @@
-//! How the channel is told, and how a check is waited for. Must never depend on a registry.
+//! The answers about the channel, and the wait for a check. Must never depend on a registry.
 
 use std::cell::Cell;
 use std::time::Duration;

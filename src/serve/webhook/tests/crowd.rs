@@ -1,4 +1,4 @@
-//! Many who ask at once, and those who only seem to ask.
+//! Crowds of clients, and clients that send no complete request.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
