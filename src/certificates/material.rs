@@ -52,7 +52,7 @@ pub struct BadCertificate {
     problem: Problem,
 }
 
-/// What is wrong with it.
+/// Its mistake.
 #[derive(Debug, Error)]
 pub enum Problem {
     #[error("it holds no certificate in PEM form")]

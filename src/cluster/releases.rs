@@ -61,7 +61,7 @@ pub struct Revision {
     pub newest: Newest,
     /// The objects it consists of, if this very revision was marked with them.
     pub objects: Option<String>,
-    /// What people asked for when it was made, if it was marked with that.
+    /// The digests of the sections when it was made, if it is marked with them.
     pub asked: Option<Asked>,
     /// What the ConfigMap said of its module.
     pub config: Option<String>,

@@ -27,7 +27,7 @@ const PAUSE: Duration = Duration::from_secs(2);
 /// How long one request about the lease may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What to do next.
+/// The next step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Move {
     /// Read the lease, and tell what was found.
@@ -70,7 +70,7 @@ pub enum Succession {
 /// A time as leader, while it lasts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reign {
-    /// How often the lease had changed hands by then.
+    /// How often the lease had changed its holder by then.
     pub transitions: u32,
     /// How it began.
     pub succession: Succession,

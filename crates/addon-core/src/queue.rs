@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use crate::time::Tick;
 
-/// What the head of a lane does. Tasks behind the head are always `Ready`.
+/// The state of the head of a lane. Tasks behind the head are always `Ready`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
     /// It may go on as soon as there is room for it.
     Ready,
     /// A job of it runs.
     Running,
-    /// It waits for something other than time; whoever owns that wakes it.
+    /// It waits for an event, not for time; the part that brings the event wakes it.
     Parked,
     /// It failed and is tried again at that time.
     Backoff(Tick),
@@ -43,7 +43,7 @@ pub struct Entry<T> {
 }
 
 impl<T> Entry<T> {
-    /// What it does.
+    /// Its action.
     pub fn state(&self) -> State {
         self.state
     }
@@ -158,7 +158,7 @@ impl<L: Ord + Clone, T> Queues<L, T> {
         self.lanes.iter()
     }
 
-    /// The lanes whose heads may go on now; who has been ready longest comes first.
+    /// The lanes whose heads may start now; the one that has been ready longest comes first.
     pub fn ready(&self) -> Vec<L> {
         let mut ready: Vec<(u64, &L)> = self
             .lanes
@@ -185,7 +185,7 @@ impl<L: Ord + Clone, T> Queues<L, T> {
         }
     }
 
-    /// The first wait for a time to end, and whose it is.
+    /// The first wait for a time to end, and its lane.
     pub fn next_wake(&self) -> Option<(Tick, &L)> {
         self.lanes
             .iter()
@@ -209,7 +209,7 @@ impl<L: Ord + Clone, T> Queues<L, T> {
         self.enter(lane, State::Running, now);
     }
 
-    /// The head of the lane waits until somebody calls [`Queues::resume`].
+    /// The head of the lane waits until [`Queues::resume`] is called.
     pub fn park(&mut self, lane: &L, now: Tick) {
         self.enter(lane, State::Parked, now);
     }
@@ -234,7 +234,8 @@ impl<L: Ord + Clone, T> Queues<L, T> {
         }
     }
 
-    /// The head of the lane may go on: its job ended well, or what it waited for came, or its back-off is cut short.
+    /// The head of the lane may continue: its job ended well, or the event that it waited for came, or its back-off is
+    /// cut short.
     pub fn resume(&mut self, lane: &L) {
         self.sequence += 1;
         let sequence = self.sequence;

@@ -26,7 +26,7 @@ pub use step::{Reason, Step};
 use brake::{Asked, Base, Held, Part};
 use tenure::{Holder, Tenure};
 
-/// Who works out what changes in an object. A release stays with the one that it was first applied by, whichever helm
+/// The side that computes the changes of an object. A release stays with the side that first applied it, whichever helm
 /// comes to work on it: a change in between leaves fields with two owners.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ApplyMethod {
@@ -43,7 +43,8 @@ impl ApplyMethod {
     }
 }
 
-/// What the ConfigMap said of a module when its release was made: kept on the release, it tells of a ConfigMap that is lost.
+/// The values of the ConfigMap for a module when its release was made: kept on the release, they show that a ConfigMap
+/// is lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConfigTrace {
     /// Nothing: neither values, global or its own, nor a flag.
@@ -56,7 +57,7 @@ impl ConfigTrace {
     /// How `Nothing` is written.
     const NOTHING: &str = "none";
 
-    /// Of what the ConfigMap says; `null` where it is silent.
+    /// Of the values of the ConfigMap; `null` without any.
     pub fn of(said: &Value) -> Self {
         let silent = said.as_object().is_some_and(|said| said.values().all(Value::is_null));
         if silent {
@@ -66,7 +67,7 @@ impl ConfigTrace {
         }
     }
 
-    /// Reads what was written; `None` for what this version does not know.
+    /// Parses the written form; `None` for one that this version does not know.
     pub fn parse(text: &str) -> Option<Self> {
         if text == Self::NOTHING {
             return Some(Self::Nothing);
@@ -89,13 +90,13 @@ impl fmt::Display for ConfigTrace {
 pub struct Newest {
     /// Its number, from 1.
     pub revision: u32,
-    /// What helm says of it.
+    /// Its status in helm.
     pub status: Status,
     /// It carries our labels, or those of the original operator.
     pub ours: bool,
     /// The digest of the inputs it was made of, if this very revision was marked with one.
     pub inputs: Option<String>,
-    /// It is marked as in the hands of people: nobody is to change its objects but they.
+    /// It is marked as in maintenance: only people change its objects.
     pub unmanaged: bool,
     /// The checksum of its rendering, if this very revision was marked with one.
     pub checksum: Option<String>,
@@ -107,10 +108,10 @@ pub struct Newest {
     pub confirmed: Option<String>,
 }
 
-/// What a helm child of ours was started for. Written before the start, cleared after the end.
+/// The purpose of a helm child of ours. Written before the start, cleared after the end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Intent {
-    /// What it does.
+    /// Its action.
     pub kind: IntentKind,
     /// The newest revision before it; 0 without a release.
     pub revision_before: u32,
@@ -119,7 +120,7 @@ pub struct Intent {
     pub digest: String,
     /// When it was started, in seconds since 1970.
     pub started: u64,
-    /// Under which leadership; nobody where none is elected, or where an older version wrote it.
+    /// The leadership under which it was started; none without an election, or if an older version wrote the note.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holder: Option<Holder>,
 }
@@ -135,7 +136,7 @@ pub enum IntentKind {
 }
 
 impl Intent {
-    /// Whether the unfinished revision is what this child left behind: one of that number may also be what a person began,
+    /// Whether this child left the unfinished revision: a revision of that number may also have been begun by a person,
     /// after the child had been ended and before it had written anything. Children of older versions left no sign.
     fn explains(&self, newest: &Newest) -> bool {
         match self.kind {
@@ -154,10 +155,10 @@ impl Intent {
     }
 }
 
-/// What is known of the objects that the deployed revision consists of.
+/// Whether the objects of the deployed revision are known to exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Objects {
-    /// Nobody has looked.
+    /// Not checked yet.
     Unknown,
     /// All are there.
     Present,
@@ -181,29 +182,30 @@ pub struct Facts {
     pub release: String,
     /// The digest of everything that can change the outcome.
     pub inputs: String,
-    /// What people asked for when these inputs came together.
+    /// The sections of people that these inputs were made of.
     pub asked: Asked,
     /// The version of the chart.
     pub version: Option<String>,
-    /// People want to have its objects in their own hands.
+    /// The module is in maintenance: only people change its objects.
     pub unmanaged: bool,
     /// The newest revision, `None` if there is no release.
     pub newest: Option<Newest>,
     /// The objects of the deployed revision.
     pub objects: Objects,
-    /// The revision that helm would upgrade from, `None` while nobody has looked.
+    /// The revision that helm would upgrade from, `None` while it is not read.
     pub base: Option<Base>,
-    /// The rendering of the chart now, `None` while nobody has rendered it.
+    /// The rendering of the chart now, `None` while it is not rendered.
     pub rendered: Option<Rendered>,
-    /// How it compares with the newest revision, `None` while nobody has compared them.
+    /// How it compares with the newest revision, `None` while they are not compared.
     pub likeness: Option<Likeness>,
     /// The last helm child of ours that was not seen to end.
     pub intent: Option<Intent>,
-    /// The last helm child of ours failed and left no revision: nobody has noted what it did to the objects.
+    /// The last helm child of ours failed and left no revision: its changes of objects are not recorded.
     pub torn: bool,
-    /// Our own time as leader, `None` where nobody is elected.
+    /// Our own time as leader, `None` without an election.
     pub tenure: Option<Tenure>,
-    /// For how long we have seen the newest revision unfinished and unchanged, with our own eyes and on a clock that nobody sets.
+    /// For how long we have seen the newest revision unfinished and unchanged, by our own observation on a clock that
+    /// cannot be set.
     pub unchanged: Duration,
     /// How long any helm may work on a release.
     pub helm_timeout: Duration,
@@ -256,8 +258,8 @@ fn next_step(facts: &Facts) -> Step {
     let Some(rendered) = &facts.rendered else {
         return brake::held_before(facts, newest).map_or(Step::Render, Step::Hold);
     };
-    // A checksum counts on a revision that we have marked: helm copies it to those that other hands make, and the original works
-    // it out in another way.
+    // A checksum counts on a revision that we have marked: helm copies it to those that other programs make, and the
+    // original works it out in another way.
     let is_known = newest.inputs.is_some() && newest.checksum.as_ref() == Some(&rendered.checksum);
     match facts.likeness {
         _ if is_known => {}
@@ -275,7 +277,7 @@ fn next_step(facts: &Facts) -> Step {
     )
 }
 
-/// The step, if the objects are there. Of what renders to what is deployed nothing is taken away.
+/// The step, if the objects exist. A rendering that equals the deployed one deletes nothing.
 fn with_objects(facts: &Facts, step: Step) -> Step {
     match &facts.objects {
         Objects::Unknown => Step::LookAtObjects,
@@ -284,7 +286,7 @@ fn with_objects(facts: &Facts, step: Step) -> Step {
     }
 }
 
-/// The refusal to touch a release that somebody else installed.
+/// The refusal to touch a release that another program installed.
 pub fn foreign(release: &str) -> Failure {
     Failure::new(
         Class::Refused,
@@ -295,7 +297,7 @@ pub fn foreign(release: &str) -> Failure {
     ))
 }
 
-/// What a removal may do about the newest revision, `None` if it may go on.
+/// The refusal of a removal because of the newest revision, `None` if it may continue.
 pub fn delay_of_removal(facts: &Facts) -> Option<Failure> {
     let newest = facts.newest.as_ref()?;
     if !newest.ours {

@@ -38,7 +38,7 @@ use schema::{Kind, Schemas};
 #[serde(transparent)]
 pub struct Version(u64);
 
-/// What was attempted with the values of an owner.
+/// The operation on the values of an owner that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Attempt {
     /// A hook's patch.
@@ -53,7 +53,7 @@ pub enum Attempt {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{}", attempted(.owner, *.attempt))]
 pub struct Rejected {
-    /// Whose values.
+    /// The owner of the values.
     pub owner: Owner,
     /// What was attempted.
     pub attempt: Attempt,
@@ -64,7 +64,7 @@ pub struct Rejected {
 
 fn attempted(owner: &Owner, attempt: Attempt) -> String {
     match attempt {
-        // Which of the two files it was is told by whoever ran the hook.
+        // The job that ran the hook names the file.
         Attempt::Patch(_) => format!("merge {owner} values failed"),
         Attempt::ConfigSection => format!("apply {owner} section of ConfigMap failed"),
         Attempt::Files => format!("apply {owner} values of files failed"),
@@ -74,7 +74,7 @@ fn attempted(owner: &Owner, attempt: Attempt) -> String {
 /// Why a change of values cannot be.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Reason {
-    /// A hook did what it may not.
+    /// A hook made a change that its owner is not allowed.
     #[error(transparent)]
     Unacceptable(#[from] Unacceptable),
     /// A patch does not fit the values.
@@ -91,7 +91,7 @@ pub enum Reason {
     NoSection {
         /// Key of the section.
         key: String,
-        /// What it would be.
+        /// The type that it would have.
         found: &'static str,
     },
 }
@@ -104,7 +104,7 @@ struct Layers {
     patches: Arc<Operations>,
     schemas: Arc<Schemas>,
     effective: Arc<Value>,
-    /// What of all layers must not be shown.
+    /// The secrets of all layers.
     secrets: Arc<BTreeSet<String>>,
     version: Version,
 }
@@ -125,7 +125,7 @@ impl Default for Layers {
 }
 
 impl Layers {
-    /// Works out what the layers add up to, with the defaults of the schemas between them.
+    /// Computes the sum of the layers, with the defaults of the schemas between them.
     fn sum(&self, key: &str, config: Option<&Value>, patches: &Operations) -> Result<Value, Reason> {
         let mut below = Value::clone(&self.files);
         self.schemas.fill(Kind::Config, &mut below);
@@ -169,7 +169,7 @@ fn whole_section(section: Value, key: &str) -> Result<Value, Reason> {
     }
 }
 
-/// What kind of thing a value is, for errors: the value itself may be a secret.
+/// The type of a value, for errors: the value itself may be a secret.
 pub(crate) fn kind_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -199,14 +199,14 @@ impl Store {
         self.owners.get(owner).cloned().unwrap_or_default()
     }
 
-    /// What an owner's layers add up to.
+    /// The sum of an owner's layers.
     pub fn effective(&self, owner: &Owner) -> Arc<Value> {
         self.owners
             .get(owner)
             .map_or_else(|| Layers::default().effective, |layers| Arc::clone(&layers.effective))
     }
 
-    /// The section of the `ConfigMap` that is in force; nothing if there is none.
+    /// The section of the `ConfigMap` that is applied; nothing if there is none.
     pub fn config_section(&self, owner: &Owner) -> Option<Arc<Value>> {
         self.owners.get(owner).and_then(|layers| layers.config.clone())
     }

@@ -29,7 +29,7 @@ pub struct YamlError {
     pub line: usize,
     /// Column of the place, from 1.
     pub column: usize,
-    /// What is wrong there.
+    /// The mistake there.
     pub message: String,
 }
 

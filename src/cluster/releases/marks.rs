@@ -18,7 +18,7 @@ pub struct Marks {
     pub inputs: String,
     /// The checksum of the rendering.
     pub checksum: String,
-    /// What people asked for.
+    /// The digests of the sections.
     pub asked: Asked,
     /// The objects, as [`crate::cluster::drift`] writes them; `None` if they are too many for a mark.
     pub objects: Option<String>,

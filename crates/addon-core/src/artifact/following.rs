@@ -68,7 +68,7 @@ pub struct Trouble {
     pub pause: Option<Duration>,
 }
 
-/// What to do next.
+/// The next step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Move {
     /// Ask the registry, and tell what it answered.
@@ -233,7 +233,7 @@ impl Following {
         self.news.take(&self.status, self.failures)
     }
 
-    /// What to do next. Asked again before an answer has come, it asks the same.
+    /// The next step. Asked again before an answer has come, it asks the same.
     pub fn next(&mut self, now: Now) -> Move {
         let (true, Some(settings), Some(installed)) = (self.is_leading, &self.settings, &self.installed) else {
             return Move::Rest;

@@ -91,7 +91,7 @@ pub enum BadMetrics {
     Operation {
         /// Which one.
         place: Place,
-        /// What is wrong with it.
+        /// Its mistake.
         #[source]
         problem: Problem,
     },

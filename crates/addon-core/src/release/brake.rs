@@ -23,7 +23,7 @@ const NAMED: usize = 5;
 /// How many objects a note names.
 const NOTED: usize = 200;
 
-/// What people asked for, by which they can be seen to have changed it: digests of sections of the `ConfigMap`.
+/// Digests of the sections of the `ConfigMap`, by which a change by people is noticed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Asked {
     /// The module's own section.
@@ -55,7 +55,7 @@ impl fmt::Display for Part {
 }
 
 impl Part {
-    /// With it goes what no chart can bring back.
+    /// Its deletion loses data that no chart can restore.
     pub fn holds_others(&self) -> bool {
         matches!(
             (self.group.as_str(), self.kind.as_str()),
@@ -67,7 +67,7 @@ impl Part {
 /// The revision from which helm would upgrade: the deployed one, or the newest if none is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Base {
-    /// What people asked for when it was made, if it was marked with that.
+    /// The digests of the sections when it was made, if it is marked with them.
     pub asked: Option<Asked>,
     /// The digest of the objects that a person lets go from it.
     pub confirmed: Option<String>,
@@ -84,11 +84,11 @@ pub struct Base {
 pub struct Held {
     /// The digest of its inputs.
     pub inputs: String,
-    /// What people asked for.
+    /// The digests of the sections.
     pub asked: Asked,
-    /// Stands for all objects that it would take away: who confirms, confirms these.
+    /// A digest of all objects that it would delete: a confirmation counts for exactly these.
     pub digest: String,
-    /// Which those are, as far as they can be named, with what matters most first.
+    /// Those objects, as far as they can be named, the most important first.
     pub takes: Vec<String>,
     /// How many they are.
     pub taken: usize,
@@ -102,7 +102,7 @@ impl Held {
         self.inputs == facts.inputs && self.asked == facts.asked
     }
 
-    /// A person has seen what it would take away, and wants it.
+    /// A person has seen the objects that it would delete, and confirmed.
     fn is_confirmed_by(&self, confirmed: Option<&String>) -> bool {
         confirmed == Some(&self.digest)
     }
@@ -152,14 +152,14 @@ fn holds(facts: &Facts, base: &Base, rendered: &BTreeSet<Part>) -> Option<Held> 
     })
 }
 
-/// People changed what the release alone is made of, or nobody knows what it was made of: what goes, goes on purpose.
-/// Global values are of all modules: an edit of them says nothing about the files of this one.
+/// The module's section or its chart's version has changed, or its former section is unknown: the deletions are
+/// intended. Global values do not count: an edit of them is about all modules.
 fn is_asked_for(facts: &Facts, base: &Base) -> bool {
     let section = base.asked.as_ref().map(|asked| &asked.section);
     section != Some(&facts.asked.section) || base.version != facts.version
 }
 
-/// An upgrade of a release that is there, unless it takes away what nobody asked to be without.
+/// An upgrade of an existing release, unless it would delete objects without a request of people.
 pub(super) fn upgrade(facts: &Facts, newest: &Newest, reason: Reason) -> Step {
     if let Some(held) = held_before(facts, newest) {
         return Step::Hold(held);
@@ -181,7 +181,7 @@ pub(super) fn upgrade(facts: &Facts, newest: &Newest, reason: Reason) -> Step {
     }
 }
 
-/// The very same upgrade was held before, and nobody has confirmed it.
+/// The very same upgrade was held before, and is not confirmed.
 pub(super) fn held_before(facts: &Facts, newest: &Newest) -> Option<Held> {
     let held = newest.held.as_ref()?;
     let is_confirmed = held.is_confirmed_by(newest.confirmed.as_ref());

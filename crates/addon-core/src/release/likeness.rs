@@ -15,7 +15,7 @@ pub enum Likeness {
 }
 
 impl Likeness {
-    /// Compares the documents of two manifests by their objects, in whatever order these stand.
+    /// Compares the documents of two manifests by their objects, in any order.
     pub fn of(rendered: Vec<Value>, deployed: Vec<Value>) -> Self {
         if objects(rendered) == objects(deployed) {
             Self::Same

@@ -6,7 +6,7 @@ use super::Status;
 use super::brake::Held;
 use crate::failure::Failure;
 
-/// What to do next.
+/// The next step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
     /// Look whether the objects are there, and ask again.
@@ -15,7 +15,7 @@ pub enum Step {
     Render,
     /// Compare the rendering with the newest revision, and ask again.
     Compare,
-    /// Look at what helm would upgrade from, and ask again.
+    /// Read the revision that helm would upgrade from, and ask again.
     LookAtBase,
     /// Mark this unfinished revision as failed, and ask again.
     Repair {
@@ -29,7 +29,7 @@ pub enum Step {
         /// The deployed revision.
         revision: u32,
     },
-    /// Nothing: its objects are in the hands of people.
+    /// Nothing: the release is in maintenance.
     LeaveAlone {
         /// The newest revision.
         revision: u32,
@@ -38,13 +38,13 @@ pub enum Step {
     Record {
         /// The deployed revision.
         revision: u32,
-        /// The checksum that goes with them: the one that stands on the revision, whoever wrote it, or else our own. The original
-        /// upgrades a release on which it finds another one than its own.
+        /// The checksum to write with them: the one that is on the revision, of any writer, or else our own. The
+        /// original upgrades a release on which it finds another one than its own.
         checksum: String,
     },
     /// Let helm install or upgrade it.
     Upgrade(Reason),
-    /// Nothing before a person has confirmed it: it would take away what nobody asked to be without.
+    /// Nothing before a person has confirmed it: it would delete objects without a request of people.
     Hold(Held),
     /// Nothing can be done now.
     Refuse(Failure),
@@ -63,7 +63,7 @@ pub enum Reason {
     Changed,
     /// An object of the release is gone.
     Absent(String),
-    /// People take its objects into their own hands.
+    /// The release goes into maintenance: only people change its objects.
     Yielded,
     /// They give them back.
     TakenBack,

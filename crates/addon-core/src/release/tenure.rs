@@ -12,7 +12,7 @@ use crate::failure::{Class, Failure};
 pub struct Holder {
     /// The holder as the lease names it.
     pub identity: String,
-    /// How often the lease had changed hands by then.
+    /// How often the lease had changed its holder by then.
     pub transitions: u32,
 }
 
@@ -21,12 +21,12 @@ pub struct Holder {
 pub struct Tenure {
     /// As it is told apart from others.
     pub holder: Holder,
-    /// How much longer something may run that one who led before us has started.
+    /// How much longer a process of an earlier leader may run.
     pub overlap: Duration,
 }
 
 impl Facts {
-    /// Why nobody but who led before us may work on the release, while something of theirs may still run.
+    /// The reason why the release is left alone while a process of an earlier leader may still work on it.
     pub(super) fn left_to_another(&self) -> Option<Failure> {
         let (theirs, ours) = (self.intent.as_ref()?.holder.as_ref()?, self.tenure.as_ref()?);
         if *theirs == ours.holder || ours.overlap.is_zero() {

@@ -20,7 +20,7 @@ pub enum BadResponse {
     Conversion(Problem),
 }
 
-/// What is wrong with it.
+/// Its mistake.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Problem {
     /// It is not JSON.

@@ -55,7 +55,7 @@ impl AdmissionKind {
 pub struct AdmissionRoute {
     /// Whose it is.
     pub hook: HookId,
-    /// What it does.
+    /// Its action.
     pub kind: AdmissionKind,
     /// What the cluster is to know of it.
     pub binding: AdmissionBinding,

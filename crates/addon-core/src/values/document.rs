@@ -56,7 +56,7 @@ pub struct Globals {
 }
 
 impl Store {
-    /// What the global sections hold now, for those who must see one state of them for a while.
+    /// A copy of the present global sections, for callers that need one unchanging state.
     pub fn globals(&self) -> Globals {
         Globals {
             values: self.effective(&Owner::Global),
@@ -64,7 +64,7 @@ impl Store {
         }
     }
 
-    /// What a hook of the owner reads as values.
+    /// The values that a hook of the owner reads.
     pub fn hook_values(&self, owner: &Owner) -> HookDocument {
         self.hook_values_under(&self.globals(), owner)
     }
@@ -75,7 +75,7 @@ impl Store {
         HookDocument::new(Arc::clone(&globals.values), own)
     }
 
-    /// What a hook of the owner reads as config values: only what the `ConfigMap` says, null where it says nothing.
+    /// The config values that a hook of the owner reads: only those of the `ConfigMap`, null without a section.
     pub fn config_values(&self, owner: &Owner) -> HookDocument {
         self.config_values_under(&self.globals(), owner)
     }

@@ -20,7 +20,7 @@ impl Store {
         }
     }
 
-    /// Forgets what an owner's hooks patched. Says whether the effective values changed.
+    /// Forgets the patches of an owner's hooks. Returns whether the effective values changed.
     pub fn forget_patches(&mut self, owner: &Owner) -> bool {
         let forget = |layers: &mut Layers, _: &str| {
             layers.patches = Arc::default();

@@ -11,7 +11,7 @@ use super::section::{ConfigDocument, SectionProblem};
 use super::vetted::Vetted;
 use crate::name::ModuleName;
 
-/// What is wrong, and what is odd.
+/// The errors, and the warnings.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Judgement {
     /// Keys that cannot be used.
@@ -41,7 +41,7 @@ impl fmt::Display for IdleKey {
 
 impl Store {
     /// Judges the data of a ConfigMap by the schemas and values of this store. Texts that are known to be good are not
-    /// held against schemas once more; where nobody says which modules there are, none is missed.
+    /// held against schemas once more; without a list of modules none counts as unknown.
     pub fn judge(
         &self,
         data: &BTreeMap<String, String>,

@@ -82,7 +82,7 @@ mod tests {
         assert_eq!(merge(nested(MAX_DEPTH), &nested(MAX_DEPTH)), Ok(nested(MAX_DEPTH)));
         let error = merge(nested(MAX_DEPTH + 1), &nested(MAX_DEPTH + 1)).unwrap_err();
         assert!(error.path.starts_with("a.a.a"), "{error}");
-        // What does not meet is only copied.
+        // Keys of only one of the two maps are copied.
         assert_eq!(merge(json!({}), &nested(100)), Ok(nested(100)));
     }
 

@@ -45,7 +45,7 @@ impl fmt::Display for PatchFile {
 pub struct BadPatch {
     /// The file.
     pub file: PatchFile,
-    /// What is wrong, and where.
+    /// The mistake, with its place.
     #[source]
     pub source: serde_json::Error,
 }
@@ -88,7 +88,7 @@ impl Patch {
         self.0.is_empty()
     }
 
-    /// Separates values from flags, and refuses what a hook of this owner may not do.
+    /// Separates values from flags, and refuses operations that a hook of this owner is not allowed.
     pub fn accept(&self, owner: &Owner) -> Result<Accepted, Unacceptable> {
         let mut operations = Vec::new();
         let mut flags = Vec::new();
@@ -105,7 +105,7 @@ impl Patch {
     }
 }
 
-/// What an operation is about.
+/// The target of an operation.
 enum Root {
     Section,
     Flag(ModuleName),
@@ -209,7 +209,7 @@ fn depth(value: &Value) -> usize {
 /// Something a hook may not do.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Unacceptable {
-    /// The one operation of JSON Patch that is refused for what it is.
+    /// The one operation of JSON Patch that is refused in any case.
     #[error("unsupported patch operation 'replace'")]
     Replace,
     /// An operation other than `add`, `remove` and `test`.
@@ -218,12 +218,12 @@ pub enum Unacceptable {
         /// Its name.
         op: String,
     },
-    /// A path into what belongs to somebody else.
+    /// A path into the values of another owner.
     #[error("unacceptable patch operation for path '{root}' ({})", accepted_roots(.owner))]
     Root {
         /// First part of the path.
         root: String,
-        /// Whose hook it is.
+        /// The owner of the hook.
         owner: Owner,
     },
     /// A path that names no key.
@@ -232,7 +232,7 @@ pub enum Unacceptable {
         /// The path.
         path: String,
     },
-    /// Values that nobody could read again.
+    /// Values that could not be parsed again.
     #[error(
         "patch operation 'add' for '{path}' would nest values deeper than {} levels",
         yaml::MAX_DEPTH
@@ -273,9 +273,9 @@ fn accepted_roots(owner: &Owner) -> String {
 /// A patch after its owner's rules.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Accepted {
-    /// What it does to the owner's section.
+    /// Its operations on the owner's section.
     pub operations: Operations,
-    /// What it says about modules, in order.
+    /// Its flags of modules, in order.
     pub flags: Vec<FlagOp>,
 }
 

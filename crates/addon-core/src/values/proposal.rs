@@ -30,7 +30,7 @@ pub struct Proposal {
 }
 
 impl Proposal {
-    /// Whose values it changes.
+    /// The owner whose values it changes.
     pub fn owner(&self) -> &Owner {
         &self.owner
     }
@@ -40,7 +40,7 @@ impl Proposal {
         self.base
     }
 
-    /// Whether it still fits what the store holds; if not, it is to be made anew.
+    /// Whether the store is still in the state that it was computed from; if not, it must be made anew.
     pub fn is_current(&self, store: &Store) -> bool {
         store.version(&self.owner) == self.base
     }
@@ -60,7 +60,7 @@ impl Proposal {
         self.values_changed
     }
 
-    /// What it says about modules.
+    /// Its flags of modules.
     pub fn flags(&self) -> &[FlagOp] {
         &self.flags
     }
@@ -71,7 +71,7 @@ impl Proposal {
 #[error("values of {} changed since the patch was worked out", .0.owner)]
 pub struct Stale(pub Box<Proposal>);
 
-/// What a commit changed.
+/// The changes of a commit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
     /// Whether the effective values differ.
@@ -83,7 +83,7 @@ pub struct Change {
 }
 
 impl Store {
-    /// Works out what a hook's patches would change, config patch first, and touches nothing. Takes as long as it takes.
+    /// Computes the change that a hook's patches would make, config patch first, and changes nothing. May take long.
     pub fn propose(&self, owner: &Owner, values: &Patch, config: &Patch) -> Result<Proposal, Rejected> {
         Vetted::at_once(|vetted| self.propose_vetted(owner, values, config, vetted))
     }

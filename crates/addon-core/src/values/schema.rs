@@ -37,11 +37,11 @@ const MAX_TOLD: usize = 100;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Kind {
-    /// Of what the ConfigMap says.
+    /// Of the section of the ConfigMap.
     Config,
     /// Of the effective values.
     Values,
-    /// Of what helm gets.
+    /// Of the values for helm.
     Helm,
 }
 
@@ -71,7 +71,7 @@ pub struct SchemaError {
     pub file: String,
     /// The way to it from the root of the file.
     pub place: Vec<String>,
-    /// What is wrong there.
+    /// The mistake there.
     #[source]
     pub problem: Problem,
 }
@@ -93,7 +93,7 @@ fn shown(place: &[String]) -> String {
     format!(", at {}", place.join("."))
 }
 
-/// What is wrong with a schema.
+/// The mistakes of a schema.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Problem {
     /// The text is not YAML.
@@ -134,7 +134,7 @@ pub enum Problem {
     Rule {
         /// The rule.
         expression: String,
-        /// What is wrong with it.
+        /// Its mistake.
         message: String,
     },
 }
@@ -150,7 +150,7 @@ impl Invalid {
         Self(vec![why.to_owned()])
     }
 
-    /// The same as the original lists it, after what was attempted.
+    /// The same as the original lists it, after the failed operation.
     pub fn listed(&self, attempt: Option<&str>) -> String {
         let lines: Vec<&str> = attempt.into_iter().chain(self.0.iter().map(String::as_str)).collect();
         let count = match lines.len() {
@@ -214,20 +214,20 @@ impl Schemas {
         self.node(kind).is_some_and(|node| rules::has_some(node, |_| true))
     }
 
-    /// Whether the schema of this kind compares with what was there before.
+    /// Whether the schema of this kind has a rule that reads the old value.
     pub fn looks_back(&self, kind: Kind) -> bool {
         self.node(kind)
             .is_some_and(|node| rules::has_some(node, Rule::looks_back))
     }
 
-    /// Adds what a schema knows of keys that are not there.
+    /// Adds the defaults of a schema for absent keys.
     pub fn fill(&self, kind: Kind, section: &mut Value) {
         if let Some(node) = self.node(kind) {
             defaults::fill(section, node);
         }
     }
 
-    /// What a schema knows of keys of a section that holds nothing.
+    /// The defaults of a schema for an empty section.
     pub fn defaults(&self, kind: Kind) -> Value {
         let mut section = Value::Object(Map::new());
         self.fill(kind, &mut section);

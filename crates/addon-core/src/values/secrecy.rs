@@ -14,8 +14,8 @@ use crate::name::Owner;
 use crate::secret::known::Known;
 
 impl Layers {
-    /// Of every layer: one that is covered by another is shown all the same to those who ask for it alone.
-    /// Says whether they differ from what they were.
+    /// Of every layer: a value that another layer covers is still shown to a user who asks for its layer alone.
+    /// Returns whether they changed.
     pub(super) fn find_secrets(&mut self) -> bool {
         let layers = [Some(&self.files), self.config.as_ref(), Some(&self.effective)];
         let layers = layers.into_iter().flatten();

@@ -15,7 +15,7 @@ use crate::yaml;
 
 pub use channel::ChannelKeys;
 
-/// What one key of the `ConfigMap` says.
+/// The contents of one key of the `ConfigMap`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Entry<T> {
@@ -24,12 +24,12 @@ pub enum Entry<T> {
     Absent,
     /// The key is there and sound.
     Good(T),
-    /// The key is there and broken: what was known before stays.
+    /// The key is there and broken: its last good contents stay.
     Bad,
 }
 
 impl<T> Entry<T> {
-    /// What a sound key says.
+    /// The contents of a valid key.
     pub fn good(&self) -> Option<&T> {
         match self {
             Self::Good(value) => Some(value),
@@ -49,7 +49,7 @@ pub enum Maintenance {
     /// We do.
     #[default]
     Managed,
-    /// Somebody works on them by hand.
+    /// A person changes them by hand.
     NoResourceReconciliation,
 }
 
@@ -66,8 +66,7 @@ pub struct Section {
 
 impl Section {
     /// The layer that this section is for the values: a module that is only mentioned has an empty one.
-    ///
-    /// A section whose values are broken says nothing about the layer; the caller keeps the one it has.
+    /// A section with broken values gives no layer; the caller keeps the one that it has.
     pub fn layer(&self) -> Entry<Value> {
         let mentioned = self.enabled.is_present() || self.maintenance.is_present();
         match &self.values {
@@ -82,9 +81,9 @@ impl Section {
 pub struct SectionProblem {
     /// The key.
     pub key: String,
-    /// Whom it concerns; nobody if the key belongs to no module by its form.
+    /// The owner that it concerns; none if the form of the key names no module.
     pub owner: Option<Owner>,
-    /// What is wrong, with line and column where there are any.
+    /// The mistake, with line and column if known.
     pub message: String,
 }
 
@@ -107,7 +106,7 @@ pub struct ConfigDocument {
     pub sections: BTreeMap<ModuleName, Section>,
     /// Which version of the operator is wanted.
     pub channel: ChannelKeys,
-    /// What is wrong, by key.
+    /// The mistakes, by key.
     pub problems: Vec<SectionProblem>,
 }
 

@@ -21,7 +21,7 @@ pub struct Vetting {
     pub(super) kind: Kind,
     pub(super) schemas: Arc<Schemas>,
     pub(super) section: Arc<Value>,
-    /// What was there before, if there are rules that look at it.
+    /// The old value, if there are rules that read it.
     pub(super) before: Option<Arc<Value>>,
 }
 
@@ -58,7 +58,7 @@ impl Vetting {
             .check(self.kind, &key, &self.section, self.before.as_deref())
     }
 
-    /// The same, of what helm would get.
+    /// The same, of the values for helm.
     pub fn for_helm(&self) -> Result<(), NotForHelm> {
         self.vet().map_err(|invalid| NotForHelm(invalid.listed(None)))
     }
@@ -79,7 +79,7 @@ impl Unvetted {
         Vetted(answered.collect())
     }
 
-    /// Nobody can answer them: then nothing of it may count.
+    /// They cannot be answered: then no part of it may be applied.
     pub fn refuse(self, why: &str) -> Vetted {
         let refused = |vetting| Answered {
             vetting,
@@ -89,7 +89,7 @@ impl Unvetted {
         Vetted(self.0.into_iter().map(refused).collect())
     }
 
-    /// Whose values they are about.
+    /// The owner of the values.
     pub fn owners(&self) -> BTreeSet<&Owner> {
         self.0.iter().map(|vetting| &vetting.owner).collect()
     }
@@ -103,7 +103,7 @@ pub struct Vetted(Vec<Answered>);
 struct Answered {
     vetting: Vetting,
     answer: Result<(), Invalid>,
-    /// Somebody has looked.
+    /// The check is done.
     is_found_out: bool,
 }
 
@@ -113,8 +113,8 @@ impl Vetted {
         self.0.extend(more.0);
     }
 
-    /// Forgets all but the newest few of each owner that were found to be bad: what is bad may be asked about again and
-    /// again, and what is good is in force.
+    /// Forgets all but the newest few of each owner that were found invalid: invalid values may be asked about again
+    /// and again, and valid ones are applied.
     pub fn keep_refusals(&mut self, of_each: usize) {
         let mut kept: BTreeMap<Owner, usize> = BTreeMap::new();
         let mut last_first: Vec<Answered> = std::mem::take(&mut self.0).into_iter().rev().collect();
@@ -144,7 +144,7 @@ impl Vetted {
     }
 }
 
-/// A decision on its way: what it may know already, and what it lacks.
+/// A decision in progress: the answers that it has, and the questions without an answer.
 #[derive(Debug)]
 pub(super) struct Asking<'a> {
     vetted: &'a Vetted,
@@ -171,7 +171,7 @@ impl<'a> Asking<'a> {
         }
     }
 
-    /// The end: what was decided counts only if nothing was lacking.
+    /// The end: the decision counts only if no answer was missing.
     pub(super) fn decided<T>(self, decision: T) -> Result<T, Unvetted> {
         if self.open.is_empty() {
             Ok(decision)

@@ -14,7 +14,7 @@ use super::vetted::{Asking, Unvetted, Vetted, Vetting};
 use super::{Attempt, Layers, Reason, Rejected, Store};
 use crate::name::Owner;
 
-/// What helm would get does not fit the schema of it.
+/// The values for helm do not fit their schema.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("check helm values: {0}")]
 pub struct NotForHelm(pub(super) String);
@@ -28,7 +28,7 @@ impl Store {
         })
     }
 
-    /// What cannot be used of the sections of a ConfigMap, but for those whose keys are known to be good.
+    /// The invalid sections of a ConfigMap, without those whose keys are known to be valid.
     pub fn unfit(
         &self,
         document: &ConfigDocument,
@@ -64,7 +64,7 @@ impl Store {
         sum.map(drop).map_err(rejected)
     }
 
-    /// What helm would get is to be held against its schema, if there is one.
+    /// Checks the values for helm against their schema, if there is one.
     pub fn vetting_for_helm(&self, owner: &Owner) -> Option<Vetting> {
         let layers = self.owners.get(owner)?;
         layers.vetting(owner, Kind::Helm, Arc::clone(&layers.effective), None)
@@ -122,7 +122,7 @@ impl Layers {
     }
 }
 
-/// The original's two ways to list what is wrong.
+/// The original's two ways to list mistakes.
 fn breaks(owner: &Owner, file: &str, invalid: &Invalid) -> Reason {
     Reason::Breaks(match owner {
         Owner::Global => format!("cannot apply {file} patch for global values: {}", invalid.listed(None)),

@@ -56,7 +56,7 @@ pub struct BadOperation {
     pub operation: Option<OperationName>,
     /// The field, with dots between its keys; empty for the document itself.
     pub field: String,
-    /// What is wrong with it.
+    /// Its mistake.
     pub problem: Problem,
 }
 

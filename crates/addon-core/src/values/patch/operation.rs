@@ -110,8 +110,8 @@ impl Operations {
         self.apply(document, Mode::Strict)
     }
 
-    /// Applies what was accepted earlier to a document that may have changed since: what is already gone need not be
-    /// removed, and tests had their say when the hook ran.
+    /// Applies operations that were accepted earlier to a document that may have changed since: a key that is gone need
+    /// not be removed, and tests had their say when the hook ran.
     pub fn apply_stored(&self, document: &Value) -> Result<Value, DoesNotApply> {
         self.apply(document, Mode::Stored)
     }
@@ -130,8 +130,8 @@ impl Operations {
     /// Appends to a list share one path, so only the last of them is remembered, as in the original.
     #[must_use]
     pub fn compacted_with(&self, later: &Self) -> Self {
-        // From the end, so that what is seen first is what stays. A test hides no operation and is hidden by none on its
-        // own path.
+        // From the end, so that the operation that is seen first is the one that stays. A test hides no operation and
+        // is hidden by none on its own path.
         let mut kept: BTreeMap<(&Pointer, bool), &Operation> = BTreeMap::new();
         let mut settled: BTreeSet<&str> = BTreeSet::new();
         for operation in self.0.iter().chain(&later.0).rev() {
@@ -163,7 +163,7 @@ impl Operation {
                 removed => removed,
             },
             Self::Test { .. } if mode == Mode::Stored => Ok(()),
-            // What is missing equals null.
+            // A missing value equals null.
             Self::Test { path, value } if path.find(document).unwrap_or(&Value::Null) == value => Ok(()),
             Self::Test { path, .. } => Err(DoesNotApply::Test { path: path.clone() }),
         }

@@ -51,7 +51,7 @@ impl Pointer {
         self.text.match_indices('/').skip(1).map(|(end, _)| &self.text[..end])
     }
 
-    /// What is at the place.
+    /// The value at the place.
     pub fn find<'doc>(&self, document: &'doc Value) -> Option<&'doc Value> {
         self.keys.iter().try_fold(document, |value, key| match value {
             Value::Object(map) => map.get(key),
@@ -60,7 +60,7 @@ impl Pointer {
         })
     }
 
-    /// What holds the place, and the last key of the path.
+    /// The container of the place, and the last key of the path.
     pub(super) fn parent_of<'doc>(&self, document: &'doc mut Value) -> Option<(&'doc mut Value, &str)> {
         let (last, keys) = self.keys.split_last()?;
         let parent = keys.iter().try_fold(document, |value, key| match value {
@@ -80,7 +80,7 @@ pub(super) fn index(key: &str, places: usize) -> Option<usize> {
     usize::try_from(at).ok().filter(|_| at < places)
 }
 
-/// Not more of it than somebody would read.
+/// Cut to a length that people read.
 impl fmt::Display for Pointer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.text.char_indices().nth(SHOWN) {

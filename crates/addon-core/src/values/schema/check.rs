@@ -14,7 +14,7 @@ use super::node::{Dependency, Node};
 use super::words;
 use crate::secret;
 
-/// Where in the document, without building texts that nobody reads.
+/// A place in the document; its text is built only for an error.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Path<'a> {
     Root(&'a str),
@@ -43,7 +43,7 @@ impl fmt::Display for Path<'_> {
     }
 }
 
-/// What was found out about one value.
+/// The result of checking one value.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     errors: Vec<String>,
@@ -81,7 +81,7 @@ impl Findings {
 pub(super) fn check(node: &Node, value: &Value, path: Path<'_>) -> Findings {
     let mut found = Findings::default();
     if node.types.is_empty() && node.format.is_empty() || scalar::kind(node, value, path, &mut found) {
-        // Nothing else about a null is looked at than what it may be.
+        // Of a null only its type is checked.
         if value.is_null() {
             choices(node, value, path, &mut found);
             return found;
@@ -153,7 +153,7 @@ fn same(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// What a node says through other schemas.
+/// The checks of a node by other schemas: `allOf`, `anyOf`, `oneOf`, `not` and dependencies.
 fn combined(node: &Node, value: &Value, path: Path<'_>) -> Findings {
     let mut found = Findings::default();
     if !node.any_of.is_empty() {

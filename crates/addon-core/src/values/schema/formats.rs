@@ -45,7 +45,7 @@ const KNOWN: [(&str, Holds); 26] = [
     ("uuid5", |text| is_uuid(text, Some('5'))),
 ];
 
-/// Whether a text is of a format. Nothing if nobody knows it.
+/// Whether a text is of a format. Nothing for an unknown format.
 pub(super) fn holds(format: &str, text: &str) -> Option<bool> {
     if format.is_empty() {
         return None;
@@ -88,7 +88,7 @@ static RGB: LazyLock<Regex> = LazyLock::new(|| {
 });
 static SSN: LazyLock<Regex> = LazyLock::new(|| expression("^[0-9]{3}[- ]?[0-9]{2}[- ]?[0-9]{4}$"));
 static ULID: LazyLock<Regex> = LazyLock::new(|| expression("^[0-7][0-9A-HJKMNP-TV-Za-hjkmnp-tv-z]{25}$"));
-/// A scheme and something after it, without what Go's reader of addresses refuses.
+/// A scheme and something after it, without characters that Go's reader of addresses refuses.
 static URI: LazyLock<Regex> =
     LazyLock::new(|| expression(r"^[A-Za-z][A-Za-z0-9+.\-]*:(?:%[0-9A-Fa-f]{2}|[^%\x00-\x20\x7f])*$"));
 static HOSTNAME: LazyLock<Regex> = LazyLock::new(|| {

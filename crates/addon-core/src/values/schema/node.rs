@@ -14,7 +14,7 @@ use super::rules::Rule;
 /// How large a compiled expression may be, in bytes.
 const MAX_COMPILED: usize = 1 << 20;
 
-/// What a value must keep to.
+/// The rules for a value.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Node {
     pub(super) types: Vec<String>,
@@ -42,7 +42,7 @@ pub(super) struct Node {
     pub(super) one_of: Vec<Self>,
     pub(super) not: Option<Box<Self>>,
     pub(super) dependencies: BTreeMap<String, Dependency>,
-    /// Whether what is here must not be shown, if the schema says so.
+    /// The schema's own mark whether the value is a secret, if it has one.
     pub(super) secret: Option<bool>,
     /// `x-extend` names a schema.
     pub(super) extends: bool,
@@ -62,7 +62,7 @@ pub(super) struct NumberLimits {
     pub(super) exclusive_maximum: bool,
 }
 
-/// What the items of a list must keep to.
+/// The rules for the items of a list.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) enum Items {
     /// Nothing is said.
@@ -74,7 +74,7 @@ pub(super) enum Items {
     Places(Vec<Node>),
 }
 
-/// What is said about keys or items that are not named one by one.
+/// The rule for keys or items that are not named one by one.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Others {
     Allowed,
@@ -82,7 +82,7 @@ pub(super) enum Others {
     Like(Box<Node>),
 }
 
-/// What the presence of a key asks for.
+/// The keys or the schema that the presence of a key demands.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Dependency {
     Keys(Vec<String>),
@@ -135,7 +135,7 @@ fn complaint(text: &str, error: &regex::Error) -> String {
         (Some((_, sign)), _) => format!("invalid or unsupported Perl syntax: `{sign}`"),
         (None, regex::Error::CompiledTooBig(_)) => "expression too large".to_owned(),
         (None, error) => {
-            // The last line of the several that show the place says what is wrong there.
+            // Of the several lines that show the place the last one names the mistake.
             let text = error.to_string();
             let last = text.lines().last().unwrap_or_default().trim();
             last.strip_prefix("error: ").unwrap_or(last).to_owned()

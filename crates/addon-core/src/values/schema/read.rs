@@ -127,7 +127,7 @@ impl Reader<'_> {
         node
     }
 
-    /// What stands beside a reference does not count.
+    /// Keywords beside a reference do not count.
     fn follow(&mut self, place: &mut Place, text: &str, reach: Reach) -> Read<Box<Node>> {
         let to = match target(&place.at.file, text) {
             Ok(to) => to,

@@ -15,9 +15,10 @@ use super::node::Node;
 use cost::Budget;
 use program::{Outcome, Program};
 
-/// How much all rules of one schema may cost at one check, in steps and parts of values. An API server grants as much to
-/// one expression, in units much like these, and ten times that to all of an object; but this takes up to half a second
-/// already, for which whoever made the values has to wait. Comparing each of 300 items with each other takes two thirds of it.
+/// How much all rules of one schema may cost at one check, in steps and parts of values. An API server grants as much
+/// to one expression, in units much like these, and ten times that to all of an object; but this takes up to half a
+/// second already, for which the writer of the values has to wait. Comparing each of 300 items with each other takes
+/// two thirds of it.
 const BUDGET: u64 = 1_000_000;
 
 /// One rule.
@@ -47,18 +48,18 @@ impl Rule {
         Ok(Self { program, message })
     }
 
-    /// It compares with what was there before.
+    /// It reads the old value.
     pub(super) fn looks_back(&self) -> bool {
         self.program.looks_back
     }
 }
 
-/// Whether a check ever comes to such a rule.
+/// Whether a check can reach a rule that reads the old value.
 pub(super) fn has_some(node: &Node, is_such: fn(&Rule) -> bool) -> bool {
     node.rules.iter().flatten().any(is_such) || node.properties.values().any(|node| has_some(node, is_such))
 }
 
-/// The messages of the rules that are broken; properties come before what they belong to. A rule that cannot be
+/// The messages of the rules that are broken; properties come before the object that has them. A rule that cannot be
 /// evaluated is the only one that is told.
 pub(super) fn broken(node: &Node, value: &Value, before: Option<&Value>) -> Vec<String> {
     let mut messages = Vec::new();

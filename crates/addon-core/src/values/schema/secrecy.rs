@@ -11,8 +11,8 @@ use super::Schemas;
 use super::node::{Dependency, Items, Node, Others};
 use crate::secret::{self, MASK, known};
 
-/// What the keywords of a node say of that, in the order of their weight: `x-secret` in so many words, a password is one,
-/// and what can only be written must not be read.
+/// The verdict of a node's keywords on that, in the order of their weight: `x-secret` explicitly, a password is one,
+/// and a value that can only be written must not be read.
 pub(super) fn said_by(node: &Map<String, Value>) -> Option<bool> {
     let said = |(name, value): (&String, &Value)| name.eq_ignore_ascii_case("x-secret").then(|| value.as_bool())?;
     let is = |key: &str, value: Value| node.get(key) == Some(&value);
@@ -55,7 +55,7 @@ impl<'a> Place<'a> {
         'a: 'b,
     {
         let mut place = self.at_key(step);
-        // At the end of a list is whatever all its items are.
+        // The place at the end of a list is secret if all its items are.
         let index = step.parse().ok().or((step == "-").then_some(usize::MAX));
         place
             .nodes
@@ -63,7 +63,7 @@ impl<'a> Place<'a> {
         place
     }
 
-    /// What the schemas say, if they say anything.
+    /// The verdict of the schemas, if they have one.
     fn said(&self) -> Option<bool> {
         self.nodes.iter().filter_map(|node| node.secret).max()
     }
@@ -182,11 +182,11 @@ impl Schemas {
         self.root().masked(section)
     }
 
-    /// What stands, or shall stand, at the place to which these keys lead from the section, as it may be shown.
+    /// The value, present or future, at the place that these keys name in the section, without its secrets.
     pub fn masked_at(&self, keys: &[String], value: &Value) -> Value {
         let mut place = self.root();
         for (depth, key) in keys.iter().enumerate() {
-            // What is below a secret is a part of it, whatever its own name is.
+            // A value below a secret is a part of it, under any name.
             if depth > 0 && place.hides(&Value::from("")) {
                 return MASK.into();
             }
@@ -304,7 +304,7 @@ additionalProperties: true
         })
     }
 
-    /// What is still there of the original, in its place.
+    /// The remaining part of the original value, in its place.
     fn is_covered(shown: &Value, value: &Value) -> bool {
         match (shown, value) {
             (Value::String(text), _) if text == MASK => true,

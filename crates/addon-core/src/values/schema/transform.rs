@@ -4,7 +4,8 @@
 
 use super::node::{Items, Node, Others};
 
-/// Keys that nobody mentioned are forbidden: at the root, and below it where a property says nothing about others.
+/// Keys that the schema does not mention are forbidden: at the root, and below it where a property says nothing about
+/// others.
 pub(super) fn forbid_others(node: &mut Node) {
     node.additional_properties.get_or_insert(Others::Forbidden);
     for property in node.properties.values_mut() {
@@ -20,7 +21,7 @@ pub(super) fn forbid_others(node: &mut Node) {
     }
 }
 
-/// Takes over what the schema of config values says, where this one says nothing.
+/// Takes rules of the schema of config values, where this one has none.
 pub(super) fn extend(node: &mut Node, parent: &Node) {
     let own = std::mem::take(&mut node.required);
     node.required = merged(parent.required.clone(), own);
@@ -40,7 +41,7 @@ pub(super) fn extend(node: &mut Node, parent: &Node) {
     }
 }
 
-/// What must be there for helm, and need not before.
+/// Keys that are required for helm only.
 pub(super) fn require_for_helm(node: &mut Node) {
     if let Some(more) = &node.required_for_helm {
         node.required = merged(std::mem::take(&mut node.required), more.clone());

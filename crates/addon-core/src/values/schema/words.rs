@@ -61,7 +61,7 @@ fn escaped(char: char) -> String {
         '\t' => "\\t".to_owned(),
         ' '..='~' => char.to_string(),
         '\0'..='\u{7f}' => format!("\\x{code:02x}"),
-        // What Rust would escape is what cannot be seen.
+        // Rust escapes exactly the characters that cannot be seen.
         _ if char.escape_debug().count() == 1 => char.to_string(),
         _ if code < 0x1_0000 => format!("\\u{code:04x}"),
         _ => format!("\\U{code:08x}"),

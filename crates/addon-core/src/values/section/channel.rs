@@ -25,7 +25,7 @@ pub struct ChannelKeys {
 }
 
 impl ChannelKeys {
-    /// Reads one of these keys, and tells what is wrong with it; nothing if the key is another one.
+    /// Reads one of these keys, and returns its mistake; nothing for another key.
     pub(super) fn take(&mut self, key: &str, text: &str) -> Option<Result<(), String>> {
         match key {
             RELEASE_CHANNEL => Some(put(&mut self.channel, Channel::parse(text))),

@@ -70,7 +70,7 @@ pub(super) fn map(node: &Node, map: &Map<String, Value>, path: Path<'_>, found: 
         }
     }
     for key in &node.required {
-        // What is missing and has a default is as good as there.
+        // A missing key with a default counts as present.
         let has_default = node
             .properties
             .get(key)

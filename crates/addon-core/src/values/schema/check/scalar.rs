@@ -16,7 +16,7 @@ const LARGEST: f64 = 9_007_199_254_740_991.0;
 /// How far from a whole number, in proportion, still counts as one.
 const TOLERANCE: f64 = 1e-9;
 
-/// A float that stands for a whole number, within what multiplying floats loses.
+/// A float that stands for a whole number, within the error of multiplying floats.
 fn is_whole(number: f64) -> bool {
     if !number.is_finite() || number.abs() > LARGEST {
         return false;
@@ -38,7 +38,7 @@ pub(super) fn kind(node: &Node, value: &Value, path: Path<'_>, found: &mut Findi
     false
 }
 
-/// What was wanted and what is there. A format counts as a kind for all but texts and lists.
+/// The expected type and the found one. A format counts as a type for all values except texts and lists.
 fn mismatch(node: &Node, value: &Value) -> Option<(String, &'static str)> {
     let may_be = |name: &str| node.types.iter().any(|kind| kind == name);
     let wanted = || node.types.join(",");

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use cel::common::types::{CelList, CelMap, CelString};
 use cel::common::value::Val;
 
-/// What is left of the steps of one check.
+/// The steps that one check may still take.
 #[derive(Debug, Clone)]
 pub(super) struct Budget(Arc<AtomicU64>);
 

@@ -6,7 +6,7 @@ use cel::{ExecutionError, FunctionContext};
 
 use super::program::LIBRARY;
 
-/// What has no fields, and is not blamed for that: kinds of values that a document can hold.
+/// Values without fields, whose missing field is no error: the types that a document can hold.
 const WITHOUT_FIELDS: [&str; 4] = ["bool", "double", "null_type", "string"];
 
 /// `has`: a plain value has nothing.
@@ -66,7 +66,7 @@ fn is_plain(kind: &str) -> bool {
 fn float(number: f64) -> String {
     let scientific = format!("{number:e}");
     let Some((digits, exponent)) = scientific.split_once('e') else {
-        // What is no number, or has no end.
+        // Not a number, or infinite.
         return match number {
             _ if number.is_nan() => "NaN".to_owned(),
             _ if number > 0.0 => "+Inf".to_owned(),

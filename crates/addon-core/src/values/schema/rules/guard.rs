@@ -17,7 +17,7 @@ pub(super) const SELF: &str = "self";
 /// The value before.
 pub(super) const BEFORE: &str = "oldSelf";
 
-/// Hands its argument on, and counts its parts. Nobody can write such a name.
+/// Returns its argument, and counts its parts. An expression cannot contain such a name.
 pub(super) const WEIGH: &str = "@weigh";
 
 /// Takes the place of `matches`.
@@ -48,7 +48,7 @@ const KINDS: [&str; 12] = [
     "uint",
 ];
 
-/// Operators that take a fixed time, or whose operands are weighed where they come from.
+/// Operators that take a fixed time, or whose operands are counted at their source.
 const CHEAP: [&str; 7] = [
     CONDITIONAL,
     INDEX,
@@ -59,7 +59,7 @@ const CHEAP: [&str; 7] = [
     NOT_STRICTLY_FALSE,
 ];
 
-/// Operators that give a number, or what is no larger than their weighed operands.
+/// Operators whose result is a number, or no larger than their counted operands.
 const WEIGHED: [&str; 6] = [ADD, DIVIDE, MODULO, MULTIPLY, NEGATE, SUBSTRACT];
 
 /// An expression that may run.
@@ -199,11 +199,11 @@ fn weigh(node: &mut IdedExpr) {
     };
 }
 
-/// What an expression gives may be large, and has not been weighed.
+/// The result of the expression may be large, and has not been counted.
 fn is_of_any_size(expr: &Expr) -> bool {
     match expr {
         Expr::Literal(_) | Expr::List(_) | Expr::Map(_) | Expr::Struct(_) | Expr::Unspecified => false,
-        // What a macro gathers grows by what was weighed.
+        // The result of a macro grows by values that were counted.
         Expr::Ident(name) => !name.starts_with('@'),
         Expr::Call(call) => !WEIGHED.contains(&call.func_name.as_str()),
         Expr::Select(_) | Expr::Comprehension(_) => true,

@@ -25,10 +25,10 @@ const MAX_TEXT: usize = 4096;
 /// How many nodes an expression may have.
 const MAX_NODES: usize = 2_000;
 
-/// How deep brackets may be nested; how deep what comes of it may be is limited when it is guarded.
+/// How deep brackets may be nested; the depth of the parsed expression is limited when it is guarded.
 const MAX_BRACKETS: u16 = 60;
 
-/// What compiling an expression costs while a rule runs.
+/// The cost of compiling an expression while a rule runs.
 const COMPILING: u64 = 50_000;
 
 /// The standard library, without anything that could tell the time or reach out.
@@ -49,7 +49,7 @@ pub(super) struct Program {
     patterns: Arc<BTreeMap<String, Pattern>>,
 }
 
-/// What came of a rule.
+/// The outcome of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Outcome {
     True,
