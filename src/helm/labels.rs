@@ -103,7 +103,7 @@ fn pieces(manifests: &str) -> Vec<Piece<'_>> {
                 line: first,
                 text: &manifests[start..at],
             });
-            // What follows on the line of the mark belongs to the document.
+            // Text behind the mark on its line belongs to the document.
             start = at + "---".len();
             first = number + 1;
         }

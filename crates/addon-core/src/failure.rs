@@ -7,7 +7,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Who has to act before a retry can help. The text form is a metric label.
+/// The person or part that must act before a retry can help. The text form is a metric label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Class {
@@ -21,11 +21,11 @@ pub enum Class {
     Unavailable,
     /// Time: a deadline passed.
     TimedOut,
-    /// Nobody: we ended it ourselves.
+    /// None: we ended it ourselves.
     Cancelled,
     /// Us: a panic or a broken invariant.
     Defect,
-    /// A person, by a word: nothing is broken, but what would be done cannot be undone.
+    /// A person, by a confirmation: nothing is broken, but the next step cannot be undone.
     Held,
 }
 
@@ -51,14 +51,14 @@ impl fmt::Display for Class {
     }
 }
 
-/// A failed piece of work: its class, the whole error chain as one line, and what a person can do.
+/// A failed piece of work: its class, the whole error chain as one line, and the remedies for a person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// Who has to act.
+    /// The person or part that must act.
     pub class: Class,
     /// The error chain, outermost first, joined by `: `.
     pub report: String,
-    /// What to try, a sentence each.
+    /// Remedies, a sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hints: Vec<String>,
 }

@@ -8,14 +8,14 @@ pub const LOWEST_CHART_KEY: &str = "addon-operator/lowest-chart";
 /// The annotation that names the formats of our state that a version can read, with commas between them.
 pub const STATE_FORMATS_KEY: &str = "addon-operator/state-formats";
 
-/// The lowest version of the chart that can install this version: the one that last brought what it cannot do without.
+/// The lowest version of the chart that can install this version: the last one that added something necessary.
 pub const LOWEST_CHART: &str = "0.1.0";
-/// The format in which this version writes its state. A new one is for what an older reader would misunderstand.
+/// The format in which this version writes its state. It grows when an older version would misread the state.
 pub const STATE_FORMAT: &str = "1";
 /// All formats that this version can read.
 pub const STATE_FORMATS: [&str; 1] = [STATE_FORMAT];
 
-/// What the image of this version says of it.
+/// The annotations of this version's image.
 pub fn annotations() -> [(&'static str, String); 2] {
     [
         (LOWEST_CHART_KEY, LOWEST_CHART.to_owned()),

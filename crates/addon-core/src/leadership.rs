@@ -30,29 +30,30 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The next step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Move {
-    /// Read the lease, and tell what was found.
+    /// Read the lease, and pass in the result.
     Look(Limit),
-    /// Ask whether its holder has ended, and tell what was found about this version.
+    /// Find out whether its holder has ended, and pass in the result about this version.
     Ask(Sighting, Limit),
     /// Write the lease, and tell how that went.
     Write(Writing, Limit),
     /// Nothing, before this tick or before something is heard of the lease.
     Wait(Tick),
-    /// Nothing ever again: the lease cannot be kept, and whatever a leader has started has to end.
+    /// Nothing ever again: the lease cannot be kept, and all work that a leader has started must end.
     StepDown,
 }
 
 /// How long a request may take.
 pub type Limit = Duration;
 
-/// What a replica is.
+/// The role of a replica.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
-    /// Others lead, or nobody does.
+    /// Another replica leads, or none does.
     Standby,
     /// It leads.
     Leads,
-    /// It leads still, and is to end what it has started and to release the lease: another version is entitled to it.
+    /// It still leads, but must end the work that it has started and release the lease: another version is entitled to
+    /// it.
     Yields,
     /// It has led, and must not do so again in this life.
     Deposed,
@@ -61,9 +62,9 @@ pub enum Standing {
 /// The state at the beginning of a time as leader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Succession {
-    /// Nothing runs of one who led before.
+    /// No process of an earlier leader runs.
     Clear,
-    /// Its lease had run out, and nobody has seen its end.
+    /// The earlier leader's lease had expired, and its end was not seen.
     Contested,
 }
 
@@ -76,7 +77,7 @@ pub struct Reign {
     pub succession: Succession,
     /// When nothing more may begin.
     pub deadline: Tick,
-    /// When another one may lead.
+    /// The time from which another replica may lead.
     pub expiry: Tick,
 }
 
@@ -91,11 +92,11 @@ pub struct Election {
     known: Known,
     /// The version that is entitled, as it was found last. It outlives a lease that was deleted.
     entitled: Option<ImageDigest>,
-    /// Another one is to be entitled, and nobody has written that yet.
+    /// Another version is to be entitled, and that is not written yet.
     order: Option<Order>,
     /// Not before this is anything tried.
     next: Tick,
-    /// The holder may have ended, and nobody has asked.
+    /// The holder may have ended, and that was not checked.
     doubt: bool,
     /// How it would be if we came to lead.
     succession: Succession,
@@ -118,7 +119,7 @@ struct Term {
     claim: Claim,
 }
 
-/// What is known of the lease.
+/// The known state of the lease.
 #[derive(Debug, Clone)]
 enum Known {
     Nothing,
@@ -159,7 +160,7 @@ impl Election {
         })
     }
 
-    /// What it is at this moment. To be asked before anything is done as leader.
+    /// Its role at this moment. Must be checked before every act as leader.
     pub fn standing(&self, now: Tick) -> Standing {
         match &self.role {
             Role::Standby => Standing::Standby,
@@ -171,7 +172,7 @@ impl Election {
         }
     }
 
-    /// Who else holds the lease, as far as is known.
+    /// The other holder of the lease, as far as is known.
     pub fn leader(&self) -> Option<&str> {
         let Known::There(sighting, _) = &self.known else {
             return None;
@@ -206,7 +207,7 @@ impl Election {
         }
     }
 
-    /// The lease was read: this is what was found, nothing if there is none.
+    /// The lease was read: its contents, nothing if it does not exist.
     pub fn looked(&mut self, now: Tick, found: Option<Sighting>) {
         let Some(found) = found else {
             self.missed(now);
@@ -216,7 +217,7 @@ impl Election {
             Role::Leads(term) => {
                 let record = &found.record;
                 if record.holder == self.me && record.acquired == term.acquired {
-                    // A write of ours of which we had not heard, or one that says who is entitled.
+                    // A write of ours without an answer, or one that names the entitled version.
                     self.next = now;
                 } else {
                     self.role = Role::Deposed;
@@ -291,7 +292,7 @@ impl Election {
         };
     }
 
-    /// What a leader writes when nothing that it has started is left, so that another one need not wait.
+    /// The write of a leader whose work has ended, so that the next leader need not wait.
     pub fn release(&self, now: Now) -> Option<Writing> {
         let (Role::Leads(term), Known::There(sighting, _)) = (&self.role, &self.known) else {
             return None;

@@ -28,7 +28,7 @@ use name::{Group, LabelName, MetricName};
 /// The labels of one series, by name.
 pub type Labels = BTreeMap<LabelName, String>;
 
-/// The upper bounds of a histogram for which nobody named any: what Prometheus clients take then.
+/// The upper bounds of a histogram without its own: the defaults of Prometheus clients.
 pub const DEFAULT_BUCKETS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 
 /// One thing that a hook asks for.
@@ -37,11 +37,11 @@ pub const DEFAULT_BUCKETS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5
 pub struct Operation {
     /// The series that come and go with this one; without a group a series lasts until it is written again.
     pub group: Option<Group>,
-    /// What is to be done.
+    /// The action.
     pub change: Change,
 }
 
-/// What an operation does.
+/// The actions of an operation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Change {
@@ -58,7 +58,7 @@ pub enum Change {
     },
 }
 
-/// What a series takes.
+/// The new sample of a series.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Sample {
@@ -76,7 +76,7 @@ pub enum Sample {
 }
 
 impl Sample {
-    /// What a metric has to be to take it.
+    /// The kind of metric that takes it.
     pub fn kind(&self) -> Kind {
         match self {
             Self::Add(_) => Kind::Counter,
@@ -86,7 +86,7 @@ impl Sample {
     }
 }
 
-/// What a metric is, from its first sample on.
+/// The kind of a metric, fixed by its first sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// Only grows.

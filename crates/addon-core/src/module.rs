@@ -23,7 +23,7 @@ pub struct Module {
     pub order: u32,
     /// Its static section: the common `values.yaml` overlaid by its own.
     pub values: Value,
-    /// What its values must keep to.
+    /// The schemas of its values.
     pub schemas: Schemas,
     /// The flag `fooEnabled` of the common `values.yaml` files.
     pub enabled: Option<bool>,
@@ -41,16 +41,16 @@ pub struct Module {
     pub has_account: bool,
     /// The modules it needs, from `module.yaml`.
     pub depends_on: Vec<ModuleName>,
-    /// What makes it unusable as it lies on disk. It is not run, and nothing of it is deleted.
+    /// The fault that makes its files unusable. It is not run, and nothing of it is deleted.
     pub broken: Option<Failure>,
 }
 
-/// What the modules directories and the global hooks directory hold.
+/// The contents of the modules directories and of the global hooks directory.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Inventory {
     /// The `global` sections of all common `values.yaml` files, merged in directory order.
     pub global_values: Value,
-    /// What the global values must keep to.
+    /// The schemas of the global values.
     pub global_schemas: Schemas,
     /// There are files that may be global hooks.
     pub has_global_hooks: bool,

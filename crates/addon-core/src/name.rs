@@ -12,11 +12,11 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// Key of the global section in values files, in the `ConfigMap` and in what hooks read.
+/// Key of the global section in values files, in the `ConfigMap` and in the values that hooks read.
 pub const GLOBAL_KEY: &str = "global";
-/// What follows a module's values key in the name of its flag.
+/// Suffix of a module's values key in the name of its flag.
 pub const ENABLED_SUFFIX: &str = "Enabled";
-/// What follows a module's values key in the name of its maintenance state.
+/// Suffix of a module's values key in the name of its maintenance state.
 pub const MAINTENANCE_SUFFIX: &str = "Maintenance";
 
 /// Key of the setting that says which version of the operator is wanted.
@@ -43,7 +43,7 @@ pub enum NameError {
     NotRestorable {
         /// The refused name.
         name: String,
-        /// What its values key would be read back as.
+        /// The name that its values key would stand for.
         proposal: String,
     },
     /// A character that neither a release nor a values key may hold.
@@ -72,13 +72,13 @@ pub enum NameError {
     /// Nothing where a name is needed.
     #[error("empty {what} name")]
     Empty {
-        /// What was to be named.
+        /// The kind of thing to be named.
         what: &'static str,
     },
     /// A line break or another control character, which would break logs and labels.
     #[error("{what} name {name:?} holds a control character")]
     Control {
-        /// What was to be named.
+        /// The kind of thing to be named.
         what: &'static str,
         /// The refused name.
         name: String,
@@ -183,7 +183,7 @@ impl From<ModuleName> for String {
     }
 }
 
-/// What a [`Label`] is the name of.
+/// The kind of thing that a [`Label`] names.
 pub trait Named {
     /// The word for it in error texts.
     const WHAT: &'static str;
@@ -277,11 +277,11 @@ impl QueueName {
     }
 }
 
-/// Whose values and hooks something is about. The global ones come first in every order.
+/// The owner of values and hooks: global, or a module. Global comes first in every order.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Owner {
-    /// No module: what all of them share.
+    /// No module: shared by all of them.
     Global,
     /// One module.
     Module(ModuleName),
@@ -323,7 +323,7 @@ impl From<ModuleName> for Owner {
 /// One hook among all of them.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct HookId {
-    /// Who runs it.
+    /// Its owner.
     pub owner: Owner,
     /// Its name among the owner's hooks.
     pub name: HookName,

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use self::json::Json;
 
-/// What an object is called. Ordered as snapshots are: by namespace, then by name.
+/// The name of an object. Ordered like snapshots: by namespace, then by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectName {
@@ -26,7 +26,7 @@ pub struct ObjectName {
 }
 
 impl ObjectName {
-    /// The names inside of an object; what is missing there is empty.
+    /// The names inside of an object; a missing one is empty.
     pub fn of(object: &Value) -> Self {
         let text = |pointer| {
             object
@@ -57,7 +57,7 @@ impl fmt::Display for ObjectName {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectView {
-    /// What the filter found, if there is a filter.
+    /// The result of the filter, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "found")]
     pub filter_result: Option<Json>,
     /// The object, unless the binding keeps none.

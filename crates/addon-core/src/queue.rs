@@ -43,7 +43,7 @@ pub struct Entry<T> {
 }
 
 impl<T> Entry<T> {
-    /// Its action.
+    /// Its state.
     pub fn state(&self) -> State {
         self.state
     }

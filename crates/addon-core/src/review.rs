@@ -32,9 +32,9 @@ pub const CONVERSION_TIMEOUT: Duration = Duration::from_secs(30);
 pub struct Run {
     /// Which hook.
     pub hook: HookId,
-    /// What it is told.
+    /// Its context.
     pub context: BindingContext,
-    /// How long the whole review may take; a run that has not ended by then is of no use to anybody.
+    /// How long the whole review may take; a run that has not ended by then is useless.
     pub timeout: Duration,
     /// How long this run may take, if its binding says so.
     pub limit: Option<Duration>,
@@ -52,7 +52,7 @@ pub enum Progress {
 /// How a hook run of a review ended.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Ended {
-    /// Well, with what it wrote.
+    /// Well, with its output.
     Well(HookResponse),
     /// It did not run, exited with an error, left files that are none, or its object patches failed.
     Failed,

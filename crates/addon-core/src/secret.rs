@@ -9,7 +9,7 @@ pub mod object;
 
 use serde_json::Value;
 
-/// What stands in the place of a secret.
+/// The text in the place of a secret.
 pub const MASK: &str = "<masked>";
 
 /// A private key, as PEM has it.
@@ -17,13 +17,13 @@ pub fn is_private_key(text: &str) -> bool {
     text.contains("PRIVATE KEY-----")
 }
 
-/// Whether a value is hidden because of the name that it has. What is switched on or off, and what is not set, tells
-/// nothing.
+/// Whether a value is hidden because of the name that it has. A switch that is on or off, and a value that is not set,
+/// tells nothing.
 pub fn is_hidden_under(key: &str, value: &Value) -> bool {
     !matches!(value, Value::Null | Value::Bool(_)) && name::is_secret(key)
 }
 
-/// A document of which nobody knows more than its names.
+/// A document of which only the names of keys are known, no schema.
 pub fn masked(value: &Value) -> Value {
     match value {
         Value::String(text) if is_private_key(text) => MASK.into(),

@@ -69,7 +69,7 @@ pub(crate) fn ensure(holds: bool, invariant: &'static str, text: impl FnOnce() -
 pub struct Step<'a> {
     /// Microseconds of the world.
     pub clock: u64,
-    /// What happened.
+    /// The event.
     pub event: &'a Event,
     /// The job that ended with it.
     pub ended: Option<&'a Job>,

@@ -25,7 +25,7 @@ const EPOCH: i64 = 1_767_225_600;
 /// A job under way.
 #[derive(Debug, Clone)]
 pub struct Running {
-    /// Its action.
+    /// The job.
     pub job: Job,
     /// It was asked to end early.
     pub cancelled: bool,

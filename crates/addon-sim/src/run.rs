@@ -50,7 +50,7 @@ pub struct Report {
 pub struct Entry {
     /// Seconds of the world.
     pub at: f64,
-    /// What happened.
+    /// The event.
     pub event: String,
     /// What the operator wants done.
     pub effects: Vec<String>,

@@ -75,7 +75,7 @@ pub struct ModuleSpec {
     pub hangs: bool,
     /// Its chart reads no global values, so that changes of those render the same.
     pub ignores_global: bool,
-    /// What it needs.
+    /// The modules that it needs.
     pub needs: Vec<String>,
     /// Its enabled script.
     pub script: Option<Script>,
@@ -85,7 +85,7 @@ pub struct ModuleSpec {
     pub hooks: Vec<HookSpec>,
     /// It cannot be used as it lies on disk.
     pub broken: bool,
-    /// What its values must keep to.
+    /// The schemas of its values.
     pub schema: Option<SchemaSpec>,
     /// An object that its chart renders and that of another module may render, too.
     pub shares: Option<String>,

@@ -51,7 +51,7 @@ impl Notes {
 /// The answer to whether a holder of a key that we know has signed it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Signature {
-    /// No keys are set, so that nobody has asked.
+    /// No keys are set, so no signature was checked.
     NotAsked,
     /// It is signed.
     Good,
@@ -86,7 +86,7 @@ impl Candidate {
         std::iter::once(&self.digest).chain(manifests)
     }
 
-    /// Whether it is what runs: the same index, or the same manifest on each of these platforms.
+    /// Whether it is the running version: the same index, or the same manifest on each of these platforms.
     pub fn is(&self, running: &BTreeSet<ImageDigest>, platforms: &BTreeSet<Platform>) -> bool {
         let runs = |platform| {
             self.manifest_for(platform)

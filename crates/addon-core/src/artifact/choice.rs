@@ -38,7 +38,7 @@ pub struct Running {
     pub state_format: String,
 }
 
-/// All that a choice depends on, apart from what is remembered.
+/// All inputs of a choice, except its memory.
 #[derive(Debug, Clone, Copy)]
 pub struct Situation<'a> {
     /// The version that runs.
@@ -116,7 +116,7 @@ impl Situation<'_> {
         self.settings.channel.clone().or_else(of_image)
     }
 
-    /// Makes the choice, and remembers what the next one has to know of this one.
+    /// Makes the choice, and stores in the memory what the next choice needs.
     pub fn choose(&self, memory: &mut Memory, now: Now) -> Choice {
         let Some(channel) = self.channel() else {
             return Choice::Nothing(Idle::Pinned);
@@ -178,7 +178,7 @@ impl Situation<'_> {
         }
     }
 
-    /// A digest runs if it is told of a pod, or if it is that of an index whose manifests run.
+    /// A digest runs if a pod reports it, or if it is that of an index whose manifests run.
     fn runs(&self, digest: &ImageDigest) -> bool {
         let candidate = self.seen.candidates.get(digest);
         let is_run = |candidate: &Candidate| candidate.is(&self.running.digests, self.platforms);

@@ -62,7 +62,7 @@ pub enum Answer {
 /// Why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trouble {
-    /// A sentence that says what was asked.
+    /// A sentence that names the question.
     pub text: String,
     /// How long the registry wants to be left alone.
     pub pause: Option<Duration>,
@@ -71,11 +71,11 @@ pub struct Trouble {
 /// The next step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Move {
-    /// Ask the registry, and tell what it answered.
+    /// Ask the registry, and pass in its answer.
     Ask(Question),
     /// Nothing, before this tick or before something is heard.
     Wait(Tick),
-    /// Nothing, before something is heard: others ask, or it is not known yet what runs and where that comes from.
+    /// Nothing until the next input: another replica asks, or the running version and its repository are not known yet.
     Rest,
 }
 
@@ -108,7 +108,7 @@ pub struct Following {
     round: Option<Round>,
     is_leading: bool,
     next: Tick,
-    /// Before this the registry wants to hear of nobody.
+    /// Until this time the registry wants no requests.
     left_alone: Tick,
     jitter: Jitter,
     /// Rounds in a row that were not answered.
@@ -118,7 +118,7 @@ pub struct Following {
 }
 
 impl Following {
-    /// Knows nothing yet, apart from what was remembered in lives before. The seed spreads pauses.
+    /// Starts only with the memory of earlier lives. The seed spreads pauses.
     pub fn new(memory: Memory, seed: u64) -> Self {
         Self {
             settings: None,
@@ -144,7 +144,7 @@ impl Following {
         self.is_leading = is_leading;
     }
 
-    /// People have made these settings, or nobody knows which. Another channel is asked for at once.
+    /// The settings of people, or none if they are unknown. Another channel is asked for at once.
     pub fn set(&mut self, settings: Option<Settings>) {
         let channel = |settings: &Option<Settings>| settings.as_ref().map(|settings| settings.channel.clone());
         if channel(&settings) != channel(&self.settings) {
@@ -153,7 +153,7 @@ impl Following {
         self.settings = settings;
     }
 
-    /// The operator is installed like this, or nobody knows how. Of another repository nothing is known yet.
+    /// The installation of the operator, or none if it is unknown. Of another repository nothing is known yet.
     pub fn find(&mut self, installed: Option<Installed>) {
         let repository = |installed: &Option<Installed>| installed.as_ref()?.repository.clone();
         if let Some((old, new)) = repository(&self.installed).zip(repository(&installed))
@@ -184,7 +184,7 @@ impl Following {
         self.hasten();
     }
 
-    /// What later lives have to know.
+    /// The memory for later lives.
     pub fn memory(&self) -> &Memory {
         &self.memory
     }
@@ -199,7 +199,8 @@ impl Following {
         &self.status
     }
 
-    /// Whether the version that runs is signed; nothing if nobody has looked at it. It may be signed by either of its digests.
+    /// Whether the version that runs is signed; nothing if that was not checked. It may be signed by either of its
+    /// digests.
     pub fn signature(&self) -> Option<&Signature> {
         let mut last = None;
         for candidate in self.known_as_running() {
@@ -228,7 +229,7 @@ impl Following {
         })
     }
 
-    /// What is to be told and was not told before.
+    /// The news that were not reported before.
     pub fn news(&mut self) -> Vec<News> {
         self.news.take(&self.status, self.failures)
     }
@@ -274,7 +275,7 @@ impl Following {
         }
     }
 
-    /// Chooses again of what is known: time has passed, or the work under way is another.
+    /// Chooses again from the known versions: time has passed, or the running work has changed.
     pub fn choose(&mut self, activity: Activity, now: Now) -> Option<&Choice> {
         let (Some(settings), Some(installed)) = (&self.settings, &self.installed) else {
             return None;

@@ -34,7 +34,7 @@ const LONGEST_DELAY: Duration = Duration::from_hours(24 * 366);
 /// So much of a value is shown.
 const SHOWN: usize = 60;
 
-/// By whose word a version is taken.
+/// Whether a version needs the approval of a person.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
@@ -63,7 +63,7 @@ impl Mode {
 /// All that people say about how versions are taken.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Policy {
-    /// By whose word.
+    /// Whether a version needs an approval.
     pub mode: Mode,
     /// At which times of the week.
     pub windows: Windows,
@@ -90,7 +90,7 @@ pub enum PolicyError {
     /// It is not YAML.
     #[error("bad yaml: {0}")]
     Yaml(YamlError),
-    /// A field that nobody knows.
+    /// An unknown field.
     #[error("unknown field '{field}': known here are {known}")]
     Unknown {
         /// Its path.

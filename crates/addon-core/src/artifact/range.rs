@@ -26,10 +26,10 @@ pub struct RangeError {
 /// A mistake in a range.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Fault {
-    /// More than anybody writes.
+    /// The limit is above any real text.
     #[error("it is longer than {} characters", grammar::LONGEST)]
     Long,
-    /// More than anybody writes.
+    /// The limit is above any real text.
     #[error("it has more than {} parts with || between them", grammar::MOST_GROUPS)]
     Groups,
     /// Something else stands where a rule should.

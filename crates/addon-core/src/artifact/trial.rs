@@ -34,7 +34,7 @@ use crate::time::{Backoff, Now, Tick};
 pub const FRESH: Duration = Duration::from_secs(15);
 /// After this time the world is looked at again if it is not as it was seen.
 const LOOK: Duration = Duration::from_secs(2);
-/// So long a deed that is done is not done again, although it is not seen yet.
+/// For this time an action is not repeated, although its effect is not seen yet.
 const SEEN_BY: Duration = Duration::from_secs(5);
 
 /// One replica's part in trials.
@@ -44,9 +44,9 @@ pub struct Trials {
     sight: Option<Sight>,
     wish: Wish,
     clocks: Clocks,
-    /// The deed that was done last, and when.
+    /// The last action, and its time.
     last: Option<(Action, Tick)>,
-    /// The deed of which nobody knew whether it was done.
+    /// The action of which it is not known whether it was done.
     unheard: Option<Action>,
     /// Not before this is anything done.
     pause: Option<Tick>,
@@ -190,7 +190,7 @@ impl Trials {
         Move::Do(action)
     }
 
-    /// A deed went like this.
+    /// The outcome of an action.
     pub fn did(&mut self, action: Action, outcome: Outcome, now: Now) {
         self.unheard = None;
         match outcome {
@@ -217,7 +217,7 @@ impl Trials {
         &self.stage
     }
 
-    /// Why the last deed failed.
+    /// The reason for which the last action failed.
     pub fn trouble(&self) -> Option<&str> {
         self.trouble.as_deref()
     }
@@ -247,7 +247,7 @@ impl Trials {
         }
     }
 
-    /// A deed of which nobody knew whether it was done may be seen to be.
+    /// A sight may show that an action with an unknown outcome was done.
     fn recognize(&mut self, deed: Action) {
         let Some(sight) = &self.sight else { return };
         let is_done = match &deed {
@@ -268,7 +268,7 @@ impl Trials {
         }
     }
 
-    /// A deed counts as done until something else is seen.
+    /// An action counts as done until a sight shows otherwise.
     fn note_deed(&mut self, action: &Action) {
         let Some(sight) = &mut self.sight else { return };
         match action {

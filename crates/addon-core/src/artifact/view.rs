@@ -24,7 +24,7 @@ pub use now::State;
 /// All that a replica knows of channel and trials.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChannelState {
-    /// Nobody knows yet whether there is a channel to follow.
+    /// It is not known yet whether there is a channel to follow.
     Unknown,
     /// None is followed here.
     Off {
@@ -110,7 +110,7 @@ pub struct View {
     pub stage: Option<String>,
     /// Digests that failed on trial, with the reason.
     pub failed: BTreeMap<ImageDigest, String>,
-    /// The digest whose last trial found out nothing.
+    /// The digest whose last trial had no result.
     pub unclear: Option<Unclear>,
     /// Things that deserve a look.
     pub warnings: Vec<Warning>,
@@ -233,7 +233,7 @@ pub struct Verdict {
     pub judge: String,
 }
 
-/// A digest whose last trial found out nothing.
+/// A digest whose last trial had no result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Unclear {
     /// That digest.
@@ -265,7 +265,7 @@ pub struct Replica {
 }
 
 impl View {
-    /// The picture of what is known, at this moment.
+    /// The state of channel and trials at this moment.
     pub fn of(state: &ChannelState, answerer: Answerer<'_>, now: Timestamp) -> Self {
         let unknown = Known::default();
         let known = match state {

@@ -40,9 +40,9 @@ pub enum BindingContext {
     Event {
         /// Binding, group and snapshots.
         told: Told,
-        /// What happened.
+        /// The change.
         event: WatchEvent,
-        /// To what.
+        /// The changed object.
         name: ObjectName,
         /// How the binding shows it.
         object: ObjectView,
@@ -51,20 +51,20 @@ pub enum BindingContext {
     Review {
         /// Binding, group and snapshots.
         told: Told,
-        /// What it asks for.
+        /// The requested review.
         ask: Ask,
         /// `{"request": …}` as the API server sent it.
         review: Json,
     },
 }
 
-/// What the API server asks a hook for.
+/// The kinds of answers that the API server requests from a hook.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Ask {
     /// Whether a request is allowed.
     Validating,
-    /// Whether it is allowed, and what to change in it.
+    /// Whether the request is allowed, and a patch of its object.
     Mutating,
     /// Objects in another version.
     Conversion {
@@ -75,7 +75,7 @@ pub enum Ask {
     },
 }
 
-/// What contexts of bindings have in common.
+/// The fields that contexts of all bindings share.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Told {
     /// Name of the binding.
@@ -160,7 +160,7 @@ impl BindingContext {
     /// The group under which it is told.
     pub fn group(&self) -> Option<&str> {
         match self {
-            // A review is answered by itself, whatever group its snapshots come from.
+            // A review has a context of its own, also if its snapshots come from a group.
             Self::Stage { .. } | Self::Review { .. } => None,
             Self::Schedule(told) | Self::Synchronization(told) | Self::Event { told, .. } => told.group.as_deref(),
         }

@@ -27,7 +27,7 @@ pub(super) enum Claim {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Order {
     whom: Option<ImageDigest>,
-    /// The lease was looked at for it: what is written over is what its holder knows, too.
+    /// The lease was read for it: the write replaces a state that its holder knows, too.
     has_looked: bool,
 }
 
@@ -57,8 +57,8 @@ impl Election {
         }
     }
 
-    /// Has the lease say from the next write on that this version is entitled to it, or nobody more than others. A leader of
-    /// another version yields when that is written; a standby writes it and leaves the lease to its holder. Tried again until
+    /// From the next write on, the lease names this version as entitled to it, or no version. A leader of another
+    /// version yields when that is written; a standby writes it and leaves the lease to its holder. Tried again until
     /// it stands there, or until a leader is told to yield to another version.
     pub fn entitle(&mut self, now: Tick, version: Option<ImageDigest>) {
         if self.order.as_ref().is_some_and(|order| order.whom == version) {
@@ -89,7 +89,7 @@ impl Election {
         entitled.is_some_and(|version| !self.versions.contains(version))
     }
 
-    /// How we stand who take the lease by writing this.
+    /// Our state after taking the lease by this write.
     pub(super) fn claim_over(&self, record: &Record) -> Claim {
         match &record.entitled {
             // It was not named by us, so its lease had run out.
@@ -111,7 +111,7 @@ impl Election {
             Claim::Despite(version) if self.entitled.as_ref() == Some(version) => {}
             Claim::Sound | Claim::Despite(_) if is_barred => {
                 term.claim = Claim::Yielded;
-                // The words that stand there are later than those that nobody has written.
+                // The entry in the lease is newer than one that is not written yet.
                 self.order = None;
             }
             Claim::Sound | Claim::Despite(_) => term.claim = Claim::Sound,
@@ -140,7 +140,7 @@ impl Election {
         self.next = now;
     }
 
-    /// It stands there, by whomever it was written. Who was told so leads in spite of nothing any more.
+    /// The lease names that version, by any writer. The order to write it is done.
     pub(super) fn forget_order_if_done(&mut self, record: &Record) {
         if self.order.as_ref().is_none_or(|order| order.whom != record.entitled) {
             return;
@@ -153,7 +153,7 @@ impl Election {
         }
     }
 
-    /// The lease was looked at: an order may be written over what was found.
+    /// The lease was read: an order may replace the state that was found.
     pub(super) fn go_on_with_order(&mut self, now: Tick) {
         if let Some(order) = &mut self.order {
             order.has_looked = true;
@@ -168,7 +168,7 @@ impl Election {
         }
     }
 
-    /// An order was overtaken. What is known of the holder stays: it keeps us away even if the lease was deleted.
+    /// An order was overtaken. The known state of the holder stays: it keeps us away even if the lease was deleted.
     pub(super) fn look_again_for_order(&mut self, now: Tick) {
         self.look_before_order();
         self.next = now;

@@ -10,9 +10,9 @@ use crate::artifact::reference::ImageDigest;
 /// How long everything takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timing {
-    /// How long a lease that nobody renews keeps others away.
+    /// The time for which a lease without renewals keeps other replicas away.
     pub lease: Duration,
-    /// How long a leader leads without a renewal; what it has started is to have ended before the lease does.
+    /// The time for which a leader leads without a renewal; its work must end before the lease does.
     pub deadline: Duration,
     /// How often a leader renews, and others look.
     pub retry: Duration,
@@ -26,7 +26,7 @@ impl Timing {
         retry: Duration::from_secs(10),
     };
 
-    /// The usual times, where none are set: short enough that nobody waits long for the next leader, and long enough
+    /// The usual times, where none are set: short enough for a quick next leader, and long enough
     /// for an API server that starts anew.
     pub const USUAL: Self = Self {
         lease: Duration::from_secs(18),
@@ -34,7 +34,7 @@ impl Timing {
         retry: Duration::from_secs(3),
     };
 
-    /// How much of a lease is left after the deadline, to end what a leader has started.
+    /// The part of a lease after the deadline, in which a leader ends its work.
     pub fn farewell(self) -> Duration {
         self.lease.saturating_sub(self.deadline)
     }
@@ -45,7 +45,7 @@ impl Timing {
 pub struct Record {
     /// The replica that holds it; empty for none.
     pub holder: String,
-    /// How long it keeps others away; nothing for what is no time.
+    /// The time for which it keeps others away; nothing if its text is no time.
     pub lasts: Duration,
     /// When its holder came to hold it. It tells two lives of one name apart.
     pub acquired: Timestamp,
@@ -53,7 +53,8 @@ pub struct Record {
     pub renewed: Timestamp,
     /// How often its holder has changed.
     pub transitions: u32,
-    /// The version that may take it as soon as nobody holds it; others wait until it has run out. Nothing: whoever comes.
+    /// The version that may take it as soon as it is released; others wait until it has expired. Nothing: any version
+    /// may.
     pub entitled: Option<ImageDigest>,
 }
 
@@ -91,9 +92,9 @@ pub struct Writing {
 /// The part in which the writer comes out of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Aim {
-    /// The one who leads.
+    /// The leader.
     Hold,
-    /// No leader: the lease is left to whoever holds it, or to nobody.
+    /// No leader: the write keeps the present holder, or has none.
     Leave,
 }
 
@@ -104,7 +105,7 @@ pub enum Written {
     Through(String),
     /// Another replica was faster: it was not written.
     Conflict,
-    /// Nobody knows whether it was written.
+    /// It is not known whether it was written.
     Unknown,
 }
 
@@ -116,7 +117,7 @@ pub(super) fn over(sighting: &Sighting, record: Record, aim: Aim) -> Writing {
     }
 }
 
-/// As exact as the lease can hold it: what is read back has to be equal.
+/// As exact as the lease can hold it: the time that is read back must be equal.
 pub(super) fn micros(time: Timestamp) -> Timestamp {
     Timestamp::from_microsecond(time.as_microsecond()).unwrap_or(time)
 }

@@ -140,7 +140,8 @@ impl Election {
         self.is_vacant(sighting) && !self.is_barred(sighting.record.entitled.as_ref())
     }
 
-    /// When we need not wait any more. What stands on a lease that was released counts for nobody whom it keeps waiting.
+    /// The time at which our wait ends. The entry of a released lease does not shorten the wait of a replica that it is
+    /// meant to delay.
     fn expiry(&self, sighting: &Sighting, since: Tick) -> Tick {
         let Record { holder, lasts, .. } = &sighting.record;
         let is_said = !lasts.is_zero() && !holder.is_empty();

@@ -48,7 +48,7 @@ pub enum Reading {
         counts: Vec<u64>,
         /// How many there were.
         total: u64,
-        /// What they add up to.
+        /// Their sum.
         sum: f64,
     },
 }

@@ -49,7 +49,7 @@ pub enum NameError {
 pub struct MetricName(Arc<str>);
 
 impl MetricName {
-    /// Accepts what Prometheus takes for a metric name: any text in UTF-8.
+    /// Accepts every metric name of Prometheus: any text in UTF-8.
     pub fn parse(text: &str) -> Result<Self, NameError> {
         check(text, "metric name")?;
         Ok(Self(text.into()))
@@ -67,7 +67,7 @@ impl MetricName {
 pub struct LabelName(Arc<str>);
 
 impl LabelName {
-    /// Accepts what Prometheus lets people use as a label name: any text in UTF-8 that it has not kept for itself.
+    /// Accepts every label name that Prometheus lets users have: any text in UTF-8 that is not reserved.
     pub fn parse(text: &str) -> Result<Self, NameError> {
         check(text, "label name")?;
         if text.starts_with("__") {
@@ -92,7 +92,7 @@ impl LabelName {
     }
 }
 
-/// As much of a text as is shown to say what is wrong with it, on one line.
+/// The part of an invalid text that an error shows, on one line.
 pub(super) fn shown(text: &str) -> String {
     let visible = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
     text.chars().take(80).map(visible).collect()

@@ -11,12 +11,12 @@ use crate::failure::{Class, Failure};
 use super::name::{Group, LabelName, MetricName, NameError, shown};
 use super::{Buckets, Change, Finite, Kind, Labels, NotGrowing, Operation, Sample};
 
-/// What a hook wrote.
+/// The output of a hook.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Parsed {
-    /// What is to be applied, in order.
+    /// The operations to apply, in order.
     pub operations: Vec<Operation>,
-    /// What cannot be applied and does no harm: worth a warning each.
+    /// Operations that are dropped without harm: a warning for each.
     pub dropped: Vec<Dropped>,
 }
 
@@ -97,13 +97,13 @@ pub enum BadMetrics {
     },
 }
 
-/// What is wrong with an operation.
+/// The mistakes of an operation.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum Problem {
     /// It is something else.
     #[error("it is {found}, not an object")]
     NoObject {
-        /// What it is.
+        /// The found type.
         found: &'static str,
     },
     /// A field has a value of the wrong type.
@@ -111,9 +111,9 @@ pub enum Problem {
     Type {
         /// Which.
         field: String,
-        /// What it is.
+        /// The found type.
         found: &'static str,
-        /// What it should be.
+        /// The expected type.
         wanted: &'static str,
     },
     /// A field is needed.
@@ -121,7 +121,7 @@ pub enum Problem {
     Missing {
         /// Which.
         field: &'static str,
-        /// What for.
+        /// The action that needs it.
         action: &'static str,
     },
     /// Prometheus takes it for the end of the page.
@@ -224,7 +224,7 @@ struct Written {
     labels: Vec<(String, String)>,
 }
 
-/// What an operation turned out to want.
+/// The action of an operation, with its value.
 enum Action {
     Expire,
     /// A sample for a metric of this kind, with the value where this action has it.

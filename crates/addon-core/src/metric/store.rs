@@ -13,14 +13,14 @@ use super::spelling::{Alike, Spellings};
 use super::{Change, Kind, Labels, Operation, Sample};
 use crate::name::{HookId, Owner};
 
-/// What the series of one hook may take, in bytes, roughly counted: some thirty thousand series with three
+/// The memory budget for the series of one hook, in bytes, roughly counted: some thirty thousand series with three
 /// labels. Prometheus itself would be in trouble long before; a hook that makes up labels is stopped here.
 pub const BUDGET: usize = 8 << 20;
 
 /// How many labels a metric may have, those of all its series together: each series is shown with all of them.
 pub const MAX_LABELS: usize = 64;
 
-/// What a series takes besides its texts.
+/// The memory of a series besides its texts.
 const SERIES: usize = 128;
 
 /// The suffixes of the lines that a histogram is shown as.
@@ -69,9 +69,9 @@ pub enum Refusal {
     /// The metric is something else.
     #[error("it is a {is}, and a {wanted} is wanted")]
     Kind {
-        /// What it is.
+        /// The kind that it has.
         is: Kind,
-        /// What the operation is for.
+        /// The kind that the operation needs.
         wanted: Kind,
     },
     /// A histogram would be shown under that name.
@@ -95,7 +95,7 @@ pub enum Refusal {
 }
 
 impl Store {
-    /// Applies what one run of a hook wrote. What is lost does not hinder the rest.
+    /// Applies the operations of one run of a hook. A lost one does not stop the rest.
     pub fn apply(&mut self, hook: &HookId, operations: Vec<Operation>) -> Applied {
         self.expire(hook, &operations);
         let mut alike = Vec::new();
@@ -130,7 +130,7 @@ impl Store {
         self.families.iter()
     }
 
-    /// Ends the groups that are named. Without a group `expire` is about what the hook wrote without one.
+    /// Ends the groups that are named. `expire` without a group removes the series that the hook wrote without one.
     fn expire(&mut self, hook: &HookId, operations: &[Operation]) {
         let named: BTreeSet<&Group> = operations.iter().filter_map(|op| op.group.as_ref()).collect();
         let ungrouped = operations
@@ -158,7 +158,7 @@ impl Store {
         }
     }
 
-    /// A metric without a series is forgotten: the next hook to name it says anew what it is.
+    /// A metric without a series is forgotten: the next hook that names it sets its kind anew.
     fn tidy(&mut self) {
         let spellings = &mut self.spellings;
         self.families.retain(|name, family| {
@@ -286,7 +286,7 @@ fn with_lines(families: &BTreeMap<MetricName, Family<Origin>>, line: &str) -> Op
     named.map(|(name, _)| name.clone())
 }
 
-/// The labels as the store keeps them: whose they are is not for the hook to say.
+/// The labels as the store keeps them: a hook cannot set the label of its owner.
 fn owned(mut labels: Labels, hook: &HookId) -> Labels {
     labels.insert(LabelName::hook(), hook.name.as_str().to_owned());
     if let Some(module) = hook.owner.module() {
@@ -295,7 +295,7 @@ fn owned(mut labels: Labels, hook: &HookId) -> Labels {
     labels
 }
 
-/// Roughly what a series takes.
+/// The memory of a series, roughly.
 fn cost(name: &MetricName, labels: &Labels, sample: &Sample) -> usize {
     let texts: usize = labels
         .iter()

@@ -14,17 +14,17 @@ use crate::yaml::document::{self, Document, Kind};
 
 /// The modules that it needs.
 pub const DEPENDS_ON: &str = "dependsOn";
-/// What of its release is put right when somebody else has touched it.
+/// The drift of its release that is reverted.
 pub const DRIFT: &str = "drift";
 /// The service account that its hooks and its release act as.
 pub const SERVICE_ACCOUNT: &str = "serviceAccount";
 /// How long the name of an object may be.
 const LONGEST_NAME: usize = 253;
 
-/// What it needs of the cluster beyond what can be seen. Whoever gives rights reads it; to the operator it means nothing.
+/// Rights that it needs and that cannot be found out. `rbac generate` reads it; the running operator ignores it.
 pub const RIGHTS: &str = "rights";
 
-/// What programs that embed the original read from it. To us it means nothing.
+/// Fields of programs that embed the original. The operator ignores them.
 const OF_OTHERS: [&str; 14] = [
     "accessibility",
     "critical",
@@ -42,14 +42,14 @@ const OF_OTHERS: [&str; 14] = [
     "weight",
 ];
 
-/// What of a release is put right when somebody else has touched it.
+/// The drift of a release that is reverted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Restoring {
     /// Nothing, before the next run of the module.
     Off,
     /// Objects that are absent.
     Absent,
-    /// Those, and what was altered in others.
+    /// Absent objects, and altered fields of others.
     Changed,
 }
 
@@ -73,7 +73,7 @@ impl Restoring {
 pub struct AccountName(String);
 
 impl AccountName {
-    /// Reads what an API server takes for a name: parts of small letters, digits and dashes with dots between them.
+    /// Parses a name as an API server accepts it: parts of small letters, digits and dashes with dots between them.
     pub fn parse(text: &str) -> Option<Self> {
         let letter = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
         let inside = |byte: u8| letter(byte) || byte == b'-';
@@ -98,18 +98,18 @@ impl fmt::Display for AccountName {
     }
 }
 
-/// What a module says of itself.
+/// The contents of `module.yaml`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Description {
     /// The modules that have to succeed first, each once, in the order of the file.
     pub depends_on: Vec<ModuleName>,
-    /// What of its release is put right; nothing if it leaves that to the setting of all.
+    /// The drift of its release that is reverted; nothing if the common setting counts.
     pub drift: Option<Restoring>,
-    /// As whom its hooks and its release act; nothing for the operator itself.
+    /// The service account of its hooks and its release; nothing for that of the operator.
     pub service_account: Option<AccountName>,
     /// Why the module cannot be used as it is described.
     pub mistakes: Vec<Mistake>,
-    /// Fields that mean nothing to anybody we know.
+    /// Fields of no known program.
     pub unknown: Vec<UnknownField>,
 }
 
@@ -126,7 +126,7 @@ pub enum Mistake {
         line: usize,
         /// As it is written.
         field: String,
-        /// What was probably meant.
+        /// The field that was probably meant.
         meant: &'static str,
     },
     /// A field of ours holds the wrong kind of thing.
@@ -136,12 +136,12 @@ pub enum Mistake {
         line: usize,
         /// Its path.
         field: String,
-        /// What it should be.
+        /// The expected type.
         expected: &'static str,
-        /// What it is.
+        /// The found type.
         found: Kind,
     },
-    /// A word that says nothing of what is to be put right.
+    /// A text that is no valid kind of drift.
     #[error("line {line}: {DRIFT} should be one of {}", Restoring::WORDS)]
     Drift {
         /// Where it stands.
@@ -251,7 +251,8 @@ impl Description {
     }
 }
 
-/// What it speaks of in other words: `dependOn`, `depends-on`, `dependencies`; `serviceAccountName`, `service-account`.
+/// The known field that another spelling means: `dependOn`, `depends-on`, `dependencies`; `serviceAccountName`,
+/// `service-account`.
 fn nearly_ours(field: &str) -> Option<&'static str> {
     let small = field.to_ascii_lowercase();
     match () {

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-/// Who decided.
+/// The source of a decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
-    /// Nobody spoke; off is the default.
+    /// No source decided; off is the default.
     Default,
     /// A common `values.yaml`.
     Static,
@@ -30,7 +30,7 @@ impl fmt::Display for Source {
     }
 }
 
-/// On or off, and who said so.
+/// On or off, and the source that decided.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
     /// It is to run.
@@ -116,7 +116,7 @@ impl<'a> Opinions<'a> {
         }
     }
 
-    /// What they amount to if the script has nothing against it.
+    /// Their verdict if the script has nothing against it.
     pub fn verdict(self) -> Verdict {
         self.verdict_of(&self.extenders.0)
     }

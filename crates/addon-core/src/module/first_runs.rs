@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use crate::name::MonitorId;
 
-/// First runs that are not over, by the monitors whose objects they tell of.
+/// First runs that are not over, by the monitors whose objects they have.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FirstRuns {
     /// Those that are steps of the module's run, the next one first.
@@ -32,7 +32,7 @@ impl FirstRuns {
     }
 }
 
-/// At least one first run: what is complete because there was nothing to do cannot be mistaken for it.
+/// At least one first run, so that "all are over" cannot be confused with "there were none".
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outstanding(FirstRuns);
 

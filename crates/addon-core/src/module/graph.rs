@@ -18,7 +18,7 @@ pub enum Blocked {
     /// It needs itself, by way of these.
     #[error("dependsOn goes round in a circle: {}", path(.0))]
     Cycle(Vec<ModuleName>),
-    /// What it needs is itself blocked.
+    /// A module that it needs is itself blocked.
     #[error("module '{0}', which it needs, cannot run itself")]
     Needs(ModuleName),
 }
@@ -42,7 +42,7 @@ fn path(names: &[ModuleName]) -> String {
 pub struct Node {
     /// Its order number.
     pub order: u32,
-    /// What it needs.
+    /// The modules that it needs.
     pub needs: Vec<ModuleName>,
 }
 
@@ -53,7 +53,7 @@ pub struct Plan {
     pub groups: Vec<Vec<ModuleName>>,
     /// The rest, with the reason.
     pub blocked: BTreeMap<ModuleName, Blocked>,
-    /// All modules, each behind what it needs as far as that exists: backwards they are removed.
+    /// All modules, each behind the existing modules that it needs: the reverse is the order of removals.
     pub order: Vec<ModuleName>,
 }
 
@@ -65,7 +65,7 @@ pub fn plan(nodes: &BTreeMap<ModuleName, Node>) -> Plan {
     let mut levels: BTreeMap<&ModuleName, u32> = BTreeMap::new();
     let mut groups: BTreeMap<u32, Vec<ModuleName>> = BTreeMap::new();
     for name in order.iter().copied().filter(|name| !blocked.contains_key(*name)) {
-        // Its own number, or a higher one of what it needs.
+        // Its own number, or a higher one of a module that it needs.
         let needs = nodes[name].needs.iter().filter_map(|need| levels.get(need).copied());
         let level = needs.fold(nodes[name].order, u32::max);
         levels.insert(name, level);
@@ -81,8 +81,8 @@ pub fn plan(nodes: &BTreeMap<ModuleName, Node>) -> Plan {
     }
 }
 
-/// The modules by number and name, but each behind what it needs. Needs within circles do not count; a module that
-/// comes to a circle not known yet is left out, and so is whoever needs it.
+/// The modules by number and name, and each behind the modules that it needs. Needs within circles do not count; a
+/// module that is in a circle not known yet is left out, and so are the modules that need it.
 fn sorted<'a>(
     nodes: &'a BTreeMap<ModuleName, Node>,
     circles: &BTreeMap<ModuleName, Vec<ModuleName>>,
@@ -144,7 +144,7 @@ fn circle_through(start: &ModuleName, nodes: &BTreeMap<ModuleName, Node>) -> Opt
     None
 }
 
-/// The modules that cannot run, whoever is at fault.
+/// The modules that cannot run, for their own mistakes or for those of others.
 fn blocked(
     nodes: &BTreeMap<ModuleName, Node>,
     circles: BTreeMap<ModuleName, Vec<ModuleName>>,
@@ -283,7 +283,7 @@ mod tests {
             })
         }
 
-        /// What can be reached by needs, in as many steps as it takes.
+        /// The modules that can be reached by needs, in any number of steps.
         fn reached(start: &ModuleName, nodes: &BTreeMap<ModuleName, Node>) -> BTreeSet<ModuleName> {
             let mut seen = BTreeSet::new();
             let mut ahead = vec![start.clone()];

@@ -40,7 +40,7 @@ pub enum Lifecycle {
         /// This one is next.
         next: usize,
     },
-    /// The release is what the values of this version want.
+    /// The release is up to date with the values of this version.
     Ready {
         /// The version of its values that was released.
         released: Version,
@@ -49,7 +49,7 @@ pub enum Lifecycle {
     Deleting(Deletion),
 }
 
-/// The hooks of a module by what they are bound to, each list in the order in which it runs.
+/// The hooks of a module by stage, each list in the order of its runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HookOrder {
     /// `onStartup`.
@@ -66,7 +66,7 @@ pub struct HookOrder {
     pub after_delete: Vec<HookName>,
 }
 
-/// What must be done next. One step is one job.
+/// The next step. One step is one job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
     /// Put its CRDs into the cluster.
@@ -108,7 +108,7 @@ impl Step {
     }
 }
 
-/// What a run must know beside the state.
+/// The inputs of a run beside the state.
 #[derive(Debug, Clone, Copy)]
 pub struct Facts {
     /// There is something for helm to install.
@@ -141,7 +141,7 @@ impl Lifecycle {
         }
     }
 
-    /// Its schedules may fire: start-up is over and nobody removes it.
+    /// Its schedules may fire: start-up is over and it is not being removed.
     pub fn takes_events(&self) -> bool {
         match self {
             Self::BeforeHelm(_) | Self::Releasing | Self::AfterHelm { .. } | Self::Ready { .. } => true,
@@ -199,7 +199,7 @@ impl Lifecycle {
         }
     }
 
-    /// Changes of objects may run its hooks: they are watched, and nobody removes it.
+    /// Changes of objects may run its hooks: they are watched, and it is not being removed.
     pub fn takes_changes(&self) -> bool {
         match self {
             Self::Watching { .. }
@@ -275,7 +275,7 @@ impl Lifecycle {
         }
     }
 
-    /// What it was told of objects has gaps: they are watched anew, and its hooks run for all of them again.
+    /// It may have missed changes of objects: they are watched anew, and its hooks run for all of them again.
     pub fn watch_again(&mut self) {
         if self.takes_changes() {
             *self = Self::Watching {
@@ -285,8 +285,8 @@ impl Lifecycle {
         }
     }
 
-    /// A run begins, or begins again after a failure: what was done once in this life is not repeated, the rest starts
-    /// over.
+    /// A run begins, or begins again after a failure: steps that are done once in a life are not repeated, the rest
+    /// starts over.
     pub fn begin_run(&mut self) {
         match self {
             Self::Disabled | Self::Deleting(_) => *self = Self::Ensuring,
@@ -318,7 +318,7 @@ impl Lifecycle {
         }
     }
 
-    /// Passes over what has nothing to do and says what comes next.
+    /// Skips steps without work and returns the next one.
     pub fn step(&mut self, hooks: &HookOrder, facts: Facts) -> Step {
         loop {
             match self {

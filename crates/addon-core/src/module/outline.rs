@@ -25,7 +25,7 @@ pub type ValuesFiles = BTreeMap<String, Option<ValuesFile>>;
 /// The part of a reading that has to be the same when the directories are read again.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Outline {
-    /// The modules, with what files say of their flags.
+    /// The modules, with their flags in files.
     pub modules: BTreeMap<ModuleName, Option<bool>>,
     /// The values files of the modules directories.
     pub values_files: ValuesFiles,

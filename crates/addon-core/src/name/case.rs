@@ -27,7 +27,7 @@ pub(super) fn to_kebab(text: &str) -> String {
         .join("-")
 }
 
-/// What lies between a character and the one before it.
+/// The boundary between a character and the one before it.
 enum Boundary {
     None,
     /// The character starts a word.

@@ -27,14 +27,14 @@ pub enum Operation {
     Create {
         /// The object.
         object: Manifest,
-        /// What if there is one of that name.
+        /// The action if an object of that name exists.
         existing: Existing,
     },
     /// Takes an object away.
     Delete {
         /// Which.
         target: Target,
-        /// What becomes of the objects that it owns.
+        /// The deletion of the objects that it owns.
         dependents: Dependents,
     },
     /// Changes an object.
@@ -43,12 +43,12 @@ pub enum Operation {
         target: Target,
         /// How.
         change: Change,
-        /// What else was said about it.
+        /// Its further options.
         terms: Terms,
     },
 }
 
-/// What to do about an object that exists already.
+/// The action for an object that exists already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Existing {
     /// It should not: the operation fails.
@@ -59,12 +59,12 @@ pub enum Existing {
     Replace,
 }
 
-/// What becomes of the objects that a deleted one owns.
+/// The deletion of the objects that a deleted one owns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Dependents {
     /// They go first, and the operation lasts until the object is gone too.
     First,
-    /// They go later, and nobody waits.
+    /// They are deleted later, without a wait.
     Later,
     /// They stay.
     Stay,
@@ -90,11 +90,11 @@ pub enum Change {
     Merge(MergePatch),
     /// These steps one after the other, all or none.
     Json(JsonPatch),
-    /// To what the filter makes of it.
+    /// To the result of the filter.
     Jq(JqFilter),
 }
 
-/// Says of each key that it names what its value should be; not empty.
+/// The new value of each key that it names; not empty.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MergePatch(Map<String, Value>);
 
@@ -163,7 +163,7 @@ pub fn parse(text: &str) -> Result<Vec<Operation>, BadPatchFile> {
         .collect()
 }
 
-/// Reads the file of a hook that failed: what is to be done nevertheless.
+/// Parses the file of a failed hook: the operations that are still done.
 pub fn parse_tolerated(text: &str) -> Result<Vec<Operation>, BadPatchFile> {
     let mut operations = parse(text)?;
     operations.retain(Operation::counts_despite_hook_error);
@@ -205,7 +205,7 @@ impl Operation {
 }
 
 impl fmt::Display for Operation {
-    /// What is done to which object, as error texts of the original begin.
+    /// The operation and its object, in the form in which error texts of the original begin.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Create { object, .. } => write!(f, "Create object {object}"),

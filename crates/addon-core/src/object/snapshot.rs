@@ -33,11 +33,11 @@ pub struct Sighting {
     pub name: Arc<ObjectName>,
     /// How the binding shows it.
     pub view: ObjectView,
-    /// Of whatever the binding looks at: as long as this stays, nothing has changed.
+    /// The digest of the part that the binding selects: while it stays the same, the object counts as unchanged.
     pub digest: Digest,
 }
 
-/// What happened to one object.
+/// A change of one object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
     /// It was not there before.
@@ -78,7 +78,7 @@ pub struct Snapshot {
 #[derive(Debug, Clone, Default)]
 struct Part {
     objects: BTreeMap<Arc<ObjectName>, Kept>,
-    /// These are there and could not be seen the last time: what is kept of them, if anything, is old.
+    /// These exist and could not be read the last time: their stored state, if any, is old.
     obscured: BTreeSet<Arc<ObjectName>>,
     round: u32,
 }
@@ -100,12 +100,12 @@ impl Snapshot {
         }
     }
 
-    /// Makes room for what another watch sees; what it had is dropped silently.
+    /// Makes room for the objects of another watch; the former ones are dropped without an event.
     pub fn add_part(&mut self, part: PartId) {
         self.parts.insert(part, Part::default());
     }
 
-    /// Drops what a watch has seen. Nobody is told: the objects are still there, only out of sight.
+    /// Drops the objects of a watch, without an event: they still exist and are only no longer selected.
     pub fn drop_part(&mut self, part: PartId) {
         self.parts.remove(&part);
     }
@@ -130,7 +130,7 @@ impl Snapshot {
         self.parts.values().any(|part| part.objects.contains_key(name))
     }
 
-    /// The digest of what is seen of an object; nothing for one that is not there.
+    /// The digest of the selected part of an object; nothing for an absent one.
     pub fn digest(&self, name: &ObjectName) -> Option<Digest> {
         self.parts
             .values()
@@ -199,7 +199,7 @@ impl Snapshot {
         Some(Change::Deleted(last.unwrap_or(known.view)))
     }
 
-    /// A listing of everything begins: what does not stand in it is gone.
+    /// A complete listing begins: objects that are not in it are deleted.
     pub fn begin_round(&mut self, part: PartId) {
         if let Some(part) = self.parts.get_mut(&part) {
             part.round = part.round.wrapping_add(1);
@@ -237,7 +237,7 @@ impl Snapshot {
         self.sorted().into_iter().map(|(name, ..)| Arc::clone(name)).collect()
     }
 
-    /// What one watch has seen, for another monitor that wants to see the same; nothing if some of it is old.
+    /// The objects of one watch, for another monitor with the same selection; nothing if one of them is old.
     pub fn sightings(&self, part: PartId) -> Option<Vec<Sighting>> {
         let part = self.parts.get(&part).filter(|part| part.obscured.is_empty())?;
         let sightings = part.objects.iter().map(|(name, kept)| Sighting {
@@ -248,7 +248,7 @@ impl Snapshot {
         Some(sightings.collect())
     }
 
-    /// What happened since the start, and since the last run.
+    /// The changes since the start, and since the last run.
     pub fn operations(&self) -> [Operations; 2] {
         let whole = |length: usize| i64::try_from(length).unwrap_or(i64::MAX);
         let count = whole(self.len());
@@ -263,7 +263,7 @@ impl Snapshot {
         [since_start, since_run]
     }
 
-    /// A run is about to read this: what happens from now on is counted anew.
+    /// A run is about to read this: later changes are counted anew.
     pub fn begin_run(&mut self) {
         self.since_run = Operations::default();
         self.at_run = self.len();

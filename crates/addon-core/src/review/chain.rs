@@ -21,14 +21,14 @@ impl<T> Default for Chain<T> {
 }
 
 impl<T> Chain<T> {
-    /// Adds a rule; a pair that is there already stays with whoever declared it first.
+    /// Adds a rule; a pair that exists already stays with the hook that declared it first.
     pub fn add(&mut self, rule: ConversionRule, by: T) {
         if self.rules.iter().all(|(known, _)| *known != rule) {
             self.rules.push((rule, by));
         }
     }
 
-    /// The rules with who declared them.
+    /// The rules with the hooks that declared them.
     pub fn rules(&self) -> impl Iterator<Item = &(ConversionRule, T)> {
         self.rules.iter()
     }

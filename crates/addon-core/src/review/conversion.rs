@@ -21,13 +21,13 @@ pub struct Conversion {
     crd: String,
     head: Head,
     desired: String,
-    /// What the objects were at first, as far as it has to stay.
+    /// The parts of the original objects that must stay unchanged.
     kept: Vec<Kept>,
     /// As the last hook left them.
     objects: Vec<Value>,
     /// Versions that were not looked at yet, in the order in which they were seen, with the ways from them.
     sources: VecDeque<(String, Vec<Step>)>,
-    /// What is left of the way from the current one; the first step is running.
+    /// The remaining steps from the current version; the first one is running.
     steps: VecDeque<Step>,
 }
 
@@ -148,7 +148,7 @@ impl Conversion {
     }
 }
 
-/// What a conversion must leave as it is.
+/// The parts of an object that a conversion must not change.
 #[derive(Debug, Clone)]
 struct Kept {
     name: ObjectName,

@@ -15,9 +15,9 @@ use super::routes::{AdmissionKind, AdmissionRoute, EDITS, Routes};
 use crate::hook::config::{FailurePolicy, LabelSelector, ReviewRule, SideEffects};
 
 const PORT: u16 = 443;
-/// How a person whose edit is refused reads who refused it.
+/// The name of the webhook, as a person reads it whose edit is refused.
 const EDIT_WEBHOOK: &str = "config-map.addon-operator.internal";
-/// Nobody who edits the ConfigMap waits longer for us.
+/// An edit of the ConfigMap waits no longer than this for us.
 const EDIT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The bundle holds nothing that could verify us.
@@ -25,7 +25,7 @@ const EDIT_TIMEOUT: Duration = Duration::from_secs(3);
 #[error("the CA bundle of the webhooks holds no certificate")]
 pub struct NoCa;
 
-/// Certificates of those who may have signed ours.
+/// Certificates of the authorities that may have signed ours.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CaBundle(String);
 
@@ -53,7 +53,7 @@ pub struct Address {
     pub namespace: String,
     /// Its name.
     pub service: String,
-    /// Who signed the certificate of the listener.
+    /// The authority that signed the certificate of the listener.
     pub ca: CaBundle,
 }
 
@@ -105,8 +105,8 @@ fn webhook(path: &str, route: &AdmissionRoute, address: &Address) -> Value {
 }
 
 /// The `.webhooks` of the configuration about our own ConfigMap, which is where our service is; empty if there is to be
-/// none. Nothing waits long for us, and nobody is refused for want of an answer: it is a courtesy to whoever makes the
-/// edit, and what cannot be used is not put in force anyway.
+/// none. No edit waits long for us, and none is refused for want of an answer: the check only helps the person who
+/// makes the edit, and an invalid value is not applied anyway.
 pub fn edit_webhooks(routes: &Routes, address: &Address) -> Vec<Value> {
     let webhook = |name: &str| {
         json!({
@@ -162,7 +162,7 @@ fn selector(labels: Option<&LabelSelector>) -> Value {
     Value::Object(selector)
 }
 
-/// What `.spec.conversion` of each resource definition has to be.
+/// The wanted `.spec.conversion` of each resource definition.
 pub fn conversions(routes: &Routes, address: &Address) -> BTreeMap<String, Value> {
     let wanted = routes.conversions().map(|crd| {
         let stanza = json!({

@@ -13,7 +13,7 @@ use crate::hook::config::HookKind;
 use crate::name::HookId;
 use crate::object::json::Json;
 
-/// What follows when a hook ends well and has written nothing.
+/// The reply if a hook ends well and has written nothing.
 pub(super) const NO_RESPONSE: &str = "hook task prop error";
 
 /// The answer to one request.
@@ -25,7 +25,7 @@ pub enum Reply {
     NoAnswer(NoAnswer),
 }
 
-/// Why nobody answers.
+/// The reason why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NoAnswer {
     /// The hook has not ended in time.
@@ -52,7 +52,7 @@ impl fmt::Display for NoAnswer {
     }
 }
 
-/// A review with what the hook said.
+/// A review with the hook's answer.
 pub(crate) fn admission_reply(head: &Head, response: &AdmissionResponse) -> Reply {
     let AdmissionResponse {
         allowed,

@@ -19,7 +19,7 @@ pub enum BadRequest {
     NoRequest,
 }
 
-/// What a reply repeats of its request.
+/// The fields of a request that its reply repeats.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Head {
     /// `admission.k8s.io/v1`, …
@@ -33,7 +33,7 @@ pub struct Head {
 /// Whether something may be done to an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AdmissionRequest {
-    /// What the reply repeats.
+    /// The fields that the reply repeats.
     pub head: Head,
     /// `{"request": …}` for the hook.
     pub review: Json,
@@ -42,7 +42,7 @@ pub struct AdmissionRequest {
 /// Objects that are needed in another version.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConversionRequest {
-    /// What the reply repeats.
+    /// The fields that the reply repeats.
     pub head: Head,
     /// The wanted `apiVersion`.
     pub desired: String,
@@ -60,7 +60,7 @@ pub enum ReviewRequest {
 }
 
 impl AdmissionRequest {
-    /// Reads a body. What every hook may rely on is there afterwards, be it empty.
+    /// Parses a body. Fields that every hook may rely on exist afterwards, perhaps empty.
     pub fn parse(body: &[u8]) -> Result<Self, BadRequest> {
         let (head, mut request) = opened(body)?;
         let empty = json!({
@@ -79,7 +79,7 @@ impl AdmissionRequest {
     }
 }
 
-/// Fills in what is missing; a field of another type than expected makes the request none.
+/// Fills in missing fields; a field of an unexpected type makes the request invalid.
 fn complete(request: &mut Map<String, Value>, empty: Value) -> Result<(), BadRequest> {
     let Value::Object(empty) = empty else { return Ok(()) };
     for (key, empty) in empty {

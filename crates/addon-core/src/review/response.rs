@@ -34,33 +34,33 @@ pub enum Problem {
     Field {
         /// Which field.
         field: String,
-        /// What belongs there.
+        /// The expected type.
         wanted: &'static str,
         /// What stands there.
         found: &'static str,
     },
-    /// The patch is not what it should be inside of its string.
+    /// The string of the patch does not hold a valid patch.
     #[error("'patch' should be a JSON patch in base64: {0}")]
     Patch(String),
-    /// A converted object does not say what it is.
+    /// A converted object has no kind.
     #[error("'convertedObjects[{0}]' has no kind")]
     NoKind(usize),
 }
 
-/// What a hook says to a request.
+/// The answer of a hook to a request.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AdmissionResponse {
     /// Whether it may happen.
     pub allowed: bool,
     /// Why not.
     pub message: String,
-    /// Shown to whoever sent the request.
+    /// Shown to the client that sent the request.
     pub warnings: Vec<String>,
     /// A JSON patch, in base64; empty for none.
     pub patch: String,
 }
 
-/// What a hook made of the objects that it was given.
+/// The objects of a request as a hook converted them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ConversionResponse {
     /// All objects, in their order.
@@ -69,7 +69,7 @@ pub struct ConversionResponse {
     pub failed: String,
 }
 
-/// What a run left in the two response files.
+/// The contents of the two response files of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct HookResponse {
     /// `ADMISSION_RESPONSE_PATH`, also known as `VALIDATING_RESPONSE_PATH`.
@@ -181,7 +181,7 @@ impl ConversionResponse {
     }
 }
 
-/// The first document of a file. What follows it is not looked at, as in the original.
+/// The first document of a file. Text after it is ignored, as in the original.
 fn fields(text: &str) -> Result<Option<Map<String, Value>>, Problem> {
     if text.is_empty() {
         return Ok(None);

@@ -21,7 +21,7 @@ const CONFIGURATION: &str = "hooks";
 /// Where edits of our own ConfigMap are asked about.
 pub(super) const EDITS: &str = "config-map";
 
-/// What an admission binding does.
+/// The kind of an admission binding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AdmissionKind {
     /// It allows or denies.
@@ -55,9 +55,9 @@ impl AdmissionKind {
 pub struct AdmissionRoute {
     /// Whose it is.
     pub hook: HookId,
-    /// Its action.
+    /// Mutating or validating.
     pub kind: AdmissionKind,
-    /// What the cluster is to know of it.
+    /// Its entry for the webhook configuration.
     pub binding: AdmissionBinding,
     pub(super) told: Told,
     pub(super) timeout: Duration,
@@ -80,7 +80,7 @@ pub struct ConversionRoute {
     chain: Chain<Converter>,
 }
 
-/// Whom a rule belongs to, and how it is run.
+/// The hook of a rule, and the binding by which it is run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Converter {
     hook: HookId,
@@ -109,9 +109,9 @@ pub struct Clash {
     pub kind: AdmissionKind,
     /// The name of both.
     pub name: BindingName,
-    /// Whose binding is served.
+    /// The hook whose binding is served.
     pub kept: HookId,
-    /// Whose binding is not.
+    /// The hook whose binding is not served.
     pub refused: HookId,
 }
 
@@ -129,10 +129,10 @@ impl Clash {
     }
 }
 
-/// Every path with what answers there.
+/// Every path with the binding that answers there.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Routes {
-    /// By what follows `/hooks/`.
+    /// By the text after `/hooks/`.
     admission: BTreeMap<String, AdmissionRoute>,
     /// By name of the resource definition.
     conversion: BTreeMap<String, ConversionRoute>,
@@ -141,8 +141,8 @@ pub struct Routes {
 }
 
 impl Routes {
-    /// The routes of these hooks, and the bindings that cannot have one. The order of hooks decides who comes first;
-    /// within a hook validating bindings come before mutating ones.
+    /// The routes of these hooks, and the bindings that cannot have one. The order of hooks decides which binding comes
+    /// first; within a hook validating bindings come before mutating ones.
     pub fn of<'a>(hooks: impl IntoIterator<Item = (&'a HookId, &'a HookConfig)>) -> (Self, Vec<Clash>) {
         let (mut routes, mut clashes) = (Self::default(), Vec::new());
         let mut named: BTreeMap<(AdmissionKind, BindingName), HookId> = BTreeMap::new();
@@ -167,7 +167,7 @@ impl Routes {
         (routes, clashes)
     }
 
-    /// Whoever comes first has the plain path; nobody's plain path is given away as a numbered one.
+    /// The first binding has the plain path; the numbered path of another never equals a plain path.
     fn add_admissions(&mut self, bindings: Vec<(&HookId, AdmissionKind, &AdmissionBinding)>) {
         let plain: BTreeSet<String> = bindings.iter().map(|(_, _, binding)| place(binding)).collect();
         for (hook, kind, binding) in bindings {
@@ -219,7 +219,7 @@ impl Routes {
         !self.admission.is_empty() || self.config_map.is_some()
     }
 
-    /// The ConfigMap whose edits are asked about.
+    /// The ConfigMap whose edits are reviewed.
     pub fn config_map(&self) -> Option<&str> {
         self.config_map.as_deref()
     }
@@ -235,12 +235,12 @@ impl Routes {
         self.conversion.keys().map(String::as_str)
     }
 
-    /// Begins a review. A path that nobody has is answered at once.
+    /// Begins a review. An unknown path is answered at once.
     pub fn open(&self, path: &str, request: ReviewRequest) -> Opened {
         match request {
             ReviewRequest::Admission(request) if split(path).0 == EDITS => match self.config_map {
                 Some(_) => Opened::Edit(request),
-                // Somebody has not heard yet that we are not asked any more, and must not be held up by that.
+                // An API server that has not seen yet that the webhook is removed must not be held up.
                 None => Opened::Answered(Reply::NoAnswer(NoAnswer::Unjudged)),
             },
             ReviewRequest::Admission(request) => match self.admission_at(path) {
@@ -255,7 +255,7 @@ impl Routes {
         }
     }
 
-    /// Whether an admission review at this path is anybody's.
+    /// Whether an admission binding has this path.
     pub fn admits_at(&self, path: &str) -> bool {
         match split(path).0 {
             EDITS => self.config_map.is_some(),

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::MASK;
 
-/// What is shorter is not searched for: it would blot out what is none.
+/// Shorter secrets are not searched for: they would hide texts that are not secret.
 pub const SHORTEST: usize = 6;
 
 /// A line of a text with several is searched for from this length on; shorter ones are in many texts.
@@ -51,9 +51,9 @@ impl Known {
         }
         let quoted = Value::from(secret).to_string();
         let inner = &quoted[1..quoted.len() - 1];
-        // A text that is packed as it is, or with the line break that somebody's editor added.
+        // A text that is encoded as it is, or with the line break that an editor added.
         let packed = [secret.to_owned(), format!("{secret}\n")].map(|text| STANDARD.encode(text));
-        // Where it ends depends on what follows it.
+        // Its last characters depend on the text that follows it.
         let packed = packed.iter().map(|text| text.trim_end_matches('='));
         let lines = secret.lines().map(str::trim);
         let lines = lines.filter(|line| line.len() >= SHORTEST_LINE);
@@ -69,7 +69,7 @@ impl Known {
         self.by_start.is_empty()
     }
 
-    /// The text without what is known. What overlaps vanishes as one.
+    /// The text without the known secrets. Overlapping ones are replaced as one.
     pub fn masked<'text>(&self, text: &'text str) -> Cow<'text, str> {
         if self.is_empty() || text.len() < SHORTEST {
             return Cow::Borrowed(text);

@@ -23,7 +23,8 @@ fn items_of(object: &mut Value) -> Option<&mut Vec<Value>> {
     object.get_mut("items").filter(|_| is_list)?.as_array_mut()
 }
 
-/// An object as it may be shown: a Secret without its data, everything else without what its names call a secret.
+/// An object as it may be shown: a Secret without its data, every other object without the values whose names mark them
+/// as secret.
 pub fn masked(object: &Value) -> Value {
     let mut shown = object.clone();
     if hide(&mut shown) { shown } else { super::masked(object) }
@@ -42,7 +43,7 @@ fn hide(object: &mut Value) -> bool {
     found
 }
 
-/// The same of what is known to be a Secret, whatever it says itself.
+/// The same of an object that is known to be a Secret, whatever its `kind` is.
 pub fn masked_secret(object: &Value) -> Value {
     let mut shown = object.clone();
     empty(&mut shown);
@@ -63,13 +64,13 @@ fn empty(secret: &mut Value) {
     }
 }
 
-/// A manifest with the data of its Secrets masked. What is no Secret stays as it was written, remarks included.
+/// A manifest with the data of its Secrets masked. Other objects stay as they were written, comments included.
 pub fn masked_manifest(manifest: &str) -> String {
     let mut shown = String::with_capacity(manifest.len());
     let mut document = String::new();
     for line in manifest.split_inclusive('\n') {
         match after_mark(line) {
-            // What follows on the line of the mark belongs to the document.
+            // Text behind the mark on its line belongs to the document.
             Some(rest) => {
                 shown.push_str(&masked_document(&document));
                 shown.push_str(MARK);
@@ -81,7 +82,7 @@ pub fn masked_manifest(manifest: &str) -> String {
     shown + &masked_document(&document)
 }
 
-/// What follows the mark between two documents, if the line has one.
+/// The text behind the mark between two documents, if the line has one.
 fn after_mark(line: &str) -> Option<&str> {
     let rest = line.strip_prefix(MARK)?;
     (rest.is_empty() || rest.starts_with(char::is_whitespace)).then_some(rest)
@@ -98,7 +99,7 @@ fn masked_document(text: &str) -> String {
     let lines = text.split_inclusive('\n');
     let remarks = lines.take_while(|line| line.trim_start().starts_with('#') || line.trim().is_empty());
     let remarks: String = remarks.collect();
-    // What stood on the line of a mark gets a line of its own.
+    // Text behind a mark gets a line of its own.
     let gap = if remarks.is_empty() && text.starts_with([' ', '\t']) {
         "\n"
     } else {

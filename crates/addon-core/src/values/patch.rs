@@ -258,7 +258,7 @@ pub enum Unacceptable {
     FlagValue {
         /// The flag.
         path: String,
-        /// What it is.
+        /// The found type.
         found: &'static str,
     },
 }

@@ -19,7 +19,7 @@ type Spanned<'text> = (Event<'text>, Place);
 
 impl<'text> Composer<'text> {
     pub(super) fn new(text: &'text str) -> Result<Self, YamlError> {
-        // The mark may only be the first character; what follows is what the parser counts from.
+        // The mark may only be the first character; the parser counts from the next one.
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         strictness::refuse_unprintable(text)?;
         strictness::refuse_unknown_directives(text)?;
@@ -44,7 +44,7 @@ impl<'text> Composer<'text> {
         self.anchors.clear();
         let first = self.next()?;
         let root = self.node(first, 0)?;
-        // What follows the root belongs to the document too, as far as errors go.
+        // Text behind the root belongs to the document, too, as far as errors go.
         while !matches!(self.next()?.0, Event::DocumentEnd | Event::StreamEnd) {}
         Ok(Some(root))
     }
@@ -144,7 +144,7 @@ impl<'text> Composer<'text> {
     }
 }
 
-/// The tag that decides what a scalar is: the suffix of a core tag, or any other tag as it is.
+/// The tag that decides the type of a scalar: the suffix of a core tag, or any other tag as it is.
 fn core_tag(tag: Option<&Tag>) -> Option<String> {
     let tag = tag?;
     match tag.suffix_in_namespace("tag:yaml.org,2002:") {

@@ -14,7 +14,7 @@ use super::{Dialect, YamlError};
 /// One document.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Document {
-    /// What it says.
+    /// Its value.
     pub value: Value,
     /// Line of its root, from 1.
     pub line: usize,
@@ -71,7 +71,7 @@ fn keys(root: &Node) -> BTreeMap<String, Key> {
             return None;
         };
         let text = match &value.content {
-            // What is packed means what is inside.
+            // A packed value has the meaning of its contents.
             Content::Scalar { text, tag, .. } if tag.as_deref() != Some("binary") => Some(text.clone()),
             Content::Scalar { .. } | Content::Sequence(_) | Content::Mapping(_) => None,
         };
@@ -81,7 +81,7 @@ fn keys(root: &Node) -> BTreeMap<String, Key> {
     written.collect()
 }
 
-/// What a document holds where something else should be.
+/// The type that a document has in the place of the expected one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Nothing.

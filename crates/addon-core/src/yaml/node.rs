@@ -108,7 +108,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Entries in the order of the text, merges included: what comes later wins.
+    /// Entries in the order of the text, merges included: a later one wins.
     fn mapping_v2(&mut self, entries: &Entries, depth: usize) -> Result<Value, YamlError> {
         let mut map = Map::new();
         let mut taken = BTreeSet::new();

@@ -68,7 +68,7 @@ fn float_key(float: f64, dialect: Dialect) -> String {
     } else {
         (format!("{single:e}"), single.to_string())
     };
-    // What is no finite number has no exponent.
+    // Only a finite number has an exponent.
     let Some((digits, Ok(exponent))) = scientific.split_once('e').map(|(d, e)| (d, e.parse::<i32>())) else {
         return plain;
     };
@@ -85,7 +85,7 @@ pub(super) fn resolve(text: &str, plain: bool, tag: Option<&str>, dialect: Diale
         None if plain => implicit(text, dialect),
         Some("binary") => Scalar::Text(binary(text)?),
         Some("bool" | "int" | "float" | "null" | "timestamp") => implicit(text, dialect),
-        // A tag of somebody's own says nothing to us.
+        // An unknown tag has no meaning to us.
         None | Some(_) => Scalar::Text(text.to_owned()),
     };
     let suits = match (tag, &scalar) {
@@ -103,7 +103,7 @@ pub(super) fn resolve(text: &str, plain: bool, tag: Option<&str>, dialect: Diale
     }
 }
 
-/// What a plain scalar without a tag is.
+/// The type of a plain scalar without a tag.
 fn implicit(text: &str, dialect: Dialect) -> Scalar {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => return Scalar::Null,

@@ -22,7 +22,7 @@ pub const PATIENCE: Duration = Duration::from_mins(10);
 pub struct Memory {
     /// The channel of the last choice.
     channel: Option<Channel>,
-    /// Whether a person has asked for whatever it means, and for what.
+    /// Whether a person has asked for the version that the channel names, and for which one.
     asked: Asked,
     /// The version that was wanted last, and since when.
     first_seen: Option<(ImageDigest, Timestamp)>,
@@ -33,14 +33,14 @@ pub struct Memory {
     ready: Option<(ImageDigest, Tick)>,
 }
 
-/// Whether a person has asked for what the channel means, as is the case where it was switched.
+/// Whether a person has asked for the version that the channel names, which is so after a switch.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 enum Asked {
     /// No.
     #[default]
     ForNothing,
-    /// Yes, and nobody has found out what it means.
+    /// Yes, and its version is not known yet.
     ForItsMeaning,
     /// For this version, which it meant then.
     For(ImageDigest),
@@ -56,7 +56,8 @@ impl Memory {
         }
     }
 
-    /// The channel may have been switched. The first one of all is no switch: it may be as old as what runs.
+    /// The channel may have been switched. The very first channel is no switch: it may be as old as the running
+    /// version.
     pub(super) fn note_channel(&mut self, channel: &Channel) {
         if self.channel.as_ref() == Some(channel) {
             return;

@@ -28,7 +28,7 @@ pub enum Idle {
     NoMatch(Range),
     /// It has not told all there is to know of this tag or digest.
     NotLookedAt(String),
-    /// Nobody has told for which platforms a version has to be made.
+    /// The platforms that a version must support are not known.
     PlatformsUnknown,
 }
 

@@ -6,7 +6,7 @@ use super::{Status, TOLD_AFTER};
 use crate::artifact::choice::{Choice, Reason, Target};
 use crate::artifact::reference::ImageDigest;
 
-/// What people and meters are told.
+/// News for people and metrics.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum News {
     /// A round is over.
@@ -31,7 +31,7 @@ pub enum News {
     Missing(BTreeSet<ImageDigest>),
 }
 
-/// What was told.
+/// The news that were reported.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Told {
     rounds: Vec<bool>,

@@ -69,7 +69,7 @@ impl Round {
         self.is_open(digest).then(|| Question::Candidate(digest.clone()))
     }
 
-    /// A digest says for ever what it says. Only its signature may be made later.
+    /// The contents of a digest never change. Only its signature may be made later.
     fn is_open(&self, digest: &ImageDigest) -> bool {
         let known = self.seen.candidates.get(digest);
         let is_complete = known.is_some_and(|candidate| !matches!(candidate.signature, Signature::Bad(_)));

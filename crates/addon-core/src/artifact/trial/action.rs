@@ -71,14 +71,14 @@ pub enum Move {
     Rest,
 }
 
-/// How a deed went.
+/// The outcome of an action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// It is done.
     Done,
     /// The world is not as it was seen: nothing was done.
     Changed,
-    /// It failed, or nobody knows whether it was done; a sentence that says what was attempted.
+    /// It failed, or its outcome is unknown; a sentence that names the attempt.
     Failed(String),
 }
 

@@ -28,7 +28,7 @@ enum Hands<'a> {
     Agreed,
     /// The same, and it names no digest.
     Unpinned,
-    /// Others have put back what we had replaced by this image.
+    /// Other writers have put back the image that we had replaced by this one.
     PutBack(&'a str),
     /// Those of people, who want this digest and no other.
     Held,
@@ -113,7 +113,7 @@ impl Trials {
         after
     }
 
-    /// The image by tag alone gets the digest of what runs: whoever starts a pod anew would pull the untried otherwise.
+    /// The image by tag alone gets the running digest: otherwise a restarted pod would pull an untried version.
     fn pin(&self, view: View<'_>, now: Now) -> Plan {
         if !view.deployment.is_rolled_out {
             return Plan::rest(Stage::Pinning(Hold::Rollout));
@@ -237,7 +237,7 @@ pub(super) fn is_put_back(view: View<'_>) -> bool {
     }
 }
 
-/// By whom the image of the Deployment is.
+/// The writer of the image of the Deployment.
 fn hands<'a>(deployment: &'a Deployment, remembered: &Remembered) -> Hands<'a> {
     let image = Some(&deployment.image);
     let reference = deployment.reference.as_ref();

@@ -116,7 +116,7 @@ pub struct Remembered {
     /// Those of them of which a person has to approve anew: an approval counts for one trial. Nothing stays here without its
     /// approval.
     pub spent: BTreeSet<ImageDigest>,
-    /// The digest whose last trial found out nothing.
+    /// The digest whose last trial had no result.
     pub unclear: Option<Unclear>,
     /// When others put back the image that our own patch had replaced.
     pub put_back: Vec<Timestamp>,

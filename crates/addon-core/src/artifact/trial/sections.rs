@@ -72,7 +72,7 @@ impl TrialSections {
         self.0.remove(key);
     }
 
-    /// The way back from what the ConfigMap holds now.
+    /// The changes that put the sections back, from the present ConfigMap.
     pub fn give_back(&self, data: &BTreeMap<String, String>) -> Return {
         let mut all = Return::default();
         for (key, section) in &self.0 {

@@ -37,7 +37,7 @@ pub struct Sight {
 /// Something that may be absent, and of which it may be unknown whether it is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Known<T> {
-    /// Nobody has looked yet, or could.
+    /// Not read yet, or unreadable.
     #[default]
     Unknown,
     /// It is not there.
@@ -55,7 +55,7 @@ impl<T> Known<T> {
         }
     }
 
-    /// Whether anybody has looked.
+    /// Whether it was read.
     pub fn is_known(&self) -> bool {
         match self {
             Self::There(_) | Self::Absent => true,

@@ -73,7 +73,7 @@ impl State {
         }
     }
 
-    /// The state that follows from what is known.
+    /// The state that follows from the known facts.
     pub fn of(known: &Known) -> Self {
         let records = known.records.as_ref();
         if let Some(trial) = records.and_then(|records| records.trial.as_ref()) {

@@ -105,7 +105,7 @@ pub(super) fn waits(known: &Known) -> Vec<Wait> {
     reasons.iter().map(wait).collect()
 }
 
-/// The deed of a person by which the wait is over.
+/// The action of a person that ends the wait.
 fn remedy(reason: &Reason) -> Option<&'static str> {
     match reason {
         Reason::Held => Some("`addon-operator channel resume` follows the tag again"),

@@ -28,9 +28,9 @@ pub struct Batch {
 /// One hook of several.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BatchHook {
-    /// What its author calls it; may be empty.
+    /// The name that its author gave it; may be empty.
     pub title: String,
-    /// What it binds to.
+    /// Its bindings.
     pub config: HookConfig,
 }
 
@@ -61,14 +61,14 @@ pub struct Named {
     pub name: HookName,
     /// How it is called.
     pub call: Call,
-    /// What it binds to.
+    /// Its bindings.
     pub config: HookConfig,
 }
 
 /// Which hook of an executable is meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Which {
-    /// The one with this number, and what its author calls it.
+    /// The one with this number, and the name that its author gave it.
     Number(usize, String),
     /// The one that tells readiness.
     Readiness,
@@ -102,7 +102,7 @@ pub enum BatchError {
     /// It has no version.
     #[error("batch config: there is no key 'version'")]
     MissingVersion,
-    /// What is around the hooks is not as it should be.
+    /// The document around the hooks does not fit its schema.
     #[error("batch config does not fit its schema: {}", listed(.0))]
     Schema(Vec<String>),
     /// Some of the hooks cannot be understood.
@@ -133,7 +133,7 @@ fn told(hooks: &[(Which, ConfigError)]) -> Vec<String> {
 }
 
 impl BatchError {
-    /// What the author of the executable can do.
+    /// The remedy for the author of the executable.
     pub fn advice(&self) -> &'static str {
         match self {
             Self::NoText(_) | Self::NoJson(_) | Self::NoMap(_) => {
@@ -154,7 +154,7 @@ impl From<BatchError> for Failure {
 }
 
 impl Batch {
-    /// Reads what an executable printed for `hook config`. What follows the first document does not count.
+    /// Parses the output of an executable for `hook config`. Text after the first document is ignored.
     pub fn parse_output(output: &[u8], kind: HookKind) -> Result<Self, BatchError> {
         let text = str::from_utf8(output).map_err(|error| {
             let before = output.iter().take(error.valid_up_to());
@@ -260,7 +260,7 @@ impl Batch {
     }
 }
 
-/// What the author of a hook calls it.
+/// The name that the author of a hook gave it.
 fn title(hook: &Value) -> String {
     let title = hook.pointer("/metadata/name").and_then(Value::as_str);
     title.unwrap_or_default().to_owned()
@@ -292,7 +292,7 @@ pub fn lists_hooks(printed: &str) -> bool {
         .any(|count| (1..=4).contains(&count.len()) && !count.starts_with('0'))
 }
 
-/// What a hook of several says of its failure, if it says it as its library does: the last line that is JSON with a
+/// The message of a failed hook of several, if it wrote one as its library does: the last line that is JSON with a
 /// `message`.
 pub fn message(stderr: &str) -> Option<String> {
     let mut lines = stderr

@@ -28,7 +28,7 @@ pub struct ScheduleBinding {
     pub group: Option<String>,
 }
 
-/// What happened to an object.
+/// A change of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum WatchEvent {
     /// It is new, or newly matches.
@@ -57,7 +57,7 @@ pub struct KubernetesBinding {
     pub wait_for_synchronization: bool,
     /// Whether contexts hold whole objects.
     pub keep_full_objects: bool,
-    /// What is cut out of each object.
+    /// The filter that is applied to each object.
     pub jq_filter: Option<String>,
     /// Whether a failed run is let pass.
     pub allow_failure: bool,
@@ -134,7 +134,7 @@ pub struct NamespaceSelector {
     pub labels: Option<LabelSelector>,
 }
 
-/// What the API server does when a hook cannot answer.
+/// The failure policy: the action of the API server when a hook gives no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FailurePolicy {
     /// It goes on.
@@ -187,9 +187,9 @@ pub struct AdmissionBinding {
     pub group: Option<String>,
     /// Snapshots that a context brings along, those of the group included.
     pub include_snapshots_from: Vec<BindingName>,
-    /// What happens when the hook cannot answer.
+    /// The failure policy for the case that the hook gives no answer.
     pub failure_policy: FailurePolicy,
-    /// What else the review does.
+    /// The other side effects of the review.
     pub side_effects: SideEffects,
     /// How long the API server waits.
     pub timeout_seconds: i64,

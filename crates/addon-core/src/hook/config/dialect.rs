@@ -20,7 +20,7 @@ use super::{HookKind, RateLimit, Stage, stages};
 /// The bindings of a hook in an executable with several are told as one.
 const GROUP: &str = "main";
 
-/// Who wrote a configuration.
+/// The writer of a configuration: a person or the library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dialect {
     /// A person, for a hook that has its file for itself.
@@ -35,7 +35,7 @@ impl Dialect {
         match self {
             Self::Single => root.require_count(2),
             Self::Batch => {
-                // Without effect, as they always were; the name is taken by whoever names the hook.
+                // They have no effect, as always; the name is read by the code that names the hook.
                 root.flag("allowFailure", false);
                 root.text("logLevel");
                 if let Some(mut metadata) = root.object("metadata") {
@@ -91,7 +91,7 @@ impl Dialect {
         }
     }
 
-    /// What a field is compared with. The library leaves out an empty text.
+    /// The value that a field is compared with. The library leaves out an empty text.
     pub(super) fn compared<'v>(self, fields: &mut Fields<'v>) -> &'v str {
         match self {
             Self::Single => fields.required_text("value"),
@@ -107,7 +107,7 @@ impl Dialect {
     }
 }
 
-/// The library knows modules only; what lies around a release there lies around all modules here.
+/// The library knows only modules; its stages around a release are stages around all modules here.
 fn batch_stages(kind: HookKind) -> &'static [(&'static str, Stage)] {
     match kind {
         HookKind::Global => &[
@@ -126,7 +126,7 @@ fn batch_stages(kind: HookKind) -> &'static [(&'static str, Stage)] {
     }
 }
 
-/// The interval is a number of nanoseconds. What is absent does not limit.
+/// The interval is a number of nanoseconds. An absent field sets no limit.
 fn batch_rate_limit(mut fields: Fields<'_>) -> Option<RateLimit> {
     let nanoseconds = fields.integer("executionMinInterval", 0..=i64::MAX);
     let burst = fields.integer("executionBurst", 0..=i64::from(u32::MAX));
@@ -139,7 +139,7 @@ fn batch_rate_limit(mut fields: Fields<'_>) -> Option<RateLimit> {
     })
 }
 
-/// The document without what says nothing: the library writes `null`, or an empty map or list, for what nobody has set.
+/// The document without empty fields: the library writes `null`, or an empty map or list, for a field that is not set.
 /// Items of lists stay, because others are counted by them.
 pub(super) fn without_nothing(value: &Value) -> Value {
     match value {

@@ -217,7 +217,7 @@ impl<'v> Fields<'v> {
         self.known.insert(key);
     }
 
-    /// Notes what nobody asked for.
+    /// Notes the fields that were not read.
     pub(super) fn finish(self) {
         for key in self.map.into_iter().flat_map(Map::keys) {
             if !self.known.contains(key.as_str()) {
@@ -230,7 +230,7 @@ impl<'v> Fields<'v> {
         }
     }
 
-    /// What may have been meant, else all that could be.
+    /// The known field that was probably meant, else all known fields.
     fn instead_of(&self, key: &str) -> String {
         let plain = |text: &str| text.replace(['-', '_', ' '], "").to_ascii_lowercase();
         let written = plain(key);

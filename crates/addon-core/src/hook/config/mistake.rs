@@ -31,7 +31,7 @@ pub enum ConfigError {
     /// It has no version, and a key that came with versions.
     #[error("config version: '{0}' needs a version, and there is no key 'configVersion'")]
     NoVersion(&'static str),
-    /// Fields are missing, unknown, or hold what they should not.
+    /// Fields are missing, unknown, or have invalid values.
     #[error("hook config does not fit its schema: {}", listed(.0))]
     Schema(Vec<String>),
     /// Fields are of the right form but mean nothing.
@@ -68,7 +68,7 @@ fn glimpse(text: &str) -> String {
 }
 
 impl ConfigError {
-    /// What the hook's author can do.
+    /// The remedy for the hook's author.
     pub fn advice(&self) -> &'static str {
         match self {
             Self::NoText(_) | Self::Yaml(_) => {

@@ -10,7 +10,7 @@ use super::{ConfigError, HookConfig};
 use crate::hook::crontab::{Crontab, parse_duration};
 use crate::name::{BindingName, QueueName};
 
-/// Notes what is of the right form and still means nothing.
+/// Notes values of the right form that have no meaning.
 #[derive(Default)]
 pub(super) struct Reader {
     problems: Vec<String>,
@@ -19,13 +19,13 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// What is noted from here on is about this item of a list.
+    /// Mistakes that are noted from here on are about this item of a list.
     pub(super) fn at_item(&mut self, list: &str, index: usize) -> &mut Self {
         self.place = format!("invalid {list} config [{index}]");
         self
     }
 
-    /// What is noted from here on is about this key of the root.
+    /// Mistakes that are noted from here on are about this key of the root.
     pub(super) fn at_key(&mut self, key: &str) -> &mut Self {
         self.place = format!("invalid {key}");
         self
@@ -82,7 +82,7 @@ impl Reader {
         self.noted(Crontab::parse(text), "crontab")
     }
 
-    /// What the API server would refuse in every request.
+    /// Values that the API server would refuse in every request.
     fn label(&mut self, selector: &str, key: &str, values: &[String]) {
         if !is_label_key(key) {
             self.note(&format!("{selector} is invalid: '{key}' cannot be the key of a label"));
@@ -116,7 +116,7 @@ fn is_label_key(text: &str) -> bool {
     domain.is_none_or(is_domain) && is_word(word)
 }
 
-/// Letters, digits and what may stand between them.
+/// Letters, digits and the signs that may stand between them.
 fn is_word(text: &str) -> bool {
     text.len() <= 63
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))

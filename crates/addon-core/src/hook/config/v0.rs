@@ -18,7 +18,7 @@ const EVENTS: [(&str, WatchEvent); 3] = [
     ("delete", WatchEvent::Deleted),
 ];
 
-/// Keys that came with versions; whoever uses one has forgotten to say so.
+/// Keys that only versioned configurations have; a configuration with one of them lacks its `configVersion`.
 const NEWER: [&str; 5] = [
     "kubernetes",
     "kubernetesValidating",

@@ -77,7 +77,7 @@ fn add<'a>(fields: &mut Fields<'a>, context: &'a BindingContext, snapshots: &'a 
     add_own(fields, context, told, snapshots);
 }
 
-/// What only a context without a group tells.
+/// The fields that only a context without a group has.
 fn add_own<'a>(fields: &mut Fields<'a>, context: &'a BindingContext, told: &Told, snapshots: &'a Snapshots) {
     let kind = match context {
         BindingContext::Stage { .. } => return,

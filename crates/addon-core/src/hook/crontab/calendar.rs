@@ -35,7 +35,7 @@ impl Field {
     }
 }
 
-/// What a field may hold.
+/// The allowed values of a field.
 struct Bounds {
     what: &'static str,
     lowest: u8,

@@ -26,7 +26,7 @@ impl Deletion {
         }
     }
 
-    /// Passes over what has nothing to do and says what comes next; `None` at the end.
+    /// Skips steps without work and returns the next one; `None` at the end.
     pub(super) fn step(&mut self, hooks: &HookOrder, facts: Facts) -> Option<Step> {
         loop {
             match self {

@@ -155,7 +155,7 @@ impl<'document> Fields<'document> {
         }
     }
 
-    /// What a key holds, or what the string there holds as YAML.
+    /// The value of a key, or the YAML that the string there holds.
     fn structure(&self, key: &'static str) -> Result<Value, BadOperation> {
         let text = match self.keys.get(key) {
             None | Some(Value::Null) => return Err(self.bad(key, Problem::Missing)),
@@ -209,7 +209,7 @@ impl<'document> Fields<'document> {
 pub(super) const A_MAP: &str = "a map";
 pub(super) const A_STRING: &str = "a string";
 
-/// Something that is not what it should be.
+/// A value of the wrong type.
 pub(super) fn wrong(wanted: &'static str, value: &Value) -> Problem {
     let found = match value {
         Value::Null => "nothing",

@@ -18,7 +18,7 @@ pub struct Manifest {
     content: Map<String, Value>,
 }
 
-/// A field of the object, and what is wrong with it.
+/// A field of the object, and its mistake.
 pub(super) type BadField = (&'static str, Problem);
 
 impl Manifest {

@@ -14,7 +14,7 @@ use crate::yaml::document::Document;
 /// A file of which nothing is carried out.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum BadPatchFile {
-    /// It is no text that anybody could take apart.
+    /// It is not text that could be parsed.
     #[error("got bad object patches")]
     Text {
         /// Why.
@@ -26,9 +26,9 @@ pub enum BadPatchFile {
     Document {
         /// Which, from 1.
         number: usize,
-        /// The line of what is wrong, from 1; with JSON, the first line of the document.
+        /// The line of the mistake, from 1; with JSON, the first line of the document.
         line: usize,
-        /// What is wrong.
+        /// The mistake.
         source: BadOperation,
     },
 }
@@ -49,7 +49,7 @@ pub enum Unreadable {
     },
 }
 
-/// What is wrong with an operation.
+/// The mistakes of an operation.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub struct BadOperation {
     /// The operation, if it has a name that we know.
@@ -60,7 +60,7 @@ pub struct BadOperation {
     pub problem: Problem,
 }
 
-/// What is wrong with a field.
+/// The mistakes of a field.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Problem {
     /// Without it nothing can be done.
@@ -72,9 +72,9 @@ pub enum Problem {
     /// It is something else.
     #[error("should be {wanted}, not {found}")]
     Type {
-        /// What it should be.
+        /// The expected type.
         wanted: &'static str,
-        /// What it is.
+        /// The found type.
         found: &'static str,
     },
     /// No operation has this name.
@@ -89,7 +89,7 @@ pub enum Problem {
     /// No group and version.
     #[error("is {found:?}, which is no version")]
     ApiVersion {
-        /// What it is.
+        /// The found value.
         found: String,
     },
     /// A string that is no document.
@@ -195,7 +195,7 @@ fn known_operations() -> String {
 }
 
 impl BadPatchFile {
-    /// What the hook's author can do.
+    /// The remedy for the hook's author.
     pub fn advice(&self) -> String {
         match self {
             Self::Text { .. } => {

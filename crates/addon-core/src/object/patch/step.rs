@@ -46,7 +46,7 @@ impl Pointer {
     }
 }
 
-/// A field of the step, with a dot in front of it, and what is wrong with it.
+/// A field of the step, with a dot in front of it, and its mistake.
 type BadField = (&'static str, Problem);
 
 /// Reads a step.

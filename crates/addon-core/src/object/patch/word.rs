@@ -25,7 +25,7 @@ pub enum NotASegment {
     Sign {
         /// The text.
         text: String,
-        /// What does not belong there.
+        /// The character that is not allowed there.
         sign: char,
     },
 }
@@ -78,7 +78,7 @@ impl ApiVersion {
     }
 }
 
-/// What an operation is called in a file.
+/// The name of an operation in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[expect(
     missing_docs,

@@ -18,7 +18,7 @@ pub enum Operation {
     Test {
         /// Where.
         path: Pointer,
-        /// What it should be.
+        /// The expected value.
         #[serde(default)]
         value: Value,
     },
