@@ -80,7 +80,7 @@ use told::Outside;
 
 /// The operator could not start, or a part of it failed.
 const FAILED: u8 = 1;
-/// How long an end waits for those who read the log.
+/// How long the end waits until the log is written.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// Keeps modules as they should be until it is told to stop.
@@ -212,7 +212,7 @@ async fn build(
     Ok(socket)
 }
 
-/// Where notices go: with modules also to those who look at the cluster, unless nobody wants that.
+/// The sinks of notices: with modules also Kubernetes Events, unless they are switched off.
 fn notices(settings: &Settings, cluster: &Cluster, outside: &Outside, parts: &mut Parts) -> Notices {
     let Outside { meters, secrets, .. } = outside;
     let notices = |config_map: String| {
@@ -267,7 +267,7 @@ fn watches(
     (monitors, lookout)
 }
 
-/// Opens the doors to the outside: probes and metrics, the debug socket, and what beats for them.
+/// Opens the listeners: probes and metrics, the debug socket, and their timer.
 async fn listen(
     settings: &Settings,
     levels: LevelHandle,
@@ -284,7 +284,7 @@ async fn listen(
         bell,
         ..
     } = outside;
-    // From the first page on, so that whoever looks for it does not take a young operator for a dead one.
+    // On the first page already, so that a query for it does not take a young operator for a dead one.
     meters.add(&table::LIVE_TICKS, [], 0.0);
     let listener = start::bind(settings.listen, "probes and metrics").await?;
     let probe = Probe {

@@ -186,7 +186,7 @@ impl Output {
     }
 }
 
-/// Why a command did not do what was asked.
+/// The reason why a command failed.
 #[derive(Debug, Error)]
 enum CommandError {
     #[error(transparent)]
@@ -261,7 +261,7 @@ impl CommandError {
     }
 }
 
-/// Runs what was typed.
+/// Runs the typed command.
 pub fn run(cli: Cli, environment: &Environment) -> ExitCode {
     let caller = Caller {
         program: Program::AddonOperator,
@@ -291,7 +291,7 @@ pub fn run(cli: Cli, environment: &Environment) -> ExitCode {
 }
 
 impl Command {
-    /// Whom the command asks, if it asks a running operator.
+    /// The operator that the command asks, if it asks one.
     fn asked(&self) -> Option<&Target> {
         match self {
             Self::Queue(queue) => Some(&queue.target),
@@ -317,7 +317,7 @@ fn end(outcome: Result<(), CommandError>) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(CommandError::Print(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-        // What the operator says of a question is its answer, for scripts that have always read it there.
+        // The operator's error text is an answer, too, for scripts that have always read it there.
         Err(CommandError::Socket(refused @ SocketError::Refused { .. })) => {
             refused
                 .hints()
@@ -343,7 +343,7 @@ pub fn fail(report: &Report) -> ExitCode {
     ExitCode::from(FAILED)
 }
 
-/// Who asks: which program was called, and in which environment.
+/// The caller: the name of the program, and its environment.
 struct Caller<'a> {
     program: Program,
     environment: &'a Environment,
@@ -362,7 +362,7 @@ impl Target {
         args
     }
 
-    /// Where the operator is, if somebody says that it is not here.
+    /// The place of the operator, if flags name another one.
     fn outside(&self) -> Option<Outside> {
         let outside = Outside {
             namespace: self.namespace.clone(),
@@ -380,7 +380,7 @@ impl Target {
     }
 }
 
-/// Prints what the operator answered, as the original does: with one more line break.
+/// Prints the operator's answer, as the original does: with one more line break.
 fn show(answer: &str) -> Result<(), CommandError> {
     print(&format!("{answer}\n"))
 }

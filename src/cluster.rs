@@ -66,7 +66,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// One cluster and the namespace that we work in. Clones share everything.
 #[derive(Clone)]
 pub struct Cluster {
-    /// What requests are made with.
+    /// The client for requests.
     client: Client,
     /// The same without a limit.
     open: Client,
@@ -166,7 +166,7 @@ impl Cluster {
         Self { client, ..self }
     }
 
-    /// Whoever the other one is, asked as this one is: no faster, and in the same line.
+    /// The same limits for another client: it shares our rate limit and its queue.
     #[must_use]
     fn as_patient_as(&self, other: &Self) -> Self {
         Self {
@@ -184,7 +184,7 @@ impl Cluster {
         self.limited(kube.patch_limit).within(kube.patch_timeout)
     }
 
-    /// The same cluster, whose answers are waited for so long.
+    /// The same cluster, with this timeout for answers.
     #[must_use]
     pub fn within(&self, patience: Duration) -> Self {
         Self {
@@ -203,7 +203,7 @@ impl Cluster {
         &self.server
     }
 
-    /// The private kubeconfig for children: what it leads to is what our own client talks to.
+    /// The private kubeconfig for children: it names the API server that our own client talks to.
     pub fn kubeconfig(&self) -> Option<&Path> {
         self.kubeconfig.as_deref()
     }
@@ -237,7 +237,7 @@ impl Cluster {
         }
     }
 
-    /// Waits for the answer to one request, but not for ever. What it waits for its turn does not count.
+    /// Waits for the answer to one request, with a timeout. The wait for the rate limit does not count.
     async fn ask<T>(
         &self,
         attempt: Attempt,
@@ -256,13 +256,13 @@ impl Cluster {
         }
     }
 
-    /// The API server's version and what it serves, not older than a few seconds.
+    /// The API server's version and the APIs that it serves, not older than a few seconds.
     pub async fn apis(&self) -> Result<Arc<Apis>, RequestError> {
         let mut seen = self.apis.lock().await;
         Box::pin(self.known_apis(&mut seen)).await
     }
 
-    /// Forgets what the API server serves: something has just changed that.
+    /// Forgets the APIs that the API server serves: they have just changed.
     pub async fn forget_apis(&self) {
         self.apis.lock().await.forget();
     }

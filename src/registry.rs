@@ -106,7 +106,7 @@ struct TagPage {
 }
 
 impl Registry {
-    /// Asks nobody yet.
+    /// Asks nothing yet.
     pub fn new(access: Access, read: ReadCredentials) -> Result<Self, SetupError> {
         let Access {
             allowed,

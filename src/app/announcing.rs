@@ -39,11 +39,11 @@ pub struct Writer {
     /// Our own, in a cluster.
     pub pod: Option<String>,
     pub meters: Arc<Meters>,
-    /// What no Event tells.
+    /// The notices without an Event.
     pub secrets: Secrets,
 }
 
-/// What it remembers of its requests.
+/// Its memory of its requests.
 #[derive(Debug, Default)]
 struct Memory {
     regarding: BTreeMap<About, (Regarding, Instant)>,
@@ -53,7 +53,7 @@ struct Memory {
 }
 
 impl Writer {
-    /// Writes what comes, for as long as it is let.
+    /// Writes the announcements, until it is stopped.
     pub async fn run(self, mut announcements: mpsc::Receiver<Announcement>) {
         let mut pacing = Pacing::default();
         let mut memory = Memory::default();

@@ -294,7 +294,7 @@ fn image(seen: &Seen) -> Result<Reference, ChannelError> {
     })
 }
 
-/// The command that takes back what holds a digest from now on.
+/// The command that ends the hold of a digest.
 fn way_back(current: Option<&str>) -> String {
     let followed = current.filter(|channel| !ImageDigest::is_meant(channel));
     let channel = followed.map(|channel| format!(" --channel '{}'", channel.trim()));

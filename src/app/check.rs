@@ -16,14 +16,14 @@ use crate::settings::MissingValues;
 /// Where nothing is to be found.
 const NOWHERE: &str = "/dev/null";
 
-/// What sections are judged by. Without directories of modules nobody is missed.
+/// The schemas that judge sections. Without directories of modules no module counts as unknown.
 #[derive(Debug, Clone, Default)]
 pub struct Places {
     pub modules_dirs: Vec<PathBuf>,
     pub global_hooks_dir: Option<PathBuf>,
 }
 
-/// Judges the text of a file: a manifest of a ConfigMap, or what would be its data.
+/// Judges the text of a file: a manifest of a ConfigMap, or its data alone.
 pub fn check(path: &Path, text: &str, places: &Places) -> Vec<Finding> {
     let document = match yaml::from_str_v2_strict(text) {
         Ok(document) => document,
@@ -50,7 +50,7 @@ pub fn check(path: &Path, text: &str, places: &Places) -> Vec<Finding> {
     findings
 }
 
-/// What lies there, and what keeps sections from being judged.
+/// The files there, and the faults that prevent a judgement of sections.
 fn read(places: &Places) -> (Found, Vec<Finding>) {
     let global_hooks_dir = places.global_hooks_dir.clone();
     let found = disk::read(&Layout {

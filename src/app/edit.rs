@@ -11,7 +11,7 @@ use tokio::runtime::Runtime;
 use super::switch::SwitchError;
 use crate::cluster::Cluster;
 
-/// Somebody may write to another key at the same moment.
+/// Another writer may change another key at the same moment.
 const ATTEMPTS: usize = 5;
 
 /// All keys of the ConfigMap, as they are now.

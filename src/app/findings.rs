@@ -16,7 +16,7 @@ pub enum Weight {
     Warning,
 }
 
-/// One thing that somebody should know, and where it is.
+/// One finding, and its place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
     pub path: PathBuf,
@@ -82,7 +82,7 @@ impl fmt::Display for Finding {
         if self.weight == Weight::Warning {
             f.write_str(" warning:")?;
         }
-        // What goes on in further lines belongs to the first.
+        // Further lines belong to the first.
         write!(f, " {}", self.message.trim_end().replace('\n', "\n  "))
     }
 }

@@ -48,10 +48,10 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The registry is not asked at once more often than that, however often that is wanted.
 const REST: Duration = Duration::from_secs(2);
 
-/// How following stands, for those who show it and those who act upon it.
+/// The state of following, for commands that show it and parts that act upon it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub enum Followed {
-    /// Nobody knows yet whether there is anything to follow.
+    /// It is not known yet whether there is anything to follow.
     #[default]
     Unknown,
     /// The registry is not followed.
@@ -95,7 +95,7 @@ pub struct Recalled {
     pub memory: Memory,
 }
 
-/// The ways by which a follower hears of the cluster. It ends when nobody can tell it anything any more.
+/// The ways by which a follower hears of the cluster. It ends when all their senders are gone.
 #[derive(Debug)]
 pub(super) struct Heard {
     /// How the operator is installed.
@@ -180,7 +180,7 @@ pub(super) fn be_off(outside: &Outside, why: &str) {
 /// The ways in and out.
 #[derive(Debug)]
 pub struct Ways {
-    /// To ask the loop for the settings, and what is under way.
+    /// To ask the loop for the settings, and for running work.
     pub doors: Loop,
     /// Whether we lead.
     pub standing: Told,
@@ -249,7 +249,7 @@ impl Follower {
         }
     }
 
-    /// Never ends. When nobody can tell it any more how we are installed, it does nothing.
+    /// Never ends. When the sender of the installation is gone, it does nothing.
     pub async fn run(mut self) {
         loop {
             if self.ways.installed.has_changed().is_err() {
@@ -274,7 +274,7 @@ impl Follower {
         }
     }
 
-    /// The loop knows what people want, and whether it has work. One that does not answer is at work.
+    /// The loop knows the settings of people, and whether it has work. A loop that does not answer counts as working.
     async fn look(&mut self) {
         match timeout(PATIENCE, self.ways.doors.ask(Query::Channel)).await {
             Ok(Ok(query::Answer::Channel(report))) => {
@@ -384,7 +384,7 @@ impl Follower {
     }
 }
 
-/// The answer to what is asked; none, as long as nothing is.
+/// The answer to the open question; none without one.
 async fn answered(asking: &mut Option<Asking>) -> Result<Answer, Trouble> {
     match asking {
         Some(asking) => (&mut asking.answer).await,

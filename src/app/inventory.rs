@@ -27,7 +27,7 @@ pub(super) struct Read {
     pub(super) catalogue: Catalogue,
     /// The versions of charts, by module.
     pub(super) versions: BTreeMap<String, String>,
-    /// What of their releases is put right, by the modules that say so themselves.
+    /// The drift that is reverted, of the modules that set it themselves.
     pub(super) restoring: BTreeMap<String, Restoring>,
 }
 
@@ -83,7 +83,7 @@ fn layout(modules: ModuleSettings) -> Layout {
     }
 }
 
-/// A directory that was named and is not there, or a module whose values nobody could address.
+/// A named directory that is missing, or a module whose values cannot be addressed.
 fn forbids_start(problem: &Problem) -> bool {
     problem.severity == Severity::Fatal || matches!(problem.fault, Fault::Name(_))
 }

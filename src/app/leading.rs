@@ -46,11 +46,11 @@ use crate::settings::Settings;
 use crate::settings::leadership::{Leadership, Name, address_in};
 use crate::telemetry::Spools;
 
-/// How much of what is left of the lease after the deadline a leader that steps down may use: the rest is for the kernel
-/// to end what has not obeyed, and for clocks that do not run alike.
+/// How much of what is left of the lease after the deadline a leader that steps down may use: the rest is for the
+/// kernel to end processes that have not stopped, and for differing clocks.
 const MARGIN: Duration = Duration::from_secs(3);
 
-/// How long what runs may take to end after its leader was deposed.
+/// How long running work may take to end after its leader was deposed.
 pub(super) fn farewell(settings: &Settings) -> Duration {
     match &settings.leadership {
         Leadership::Elected { timing, .. } => timing.farewell().saturating_sub(MARGIN),
@@ -58,14 +58,14 @@ pub(super) fn farewell(settings: &Settings) -> Duration {
     }
 }
 
-/// Whom a change of leadership concerns.
+/// The parts that a change of leadership concerns.
 #[derive(Debug, Clone)]
 pub(super) struct Concerned {
     pub(super) doors: Loop,
     pub(super) meters: Arc<Meters>,
-    /// What listeners tell.
+    /// The state that listeners report.
     pub(super) standing: watch::Sender<standing::Standing>,
-    /// Until when anything may begin, and who says so at the end.
+    /// The time until which work may begin, and its revocation.
     pub(super) warrant: Warrant,
     pub(super) spools: Spools,
 }
@@ -133,9 +133,9 @@ struct Candidate {
     yielded: CancellationToken,
     stopping: CancellationToken,
     at_rest: CancellationToken,
-    /// What keeps us from the lease.
+    /// The reason why we cannot use the lease.
     trouble: Option<String>,
-    /// What the loop was told last.
+    /// The state that the loop got last.
     told: Standing,
     /// The loop was told that another one leads.
     is_behind: bool,
@@ -207,7 +207,7 @@ impl Candidate {
         }
     }
 
-    /// Tells what has changed to those whom it concerns.
+    /// Reports changes to the parts that they concern.
     fn follow(&mut self) {
         let standing = self.election.standing(now().tick);
         if let Some(reign) = self.election.reign() {
@@ -219,7 +219,7 @@ impl Candidate {
                 Standing::Standby => {}
                 Standing::Leads => {
                     if let Err(error) = watchdog::start(self.concerned.warrant.clone(), self.concerned.spools.clone()) {
-                        // Without it nobody would end us: then another replica may lead.
+                        // Without it nothing would end us in time: then another replica may lead.
                         self.step_down();
                         error!(%error, "cannot start the thread that watches over the lease");
                         return;
@@ -314,7 +314,7 @@ impl Candidate {
         warn!(leader, error, hint, "Restarting because the leadership was handed over");
     }
 
-    /// What came of a request; why nothing did is told once.
+    /// The result of a request; the same failure is logged once.
     fn heeded<T>(&mut self, outcome: Result<T, RequestError>) -> Option<T> {
         let error = match outcome {
             Ok(outcome) => {
@@ -328,7 +328,7 @@ impl Candidate {
         let is_unreachable = error.is_unreachable();
         let Failure { report, hints, .. } = Failure::from(error);
         let is_news = self.trouble.as_ref() != Some(&report);
-        // That nobody answers is told by who reads the ConfigMap, unless there is something to lose.
+        // The watch of the ConfigMap logs that the server does not answer, so that is logged here only by a leader.
         if is_news && (!is_unreachable || self.is_told_to_lead()) {
             let hint = (!hints.is_empty()).then(|| hints.join("; "));
             warn!(
@@ -340,7 +340,7 @@ impl Candidate {
         None
     }
 
-    /// Whoever comes next need not wait, if nothing of ours runs any more.
+    /// Releases the lease if none of our work runs any more, so that the next leader need not wait.
     async fn release(&mut self) {
         if !self.at_rest.is_cancelled() {
             return;
@@ -353,7 +353,7 @@ impl Candidate {
                     info!("Leadership is released");
                     return;
                 }
-                // It may be ours all the same: whoever says which version is entitled writes it, too.
+                // It may still be ours: the part that names the entitled version writes it, too.
                 Ok(Written::Conflict | Written::Unknown) => is_overtaken = true,
                 Err(error) => return cannot_release(error),
             }
@@ -363,7 +363,7 @@ impl Candidate {
             }
         }
         if is_overtaken {
-            // Another one was faster, or a write of our own of which nobody knew whether it was through.
+            // Another replica was faster, or a write of our own whose outcome was unknown.
             info!("The lease has changed since it was last read, so it is not released");
         }
     }

@@ -19,7 +19,7 @@ use crate::process::Spawner;
 use crate::report::Chain;
 use crate::settings::{CRD_FILTERS, Environment, MissingValues};
 
-/// What makes a directory a module, apart from its name.
+/// The entries that make a directory a module, apart from its name.
 const PARTS: [&str; 7] = [
     "Chart.yaml",
     "templates",
@@ -77,7 +77,7 @@ pub fn lint(dir: &Path, environment: &Environment) -> Result<Vec<Finding>, LintE
         let unread: Vec<Finding> = unread.into_iter().filter(|one| !findings.contains(one)).collect();
         findings.extend(unread);
         findings.extend(runtime.block_on(hooks(&offline, module)));
-        // What is wrong with the files, helm would only say again.
+        // Helm would only repeat the mistakes of the files.
         if !module.is_broken() {
             findings.extend(runtime.block_on(rendered::chart(&offline, module)));
         }
@@ -122,7 +122,7 @@ fn unusable(error: &SchemaError) -> Finding {
     }
 }
 
-/// Files that have to be YAML whatever is in them.
+/// Files that must be YAML, with any contents.
 fn yaml_files(module: &Path) -> Vec<Finding> {
     let files = YAML_DIRS.iter().flat_map(|dir| {
         let walk = WalkDir::new(module.join(dir)).sort_by_file_name().into_iter();
@@ -147,7 +147,7 @@ fn yaml_files(module: &Path) -> Vec<Finding> {
     judged.collect()
 }
 
-/// Every hook is asked what it wants.
+/// Asks every hook for its configuration.
 async fn hooks(offline: &Offline<'_>, module: &FoundModule) -> Vec<Finding> {
     let mut findings = Vec::new();
     let owner = Owner::Module(module.name.clone());

@@ -15,7 +15,7 @@ use crate::process::warrant::Warrant;
 use crate::process::{self, Spawner};
 use crate::settings::{Environment, Settings};
 
-/// How long it is waited for what a life has left behind.
+/// How long the end of a life waits for its remaining tasks.
 const BURIAL: Duration = Duration::from_secs(1);
 /// How long the whole stop may take; Kubernetes grants as much before it kills.
 const STOP_WITHIN: Duration = Duration::from_secs(30);
@@ -36,7 +36,7 @@ enum Cut {
     TooLate,
 }
 
-/// What became of one life.
+/// The outcome of one life.
 struct Ended {
     how: End,
     cut: Option<Cut>,
@@ -64,7 +64,7 @@ fn live_once(settings: &Settings, environment: &Environment, log: &Log, signals:
     let ended = runtime.block_on(one_life(settings, environment, log.clone(), spawner.clone(), signals));
     // Tasks that still run have had their time, or a second signal took it away. With their tasks all children go down.
     runtime.shutdown_timeout(BURIAL);
-    // And with these what they have started, wherever it has gone.
+    // And with these their descendants, in any group or session.
     spawner.end_all_runs(BURIAL);
     warrant.lay_down();
     // Said late: first the deed, then the word.

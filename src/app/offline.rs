@@ -22,16 +22,16 @@ use crate::settings::Environment;
 
 /// A hook that is asked for its configuration has nothing else to do.
 const HOOK_DEADLINE: Duration = Duration::from_secs(30);
-/// What charts are told of a cluster that nobody has been asked for.
+/// The version of the cluster that charts get when no cluster is asked.
 const KUBE_VERSION: &str = "1.33.0";
-/// What helm says of a template that can be read, but not be carried out with these values.
+/// Helm's texts about a template that is valid, but fails with these values.
 const OF_VALUES: &str = "executing \"";
 
 /// The image has the framework where hooks look for it; other machines have to say where.
 const LACKS_FRAMEWORK: &str = "shell_lib.sh: No such file";
 const FRAMEWORK: &str = "FRAMEWORK_DIR has to name the directory of the shell framework: frameworks/shell in the repository of the operator";
 
-/// The same failure, with what to do about a framework that was not found.
+/// The same failure, with a hint if the framework was not found.
 fn with_framework(mut failure: Failure) -> Failure {
     if failure.report.contains(LACKS_FRAMEWORK) {
         failure.report = format!("{}\n{FRAMEWORK}", failure.report.trim_end());
@@ -44,7 +44,7 @@ pub(super) fn is_about_values(message: &str) -> bool {
     message.contains(OF_VALUES)
 }
 
-/// With what charts are rendered.
+/// The tools that render charts.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rendering<'a> {
     /// Where they would be released.
@@ -56,7 +56,7 @@ pub(super) struct Rendering<'a> {
     pub(super) verbosity: Verbosity,
 }
 
-/// What all modules are looked at with.
+/// The tools that all modules are checked with.
 pub(super) struct Offline<'a> {
     pub(super) found: &'a Found,
     pub(super) environment: &'a Environment,
@@ -65,7 +65,7 @@ pub(super) struct Offline<'a> {
 }
 
 impl Offline<'_> {
-    /// Asks a file what it wants.
+    /// Asks a file for its hook configuration.
     pub(super) async fn ask(&self, owner: &Owner, module: Option<&Path>, file: &HookFile) -> Result<Said, Failure> {
         let environment = self.environment.inherited();
         let asker = Asker {
@@ -84,7 +84,7 @@ impl Offline<'_> {
         said.map_err(with_framework)
     }
 
-    /// What the module's chart renders to.
+    /// The rendered chart of the module.
     pub(super) async fn render(
         &self,
         module: &FoundModule,
@@ -120,7 +120,7 @@ impl Offline<'_> {
         Ok(rendered)
     }
 
-    /// What the module's files say, as the chart would be given it.
+    /// The values of the module's files, as the chart would get them.
     fn values(&self, module: &FoundModule, rendering: Rendering<'_>) -> Value {
         let mut global = match &self.found.global_values {
             Value::Object(global) => global.clone(),

@@ -15,7 +15,7 @@ use crate::settings::{
     ConfigurationError, Environment, HooksArgs, Machine, NAMESPACE_HINT, Program, Settings, StartArgs,
 };
 
-/// What a terminal takes for the order to show its first screen again: a command that is watched leaves it.
+/// The escape sequence that shows a terminal's first screen again: sent after the end of a watching command.
 const FIRST_SCREEN: &str = "\u{1b}[?1049l";
 const OTHER_SCREEN: &[u8] = b"\x1b[?1049h";
 
@@ -49,7 +49,7 @@ pub enum OutsideError {
 }
 
 impl OutsideError {
-    /// The reason, if it is that nobody could be told.
+    /// The reason, if the error is that the output could not be written.
     pub fn unheard(&self) -> Option<&io::Error> {
         match self {
             Self::Pod(PodError::Tell(error)) => Some(error),
@@ -92,7 +92,7 @@ pub fn run(
         let mut tell = |stream, bytes: &[u8]| relay.tell(stream, bytes);
         let ended = tokio::select! {
             code = told(outside, program, command, environment, &mut tell) => code,
-            // What runs there ends when it finds nobody to talk to.
+            // The program there ends when its output has no reader.
             _ = interrupt.recv() => Ok(0),
         };
         relay.leave();
@@ -169,7 +169,7 @@ fn settings(outside: &Outside, program: Program, environment: &Environment) -> R
     }
 }
 
-/// What was said there, said here.
+/// The output of the program there, written here.
 #[derive(Debug, Default)]
 struct Relay {
     /// The terminal shows its other screen.

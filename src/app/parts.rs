@@ -54,7 +54,7 @@ impl Parts {
         &self.stopping
     }
 
-    /// Cancelled when we do not lead any more: what should come to its end is ended soon.
+    /// Cancelled when we no longer lead: running work is ended soon after.
     pub(super) fn deposed(&self) -> &CancellationToken {
         &self.deposed
     }
@@ -132,7 +132,7 @@ impl Parts {
         code
     }
 
-    /// Ends what runs and waits for it, no longer than a stop may take.
+    /// Ends running work and waits for it, no longer than a stop may take.
     pub(super) async fn stop(mut self) {
         self.shutdown.cancel();
         self.stopping.cancel();

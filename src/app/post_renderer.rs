@@ -30,12 +30,12 @@ enum RenderError {
     Write(#[source] io::Error),
 }
 
-/// For whom the objects are claimed, and where.
+/// The release for which objects are claimed, and the file of claims.
 #[derive(Debug)]
 pub struct Claim {
     /// The claims of all releases.
     pub file: PathBuf,
-    /// Whose manifests they are.
+    /// The release of the manifests.
     pub release: String,
     /// The namespace of objects that name none.
     pub namespace: String,
@@ -63,7 +63,7 @@ pub fn post_render(labels: &[String], claim: Option<&Claim>, complaints: Option<
     match render(labels, claim, io::stdin().lock(), io::stdout().lock()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Helm 3 shows what stands on standard error, helm 4 does not. When both ways are gone, the exit code has to do.
+            // Helm 3 shows standard error, helm 4 does not. If both ways fail, only the exit code is left.
             if let Some(file) = complaints {
                 drop(fs::write(file, Chain(&error).to_string()));
             }

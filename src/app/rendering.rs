@@ -25,7 +25,7 @@ pub(super) fn offer(
     });
 }
 
-/// Whoever waits for a rendering is told that it ended early when everything stops.
+/// When everything stops, a waiting client gets the answer that its rendering ended early.
 fn renderer(tools: &Arc<Tools>, stopping: &CancellationToken) -> Renderer {
     let (tools, stopping) = (Arc::clone(tools), stopping.clone());
     Renderer::new(move |module, values, look| {

@@ -27,7 +27,7 @@ use crate::settings::{Settings, Work};
 /// Whatever the way back takes: our own word has to be there before the listener gives up.
 const MARGIN: std::time::Duration = std::time::Duration::from_millis(100);
 
-/// Listeners that open once there is something to be asked, and what publishes them.
+/// Listeners that open once there is a webhook, and the part that publishes them.
 pub(super) fn start(
     settings: &Settings,
     cluster: &Cluster,

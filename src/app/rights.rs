@@ -43,7 +43,7 @@ const GLOBAL_HOOKS: &str = "global hooks";
 /// There in every cluster.
 const OF_KUBERNETES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
 
-/// Whose rights are asked for.
+/// The modules and hooks whose rights are requested.
 #[derive(Debug, Clone)]
 pub struct Question {
     pub modules_dirs: Vec<PathBuf>,
@@ -56,11 +56,11 @@ pub struct Question {
     pub values: Option<PathBuf>,
 }
 
-/// What was found.
+/// The findings.
 #[derive(Debug)]
 pub struct Answer {
     pub rights: Rights,
-    /// What was not, or not for certain.
+    /// Rights that were not found, or only guessed.
     pub findings: Vec<Finding>,
 }
 
@@ -160,7 +160,7 @@ struct Deriver<'a> {
     findings: Vec<Finding>,
 }
 
-/// Who does what a module wants done.
+/// The account that acts for a module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Hands {
     /// The operator's account.
@@ -178,7 +178,7 @@ impl Hands {
     }
 }
 
-/// What one module's chart renders to.
+/// The rendered chart of one module.
 struct Rendered<'a> {
     module: &'a FoundModule,
     objects: Vec<Value>,
@@ -238,7 +238,7 @@ impl Deriver<'_> {
         }
     }
 
-    /// What the module does by an account of its own takes no rights of ours but that to act as it, and to see what is there.
+    /// A module with an account of its own needs from us only the right to act as it, and to read its objects.
     fn account(&mut self, module: &FoundModule) {
         if let Some(account) = &module.service_account {
             let token = Subject::one("", "serviceaccounts/token", account.as_str());

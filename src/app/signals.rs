@@ -15,7 +15,7 @@ type Signal = (&'static str, u8);
 const TERMINATE: Signal = ("SIGTERM", 15);
 const INTERRUPT: Signal = ("SIGINT", 2);
 
-/// What was received so far, no more than the first two.
+/// The signals received so far, at most two.
 #[derive(Debug, Clone)]
 pub(super) struct Signals(watch::Receiver<Vec<Signal>>);
 

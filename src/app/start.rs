@@ -144,7 +144,7 @@ pub(super) fn runtime() -> Result<Runtime, StartError> {
     threads::runtime().map_err(StartError::Runtime)
 }
 
-/// Says who we are and what we were told, so that a log read later is enough.
+/// Logs the program, its version and its settings, so that a log alone is enough later.
 pub(super) fn announce(settings: &Settings) {
     let (version, program) = (env!("CARGO_PKG_VERSION"), settings.program().name());
     let (listen, debug_socket) = (settings.listen, settings.debug_socket.display());
@@ -314,7 +314,7 @@ pub(super) fn meters(settings: &Settings, log: &Log) -> Meters {
     }
 }
 
-/// How what hooks print gets into the log.
+/// How the output of hooks gets into the log.
 pub(super) fn relay(settings: &Settings) -> Style {
     Style {
         labels: match settings.work {
@@ -369,7 +369,7 @@ fn leads_to_our_cluster(settings: &Settings, environment: &Environment) -> bool 
     kube.context.is_none() && kube.server.is_none() && (kube.config.is_empty() || kube.config == said)
 }
 
-/// What there is to do, as decisions know it.
+/// The policy of the core from the settings.
 pub(super) fn mode(settings: &Settings) -> Mode {
     match settings.work {
         Work::Modules(_) => Mode::Addons,

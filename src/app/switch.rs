@@ -54,7 +54,7 @@ impl SwitchError {
     }
 }
 
-/// What is to be done, and what follows from it.
+/// The planned edit, and its effects.
 #[derive(Debug)]
 pub struct Plan {
     edit: Edit,
@@ -100,7 +100,7 @@ impl Plan {
         edit::place(&self.cluster, &self.config_map)
     }
 
-    /// Writes the flag, unless somebody else has changed it since the plan was made.
+    /// Writes the flag, unless another person has changed it since the plan was made.
     pub fn carry_out(&self) -> Result<(), SwitchError> {
         self.edit.carry_out(&self.runtime, &self.cluster, &self.config_map)
     }
@@ -140,7 +140,7 @@ pub(super) fn reach_cluster(
     Ok((settings, runtime, cluster))
 }
 
-/// The release of that name and what it consists of, if it is ours.
+/// The release of that name and its objects, if it is ours.
 async fn release(cluster: &Cluster, name: &str) -> Result<Option<(u32, Vec<String>)>, SwitchError> {
     let newest = cluster.newest_revision(name).await.map_err(failed)?;
     let Some(revision) = newest.filter(|revision| revision.newest.ours) else {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
 
-/// Threads that are there for work with files, whatever happens.
+/// Threads that are always reserved for work with files.
 const SPARE_THREADS: usize = 4;
 /// Longer than any operator runs.
 const FOR_EVER: Duration = Duration::from_hours(24 * 365 * 10);

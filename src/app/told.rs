@@ -49,7 +49,7 @@ pub(super) struct Outside {
     pub(super) channel: watch::Sender<ChannelState>,
     /// The Deployment that we are of, once it is known.
     pub(super) deployment: Arc<OnceLock<String>>,
-    /// Tells people what becomes of the channel, where they want to be told.
+    /// Announces news of the channel as Events, where they are on.
     pub(super) announcer: Arc<OnceLock<ChannelAnnouncer>>,
 }
 
@@ -77,13 +77,13 @@ impl Outside {
         }
     }
 
-    /// Tells people of the channel, or only counts where nobody wants Events.
+    /// Announces news of the channel, or only counts them where Events are off.
     pub(super) fn channel_announcer(&self) -> ChannelAnnouncer {
         let announcer = self.announcer.get().cloned();
         announcer.unwrap_or_else(|| ChannelAnnouncer::silent(Arc::clone(&self.meters)))
     }
 
-    /// The channel, as those see it who ask about it.
+    /// The state of the channel for commands and metrics.
     pub(super) fn channel(&self) -> Channel {
         Channel {
             state: self.channel.subscribe(),

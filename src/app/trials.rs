@@ -18,7 +18,7 @@ pub(super) async fn tell(mut said: watch::Receiver<Option<TrialStage>>, doors: L
             return;
         }
         if said.changed().await.is_err() {
-            // Nobody will say anything any more.
+            // All senders are gone.
             return std::future::pending().await;
         }
     }

@@ -45,7 +45,7 @@ use crate::serve;
 use crate::serve::standing::Standing;
 use crate::settings::{Environment, Settings};
 
-/// How often it is looked whether anything has changed of which nobody tells us, and while a version is on trial.
+/// How often the state is read for changes without an event, and while a version is on trial.
 const BEAT: Duration = Duration::from_secs(10);
 const BEAT_ON_TRIAL: Duration = Duration::from_secs(1);
 /// How long one request may take.
@@ -55,7 +55,7 @@ const LOOK: Duration = Duration::from_secs(4);
 /// How long the loop is given to answer.
 const LOOP_PATIENCE: Duration = Duration::from_secs(5);
 
-/// The ways by which those who follow the registry hear of the cluster from here.
+/// The channels by which the part that follows the registry hears of the cluster.
 #[derive(Debug)]
 struct Telling {
     installed: watch::Sender<Option<Installed>>,
@@ -90,7 +90,7 @@ pub(super) fn start(
         following::be_off(outside, why);
         return Ok(());
     };
-    // Judges do not lead: their writes count by what they are made over.
+    // Judges do not lead: their writes count only at the state that they name.
     let cluster = cluster.under(&Warrant::default()).within(PATIENCE);
     let (outside, yielded) = (outside.clone(), parts.yielded().clone());
     parts.spawn("trials of versions", async move {
@@ -244,7 +244,7 @@ impl Trying {
                 self.trials.did(action, outcome, self.clock.now());
                 self.shelf.doubt();
                 self.tell_trouble();
-                // The next decision follows at once, from what is seen then.
+                // The next decision follows at once, from the sights of that moment.
                 Instant::now()
             }
             Move::Wait(until) => self.clock.instant(until).min(beat),

@@ -101,7 +101,7 @@ struct Place {
 }
 
 impl Channel {
-    /// Whom it asks, unless it needs no running operator.
+    /// The operator that it asks, unless it needs no running one.
     pub(super) fn asked(&self) -> Option<&Target> {
         match self.command {
             ChannelCommand::Ask(_) => Some(&self.target),
@@ -163,7 +163,7 @@ impl Deed {
 }
 
 impl Place {
-    /// Shows what follows, asks, and does it.
+    /// Shows the effects, asks the user, and makes the change.
     fn carry_out(
         self,
         target: &Target,

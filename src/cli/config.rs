@@ -44,7 +44,7 @@ enum ConfigCommand {
 }
 
 impl Config {
-    /// Whom it asks, unless it only looks at files.
+    /// The operator that it asks, unless it only reads files.
     pub(super) fn asked(&self) -> Option<&Target> {
         match self.command {
             ConfigCommand::List { .. } | ConfigCommand::Lost { .. } | ConfigCommand::Set { .. } => Some(&self.target),

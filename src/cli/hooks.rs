@@ -47,7 +47,7 @@ impl Hooks {
 }
 
 impl HooksCli {
-    /// Runs what was typed.
+    /// Runs the typed command.
     pub fn run(self, environment: &Environment) -> ExitCode {
         run(self.command, environment)
     }

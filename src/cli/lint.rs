@@ -10,9 +10,9 @@ use crate::app::check::Places;
 use crate::app::findings::{self, Finding, Form};
 use crate::app::{check, lint, manifest};
 
-/// Where modules are, if nobody says.
+/// The default directory of modules.
 const MODULES_DIR: &str = "modules";
-/// Where global hooks are, if nobody says.
+/// The default directory of global hooks.
 const GLOBAL_HOOKS_DIR: &str = "global-hooks";
 const STDIN: &str = "-";
 
@@ -92,7 +92,7 @@ impl Lint {
     }
 }
 
-/// Prints what was found; something that has to be mended is a failure of the command.
+/// Prints the findings; a finding of weight error fails the command.
 fn tell(found: &[Finding], output: Output) -> Result<(), CommandError> {
     let form = match output {
         Output::Text | Output::Wide => Form::Text,

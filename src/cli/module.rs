@@ -33,7 +33,7 @@ enum ModuleCommand {
     Act(Deed),
 }
 
-/// What is asked of the running operator.
+/// Questions to the running operator.
 #[derive(Debug, Subcommand)]
 enum Question {
     /// List the enabled modules; with `-o wide` all modules, their states and waits
@@ -62,7 +62,7 @@ enum Question {
     Snapshots(Named),
 }
 
-/// What needs no running operator.
+/// Commands without a running operator.
 #[derive(Debug, Subcommand)]
 enum Deed {
     /// Switch a module on in the ConfigMap
@@ -126,7 +126,7 @@ pub(super) struct Why {
 }
 
 impl Module {
-    /// Whom it asks, unless it needs no running operator.
+    /// The operator that it asks, unless it needs no running one.
     pub(super) fn asked(&self) -> Option<&Target> {
         matches!(self.command, ModuleCommand::Ask(_)).then_some(&self.target)
     }

@@ -25,13 +25,13 @@ pub(super) fn answer(place: &Outside, caller: &Caller<'_>, command: Vec<String>)
     Ok(outside::answer(place, caller.program, command, caller.environment)?)
 }
 
-/// Nobody reads on, which is no failure.
+/// The reader of the output has closed it, which is no failure.
 fn is_unheard(error: &OutsideError) -> bool {
     let told = error.unheard();
     told.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// The program by its name alone, for it has its own place there, and all that was typed but for the ways to it.
+/// The program by its name without a path, and all typed arguments except those that name the pod.
 fn command(words: impl IntoIterator<Item = String>) -> Vec<String> {
     let mut words = words.into_iter();
     let program = words.next().unwrap_or_default();

@@ -12,7 +12,7 @@ pub(super) enum Paint {
     Colours,
 }
 
-/// What a text says, as a colour.
+/// The meaning of a text, shown as a colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tone {
     /// Nothing to be told by a colour.
@@ -21,7 +21,7 @@ pub(super) enum Tone {
     Good,
     /// Under way.
     Waiting,
-    /// Somebody should look.
+    /// A person should look at it.
     Bad,
     /// Not there on purpose.
     Faint,

@@ -9,9 +9,9 @@ use super::{Caller, CommandError, print};
 use crate::app::findings::{self, Weight};
 use crate::app::rights::{self, Form, Question};
 
-/// Where modules are released, if nobody says.
+/// The default namespace of releases.
 const NAMESPACE: &str = "addon-operator";
-/// Where global hooks are, if nobody says.
+/// The default directory of global hooks.
 const GLOBAL_HOOKS_DIR: &str = "global-hooks";
 
 #[derive(Debug, Args)]

@@ -37,7 +37,7 @@ pub(super) enum SocketError {
     Unexpected(#[from] serde_json::Error),
     #[error("{message}")]
     Refused { message: String, status: StatusCode },
-    /// It does not know, and somebody else may, or it will later.
+    /// It cannot answer; another replica may, or it will later.
     #[error("{message}")]
     Unable { message: String },
     #[error("cannot start the client")]
@@ -87,7 +87,7 @@ impl Socket {
         Self { path, show_secrets }
     }
 
-    /// The path with what is asked for besides.
+    /// The path with its query parameters.
     fn asked(&self, path: &str) -> String {
         let mark = if path.contains('?') { '&' } else { '?' };
         if self.show_secrets {

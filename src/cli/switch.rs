@@ -78,7 +78,7 @@ impl Switch {
     }
 }
 
-/// What will be done, and what follows from it.
+/// The change, and its effects.
 fn describe(plan: &Plan) -> String {
     let change = change(&plan.place(), plan.edit());
     let Some((revision, objects)) = &plan.release else {
@@ -102,7 +102,7 @@ pub(super) fn say(text: &str) -> Result<(), CommandError> {
     write!(io::stderr(), "{text}").map_err(CommandError::Print)
 }
 
-/// Nobody is asked who cannot answer.
+/// Without a terminal there is no question.
 pub(super) fn ask() -> Result<(), CommandError> {
     let stdin = io::stdin();
     if !stdin.is_terminal() {

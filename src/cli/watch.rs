@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use super::{CommandError, print};
 use crate::settings::duration;
 
-/// What a terminal takes for the order to change its screen, or to clear it and go to its top.
+/// The escape sequences that switch a terminal's screen, and that clear it and go to its top.
 const OTHER_SCREEN: &str = "\u{1b}[?1049h";
 const FIRST_SCREEN: &str = "\u{1b}[?1049l";
 const TOP: &str = "\u{1b}[H\u{1b}[2J";

@@ -28,12 +28,12 @@ use super::private;
 use crate::meters::Meters;
 use crate::report::Chain;
 
-/// How long a token is to last if nobody needs it for longer.
+/// The default lifetime of a token.
 const LIFETIME: Duration = Duration::from_hours(1);
-/// What a child may take beyond its deadline until it has ended.
+/// The time that a child may take beyond its deadline until it has ended.
 const MARGIN: Duration = Duration::from_mins(2);
 
-/// How the cluster is reached, whoever one is, and who is known so far.
+/// How any account reaches the cluster, and the accounts that are known so far.
 pub(super) struct Accounts {
     private: Private,
     ca_file: Option<PathBuf>,
@@ -58,7 +58,7 @@ pub struct Actor {
     pub cluster: Cluster,
 }
 
-/// Why nobody can act as an account.
+/// The reason why no job can act as an account.
 #[derive(Debug, Error)]
 enum AccountError {
     #[error(transparent)]
@@ -93,13 +93,14 @@ impl Known {
     }
 }
 
-/// What is left of a token is enough. An API server may grant less than was asked for; then half of that has to do.
+/// Whether the rest of a token's lifetime is enough. An API server may grant less than was asked for; then half of that
+/// has to do.
 fn lasts(granted: Duration, left: Duration, needed: Duration) -> bool {
     left >= needed + MARGIN || left >= granted / 2
 }
 
 impl Cluster {
-    /// A service account of our namespace, for somebody who needs it for so long.
+    /// A service account of our namespace, for a job that needs it for this time.
     pub async fn acting_as(&self, account: &AccountName, needed: Duration) -> Result<Actor, Failure> {
         let Some(accounts) = &self.accounts else {
             return Err(Failure::defect(
@@ -129,7 +130,7 @@ impl Cluster {
         Ok(actor)
     }
 
-    /// What is known of an account may be out of date: whoever comes next asks anew.
+    /// The data of an account may be out of date: the next job reads it anew.
     pub async fn forget_account(&self, account: &AccountName) {
         if let Some(accounts) = &self.accounts
             && let Some(known) = accounts.known.lock().await.get_mut(account)
@@ -174,7 +175,7 @@ impl Cluster {
         Ok((token, granted, asked + granted))
     }
 
-    /// Puts the token where all who act as the account find it.
+    /// Writes the token into the file that all jobs of the account read.
     async fn keep(
         &self,
         accounts: &Accounts,
@@ -210,7 +211,7 @@ impl Cluster {
     }
 }
 
-/// Who is missing, or what we are not allowed.
+/// The missing account, or the missing right.
 fn told(error: AccountError, account: &AccountName, namespace: &str) -> Failure {
     let attempt = format!("cannot act as service account '{account}'");
     match error {

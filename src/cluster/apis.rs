@@ -15,7 +15,7 @@ use self::memory::{Listed, Memory};
 use super::Cluster;
 use super::error::{Attempt, RequestError};
 
-/// Long enough for one converge to ask once, short enough that nobody waits for a new kind.
+/// Long enough for one request per converge, short enough for a new kind to be seen soon.
 const FRESH: Duration = Duration::from_secs(5);
 
 /// The server's version and all kinds that can be read from it.
@@ -28,9 +28,9 @@ pub struct Apis {
     /// Changes with the version and with the names.
     pub digest: Digest,
     kinds: BTreeMap<(String, String), Kind>,
-    /// Group versions for which what was last seen stands in: whoever asks the API server now is told less.
+    /// Group versions for which the last seen list stands in: the API server's present answer is incomplete.
     pub uncertain: Vec<String>,
-    /// Group versions of which nobody knows any more what they serve: a rendering that depends on them would be guessed.
+    /// Group versions whose kinds are unknown by now: a rendering that depends on them would be guessed.
     pub doubtful: Vec<String>,
 }
 
@@ -98,7 +98,7 @@ fn listed(groups: &[APIGroupDiscovery]) -> BTreeMap<String, Listed> {
     all
 }
 
-/// The API server could not ask who serves it, and shows what it knew, or nothing.
+/// The API server could not ask the extension server, and lists its last known kinds, or none.
 pub(super) fn is_stale(version: &APIVersionDiscovery) -> bool {
     version.freshness.as_deref() == Some("Stale")
 }
@@ -125,7 +125,7 @@ fn listed_of(group: &str, number: &str, version: &APIVersionDiscovery) -> Listed
     }
 }
 
-/// What was seen, and when.
+/// The last list, and its time.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     last: Option<(Arc<Apis>, Instant)>,
@@ -176,7 +176,7 @@ impl Cluster {
         Ok((version.git_version.trim_start_matches('v').to_owned(), listed(&all)))
     }
 
-    /// Those of these group versions that are not there when asked for by their own addresses. Who does not answer may be.
+    /// Those of these group versions that do not exist at their own addresses. One without an answer may exist.
     async fn not_found(&self, versions: Vec<String>) -> BTreeSet<String> {
         let mut not_found = BTreeSet::new();
         for version in versions {

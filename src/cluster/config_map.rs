@@ -21,8 +21,8 @@ use super::error::RequestError;
 use watch::{Heard, Trouble, Watcher};
 
 impl Cluster {
-    /// What the `ConfigMap` holds, now and after each change. The stream never ends and recovers by itself; it says in
-    /// the log and to `trouble` what it waits for. After that much `silence` a connection is taken for dead.
+    /// The contents of the `ConfigMap`, now and after each change. The stream never ends and recovers by itself; it
+    /// tells the log and `trouble` the reason of a wait. After that much `silence` a connection is taken for dead.
     pub fn watch_config(
         &self,
         name: &str,
@@ -36,7 +36,7 @@ impl Cluster {
         })
     }
 
-    /// What the `ConfigMap` holds at this moment.
+    /// The contents of the `ConfigMap` at this moment.
     pub async fn read_config(&self, name: &str) -> Result<ConfigRead, RequestError> {
         let config_map = self
             .ask(
@@ -145,7 +145,7 @@ fn put(config_map: &mut ConfigMap, key: &str, text: Option<String>) {
     }
 }
 
-/// It holds what we put into it and nothing that people said: what it leaves out is no word of theirs.
+/// It holds only keys that we wrote: a missing key is no decision of people.
 fn note_as_made(config_map: &mut ConfigMap) {
     let digest = provenance::digest(config_map.data.get_or_insert_default());
     let annotations = config_map.metadata.annotations.get_or_insert_default();

@@ -31,7 +31,7 @@ const ESTABLISHED_WITHIN: Duration = Duration::from_secs(15);
 /// How soon it is looked again where a watch is forbidden.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
-/// What had to be done for a CRD.
+/// The change that was made to a CRD.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ensured {
     Created,
@@ -89,7 +89,7 @@ impl From<CrdError> for Failure {
 }
 
 impl Cluster {
-    /// Makes the CRD what the manifest says, with these labels on top. Whether it can be used is another question. On trial
+    /// Changes the CRD to its manifest, with these labels added. It may not be usable yet then. On trial
     /// one that is there stays as it is.
     pub async fn ensure_crd(
         &self,
@@ -124,7 +124,7 @@ impl Cluster {
         self.forget_versions(&wanted, &found, name).await?;
         let attempt = self.about_crd("patch", name);
         let patched = self.patch_or_replace(&api, attempt, &patch).await?;
-        // What the API server drops or fills in is no change.
+        // Fields that the API server drops or fills in are no change.
         let is_same = patched.metadata.resource_version == found.metadata.resource_version;
         Ok(if is_same { Ensured::Unchanged } else { Ensured::Updated })
     }
@@ -132,7 +132,7 @@ impl Cluster {
     /// A version can go only when nothing is stored in it any more: all objects are written anew before that is said.
     async fn forget_versions(&self, wanted: &Value, found: &DynamicObject, name: &str) -> Result<(), CrdError> {
         let (kept, dropped) = stored_versions(wanted, found);
-        // Of a CRD that would lose all of them the API server says what is missing.
+        // The API server refuses a CRD that would lose all of them, with its own error.
         if dropped.is_empty() || kept.is_empty() {
             return Ok(());
         }
@@ -159,7 +159,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Asks what the patch would come to, and writes nothing. What the API server drops or fills in is no change.
+    /// Tries the patch in a dry run. Fields that the API server drops or fills in are no change.
     async fn would_change(
         &self,
         wanted: &Value,
@@ -194,7 +194,7 @@ impl Cluster {
         }
     }
 
-    /// Waits until the API server serves what the CRD describes.
+    /// Waits until the API server serves the kind of the CRD.
     pub async fn await_crd(&self, name: &str) -> Result<(), CrdError> {
         let waited = timeout(ESTABLISHED_WITHIN, self.decided_crd(name)).await;
         let found = match waited {
@@ -273,7 +273,7 @@ fn texts(versions: &[&Value]) -> Vec<String> {
     texts.map(str::to_owned).collect()
 }
 
-/// How a person does what we could not.
+/// The commands by which a person rewrites the objects.
 fn by_hand(name: &str, kept: &[String]) -> String {
     let status = json!({"status": {"storedVersions": kept}});
     format!(
@@ -291,7 +291,7 @@ fn is_true(crd: &DynamicObject, kind: &str) -> bool {
     condition(crd, kind).is_some_and(|condition| condition["status"] == "True")
 }
 
-/// Why the names are not accepted, if somebody has said so.
+/// The reason why the names are not accepted, if the status has one.
 fn refusal(crd: &DynamicObject) -> Option<String> {
     let accepted = condition(crd, "NamesAccepted").filter(|condition| condition["status"] == "False")?;
     Some(accepted["message"].as_str().unwrap_or("it gives no reason").to_owned())

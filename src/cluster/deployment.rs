@@ -20,7 +20,7 @@ use super::installation::patching::{Unwritten, Writing};
 
 /// Either of these labels has the program's name on our objects.
 const LABELS: [&str; 2] = ["app.kubernetes.io/name", "app"];
-/// Names the container that is meant if nobody names one.
+/// The annotation that names the default container.
 const DEFAULT_CONTAINER: &str = "kubectl.kubernetes.io/default-container";
 /// An image that a person put there and that is to be followed by others again.
 pub const RESUMED: &str = "addon-operator/resumed";

@@ -12,7 +12,7 @@ use super::apis::{Apis, Kind};
 use super::drift::{self, ObjectKey};
 use super::error::{Attempt, RequestError};
 
-/// On whose behalf it is tried, as kubectl and the original do.
+/// The field manager of the dry run, as with kubectl and the original.
 const MANAGER: &str = "kubectl-client-side-apply";
 
 /// One object as it is, and as it would be.
@@ -22,7 +22,7 @@ pub struct Tried {
     pub name: String,
     /// Nothing if it is not there.
     pub live: Option<Value>,
-    /// What would be there.
+    /// The object as it would be.
     pub applied: Value,
 }
 
@@ -93,7 +93,7 @@ fn name_of(key: &ObjectKey, namespace: Option<&str>) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(".")
 }
 
-/// The object without the API server's own notes of who owns which field.
+/// The object without `managedFields`.
 fn plain(mut object: DynamicObject) -> Value {
     object.metadata.managed_fields = None;
     serde_json::to_value(object).expect("an object from the API server is plain data with text keys")

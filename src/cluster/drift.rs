@@ -29,7 +29,7 @@ const ONE_BY_ONE: usize = 4;
 const AT_ONCE: usize = 5;
 const PAGE: u32 = 500;
 
-/// What of releases is put right when somebody else has touched it.
+/// The drift of releases that is reverted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Restored {
     /// Of all that say nothing themselves.
@@ -39,7 +39,7 @@ pub struct Restored {
 }
 
 impl Restored {
-    /// What is put right of one release.
+    /// The drift that is reverted of one release.
     pub fn of(&self, release: &str) -> Restoring {
         self.of_modules.get(release).copied().unwrap_or(self.all)
     }
@@ -85,7 +85,7 @@ impl fmt::Display for ObjectKey {
     }
 }
 
-/// The objects of a manifest's documents that should stay. What has no kind or no name is helm's to complain about.
+/// The objects of a manifest's documents that should stay. Helm reports documents without a kind or a name.
 pub fn keys_of(documents: &[Value]) -> BTreeSet<ObjectKey> {
     let mut keys = BTreeSet::new();
     let mut take = |object: &Value| keys.extend(key_of(object).filter(|_| !is_passing(object)));
@@ -109,7 +109,7 @@ pub fn flat(mut document: Value) -> Vec<Value> {
     }
 }
 
-/// A Job that is to be removed when it has ended: that it is gone is what its author wanted.
+/// A Job that is deleted after its end: its author wants it to be absent then.
 pub fn is_passing(object: &Value) -> bool {
     let api_version = object["apiVersion"].as_str().unwrap_or_default();
     api_version.starts_with("batch/") && object["kind"] == "Job" && object["spec"]["ttlSecondsAfterFinished"].is_u64()

@@ -17,7 +17,7 @@ use super::error::RequestError;
 
 /// Either of these labels has the program's name on our pods.
 const LABELS: [&str; 2] = ["app.kubernetes.io/name", "app"];
-/// Names the container that is meant if nobody names one.
+/// The annotation that names the default container.
 const DEFAULT_CONTAINER: &str = "kubectl.kubernetes.io/default-container";
 /// How much of its output is taken at once.
 const CHUNK: usize = 16 << 10;

@@ -31,7 +31,7 @@ pub struct Inquiry {
 }
 
 impl Inquiry {
-    /// Asks nobody yet.
+    /// Asks nothing yet.
     pub fn new(registry: Registry, place: Place, keys: Option<Keys>) -> Self {
         Self { registry, place, keys }
     }

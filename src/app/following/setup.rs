@@ -102,7 +102,7 @@ impl Files {
 }
 
 impl Office {
-    /// Nobody is asked yet.
+    /// No registry is asked yet.
     pub fn new(
         settings: &ChannelSettings,
         Files { authorities, keys }: Files,

@@ -63,7 +63,7 @@ impl Door {
 }
 
 impl Words {
-    /// The next word is passed on. Never returns when nobody can speak any more.
+    /// Passes on the next message. Never returns when all senders are gone.
     pub(super) async fn heard(&mut self) -> Said {
         match self.words.recv().await {
             Some(word) => Said(word),

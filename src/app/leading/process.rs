@@ -14,7 +14,7 @@ const SPACE: &str = "/proc/self/ns/pid";
 /// Letters of a digest: enough to tell places apart.
 const PLACE: usize = 12;
 
-/// Where process numbers mean what they mean here; `None` if the machine does not tell.
+/// The namespace in which our process numbers are valid; `None` if the machine does not report it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Place(Option<String>);
 
@@ -29,7 +29,7 @@ impl Place {
         Self(place())
     }
 
-    /// What this process is called. Without a place it is told apart by what a person would call chance.
+    /// The name of this process. Without a place it is made unique by a random part.
     pub(super) fn name(&self, pod: Option<&str>, chance: u64) -> String {
         let host = || fs_err::read_to_string(HOST).map(|host| host.trim().to_owned());
         let host = pod.map_or_else(|| host().unwrap_or_default(), str::to_owned);
@@ -62,7 +62,7 @@ impl Place {
     }
 }
 
-/// What the kernel says of a process.
+/// The kernel's status of a process.
 #[derive(Debug, PartialEq, Eq)]
 struct Life {
     /// When it started, counted from the start of the machine.
@@ -76,7 +76,7 @@ impl Life {
         Self::read(&fs_err::read_to_string(stat).ok()?)
     }
 
-    /// The name of the program may hold anything; what counts comes after it.
+    /// The name of the program may hold any character; the fields that count come after it.
     fn read(stat: &str) -> Option<Self> {
         let (_, rest) = stat.rsplit_once(')')?;
         let fields: Vec<&str> = rest.split_whitespace().collect();
@@ -109,7 +109,7 @@ mod tests {
         let me = place.name(Some("a_pod"), 0);
         let (front, start) = me.rsplit_once('_').unwrap();
         let (front, _) = front.rsplit_once('_').unwrap();
-        // No kernel gives out such a number.
+        // A number that no kernel gives to a process.
         assert_eq!(place.judge(&format!("{front}_4194999_{start}")), Holder::Gone);
         let pid = std::process::id();
         assert_eq!(

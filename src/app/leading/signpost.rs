@@ -26,7 +26,7 @@ const PAUSE: Duration = Duration::from_secs(2);
 /// The time that the end may take.
 const FAREWELL: Duration = Duration::from_secs(3);
 
-/// Follows the election with whatever is to lead to the leader.
+/// Keeps the signs of the leader up to date with the election.
 pub(super) fn start(settings: &Settings, cluster: &Cluster, standing: &watch::Receiver<Standing>, parts: &mut Parts) {
     if let Some(label) = &settings.leader_label {
         follow(

@@ -15,7 +15,7 @@ use crate::telemetry::Spools;
 const OVERDUE: u8 = 75;
 /// How long before the lease runs out everything is ended.
 pub(super) const MARGIN: Duration = Duration::from_secs(1);
-/// How long it is waited for who reads our last words.
+/// How long the last log records may take to be written.
 const LAST_WORDS: Duration = Duration::from_millis(100);
 
 /// Watches until nothing has to be ended any more.

@@ -59,7 +59,7 @@ impl Witness {
         std::future::pending::<()>().await;
     }
 
-    /// Whether it has ended, by what stands there now.
+    /// Whether it has ended, by its present status.
     pub(super) async fn ask(&mut self, holder: &str, within: Duration) -> Holder {
         self.follow(Some(holder));
         let Some(watched) = &mut self.watched else {

@@ -42,7 +42,7 @@ pub(super) async fn chart(offline: &Offline<'_>, module: &FoundModule) -> Vec<Fi
     }
 }
 
-/// What is wrong with what the chart renders to, although helm takes it.
+/// Mistakes in the rendered chart that helm accepts.
 fn judged(module: &Path, manifest: &str) -> Vec<Finding> {
     let (mut each, mut twice) = (BTreeSet::new(), BTreeSet::new());
     // Where releases are is not known here, so those that name no namespace are in none.
@@ -61,7 +61,7 @@ fn judged(module: &Path, manifest: &str) -> Vec<Finding> {
     told.map(|message| Finding::error(&place, message)).collect()
 }
 
-/// What helm said, at the place that it names.
+/// The error of helm, at the place that it names.
 pub(in crate::app) fn said(module: &Path, message: &str) -> Finding {
     let (path, line) = match place(message) {
         Some((file, line)) => (module.join(file), line),

@@ -85,14 +85,14 @@ fn text(file: &Path) -> Result<Option<String>, Mistake> {
     }
 }
 
-/// What the other fields say is no concern of ours.
+/// Other fields are ignored.
 fn parse(text: &str) -> Result<Vec<Claim>, Mistake> {
     let document = yaml::documents_v2(text).map_err(Mistake::Yaml)?.into_iter().next();
     let said = document.and_then(|mut document| document.get_mut(RIGHTS).map(Value::take));
     said.map_or(Ok(Vec::new()), rules)
 }
 
-/// Nobody else reads that file, so whatever is in it must be ours.
+/// No other program reads that file, so all its fields must be ours.
 fn parse_alone(text: &str) -> Result<Vec<Claim>, Mistake> {
     let mut documents = yaml::documents_v2(text).map_err(Mistake::Yaml)?;
     if documents.len() > 1 {

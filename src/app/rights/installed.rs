@@ -11,19 +11,19 @@ use super::Hands;
 use super::kinds::Resource;
 use super::rules::{Place, Rights, Subject};
 
-/// What helm does with objects, and what it takes to see that they vanish.
+/// The verbs of helm on objects, and those to notice that they vanish.
 const KEEPING: [&str; 6] = ["create", "delete", "get", "list", "patch", "watch"];
 /// The verbs for writing objects once more, before a version in which they are stored goes.
 const REWRITING: [&str; 3] = ["get", "list", "update"];
-/// What it takes to see that they vanish, when somebody else keeps them.
+/// The verbs to notice that they vanish, if another account writes them.
 const SEEING: [&str; 3] = ["get", "list", "watch"];
 const RBAC: &str = "rbac.authorization.k8s.io";
 const CRDS: (&str, &str) = ("apiextensions.k8s.io", "customresourcedefinitions");
 
-/// Roles that charts render, by kind and name: what they grant is ours anyway.
+/// Roles that charts render, by kind and name: we have the rights that they grant anyway.
 pub(super) type Roles = BTreeSet<(String, String)>;
 
-/// Adds what one rendered object needs; `place` is where it lives.
+/// Adds the rights for one rendered object; `place` is its namespace or the cluster.
 pub(super) fn collect(
     object: &Value,
     (resource, place): (&Resource, &Place),
@@ -49,7 +49,7 @@ pub(super) fn collect(
     }
 }
 
-/// Adds what it takes to look after an object that an account of the module installs.
+/// Adds the rights to watch an object that an account of the module installs.
 pub(super) fn seen(resource: &Resource, place: &Place, needed_by: &str, rights: &mut Rights) {
     let subject = Subject::all(&resource.group, &resource.plural);
     rights.allow(place, subject, &SEEING, needed_by);
@@ -64,7 +64,7 @@ pub(super) fn role(object: &Value) -> Option<(String, String)> {
 
 fn of_role(role: &Value, plural: &str, place: &Place, needed_by: &str, rights: &mut Rights) {
     if role.get("aggregationRule").is_some() {
-        // What others add to it is not known.
+        // Rules that other roles add to it are not known.
         let name = role
             .pointer("/metadata/name")
             .and_then(Value::as_str)
@@ -76,7 +76,7 @@ fn of_role(role: &Value, plural: &str, place: &Place, needed_by: &str, rights: &
     }
 }
 
-/// Adds what a rule grants.
+/// Adds the rights that a rule grants.
 pub(super) fn granted(rule: &Value, place: &Place, needed_by: &str, rights: &mut Rights) {
     let texts = |field: &str| {
         let items = rule.get(field).and_then(Value::as_array).into_iter().flatten();
@@ -111,7 +111,7 @@ fn of_binding(binding: &Value, place: &Place, roles: &Roles, needed_by: &str, ri
     rights.allow(place, Subject::one(RBAC, plural, name), &["bind"], needed_by);
 }
 
-/// Adds what it takes to have a resource definition.
+/// Adds the rights to install a resource definition.
 pub(super) fn crd(name: &str, hands: Hands, needed_by: &str, rights: &mut Rights) {
     let (group, resource) = CRDS;
     if hands == Hands::Theirs {

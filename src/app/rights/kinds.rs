@@ -66,12 +66,12 @@ impl Kinds {
         self.0.insert((group, kind), resource);
     }
 
-    /// What a manifest speaks of.
+    /// A kind as a manifest names it.
     pub(super) fn of_manifest(&self, api_version: &str, kind: &str) -> Option<&Resource> {
         self.0.get(&(group_of(api_version).to_owned(), kind.to_owned()))
     }
 
-    /// What a hook speaks of: a kind, plural or short name in any case, of any group if it names none.
+    /// A kind as a hook names it: kind, plural or short name in any case, of any group if it names none.
     pub(super) fn of_binding(&self, api_version: Option<&str>, word: &str) -> Option<&Resource> {
         let is_meant = |one: &&Resource| {
             let mut names = [&one.kind, &one.plural].into_iter().chain(&one.short_names);
@@ -83,7 +83,7 @@ impl Kinds {
     }
 }
 
-/// What is most likely, for a kind that nobody has defined.
+/// The likely address of a kind without a definition.
 pub(super) fn guess(api_version: &str, kind: &str, is_namespaced: bool) -> Resource {
     let word = kind.to_ascii_lowercase();
     let plural = match word.strip_suffix('y') {

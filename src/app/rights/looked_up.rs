@@ -29,8 +29,8 @@ struct LookUp {
     name: Word,
 }
 
-/// Adds what the templates of a chart look up. Returns the files with calls that cannot be understood, and what they are
-/// about.
+/// Adds the rights to objects that the templates of a chart look up. Returns the files with calls that cannot be
+/// parsed, and what they are about.
 pub(super) fn collect(
     chart: &Path,
     (kinds, release_namespace): (&Kinds, &str),
@@ -39,7 +39,7 @@ pub(super) fn collect(
 ) -> Vec<(PathBuf, String)> {
     let mut unclear = Vec::new();
     for file in templates(chart) {
-        // What cannot be read helm has told by now.
+        // Helm has already reported files that cannot be read.
         let text = fs_err::read_to_string(&file).unwrap_or_default();
         for call in calls(&text) {
             let known = match (&call.api_version, &call.kind) {
@@ -102,7 +102,7 @@ fn calls(text: &str) -> Vec<LookUp> {
     found.collect()
 }
 
-/// The first word, and what is behind it.
+/// The first word, and the text behind it.
 fn word(text: &str) -> Option<(Word, &str)> {
     let first = text.chars().next()?;
     match first {

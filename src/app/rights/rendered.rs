@@ -14,7 +14,7 @@ use crate::app::offline::{Offline, Rendering, is_about_values};
 use crate::disk::{Chart, FoundModule};
 use crate::helm::{HelmError, Verbosity};
 
-/// All objects of the chart, and what should be known about it.
+/// All objects of the chart, and remarks about it.
 pub(super) async fn render(
     offline: &Offline<'_>,
     module: &FoundModule,
@@ -68,7 +68,7 @@ pub(super) async fn render(
     }
 }
 
-/// What lists hold stands for itself.
+/// The items of a list count as objects of their own.
 fn flat(documents: Vec<Value>) -> Vec<Value> {
     let mut objects = Vec::new();
     for mut document in documents {
@@ -84,7 +84,7 @@ fn flat(documents: Vec<Value>) -> Vec<Value> {
     objects
 }
 
-/// What the templates name as text, in no namespace of their own.
+/// The rendered text of the templates, without a namespace.
 fn named(module: &Path) -> Vec<Value> {
     let walk = WalkDir::new(module.join("templates")).sort_by_file_name();
     let files = walk.into_iter().filter_map(Result::ok);

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 pub enum Place {
     /// In all namespaces, and outside of them.
     Cluster,
-    /// In the namespace of the releases, whatever it is called.
+    /// In the namespace of the releases, under any name.
     Release,
     /// In another one.
     Namespace(String),
@@ -55,7 +55,7 @@ impl Subject {
     }
 }
 
-/// All rights, each with those who need it.
+/// All rights, each with the modules and hooks that need it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rights(BTreeMap<(Place, Subject), BTreeMap<String, BTreeSet<String>>>);
 
@@ -67,11 +67,11 @@ pub struct Rule {
     pub names: BTreeSet<String>,
     pub paths: BTreeSet<String>,
     pub verbs: BTreeSet<String>,
-    /// Who needs it.
+    /// The module or hook that needs it.
     pub needed_by: BTreeSet<String>,
 }
 
-/// What rules have in common that can be one.
+/// The common part of rules that can be merged.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Likeness {
     group: Option<String>,
@@ -82,7 +82,7 @@ struct Likeness {
 }
 
 impl Rights {
-    /// Adds one right for somebody.
+    /// Adds one right for a module or hook.
     pub(super) fn allow(&mut self, place: &Place, subject: Subject, verbs: &[&str], needed_by: &str) {
         let known = self.0.entry((place.clone(), subject)).or_default();
         for verb in verbs {

@@ -11,7 +11,7 @@ use super::rules::{Place, Rights, Rule};
 /// The form in which they are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// With comments that say who needs what.
+    /// With comments that name the users of each right.
     Yaml,
     Json,
 }
@@ -24,7 +24,7 @@ const HEAD: &str = "\
 # in the module.yaml of a module, and for global hooks in the file rights.yaml of their directory.
 ";
 
-/// What was found, as values.
+/// The rights, as values of the chart.
 pub fn shown(answer: &Answer, form: Form) -> String {
     match form {
         Form::Yaml => yaml(&answer.rights),

@@ -6,11 +6,11 @@ use addon_core::hook::config::{HookConfig, KubernetesBinding};
 use super::kinds::{self, Kinds, Resource};
 use super::rules::{Place, Rights, Subject};
 
-/// Whoever watches lists first.
+/// A watch begins with a list.
 const WATCHING: [&str; 2] = ["list", "watch"];
 const CRDS: (&str, &str) = ("apiextensions.k8s.io", "customresourcedefinitions");
 
-/// Adds what one hook needs. Returns the kinds that had to be guessed.
+/// Adds the rights for one hook. Returns the kinds that had to be guessed.
 pub(super) fn collect(
     config: &HookConfig,
     (kinds, release_namespace): (&Kinds, &str),

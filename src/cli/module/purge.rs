@@ -32,7 +32,7 @@ impl Purge {
         }
         match socket.post("/module/purge", &[("confirm", &said)]) {
             Ok(answer) => print(&answer),
-            // Unlike what is only shown, what is not done is a failure.
+            // A list without entries is a success; a removal that is not carried out is a failure.
             Err(SocketError::Refused { message, .. }) => Err(CommandError::NotPurged { message }),
             Err(error) => Err(error.into()),
         }

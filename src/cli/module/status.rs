@@ -76,7 +76,7 @@ impl Status {
         }
     }
 
-    /// In a line: what it waits for, or else what fails beside it.
+    /// In one line: the reason of its wait, or else the failure beside it.
     fn trouble(&self) -> String {
         let beside = self.failing.first().map(Failing::line);
         let text = match beside {
@@ -171,7 +171,7 @@ pub(super) fn full(status: &Status, now: Timestamp, paint: Paint) -> String {
     text + &hindrances(status, paint)
 }
 
-/// Where a module stands and what it waits for, and the same of every module that it waits for.
+/// The state of a module and the reason of its wait, and the same for every module that it waits for.
 pub(in crate::cli) fn why(modules: &[Status], status: &Status, paint: Paint) -> String {
     let held_up = hindrances(status, paint);
     let mut text = head(status, paint);
@@ -212,7 +212,7 @@ fn hindrances(status: &Status, paint: Paint) -> String {
     if status.late {
         let _ = writeln!(text, "late: other modules go on without it, except those that need it");
     }
-    // What is waited for often says already why.
+    // The reason of the wait often contains the error already.
     if let Some(error) = status.error.as_ref().filter(|error| !status.waits_for.contains(*error)) {
         let failures = status.failures;
         let _ = writeln!(

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::Kind;
 
-/// As long as this the last list stands in for an answer that does not come. After that nobody knows.
+/// For this time the last list stands in for a missing answer. After that the kinds are unknown.
 const PATIENCE: Duration = Duration::from_mins(5);
 /// A group version that is not listed, and not found at its own address either, is gone when both is so again after this.
 const GONE_AFTER: Duration = Duration::from_secs(15);
@@ -18,14 +18,14 @@ const GONE_AFTER: Duration = Duration::from_secs(15);
 pub(super) struct Listed {
     /// By kind.
     pub(super) kinds: BTreeMap<String, Kind>,
-    /// The API server says that it could not ask who serves it.
+    /// The API server reports that it could not ask the extension server.
     pub(super) stale: bool,
 }
 
 #[derive(Debug)]
 struct Remembered {
     listed: Listed,
-    /// Since when nobody has said anew what it serves.
+    /// The time since which its list was not renewed.
     doubted: Option<Instant>,
     /// Since when it is not found.
     missed: Option<Instant>,
@@ -45,7 +45,7 @@ impl Memory {
             .collect()
     }
 
-    /// Takes in an answer; of what it left out these were not found at their own addresses.
+    /// Takes in an answer, with the missing group versions that were not found at their own addresses either.
     pub(super) fn take(&mut self, answer: BTreeMap<String, Listed>, not_found: &BTreeSet<String>, now: Instant) {
         for version in self.left_out(&answer) {
             let Some(known) = self.0.get_mut(&version) else {
@@ -84,12 +84,12 @@ impl Memory {
         }
     }
 
-    /// The kinds that are served as far as anybody knows.
+    /// The kinds that are served as far as known.
     pub(super) fn served(&self) -> impl Iterator<Item = (&String, &BTreeMap<String, Kind>)> {
         self.0.iter().map(|(version, known)| (version, &known.listed.kinds))
     }
 
-    /// The group versions for which the last list stands in: who asks the server now is told less.
+    /// The group versions for which the last list stands in: the server's present answer is incomplete.
     pub(super) fn uncertain(&self) -> Vec<String> {
         let uncertain = self
             .0
@@ -98,7 +98,7 @@ impl Memory {
         uncertain.map(|(version, _)| version.clone()).collect()
     }
 
-    /// The group versions of which nobody knows any more what they serve.
+    /// The group versions whose kinds are unknown by now.
     pub(super) fn doubtful(&self, now: Instant) -> Vec<String> {
         let is_doubtful = |known: &Remembered| {
             let never = known.listed.stale && known.listed.kinds.is_empty();

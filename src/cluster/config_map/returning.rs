@@ -14,7 +14,7 @@ use super::{note_as_made, present, provenance};
 const ROUNDS: usize = 5;
 
 impl Cluster {
-    /// Puts back what is to be put back of these. What stands there already is not written.
+    /// Restores those of these sections that must be restored. One that is there already is not written.
     pub(in super::super) async fn put_back(
         &self,
         name: &str,

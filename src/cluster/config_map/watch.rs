@@ -22,7 +22,7 @@ use super::history::History;
 use super::{number, present};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
-/// Nobody should wait longer than this for an API server that is back.
+/// The longest pause: after it an API server that is back is noticed.
 const LONGEST_PAUSE: Duration = Duration::from_secs(8);
 /// A list that takes longer is worth a word.
 const FIRST_WORD: Duration = Duration::from_secs(3);
@@ -31,14 +31,14 @@ const TRIAL: Duration = Duration::from_secs(1);
 /// How long a watch may usually bring nothing before everything is read anew. Marks come about once a minute.
 pub const SILENCE: Duration = Duration::from_secs(75);
 
-/// What keeps us from hearing of the `ConfigMap`, in a sentence for people; `None` if nothing does.
+/// The reason why the `ConfigMap` cannot be watched, in a sentence for people; `None` if it is watched.
 pub type Trouble = watch::Sender<Option<String>>;
 
 /// News of the `ConfigMap`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Heard {
     Read(ConfigRead),
-    /// The history of the API server went back; a reading of what is true now comes next.
+    /// The history of the API server went back; a reading of the present state comes next.
     WentBack,
 }
 
@@ -74,7 +74,7 @@ struct Watch {
     on_trial: bool,
 }
 
-/// What the log was last told that we wait for.
+/// The last logged reason of a wait.
 #[derive(PartialEq, Eq)]
 enum Told {
     Unreachable,
@@ -96,7 +96,7 @@ impl Watcher {
         }
     }
 
-    /// What the `ConfigMap` holds now, for the first time or because it changed.
+    /// The contents of the `ConfigMap`, for the first time or after a change.
     pub(super) async fn next(&mut self) -> Heard {
         if let Some(read) = self.next.take() {
             return Heard::Read(read);
@@ -179,7 +179,7 @@ impl Watcher {
             event
         } else {
             let Ok(event) = timeout(self.silence, watch.events.next()).await else {
-                // Our place is lost with it: a list tells what was missed, and whether anybody is there.
+                // Our place is lost with it: a list shows the missed changes, and whether the server answers.
                 return Ok(None);
             };
             event
@@ -204,7 +204,7 @@ impl Watcher {
         };
         let version = version.map_or(self.history.newest(), |version| number(&version));
         if !self.history.followed(version, read.as_ref()) {
-            // A list tells what is true now.
+            // A list shows the present state.
             return Ok(None);
         }
         watch.on_trial = false;
@@ -213,7 +213,7 @@ impl Watcher {
         Ok(read)
     }
 
-    /// What a changed object means, and the version that it stands for.
+    /// The reading of a changed object, and its version.
     fn news(
         &self,
         found: ConfigMap,

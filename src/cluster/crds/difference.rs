@@ -4,10 +4,10 @@
 use kube::api::DynamicObject;
 use serde_json::{Map, Value, json};
 
-/// Keys whose values mean exactly what is written, be it nothing.
+/// Keys whose values count exactly as written, also when empty.
 const LITERAL: [&str; 3] = ["default", "enum", "example"];
 
-/// A merge patch that makes the found one what is wanted; `None` if it is that already.
+/// A merge patch from the found object to the wanted one; `None` if they are equal.
 pub(super) fn difference(wanted: &Value, found: &DynamicObject) -> Option<Value> {
     let none = Map::new();
     let mut spec = Map::new();
@@ -63,7 +63,7 @@ fn with_defaults(spec: &Map<String, Value>) -> Map<String, Value> {
     spec
 }
 
-/// What stands under a key is the same on both sides, or left out on one because it says nothing.
+/// The values of a key are equal on both sides, or absent on one and empty on the other.
 fn is_same(key: &str, one: Option<&Value>, other: Option<&Value>) -> bool {
     let literal = LITERAL.contains(&key);
     match (one, other) {
@@ -104,7 +104,7 @@ fn equals(one: &Value, other: &Value, literal: bool) -> bool {
     }
 }
 
-/// A merge patch from what was found to what is wanted: lists are replaced, keys that are not wanted go.
+/// A merge patch from the found object to the wanted one: lists are replaced, unwanted keys are removed.
 fn merge(wanted: Option<&Value>, found: Option<&Value>) -> Value {
     match (wanted, found) {
         (Some(Value::Object(wanted)), Some(Value::Object(found))) => {

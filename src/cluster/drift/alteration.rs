@@ -17,10 +17,10 @@ use hand::{Hand, Owner};
 
 /// Parts of metadata that a manifest decides on.
 const METADATA: [&str; 2] = ["labels", "annotations"];
-/// What is not compared: who it is, what comes of it, and what is looked at by its parts.
+/// Fields that are not compared: identity, status, and metadata that is compared by its parts.
 const PASSED_OVER: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
 
-/// A field that is not what the manifest says because somebody has set it, or taken it away.
+/// A field that differs from the manifest because another writer has set or removed it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Alteration {
     place: Vec<Part>,
@@ -59,15 +59,15 @@ impl Alteration {
     }
 }
 
-/// What the managed fields of an object say of those who wrote it, in short: equal as long as nobody writes to it, be
-/// it even the same again. Those who write its status, or scale it, do not count.
+/// A digest of the managed fields of an object: equal until the next write to it, even one of the same values. Writes
+/// of its status or its scale do not count.
 pub(super) fn fingerprint(object: &Value) -> Value {
     let entries = object["metadata"]["managedFields"].as_array();
     let counting = entries.into_iter().flatten().filter(|entry| !hand::is_aside(entry));
     json!(Digest::of(&counting.cloned().collect()).to_string())
 }
 
-/// All fields of the manifest that somebody has altered, in the order of the manifest.
+/// All fields of the manifest that other writers have altered, in the order of the manifest.
 pub fn alterations(manifest: &Value, live: &Value) -> Vec<Alteration> {
     let owners = hand::owners(live);
     let mut search = Search::default();
@@ -172,7 +172,7 @@ impl Search {
         }
     }
 
-    /// Somebody else wrote it, or took it away: then nobody owns it.
+    /// Another writer set it, or removed it: then it has no manager.
     fn differs(&mut self, wanted: &Value, live: Option<&Value>, owners: &[Owner<'_>]) {
         let hands = || owners.iter().map(|owner| owner.hand);
         let stays = hands().any(|hand| hand == Hand::Controller);
@@ -191,7 +191,7 @@ impl Search {
     }
 }
 
-/// What the API server leaves out, too.
+/// Values that the API server leaves out, too.
 fn says_nothing(wanted: &Value) -> bool {
     match wanted {
         Value::Null => true,

@@ -43,17 +43,17 @@ use crate::cluster::releases::{Revision, SECRET_TYPE};
 /// The watch of the Secrets.
 const RELEASES: OwnId = OwnId(0);
 
-/// What could not be asked now is asked again after this.
+/// The pause before a failed request is repeated.
 const AGAIN: Duration = Duration::from_secs(30);
 
-/// What can be chosen.
+/// The settings of the lookout.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// What all objects of releases carry.
+    /// The labels of all objects of releases.
     pub labels: BTreeMap<String, String>,
     /// How long any helm may work on a release.
     pub helm_timeout: Duration,
-    /// What of them is put right.
+    /// The drift of them that is reverted.
     pub restored: Restored,
 }
 
@@ -71,7 +71,7 @@ struct Inner {
 }
 
 impl Lookout {
-    /// One that does not look yet. What it sees goes out through `sights`.
+    /// A lookout that is not started yet. It sends its sights through `sights`.
     pub fn new(monitors: &Monitors, cluster: &Cluster, settings: Settings, sights: mpsc::Sender<ReleaseSight>) -> Self {
         Self(Arc::new(Inner {
             shared: Arc::clone(monitors.shared()),
@@ -134,7 +134,7 @@ impl fmt::Debug for Lookout {
 
 impl Inner {
     fn releases(&self) -> MutexGuard<'_, BTreeMap<String, Release>> {
-        // Whoever panicked has ended the process' trust in its watches already.
+        // The panic of a watch ends the operator elsewhere.
         self.releases.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -161,7 +161,7 @@ struct Watch {
     secrets: BTreeMap<Arc<ObjectName>, (String, u32)>,
     /// Releases that may not be as they were.
     dirty: BTreeSet<String>,
-    /// Releases that are looked at again at these times, whatever happens.
+    /// The times at which releases are looked at again in any case.
     again: BTreeMap<String, Instant>,
     /// How long others have been seen at work on releases.
     vigil: Vigil,
@@ -310,7 +310,7 @@ impl Watch {
         }
     }
 
-    /// Looks at what may have changed, and names what is to be told.
+    /// Looks at releases that may have changed, and returns the ones to report.
     fn look(&mut self) -> Vec<ReleaseSight> {
         let now = Instant::now();
         let dirty = std::mem::take(&mut self.dirty);

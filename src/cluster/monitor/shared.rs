@@ -74,7 +74,7 @@ impl Shared {
 
     /// The ledger, for as long as no wait is in between.
     pub(in crate::cluster) fn ledger(&self) -> MutexGuard<'_, Ledger> {
-        // Whoever panicked has ended the process' trust in its watches already.
+        // The panic of a watch ends the operator elsewhere.
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -97,7 +97,7 @@ fn is_cut(error: &RequestError) -> bool {
 }
 
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
-/// Nobody should wait longer than this for an API server that is back.
+/// The longest pause: after it an API server that is back is noticed.
 const LONGEST_PAUSE: Duration = Duration::from_secs(8);
 /// A server that asks for more patience than this is asked again all the same.
 const LONGEST_ASKED: Duration = Duration::from_mins(1);

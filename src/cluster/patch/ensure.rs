@@ -72,7 +72,7 @@ async fn ensure(address: &Address, name: &str, manifest: &Value) -> Result<Ensur
         Err(error) if is_missing(&error) => return Err(Lost::Race(error)),
         patched => patched?,
     };
-    // What the API server drops or fills in is no change.
+    // Fields that the API server drops or fills in are no change.
     let version = |object: &Value| object["metadata"]["resourceVersion"].clone();
     Ok(if version(&patched) == version(&found) {
         Ensured::Unchanged

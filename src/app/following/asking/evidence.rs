@@ -81,7 +81,7 @@ impl Inquiry {
     }
 }
 
-/// Some registries do not tell the kind of what refers to an image.
+/// Some registries do not name the kind of a referrer.
 fn may_be_bundle(found: &Descriptor) -> bool {
     let kind = found.artifact_type.as_deref().unwrap_or_default();
     kind.is_empty() || kind.starts_with("application/vnd.dev.sigstore.bundle")

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-/// What the name of a controller ends with, whatever may stand before it. Kubebuilder calls one `manager`.
+/// Endings of the names of controllers. Kubebuilder calls one `manager`.
 const CONTROLLERS: [&str; 10] = [
     "apiserver",
     "autoscaler",
@@ -15,29 +15,29 @@ const CONTROLLERS: [&str; 10] = [
     "recommender",
     "scheduler",
 ];
-/// What our own names begin with: helm's, as whom we put things right, too.
+/// The beginning of our own manager names: helm's, which our restores use, too.
 const OURS: [&str; 2] = ["helm", "addon-operator"];
 
-/// Who holds a field.
+/// The kind of manager that holds a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Hand<'a> {
     /// A helm, or we.
     Ours,
-    /// What works on objects all day: what it sets, it is meant to set.
+    /// A controller: fields that it sets are meant to be set by it.
     Controller,
     /// A person with some tool of this name.
     Somebody(&'a str),
 }
 
-/// Somebody who holds the field that is looked at, or something inside of it.
+/// A manager that holds a field, or a part inside of it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Owner<'a> {
     pub(super) hand: Hand<'a>,
-    /// What is held inside of it; nothing for all of it.
+    /// The parts that are held inside of it; nothing for all of it.
     fields: Option<&'a Map<String, Value>>,
 }
 
-/// All who hold something of an object.
+/// All managers of an object.
 pub(super) fn owners(object: &Value) -> Vec<Owner<'_>> {
     let entries = object["metadata"]["managedFields"].as_array();
     entries.into_iter().flatten().filter_map(owner).collect()
@@ -71,7 +71,7 @@ fn hand(entry: &Value) -> Hand<'_> {
     }
 }
 
-/// Those who hold this field, or something inside of it.
+/// The managers of this field, or of a part inside of it.
 pub(super) fn inside<'a>(owners: &[Owner<'a>], key: &str) -> Vec<Owner<'a>> {
     let key = format!("f:{key}");
     owners
@@ -80,7 +80,7 @@ pub(super) fn inside<'a>(owners: &[Owner<'a>], key: &str) -> Vec<Owner<'a>> {
         .collect()
 }
 
-/// Those who hold this item of a list, or something inside of it.
+/// The managers of this item of a list, or of a part inside of it.
 pub(super) fn of_item<'a>(owners: &[Owner<'a>], item: &Value) -> Vec<Owner<'a>> {
     let is_meant = |word: &str| match word.split_once(':') {
         Some(("k", keys)) => serde_json::from_str::<Map<String, Value>>(keys)

@@ -22,13 +22,13 @@ use super::{AGAIN, Errand, Inner, Lookout, Watch};
 use crate::cluster::Cluster;
 use crate::cluster::releases::Revision;
 
-/// So often a field is put right before it is left to who insists.
+/// The number of restores of a field before it is left to the other writer.
 const PATIENCE: u32 = 3;
 
 /// How often each field of an object of a release was put right: release, object, field.
 pub(super) type Quarrels = BTreeMap<(String, ObjectKey, String), u32>;
 
-/// What was found in objects of a release: how each was written, and the first field that somebody altered.
+/// The compared objects of a release: the digest of the writers of each, and the first altered field.
 pub(super) struct Comparison {
     release: String,
     revision: u32,
@@ -36,18 +36,18 @@ pub(super) struct Comparison {
 }
 
 impl Lookout {
-    /// The objects of a release in which somebody altered something.
+    /// The altered objects of a release.
     pub fn altered(&self, release: &str) -> BTreeSet<ObjectKey> {
         let releases = self.0.releases();
         releases.get(release).map(Release::altered).unwrap_or_default()
     }
 
-    /// Whether a field is left to who writes it again and again.
+    /// Whether a field is left to the writer that changes it again and again.
     pub fn leaves(&self, release: &str, object: &ObjectKey, alteration: &Alteration) -> bool {
         self.0.leaves(release, object, alteration)
     }
 
-    /// Remembers what was put right. What did not change by that never will.
+    /// Records a restore. A field that it did not change is never tried again.
     pub fn was_put_right(&self, release: &str, object: &ObjectKey, PutRight { tried, left }: &PutRight) {
         let mut quarrels = self.0.quarrels();
         for alteration in tried {
@@ -83,7 +83,7 @@ impl Inner {
 }
 
 impl Watch {
-    /// Begins to compare what was written to, unless that is under way.
+    /// Begins to compare the written objects, unless a comparison runs.
     pub(super) fn compare(&mut self, name: &str, release: &Release) {
         if self.inner.settings.restored.of(name) != Restoring::Changed || self.comparing.contains(name) {
             return;

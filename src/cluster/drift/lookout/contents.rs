@@ -17,7 +17,7 @@ use super::{AGAIN, Errand, Watch};
 use crate::cluster::Cluster;
 use crate::cluster::releases::Revision;
 
-/// A revision that nobody has marked by then was made by hand, and what it consists of is read from itself.
+/// A revision without a mark by then was made by hand, and its objects are read from its manifest.
 const UNMARKED: Duration = Duration::from_secs(10);
 
 impl Watch {

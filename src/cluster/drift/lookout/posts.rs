@@ -31,19 +31,19 @@ const LONGEST_PAUSE: Duration = Duration::from_mins(16);
 /// The same where only the server could not be reached.
 const SHORT_PAUSE: Duration = Duration::from_secs(5);
 
-/// What is to be seen of objects.
+/// The part of objects that a watch needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Look {
     /// Whether they are there.
     Presence,
-    /// Also whether somebody wrote to them.
+    /// Also writes to them.
     Writes,
 }
 
 /// All watches of kinds.
 pub(super) struct Posts {
     shared: Arc<Shared>,
-    /// Selects what carries our labels.
+    /// Selects objects with our labels.
     labels: String,
     look: Look,
     namespace: String,
@@ -56,7 +56,7 @@ struct Post {
     id: OwnId,
     stage: Stage,
     failures: u32,
-    /// What people were told of it.
+    /// The last logged failure of it.
     told: Option<String>,
 }
 
@@ -92,7 +92,7 @@ impl Posts {
         }
     }
 
-    /// Begins to watch what is not watched, and ceases to watch everything else.
+    /// Starts the missing watches, and stops those that are not wanted.
     pub(super) fn want(&mut self, kinds: &BTreeSet<&KindName>, now: Instant, errands: &mut Errands) {
         self.by_kind.retain(|kind, post| {
             let wanted = kinds.contains(kind);
@@ -168,7 +168,7 @@ impl Posts {
         }
     }
 
-    /// Whether an object is there; nothing if nobody watches its kind.
+    /// Whether an object exists; nothing if its kind is not watched.
     pub(super) fn holds(&self, kind: &KindName, object: &Named) -> Option<bool> {
         let names = self.names(kind, object);
         self.ask(kind, |target| names.iter().any(|name| target.holds(name)))
@@ -250,7 +250,7 @@ impl Post {
     }
 }
 
-/// Lists what there is of a kind with our labels, and watches on.
+/// Lists the objects of a kind with our labels, and watches them.
 async fn join(
     shared: Arc<Shared>,
     (kind, releases): (KindName, String),

@@ -47,7 +47,7 @@ pub(super) struct Release {
     objects_of: Option<u32>,
     /// How those were written that were compared with the manifest.
     compared: BTreeMap<Object, Digest>,
-    /// The first field that somebody altered in each of them.
+    /// The first altered field of each of them.
     altered: BTreeMap<Object, String>,
     pub(super) told: Option<Drift>,
 }
@@ -59,7 +59,7 @@ struct Known {
     is_unmanaged: bool,
 }
 
-/// What one look at a release leads to.
+/// The outcome of one look at a release.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Judgement {
     Whole,
@@ -68,7 +68,7 @@ pub(super) enum Judgement {
     Unfinished(Duration),
 }
 
-/// What is kept of a release Secret.
+/// The stored part of a release Secret.
 pub(super) fn essence(secret: &Value) -> Value {
     let metadata = &secret["metadata"];
     let kept = [INPUTS, OBJECTS].into_iter();
