@@ -378,7 +378,7 @@ fn guess(
     }: &Resource,
 ) -> Finding {
     let message = format!(
-        "module '{name}': nobody says how objects of the kind '{kind}' are addressed: '{plural}' of the group '{group}' is \
+        "module '{name}': it is not known how objects of the kind '{kind}' are addressed: '{plural}' of the group '{group}' is \
          a guess; a CRD in a module would tell"
     );
     Finding::warning(place, message)

@@ -18,3 +18,4 @@ mod repository;
 mod scan;
 mod sizes;
 mod states;
+mod words;

@@ -17,31 +17,57 @@ pub(crate) struct Function {
 
 /// The text with every comment, string and character literal turned into spaces: as long as before, line for line.
 pub(crate) fn blank(source: &str) -> String {
+    let parts: Vec<Range<usize>> = parts(source).into_iter().map(|(_, part)| part).collect();
+    without(source, &parts)
+}
+
+/// The text with all but its string literals turned into spaces: as long as before, line for line.
+pub(crate) fn only_texts(source: &str) -> String {
+    let texts = parts(source).into_iter().filter(|(kind, _)| *kind == Part::Text);
+    let mut others = Vec::new();
+    let mut at = 0;
+    for (_, text) in texts {
+        others.push(at..text.start);
+        at = text.end;
+    }
+    others.push(at..source.len());
+    without(source, &others)
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Comment,
+    Text,
+    Character,
+}
+
+/// Comments, strings and characters, in their order.
+fn parts(source: &str) -> Vec<(Part, Range<usize>)> {
     let bytes = source.as_bytes();
-    let mut out = bytes.to_vec();
+    let mut parts = Vec::new();
     let mut at = 0;
     while at < bytes.len() {
-        let end = match bytes[at] {
-            b'/' if bytes[at..].starts_with(b"//") => line_end(bytes, at),
-            b'/' if bytes[at..].starts_with(b"/*") => comment_end(bytes, at),
-            b'"' => string_end(bytes, at),
-            b'\'' => character_end(source, at),
+        let (kind, end) = match bytes[at] {
+            b'/' if bytes[at..].starts_with(b"//") => (Part::Comment, line_end(bytes, at)),
+            b'/' if bytes[at..].starts_with(b"/*") => (Part::Comment, comment_end(bytes, at)),
+            b'"' => (Part::Text, string_end(bytes, at)),
+            b'\'' => (Part::Character, character_end(source, at)),
             byte if is_word(byte) => {
                 let word = word_end(bytes, at);
                 at = raw_string_end(bytes, at..word).map_or(word, |end| {
-                    erase(&mut out, word..end);
+                    parts.push((Part::Text, word..end));
                     end
                 });
                 continue;
             }
-            _ => at + 1,
+            _ => (Part::Character, at + 1),
         };
         if end > at + 1 {
-            erase(&mut out, at..end);
+            parts.push((kind, at..end));
         }
         at = end;
     }
-    String::from_utf8(out).expect("whole literals and comments were replaced by ASCII")
+    parts
 }
 
 /// The items under `#[cfg(test)]`, attribute included. `code` is blanked text.
@@ -63,7 +89,7 @@ pub(crate) fn without(code: &str, parts: &[Range<usize>]) -> String {
     for part in parts {
         erase(&mut out, part.clone());
     }
-    String::from_utf8(out).expect("parts begin and end at brackets, which are ASCII")
+    String::from_utf8(out).expect("parts begin and end at ASCII")
 }
 
 /// Every function with a body, nested ones too. `code` is blanked text.

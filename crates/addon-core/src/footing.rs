@@ -1,4 +1,4 @@
-//! What a version of the operator stands on: the chart that installed it, and the state that other versions left.
+//! The prerequisites of a version of the operator: the chart that installed it, and the state that other versions left.
 //!
 //! The image says it in annotations, so that a version can be judged before it runs. Image and operator take the
 //! numbers from here; no other place may define them.

@@ -1,4 +1,4 @@
-//! Who leads where there are several of us: one lease that is written over, and what a replica does about it next.
+//! The election of a leader among replicas: one lease that is rewritten, and the next step of a replica about it.
 //!
 //! A replica leads because of a write of its own that went through, and no longer than the renew deadline after it
 //! *sent* that write. Another one takes the lease when it has known the same version of it for as long as the lease is

@@ -1,4 +1,4 @@
-//! What to do about one release: from what is wanted, rendered and observed to the next step.
+//! The next step for one release, from its wanted, rendered and observed states.
 //!
 //! Facts cost something (a request, a child process), so they are fetched only when the decision asks for them: the
 //! caller asks [`decide`], does what it says, adds what it learnt and asks again. Must never guess: a state that could

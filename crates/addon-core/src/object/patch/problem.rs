@@ -1,4 +1,4 @@
-//! What can be wrong with a file of object patches, and what its author can do about it.
+//! The mistakes of a file of object patches, and the remedies for its author.
 //!
 //! Must never show more of a document than one word of it: there may be secrets in it.
 
