@@ -55,7 +55,7 @@ pub struct Found {
     pub values_files: ValuesFiles,
     /// By order, then by name.
     pub modules: Vec<FoundModule>,
-    /// What concerns no single module, or none that can be named.
+    /// Problems of no single module, or of one that cannot be named.
     pub problems: Vec<Problem>,
 }
 
@@ -78,7 +78,7 @@ impl Found {
         }
     }
 
-    /// What a start cannot go on with, and a later reading must not replace an earlier one with.
+    /// Problems that forbid a start; a later reading with one of them must not replace an earlier reading.
     pub fn fatal(&self) -> impl Iterator<Item = &Problem> {
         self.problems
             .iter()
@@ -86,7 +86,7 @@ impl Found {
     }
 }
 
-/// A module's directory. What could not be read is left out here and told in `faults`.
+/// A module's directory. Files that could not be read are left out here and listed in `faults`.
 #[derive(Debug)]
 pub struct FoundModule {
     pub name: ModuleName,
@@ -106,9 +106,9 @@ pub struct FoundModule {
     /// Files with CRDs, in the order of their paths.
     pub crds: Vec<PathBuf>,
     pub depends_on: Vec<ModuleName>,
-    /// What of its release is put right, if it says so itself.
+    /// The drift of its release that is reverted, if it sets that itself.
     pub drift: Option<Restoring>,
-    /// As whom its hooks and its release act, if not as the operator.
+    /// The service account of its hooks and its release, if not that of the operator.
     pub service_account: Option<AccountName>,
     /// Why the module can be neither run nor removed as it is: something about it, maybe its flag, is not known.
     pub faults: Vec<Problem>,
@@ -211,7 +211,8 @@ fn read_modules_dir(layout: &Layout, dir: &Path, found: &mut Found, bad_flags: &
     }
 }
 
-/// The faults of parts that the manifest names and nobody reads: modules that are gone, and a common values file that says nothing.
+/// The faults of parts that the manifest names and that are not read: modules that are gone, and a common values file
+/// that says nothing.
 fn tell_missing(dir: &Path, manifest: &Manifest, entries: &[PathBuf], found: &mut Found) {
     for entry in manifest.entries() {
         let path = dir.join(entry);

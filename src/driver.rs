@@ -72,7 +72,7 @@ where
         }
     }
 
-    /// Tells the operator what was found before the start, then whatever happens, until it asks for the end.
+    /// Passes the inventory of the start to the operator, then all events, until it asks for the end.
     pub async fn run(mut self, found: impl IntoIterator<Item = Event>) {
         for event in found {
             if self.step(event).is_break() {

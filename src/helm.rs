@@ -96,22 +96,22 @@ pub struct Chart<'a> {
     pub values: &'a Path,
     /// Labels for every object; empty for none.
     pub labels: &'a BTreeMap<String, String>,
-    /// Leads helm to the cluster as somebody else than all others.
+    /// The kubeconfig of another account than the operator's.
     pub kubeconfig: Option<&'a Path>,
     /// The objects of it that stay when the release goes, because another maker made them.
     pub kept: &'a BTreeSet<Object>,
-    /// Where its objects are claimed; nowhere for somebody who only wants to look.
+    /// The file of claims of its objects; none for a call that only shows them.
     pub claims: Option<&'a Claims>,
 }
 
 /// How much of a rendering is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verbosity {
-    /// What belongs to the release, or why it failed.
+    /// The objects of the release, or the reason of the failure.
     Plain,
-    /// Also what helm installs beside the release: its hooks.
+    /// Also the helm hooks, which helm installs beside the release.
     Whole,
-    /// Also what the templates gave, where that is not YAML.
+    /// Also the output of templates that is not YAML.
     Debug,
 }
 
@@ -121,7 +121,7 @@ pub struct Upgraded {
     /// The new revision.
     #[serde(rename = "version")]
     pub revision: u32,
-    /// What was applied, without helm hooks.
+    /// The applied manifest, without helm hooks.
     #[serde(default)]
     pub manifest: String,
 }
@@ -148,8 +148,8 @@ impl Helm {
         &self.claims
     }
 
-    /// What the chart renders to for an upgrade, without asking the cluster, and mostly without helm hooks. For debugging also
-    /// what is not YAML, followed by the reason.
+    /// The rendered chart for an upgrade, without asking the cluster, and mostly without helm hooks. For debugging also
+    /// output that is not YAML, followed by the reason.
     pub async fn template(
         &self,
         chart: Chart<'_>,
@@ -186,7 +186,7 @@ impl Helm {
             return match verbosity {
                 Verbosity::Debug if !rendered.trim().is_empty() => {
                     let error = error.to_string();
-                    // What follows is where in helm it was found.
+                    // The rest names the place in helm's code.
                     let reason = error.split("\nhelm.go:").next().unwrap_or_default();
                     Ok(format!("{rendered}\n{reason}\n"))
                 }
@@ -270,7 +270,7 @@ impl Helm {
             &self.options.namespace,
             "--timeout",
             &timeout,
-            // Otherwise nobody is told why an object could not be deleted.
+            // Otherwise helm does not print the reason why an object could not be deleted.
             "--debug",
         ];
         let finished = self

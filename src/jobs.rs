@@ -58,9 +58,9 @@ pub struct Tools {
     pub monitors: Monitors,
     /// Watches releases; none where there are hooks alone.
     pub lookout: Option<Lookout>,
-    /// Carries out what hooks ask to be done to objects.
+    /// Carries out object patches of hooks.
     pub patcher: Patcher,
-    /// Shows what hooks measure.
+    /// Shows the metrics of hooks.
     pub meters: Arc<Meters>,
     /// The modules directories, as they were read; none where there are hooks alone.
     pub directories: Option<Directories>,
@@ -78,7 +78,7 @@ pub struct Tools {
     pub config_map: String,
     /// How long an enabled script may run.
     pub script_deadline: Duration,
-    /// How what hooks and scripts print gets into the log.
+    /// How the output of hooks and scripts gets into the log.
     pub relay: Style,
     /// Which release is worked on right now.
     pub holds: Holds,
@@ -102,7 +102,7 @@ impl Tools {
     }
 }
 
-/// Does the job. The token ends it early; what it has begun to write is then finished by the next start.
+/// Does the job. The token ends it early; the next start then finishes its unfinished writes.
 pub async fn run(job: Job, tools: Arc<Tools>, cancel: CancellationToken) -> Finished {
     let shared = tools;
     let (tools, cancel) = (&*shared, &cancel);
@@ -256,7 +256,7 @@ fn no_files(what: &str, error: &io::Error) -> Failure {
     }
 }
 
-/// The end of a long text, where programs say what went wrong.
+/// The end of a long text, where programs print their error.
 fn tail(text: &str, secrets: &Secrets) -> String {
     const LONGEST: usize = 4000;
     let text = secrets.before_cut(text.trim(), LONGEST);

@@ -74,7 +74,7 @@ impl<E, Q, A> Doors<E, Q, A> {
         self.outcomes.send(outcome).map_err(|_| Closed)
     }
 
-    /// Asks and waits for the answer. How long, the asker decides; a question that nobody waits for any more keeps its
+    /// Asks and waits for the answer. How long, the asker decides; a question whose asker has gone keeps its
     /// place until the loop has seen it.
     pub async fn ask(&self, question: Q) -> Result<A, Closed> {
         let permit = Arc::clone(&self.permits).acquire_owned().await.map_err(|_| Closed)?;
@@ -122,7 +122,7 @@ impl<E, Q, A> fmt::Debug for Doors<E, Q, A> {
     }
 }
 
-/// The way back to whoever asked. Dropped without an answer, the asker hears that the loop has ended.
+/// The way back to the asker. Dropped without an answer, the asker learns that the loop has ended.
 pub struct Reply<A> {
     sender: oneshot::Sender<A>,
     permit: OwnedSemaphorePermit,
@@ -136,7 +136,7 @@ impl<A> Reply<A> {
         drop(permit);
     }
 
-    /// Nobody waits for the answer any more.
+    /// The asker does not wait any more.
     pub fn is_unwanted(&self) -> bool {
         self.sender.is_closed()
     }
@@ -150,7 +150,7 @@ impl<A> fmt::Debug for Reply<A> {
     }
 }
 
-/// What woke the loop, in the order of precedence.
+/// The input that woke the loop, in the order of precedence.
 #[derive(Debug)]
 pub enum Mail<E, Q, A> {
     /// Told once.

@@ -28,7 +28,7 @@ use self::queues::QueueActions;
 use crate::secrets::Secrets;
 use crate::telemetry::Spools;
 
-/// What the loop knew at the moment of a scrape.
+/// The state of the loop at the moment of a scrape.
 #[derive(Debug, Default)]
 pub struct Sample {
     /// All queues.
@@ -63,7 +63,7 @@ impl Meters {
         Self::of(prefix, Face::HooksAlone)
     }
 
-    /// The same without what [`Meters::queue_action`] counts.
+    /// The same without the figures of [`Meters::queue_action`].
     #[must_use]
     pub fn without_queue_actions(mut self) -> Self {
         self.queue_actions = QueueActions::NotCounted;
@@ -120,7 +120,7 @@ impl Meters {
         }
     }
 
-    /// Ends a series of a gauge: what it was about is gone.
+    /// Ends a series of a gauge: its subject is gone.
     pub fn end<const N: usize>(&self, meter: &Meter<Gauge, N>, labels: [&str; N]) {
         if let Some(kept) = self.kept(meter) {
             kept.end(&labels);

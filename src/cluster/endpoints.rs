@@ -25,7 +25,7 @@ const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
 const US: &str = "addon-operator";
 /// The controller that makes slices for Services which choose their pods, and leaves them when a Service does not any more.
 const CHOOSER: &str = "endpointslice-controller.k8s.io";
-/// Nobody is to make slices from the older object: ours are there.
+/// Tells the controller to make no slices from the older object: we write them.
 const NO_MIRROR: &str = "endpointslice.kubernetes.io/skip-mirror";
 const SLICES: &str = "endpointslices";
 const ENDPOINTS: &str = "endpoints";
@@ -203,7 +203,7 @@ impl Cluster {
             let params = PostParams::default();
             let made = self.ask(attempt("create"), api.create(&params, &wanted)).await;
             return match made {
-                // One day nobody will know that kind any more, and nobody will look there.
+                // A future API server may not serve that kind any more, and then no client reads it.
                 Err(error) if error.is_not_found() => Ok(false),
                 made => made.map(|_| true),
             };
@@ -217,7 +217,7 @@ impl Cluster {
         Ok(true)
     }
 
-    /// Removes the slices of a time when the Service chose its pods. Nobody else looks after them.
+    /// Removes the slices of a time when the Service selected its pods. No controller removes them.
     async fn remove_chosen(&self, service: &str) -> Result<bool, RequestError> {
         let api = self.slices();
         let chosen = ListParams::default().labels(&format!("{OF_SERVICE}={service},{MANAGED_BY}={CHOOSER}"));

@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use crate::report::Chain;
 
-/// What was asked of the API server.
+/// A request to the API server, for error texts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attempt {
     /// The verb as RBAC spells it.
@@ -18,7 +18,7 @@ pub struct Attempt {
     pub resource: String,
     /// The object's name, empty for none.
     pub name: String,
-    /// Where, `None` for what has no namespace.
+    /// The namespace, `None` for a kind without one.
     pub namespace: Option<String>,
     /// The server's address.
     pub server: String,
@@ -48,7 +48,7 @@ pub enum RequestError {
     /// The server took the request and said nothing.
     #[error("cannot {attempt}: no answer from {} within {waited:?}", attempt.server)]
     Silent { attempt: Attempt, waited: Duration },
-    /// The answer is not what it should be.
+    /// The answer is not valid.
     #[error("cannot use the answer to {attempt}: {problem}")]
     Unusable { attempt: Attempt, problem: String },
 }
@@ -87,12 +87,12 @@ impl RequestError {
         self.code() == Some(422)
     }
 
-    /// Somebody else was faster.
+    /// Another writer was faster.
     pub fn is_conflict(&self) -> bool {
         self.code() == Some(409)
     }
 
-    /// Nobody answers at the server's address.
+    /// The server's address does not answer.
     pub fn is_unreachable(&self) -> bool {
         match self {
             Self::Silent { .. } => true,
@@ -125,7 +125,7 @@ impl RequestError {
     fn hint(&self) -> Option<String> {
         let attempt = self.attempt();
         match self.code() {
-            // A right to create cannot be for one name, so that nobody has it who need not.
+            // A right to create cannot be limited to one name, so the roles give it only where necessary.
             Some(403) if attempt.verb == "create" && attempt.resource.ends_with("webhookconfigurations") => {
                 Some(format!(
                     "'{}' is made by the chart that installs the operator: upgrade that release once more, or create an empty one",

@@ -19,15 +19,15 @@ use serde_json::json;
 use super::Cluster;
 use super::error::RequestError;
 
-/// The writer of all of them, for those who select by it.
+/// The reporting controller of all of them, for selectors.
 const CONTROLLER: &str = "addon-operator";
 const RESOURCE: &str = "events.events.k8s.io";
-/// Nobody waits for an Event, but those behind it do.
+/// The timeout of one Event: the next ones wait for it.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The API server takes no longer names of reporters.
 const INSTANCE_LIMIT: usize = 128;
 
-/// What an Event says.
+/// The contents of an Event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Saying<'a> {
     /// Tells Events apart that otherwise say the same.

@@ -73,7 +73,7 @@ fn has(pod: &Pod, address: IpAddr) -> bool {
     texts.any(|text| text.parse() == Ok(address))
 }
 
-/// A phase alone says nothing: it is also written by who has lost sight of a node.
+/// A phase alone proves nothing: a controller also writes it when it has lost a node.
 fn has_ended(pod: &Pod) -> bool {
     let statuses = pod
         .status

@@ -15,7 +15,7 @@ use super::Cluster;
 use super::apis::{self, Kind};
 use super::error::RequestError;
 
-/// All kinds of one cluster. Clones share what was found.
+/// All kinds of one cluster. Clones share the found ones.
 #[derive(Debug, Clone)]
 pub struct Kinds {
     cluster: Cluster,
@@ -36,7 +36,7 @@ pub enum KindError {
         /// The name that was asked for.
         kind: String,
     },
-    /// The API server could not ask who serves that group version.
+    /// The API server could not ask the extension server of that group version.
     #[error(
         "cannot look up the kind '{kind}': the extension API server of {api_version} does not answer the API server"
     )]
@@ -46,7 +46,7 @@ pub enum KindError {
         /// The name that was asked for.
         kind: String,
     },
-    /// The API server did not say what it serves.
+    /// The API server did not list its kinds.
     #[error("cannot look up the kind '{kind}'")]
     Ask {
         /// The name that was asked for.
@@ -77,7 +77,7 @@ impl Kinds {
     }
 
     /// Finds a kind by its name, plural or short name in any case. Without an `api_version` the preferred version of
-    /// each group is searched. What is not found is looked up once more in what the API server serves now.
+    /// each group is searched. A kind that is not found is looked up once more in a new list of the API server.
     pub async fn resolve(&self, api_version: Option<&str>, kind: &str) -> Result<Kind, KindError> {
         let mut found = self.found.lock().await;
         if let Some(known) = found.as_ref().and_then(|table| table.find(api_version, kind)) {
@@ -108,7 +108,7 @@ impl Kinds {
         self.resolve(Some(&resource.api_version), &resource.kind).await
     }
 
-    /// Drops what was found: something has changed what the API server serves.
+    /// Drops the found kinds: the API server's list has changed.
     pub async fn forget(&self) {
         *self.found.lock().await = None;
     }
@@ -128,7 +128,7 @@ impl Kinds {
     }
 }
 
-/// What an API server serves, in its own order of preference.
+/// The kinds that an API server serves, in its own order of preference.
 #[derive(Debug, Default)]
 struct Table {
     rows: Vec<Row>,

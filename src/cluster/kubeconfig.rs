@@ -22,7 +22,7 @@ const NAME: &str = "addon-operator";
 const FILE: &str = "kubeconfig";
 const POD_FILES: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
-/// What an admin said about where the cluster is.
+/// The settings by which an admin names the cluster.
 #[derive(Debug, Clone, Default)]
 pub struct Address {
     /// `--kube-config`, or the elements of `KUBECONFIG`.
@@ -86,14 +86,14 @@ pub(super) struct Found {
 /// The reduced kubeconfig.
 pub(super) struct Private(Kubeconfig);
 
-/// What it comes to: for our client, for children, and the file that both read certificates from, if it is not in there.
+/// The result: for our client, for children, and the file with the certificates of both, if they are not inside.
 pub(super) struct Settled {
     pub(super) config: Config,
     pub(super) private: Private,
     pub(super) ca_file: Option<PathBuf>,
 }
 
-/// Looks where kubectl would look: what was named, then our own pod, then the home directory.
+/// Looks where kubectl would look: the named file, then our own pod, then the home directory.
 pub(super) fn find(address: &Address) -> Result<Found, ConnectError> {
     let found = |kubeconfig, origin: String| Found {
         kubeconfig,
@@ -132,7 +132,7 @@ pub(super) fn find(address: &Address) -> Result<Found, ConnectError> {
     }
 }
 
-/// The namespace that the chosen context names, for when nobody said one.
+/// The namespace that the chosen context names, if no setting names one.
 pub fn namespace(address: &Address) -> Result<Option<String>, ConnectError> {
     let found = find(address)?;
     let name = found.context.as_ref().or(found.kubeconfig.current_context.as_ref());
@@ -255,7 +255,7 @@ impl Private {
         Ok(config)
     }
 
-    /// The same cluster for whoever the token in that file is of.
+    /// The same cluster, with the token in that file.
     pub(super) fn with_token(&self, file: &Path) -> Self {
         let cluster = self.0.clusters.first().and_then(|named| named.cluster.clone());
         let user = AuthInfo {

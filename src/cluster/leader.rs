@@ -35,7 +35,7 @@ impl Cluster {
             Mark::Absent if carriers.iter().any(|name| name == pod) => changes.push((pod.to_owned(), Mark::Absent)),
             Mark::Absent => {}
             Mark::Carried => {
-                // First ours: whoever is asked in between had better reach us too.
+                // First ours: a review in between then reaches us, too.
                 if !carriers.iter().any(|name| name == pod) {
                     changes.push((pod.to_owned(), Mark::Carried));
                 }

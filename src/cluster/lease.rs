@@ -24,7 +24,7 @@ use super::error::RequestError;
 use super::unwatched::Unwatched;
 
 const RESOURCE: &str = "leases.coordination.k8s.io";
-/// The annotation that says which version may take the lease as soon as nobody holds it.
+/// The annotation that names the version that may take the lease as soon as it is released.
 const ENTITLED: &str = "addon-operator/entitled";
 
 /// One lease in our namespace.
@@ -32,7 +32,7 @@ const ENTITLED: &str = "addon-operator/entitled";
 pub struct SharedLease {
     cluster: Cluster,
     name: String,
-    /// As it was seen last: what others put on it stays.
+    /// As it was seen last: fields of others stay.
     seen: Option<Lease>,
 }
 
@@ -52,7 +52,7 @@ impl SharedLease {
         Api::namespaced(self.cluster.open.clone(), &self.cluster.namespace)
     }
 
-    /// What stands there, nothing if there is no lease.
+    /// Its contents, nothing if there is no lease.
     pub async fn read(&mut self, within: Duration) -> Result<Option<Sighting>, RequestError> {
         let attempt = self.cluster.attempt("get", RESOURCE, &self.name);
         let api = self.api();
@@ -66,7 +66,7 @@ impl SharedLease {
         Ok(sighting)
     }
 
-    /// Writes it, if it is still as it was. An error says why nobody knows whether it was written.
+    /// Writes it, if it is unchanged. After an error it is unknown whether it was written.
     pub async fn write(&mut self, writing: &Writing, within: Duration) -> Result<Written, RequestError> {
         let (api, patient) = (self.api(), self.cluster.within(within));
         let lease = self.lease(writing);
@@ -117,7 +117,7 @@ impl SharedLease {
         };
         let spec = LeaseSpec {
             holder_identity: Some(holder.clone()),
-            // The API server takes no zero, which stands for what was not said.
+            // The API server refuses zero, which stands for an absent duration.
             lease_duration_seconds: Some(i32::try_from(lasts.as_secs()).unwrap_or(i32::MAX)).filter(|lasts| *lasts > 0),
             acquire_time: Some(MicroTime(*acquired)),
             renew_time: Some(MicroTime(*renewed)),
@@ -156,7 +156,7 @@ fn version(lease: &Lease) -> String {
     lease.metadata.resource_version.clone().unwrap_or_default()
 }
 
-/// An annotation that names no version entitles nobody, and goes with the next write.
+/// An annotation without a valid version entitles none, and is removed by the next write.
 fn entitled(lease: &Lease) -> Option<ImageDigest> {
     let text = lease.metadata.annotations.as_ref()?.get(ENTITLED)?;
     let version = ImageDigest::parse(text);
@@ -165,7 +165,7 @@ fn entitled(lease: &Lease) -> Option<ImageDigest> {
         .ok()
 }
 
-/// Fields that are missing say nothing: nobody holds a lease without a holder.
+/// Missing fields count as empty: a lease without a holder is free.
 fn sighting(lease: &Lease) -> Sighting {
     let spec = lease.spec.clone().unwrap_or_default();
     let time = |time: Option<MicroTime>| time.map_or(Timestamp::UNIX_EPOCH, |time| time.0);

@@ -39,7 +39,7 @@ use super::Cluster;
 use super::kinds::Kinds;
 use super::namespaces::{Namespaces, join_all};
 
-/// What can be chosen about watches.
+/// The settings of watches.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// A watch of which nothing was known for longer is stale.
@@ -72,7 +72,7 @@ impl Settings {
 #[derive(Clone)]
 pub struct Monitors(Arc<Shared>);
 
-/// What a monitor has seen, at one moment.
+/// The snapshot of a monitor, at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reading {
     /// The objects in the order of the contract.
@@ -84,13 +84,13 @@ pub struct Reading {
 /// A monitor as people are shown it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Description {
-    /// What it has seen.
+    /// Its objects.
     pub reading: Reading,
     /// Its objects are Secrets.
     pub of_secrets: bool,
-    /// What happened since its start.
+    /// The changes since its start.
     pub since_start: Operations,
-    /// What happened since its snapshot was last read for a run.
+    /// The changes since its snapshot was last read for a run.
     pub since_run: Operations,
 }
 
@@ -103,7 +103,7 @@ pub struct StaleWatch {
     pub namespace: String,
     /// For how long.
     pub since: Duration,
-    /// What is in the way, if that is known.
+    /// The trouble of the watch, if known.
     pub error: Option<String>,
 }
 
@@ -126,8 +126,8 @@ impl Monitors {
         )))
     }
 
-    /// Starts all monitors of a hook, or none: when this returns, their snapshots are complete. Dropped before, it leaves
-    /// nothing behind. What changes before it returns is in the snapshots and is not told; what changes after is.
+    /// Starts all monitors of a hook, or none: when this returns, their snapshots are complete. Dropped before, it
+    /// leaves nothing behind. Changes before it returns are in the snapshots and are not reported; later changes are.
     pub async fn start(&self, hook: &HookId, monitors: Vec<MonitorStart>) -> Result<(), Failure> {
         let mut begun = Begun {
             shared: Arc::clone(&self.0),
@@ -156,7 +156,7 @@ impl Monitors {
         Ok(())
     }
 
-    /// Stops monitors; an unknown one is stopped already. Nothing is told of them from now on but what is under way.
+    /// Stops monitors; an unknown one is stopped already. From now on only changes that are already sent arrive.
     pub fn stop(&self, ids: &[MonitorId]) {
         for id in ids {
             strike(&self.0, *id);
@@ -182,7 +182,7 @@ impl Monitors {
         readings.collect()
     }
 
-    /// The snapshot and the counts of a monitor for people; that somebody looks changes nothing.
+    /// The snapshot and the counts of a monitor for people; reading them changes nothing.
     pub fn describe(&self, id: MonitorId) -> Option<Description> {
         let ledger = self.0.ledger();
         let target = ledger.target(Key::Monitor(id))?;
@@ -211,7 +211,7 @@ impl Monitors {
         self.0.ledger().watches()
     }
 
-    /// Returns when a watch has panicked: what is seen from then on cannot be trusted.
+    /// Returns when a watch has panicked: changes may be lost from then on.
     pub async fn broken(&self) -> Failure {
         self.0.broken().await
     }
@@ -371,7 +371,7 @@ impl Target {
         self.snapshot.holds(name)
     }
 
-    /// Changes with what is seen of the object.
+    /// Changes with the selected part of the object.
     pub(super) fn digest(&self, name: &ObjectName) -> Option<Digest> {
         self.snapshot.digest(name)
     }

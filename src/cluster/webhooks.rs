@@ -225,7 +225,7 @@ impl Cluster {
     async fn settle(&self, wanted: Wanted<'_>) -> Result<Option<Change>, RequestError> {
         for _ in 1..ROUNDS {
             match Box::pin(self.try_configuration(wanted)).await {
-                // Somebody else wrote, or there is none any more or one already: look again.
+                // Another writer changed it, or it was deleted or created: read again.
                 Err(error) if error.is_conflict() || error.is_not_found() => {}
                 settled => return settled,
             }
@@ -237,7 +237,7 @@ impl Cluster {
         let api = self.configurations(wanted);
         let attempt = |verb| self.cluster_attempt(verb, wanted.resource(), wanted.name);
         let found = match self.find(&api, attempt("get")).await {
-            // Who never had a webhook needs no right to look for one.
+            // An operator that never had a webhook needs no right to read one.
             Err(error) if wanted.webhooks.is_empty() && error.is_forbidden() => return Ok(None),
             found => found?,
         };

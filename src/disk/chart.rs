@@ -15,7 +15,7 @@ use super::{Fault, Problem, Severity, look};
 /// Directories of a module that are no part of the chart that is made of it.
 const NO_CHART_DIRS: [&str; 5] = ["crds", "docs", "hooks", "images", "lib"];
 
-/// What helm is to be given.
+/// The inputs of helm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Chart {
     /// The module's directory is a chart.
@@ -61,7 +61,8 @@ pub(super) fn find(module: &Path) -> Result<Option<Chart>, Problem> {
 /// The kind of objects that tell of the conversion of a CRD's versions.
 pub const CONVERSION_WEBHOOK: &str = "ConversionWebhook";
 
-/// Whether a template of the module speaks of conversion webhooks. What cannot be read counts as silent: helm says so.
+/// Whether a template of the module speaks of conversion webhooks. An unreadable template counts as one that does not:
+/// helm reports it.
 pub(super) fn has_conversions(module: &Path) -> bool {
     let templates = WalkDir::new(module.join("templates")).follow_links(true);
     let files = templates.into_iter().filter_map(Result::ok);
@@ -71,14 +72,14 @@ pub(super) fn has_conversions(module: &Path) -> bool {
     })
 }
 
-/// The version in a module's `Chart.yaml`, for people. What is wrong with the file, helm says.
+/// The version in a module's `Chart.yaml`, for people. Helm reports mistakes of the file.
 pub fn chart_version(module: &Path) -> Option<String> {
     let text = fs_err::read_to_string(module.join("Chart.yaml")).ok()?;
     let described = yaml::from_str_v2(&text).ok()?;
     described["version"].as_str().map(str::to_owned)
 }
 
-/// Whether a file of the chart holds one of these words. It may where nobody looks, in an archive.
+/// Whether a file of the chart holds one of these words. An archive is not searched and may hold one.
 pub fn chart_mentions(module: &Path, chart: Chart, words: &[&str]) -> bool {
     let is_part =
         |entry: &DirEntry| entry.depth() == 0 || !entry.file_type().is_dir() || !chart.leaves_out(entry.file_name());

@@ -46,8 +46,8 @@ pub enum CrdFileError {
     Incomplete { document: usize, lacking: &'static str },
 }
 
-/// The files of a module that may hold CRDs, in the order of their paths. Those whose names begin with one of the prefixes
-/// are left out, and so is whatever links to a directory.
+/// The files of a module that may hold CRDs, in the order of their paths. Those whose names begin with one of the
+/// prefixes are left out, and so are links to directories.
 pub(super) fn find(module: &Path, left_out: &[String]) -> Result<Vec<PathBuf>, Problem> {
     let dir = module.join(DIR);
     let is_there = look::is_dir(&dir).map_err(|fault| Problem::new(Severity::Fatal, &dir, fault))?;
@@ -73,7 +73,7 @@ fn is_candidate(entry: &DirEntry, left_out: &[String]) -> bool {
     entry.path().extension() == Some(OsStr::new("yaml")) && !is_left_out && !entry.path().is_dir()
 }
 
-/// All CRDs of a file, or what is wrong with the first document that is none. It blocks.
+/// All CRDs of a file, or the mistake of the first document that is none. It blocks.
 pub fn read(file: &Path) -> Result<Vec<Crd>, CrdFileError> {
     let text = fs_err::read(file).map_err(CrdFileError::Read)?;
     parse(&String::from_utf8(text).map_err(|_| CrdFileError::NotText)?)

@@ -10,14 +10,14 @@ use super::{Fault, Problem, Severity};
 
 pub(super) const FILE: &str = "module.yaml";
 
-/// What of the file concerns others than whoever wrote it.
+/// The part of the file that the operator uses.
 #[derive(Default)]
 pub(super) struct Said {
     /// The modules that have to succeed first, in the order of the file.
     pub(super) depends_on: Vec<ModuleName>,
-    /// What of the release is put right.
+    /// The drift of the release that is reverted.
     pub(super) drift: Option<Restoring>,
-    /// As whom it acts.
+    /// Its service account.
     pub(super) service_account: Option<AccountName>,
 }
 

@@ -147,7 +147,7 @@ fn look_at(root: &Root, dir: &Path, path: &Path, warnings: &mut Vec<Problem>) ->
     Ok(None)
 }
 
-/// Whoever puts an executable there may have meant it for a hook.
+/// An executable there may have been meant as a hook.
 fn warn_of_lib(lib: &Path, warnings: &mut Vec<Problem>) {
     let entries = WalkDir::new(lib).sort_by_file_name().into_iter().filter_map(Result::ok);
     let executables = entries.filter(|entry| {

@@ -43,7 +43,7 @@ pub enum ManifestError {
 }
 
 impl Manifest {
-    /// Of what lies in a directory now. Links are left out, and so is what is hidden at its root.
+    /// Of the files that are in a directory now. Links are left out, and so are hidden entries of its root.
     pub fn of(dir: &Path) -> Result<Self, ManifestError> {
         let is_meant = |entry: &DirEntry| {
             let name = entry.file_name();

@@ -13,7 +13,7 @@ const FOLDER: &str = "openapi";
 /// How many files the schemas of one owner may be made of.
 pub(super) const MAX_FILES: usize = 100;
 
-/// Reads the schemas beside the hooks of an owner. What cannot be used is a fault, and counts as absent.
+/// Reads the schemas beside the hooks of an owner. An invalid file is a fault, and counts as absent.
 pub(super) fn read(owner: &Path, faults: &mut Vec<Problem>) -> Schemas {
     let folder = owner.join(FOLDER);
     let schemas = read_folder(&folder);
@@ -33,7 +33,7 @@ fn read_folder(folder: &Path) -> Result<Schemas, Mistake> {
         .map_err(|error| (folder.to_owned(), Fault::Schema(Box::new(error))))
 }
 
-/// Adds a file, and then what it refers to. The name that it goes by, if it is there and not empty.
+/// Adds a file, and then the files that it refers to. The name that it goes by, if it is there and not empty.
 fn add(files: &mut Files, path: &Path) -> Result<Option<String>, Mistake> {
     let Some(name) = path.to_str() else {
         return Err((path.to_owned(), Fault::NameNotUnicode));

@@ -19,7 +19,7 @@ use fs_err::{File, OpenOptions};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A change takes milliseconds; who holds the lock for longer is stopped, or waits for a disk.
+/// A change takes milliseconds; a process that holds the lock for longer is stopped, or waits for a disk.
 const LOCK_WITHIN: Duration = Duration::from_secs(30);
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
@@ -67,17 +67,17 @@ impl fmt::Display for Object {
     }
 }
 
-/// Somebody else was first, or the release itself was.
+/// Another release was first, or this release itself renders the object twice.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refusal {
-    /// What both render.
+    /// The object that both render.
     pub object: Object,
-    /// To whom it belongs.
+    /// The release that it belongs to.
     pub owner: String,
 }
 
 impl Refusal {
-    /// What the module that came second is told.
+    /// The error of the module that came second.
     pub fn failure(&self, release: &str) -> Failure {
         let Self { object, owner } = self;
         if owner == release {
@@ -88,7 +88,7 @@ impl Refusal {
         Failure::new(Class::Invalid, report).hint("let only one of the two modules render it, or disable one of them")
     }
 
-    /// What it is told when the module that came first is gone: its release goes, too, and then nothing is in the way.
+    /// Its error when the module that came first is gone: its release goes, too, and then nothing is in the way.
     pub fn until_removed(&self, release: &str) -> Failure {
         let Self { object, owner } = self;
         let report = format!(
@@ -100,12 +100,12 @@ impl Refusal {
     }
 }
 
-/// What the file holds.
+/// The contents of the file.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Ledger {
     /// The release of each object.
     owners: BTreeMap<Object, String>,
-    /// The last refusal of a release, until somebody asks.
+    /// The last refusal of a release, until it is read.
     refusals: BTreeMap<String, Refusal>,
 }
 
@@ -113,7 +113,7 @@ struct Ledger {
 #[derive(Debug, Clone)]
 pub struct Claims {
     path: PathBuf,
-    /// How long anybody is waited for who changes it.
+    /// The longest wait for another process that changes it.
     patience: Duration,
 }
 
@@ -129,7 +129,7 @@ impl Claims {
         &self.path
     }
 
-    /// Begins anew with what the releases of the cluster consist of.
+    /// Begins anew with the objects of the cluster's releases.
     pub fn begin(&self, releases: &BTreeMap<String, BTreeSet<Object>>) -> io::Result<()> {
         self.change(|ledger| {
             *ledger = Ledger::default();
@@ -207,8 +207,8 @@ impl Claims {
         Ok(outcome)
     }
 
-    /// Waits until nobody else changes the file. A helm that was killed takes its post-renderer along, one that is stopped
-    /// does not let go.
+    /// Waits until no other process changes the file. A helm that was killed takes its post-renderer along, one that is
+    /// stopped does not let go.
     fn turn(&self) -> io::Result<File> {
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(false).mode(0o600);

@@ -57,12 +57,12 @@ impl From<HelmError> for Failure {
     }
 }
 
-/// What a person can do about a helm that will not do.
+/// The remedy for an unsuitable helm.
 fn suitable() -> String {
     format!("install helm {OLDEST} or later, up to helm {NEWEST_MAJOR}, or name it in HELM_BIN")
 }
 
-/// `complaint` is what our post-renderer had to say, where helm does not repeat it.
+/// `complaint` is the error of our post-renderer, where helm does not repeat it.
 pub(super) fn failed(
     action: &'static str,
     release: &str,
@@ -78,7 +78,7 @@ pub(super) fn failed(
     if !complaint.is_empty() {
         message = format!("{message}: {complaint}");
     }
-    // A helm that was killed says nothing, and what it said before is no error.
+    // A killed helm prints no error, and its earlier output is none.
     let (class, message) = match finished.exit {
         exit @ Exit::Signal(_) => (Class::Unavailable, exit.to_string()),
         exit @ Exit::Code(_) if message.is_empty() => (class, exit.to_string()),

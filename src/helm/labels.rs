@@ -21,9 +21,9 @@ pub enum LabelError {
     Misshapen { template: String, source: Misshapen },
 }
 
-/// What stands for no objects: helm 4 takes an empty answer for a post-renderer that is broken.
+/// The text for no objects: helm 4 takes an empty answer for a post-renderer that is broken.
 const NOTHING: &str = "# no objects\n";
-/// By this helm is told what to do with an object when its release goes.
+/// The annotation that tells helm to keep an object when its release is removed.
 pub const RESOURCE_POLICY: &str = "helm.sh/resource-policy";
 /// Leave it.
 pub const KEEP: &str = "keep";
@@ -31,8 +31,7 @@ pub const KEEP: &str = "keep";
 const HELM_HOOK: &str = "helm.sh/hook";
 
 /// Sets the labels on every object of the manifests; a label that is already there is replaced.
-///
-/// What is no map passes unchanged, for helm to complain about. The comments before an object stay: they say which
+/// A document that is no map passes unchanged, and helm reports it. The comments before an object stay: they say which
 /// template it came from.
 pub fn add_labels(manifests: &str, labels: &BTreeMap<String, String>) -> Result<String, LabelError> {
     add_labels_noting(manifests, labels, &mut |_| {})
@@ -85,7 +84,7 @@ fn template_of(manifest: &str) -> Option<String> {
     told.map(|template| template.trim().to_owned())
 }
 
-/// One document, or what stands where one could be.
+/// One document, or the text in the place of one.
 struct Piece<'a> {
     line: usize,
     text: &'a str,

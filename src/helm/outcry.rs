@@ -4,12 +4,12 @@ use addon_core::failure::Class;
 
 use crate::secrets::Secrets;
 
-/// The longest excerpt of what a program said.
+/// The longest excerpt of a program's output.
 const EXCERPT: usize = 1000;
 
-/// What helm says before the reasons for which objects could not be deleted.
+/// Helm's text before the reasons for which objects could not be deleted.
 const UNDELETED: &str = "uninstall: Failed to delete release";
-/// What helm says before the objects that it has not deleted.
+/// Helm's text before the objects that it has not deleted.
 const LEFT_BEHIND: &str = "not deleted because their ownership could not be verified:";
 
 /// An error output as we understand it.
@@ -117,7 +117,7 @@ pub(super) fn read(stderr: &str, secrets: &Secrets) -> Reading {
             };
         }
     }
-    // Whatever it is, it needs somebody to look, and a slow retry does no harm.
+    // An unknown error needs a person, and a slow retry does no harm.
     Reading {
         class: Class::Refused,
         message,
@@ -125,14 +125,14 @@ pub(super) fn read(stderr: &str, secrets: &Secrets) -> Reading {
     }
 }
 
-/// Helm's last `Error: …` and what follows it, without log records.
+/// Helm's last `Error: …` and the text after it, without log records.
 fn error_of(stderr: &str, secrets: &Secrets) -> String {
     let lines: Vec<_> = stderr.lines().filter(|line| !is_record(line)).collect();
     let text = lines.join("\n");
     let text = text
         .rfind("Error: ")
         .map_or(text.as_str(), |at| &text[at + "Error: ".len()..]);
-    // What follows is where in helm it was found.
+    // The rest names the place in helm's code.
     let text = text.split("\nhelm.go:").next().unwrap_or_default();
     excerpt(
         text.trim()
@@ -155,7 +155,7 @@ fn undeleted(stderr: &str) -> Option<String> {
     Some(list.unwrap_or(reason).to_owned())
 }
 
-/// What a removal that succeeded has left in the cluster.
+/// The objects that a successful removal has left in the cluster.
 pub(super) fn left_behind(stdout: &str) -> Option<&str> {
     let at = stdout.find(LEFT_BEHIND)?;
     let objects = &stdout[at + LEFT_BEHIND.len()..];

@@ -32,11 +32,11 @@ runtimeConfig:
     args: [post-renderer]
 "#;
 
-/// What one call of helm is told about our post-renderer.
+/// The arguments of one call of helm about our post-renderer.
 #[derive(Debug, Default)]
 pub(super) struct Labelling {
     args: Vec<OsString>,
-    /// Where the post-renderer leaves its error: helm 4 tells nobody what a plugin prints.
+    /// The file for the error of the post-renderer: helm 4 does not show the output of a plugin.
     complaints: Option<TempPath>,
 }
 
@@ -45,7 +45,7 @@ impl Labelling {
         &self.args
     }
 
-    /// What went wrong in the post-renderer, empty if nothing did or helm tells it itself.
+    /// The error of the post-renderer, empty without one or if helm shows it itself.
     pub(super) fn complaint(&self, secrets: &Secrets) -> String {
         let said = self.complaints.as_ref().and_then(|path| fs::read_to_string(path).ok());
         said.map_or_else(String::new, |text| outcry::excerpt(&text, secrets))
@@ -82,7 +82,7 @@ impl Helm {
         })
     }
 
-    /// For whom the objects are claimed.
+    /// The release for which objects are claimed.
     fn claiming(&self, chart: Chart<'_>) -> Vec<OsString> {
         chart.claims.map_or_else(Vec::new, |claims| {
             vec![

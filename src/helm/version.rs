@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Helm, HelmError, NEWEST_MAJOR, OLDEST, VERSION_DEADLINE, outcry};
 
-/// A version of helm, without what stands behind the numbers.
+/// A version of helm, only its numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version {
     pub major: u32,
@@ -56,7 +56,7 @@ impl Helm {
         self.version.get_or_try_init(|| self.ask_version()).await.copied()
     }
 
-    /// What tells this binary from another one, without starting it: nothing changed costs no child. Where even that
+    /// The identity of this binary, found without starting it: nothing changed costs no child. Where even that
     /// cannot be told, it is asked, which says what is wrong.
     pub async fn identity(&self) -> Result<String, HelmError> {
         let facts = fs_err::tokio::metadata(&self.options.binary).await;

@@ -18,16 +18,16 @@ use crate::cluster::patch::Patcher;
 
 const KUBECONFIG: &str = "KUBECONFIG";
 
-/// Who acts for a module.
+/// The account that acts for a module.
 #[derive(Debug)]
 pub(super) struct Acting<'a> {
     tools: &'a Tools,
-    /// Nobody but the operator itself.
+    /// Only the operator itself.
     actor: Option<(AccountName, Actor)>,
 }
 
 impl Tools {
-    /// Who acts for an owner, for so long.
+    /// The account of an owner, with a token for this time.
     pub(super) async fn acting(&self, owner: &Owner, needed: Duration) -> Result<Acting<'_>, Failure> {
         let account = match owner {
             Owner::Global => None,
@@ -36,7 +36,7 @@ impl Tools {
         self.acting_as(account, needed).await
     }
 
-    /// Who acts for a release, for as long as a helm may run: of one whose module is gone nobody knows more than that it is
+    /// Who acts for a release, for as long as a helm may run: of one whose module is gone it is only known that it is
     /// ours.
     pub(super) async fn acting_for(&self, release: &str) -> Result<Acting<'_>, Failure> {
         let (account, needed) = (self.catalogue.borrow().account(release), self.helm()?.deadline());
@@ -71,7 +71,7 @@ impl Acting<'_> {
         self.actor.as_ref().map(|(_, actor)| actor.kubeconfig.as_path())
     }
 
-    /// The cluster for what is written to it.
+    /// The cluster, for writes.
     pub(super) fn cluster(&self) -> &Cluster {
         match &self.actor {
             Some((_, actor)) => &actor.cluster,

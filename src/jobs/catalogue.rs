@@ -10,7 +10,7 @@ use addon_core::name::{HookId, HookName, ModuleName, Owner};
 
 use crate::disk::{Chart, Found, HookFile};
 
-/// What was found on disk, by name, and what executables have told of themselves since.
+/// The files found on disk, by name, and the hooks that executables have listed since.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Catalogue {
     global_hooks: Vec<HookFile>,
@@ -33,7 +33,7 @@ pub struct Program {
 pub struct ModuleFiles {
     /// Its directory, links resolved.
     pub dir: PathBuf,
-    /// What may be its hooks.
+    /// The files that may be its hooks.
     pub hooks: Vec<HookFile>,
     /// Its enabled script.
     pub enabled_script: Option<PathBuf>,
@@ -41,12 +41,12 @@ pub struct ModuleFiles {
     pub chart: Option<Chart>,
     /// Its files with CRDs.
     pub crds: Vec<PathBuf>,
-    /// As whom it acts, if not as the operator.
+    /// Its service account, if not that of the operator.
     pub service_account: Option<AccountName>,
 }
 
 impl Catalogue {
-    /// The places of what was found.
+    /// The paths of the found files.
     pub fn of(found: &Found) -> Self {
         let modules = found.modules.iter().map(|module| {
             let files = ModuleFiles {
@@ -79,7 +79,7 @@ impl Catalogue {
             .map(|(_, files)| files)
     }
 
-    /// As whom the module of that name acts, if not as the operator.
+    /// The service account of the module of that name, if not that of the operator.
     pub fn account(&self, module: &str) -> Option<AccountName> {
         self.module_named(module)?.service_account.clone()
     }
@@ -90,7 +90,7 @@ impl Catalogue {
         Ok(module.map(|files| files.dir.as_path()))
     }
 
-    /// What may be hooks of the owner, in the order of their paths.
+    /// The files that may be hooks of the owner, in the order of their paths.
     pub fn hooks(&self, owner: &Owner) -> Result<&[HookFile], Failure> {
         match owner {
             Owner::Global => Ok(&self.global_hooks),
@@ -112,7 +112,7 @@ impl Catalogue {
         })
     }
 
-    /// Takes over what the owner's executables tell of their hooks now.
+    /// Takes over the hooks that the owner's executables list now.
     pub fn learn(&mut self, owner: &Owner, batches: impl IntoIterator<Item = (HookName, Program)>) {
         self.batches.retain(|hook, _| hook.owner != *owner);
         let batches = batches.into_iter().map(|(name, program)| {

@@ -8,7 +8,7 @@ use addon_core::operator::policy::OnTrial;
 
 use super::Tools;
 
-/// On trial the note comes first: whatever is killed between the two, no section is saved that nobody could put back.
+/// On trial the note is written first: after a kill in between no section is saved that could not be put back.
 pub async fn save(
     tools: &Tools,
     key: &str,

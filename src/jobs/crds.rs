@@ -89,7 +89,7 @@ async fn put(tools: &Tools, module: &ModuleName, on_trial: OnTrial) -> Result<Ve
     }
 }
 
-/// All CRDs of the files that can be used, and what is wrong with the others.
+/// All CRDs of valid files, and the mistakes of the others.
 async fn read(module: &Path, files: Vec<PathBuf>) -> (Vec<Found>, Vec<Failure>) {
     let dir = module.to_owned();
     blocking::run(move || {

@@ -108,7 +108,7 @@ fn told(error: &ProcessError, script: &Path) -> Failure {
     }
 }
 
-/// What the script reads, and where it answers.
+/// The script's input files, and the file for its answer.
 struct Files {
     values: TmpFile,
     config_values: TmpFile,

@@ -40,7 +40,7 @@ use relay::{LabelSet, Labels, Stream};
 
 pub(super) const STDERR_LIMIT: usize = 64 << 10;
 
-/// Runs one hook; what it wrote counts only if it ended with 0.
+/// Runs one hook; its output counts only if it ended with 0.
 pub async fn run(tools: &Arc<Tools>, run: HookRun, cancel: &CancellationToken) -> Result<HookRan, Failure> {
     let catalogue = tools.catalogue.borrow().clone();
     let program = catalogue.hook(&run.hook)?;
@@ -83,7 +83,7 @@ pub async fn run(tools: &Arc<Tools>, run: HookRun, cancel: &CancellationToken) -
     })
 }
 
-/// How a run failed that did not come to its end. At the deadline it matters whose limit it was.
+/// The failure of a run that was ended. At the deadline it names the setting with the limit.
 fn cut_short(error: &ProcessError, labels: &HookLabels) -> Failure {
     let failure = not_ended(error);
     if failure.class == Class::TimedOut {
@@ -130,7 +130,7 @@ fn prepare(tools: &Tools, run: &HookRun) -> io::Result<(Files, BTreeMap<MonitorI
     Ok((files, read))
 }
 
-/// Does what a hook that ended well asked for, but for what the loop has to decide.
+/// Applies the output of a successful hook, except the parts that the loop decides about.
 async fn take_over(
     (tools, acting): (&Tools, &Acting<'_>),
     hook: &HookId,
@@ -143,7 +143,7 @@ async fn take_over(
         response,
         objects,
     } = blocking::run(move || files.written()).await?;
-    // The orders of the two programs differ, and so does what is seen of a run whose patches fail.
+    // The orders of the two programs differ, and so do the visible effects of a run whose patches fail.
     if tools.hooks_dir.is_some() {
         acting.patcher().apply(&objects, cancel).await?;
         show(tools, hook, metrics);
@@ -154,7 +154,7 @@ async fn take_over(
     Ok((values, response))
 }
 
-/// Reads the snapshots, all of one moment. Of objects that nobody watches any more there are none.
+/// Reads the snapshots, all of one moment. A stopped monitor has none.
 fn look(
     tools: &Tools,
     hook: &HookId,
@@ -198,7 +198,7 @@ async fn ended_badly(
     }
 }
 
-/// Takes over what the hook measured.
+/// Takes over the metrics of the hook.
 fn show(tools: &Tools, hook: &HookId, metrics: Parsed) {
     let (name, module) = (hook.name.as_str(), hook.owner.module().map(ModuleName::as_str));
     for dropped in &metrics.dropped {

@@ -48,12 +48,12 @@ use source::Source;
 pub use conversions::ensure as ensure_conversions;
 pub use removal::delete;
 
-/// The kinds whose objects change what the API server serves.
+/// The kinds whose objects change the APIs that the API server serves.
 const KINDS_OF_KINDS: [&str; 2] = ["CustomResourceDefinition", "APIService"];
-/// A repair changes the state; a second one means that somebody else works against us.
+/// A repair changes the state; a second one means that another program works against us.
 const REPAIRS: usize = 2;
 
-/// All releases of the namespace. What they own is known from now on.
+/// All releases of the namespace. Their objects are known from now on.
 pub async fn list(tools: &Tools) -> Result<Vec<ReleaseSummary>, Failure> {
     let releases = tools.cluster.list_releases().await?;
     let ours = releases.iter().filter(|revision| revision.newest.ours);
@@ -105,20 +105,20 @@ struct Sync<'a> {
     cancel: &'a CancellationToken,
     chart: Source<'a>,
     labels: BTreeMap<String, String>,
-    /// What the ConfigMap says of the module.
+    /// The ConfigMap's values for the module.
     config: ConfigTrace,
     acting: OnceCell<Acting<'a>>,
     apis: Arc<Apis>,
     revision: Option<Revision>,
-    /// The objects of the deployed revision, once somebody asked.
+    /// The objects of the deployed revision, once they are read.
     objects: Option<BTreeSet<ObjectKey>>,
-    /// What the chart renders to, once somebody asked.
+    /// The rendered chart, once it is rendered.
     manifest: String,
     facts: Facts,
 }
 
 impl<'a> Sync<'a> {
-    /// Waits until nobody else works on the release.
+    /// Waits until no other job works on the release.
     async fn begin(
         tools: &'a Tools,
         module: &ModuleName,
@@ -130,7 +130,7 @@ impl<'a> Sync<'a> {
         let hold = unless(cancel, async { Ok(tools.holds.hold(name).await) }).await?;
         let apis = unless(cancel, async { Ok(tools.cluster.apis().await?) }).await?;
         let labels = inputs::object_labels(tools.helm()?.options(), maintenance);
-        // A disk that does not answer is waited for no longer than anybody wants to know.
+        // The wait for a disk that does not answer ends when the job is cancelled.
         let inputs = unless(cancel, inputs::digest(tools, &chart, &labels, &apis)).await?;
         Ok(Self {
             tools,
@@ -218,7 +218,7 @@ impl<'a> Sync<'a> {
         }
     }
 
-    /// As whom everything is done to the release that is not our own notes.
+    /// The account for all work on the release, except our own notes.
     async fn acting(&self) -> Result<&Acting<'a>, Failure> {
         let acting = || self.tools.acting_for(&self.facts.release);
         self.acting.get_or_try_init(acting).await
@@ -356,7 +356,7 @@ impl<'a> Sync<'a> {
         })
     }
 
-    /// The release is deployed; what fails here costs the next sync some work and nothing else.
+    /// The release is deployed; a failure here only costs the next sync some work.
     async fn mark_upgraded(&self, upgraded: &helm::Upgraded, recorded: Recorded) {
         let (cluster, release) = (&self.tools.cluster, self.facts.release.as_str());
         let marked = async {

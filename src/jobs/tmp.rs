@@ -22,7 +22,7 @@ const RUN: &str = "run-";
 /// Where files of this run go: of this life of the process, which may have begun before the one before it is buried.
 #[derive(Debug)]
 pub struct TmpDir {
-    /// The directory of this run, which nobody else may enter.
+    /// The directory of this run, which other users cannot enter.
     run: PathBuf,
     /// Where the files of hooks are: in there, or where their authors have always found them.
     dir: PathBuf,
@@ -39,7 +39,7 @@ impl TmpFile {
         &self.1
     }
 
-    /// What somebody wrote into it.
+    /// Its contents after the run.
     pub fn read(&self) -> Result<String, LeftError> {
         left::read(&self.1)
     }
@@ -81,7 +81,7 @@ impl TmpDir {
         Ok(Self { run, dir, files })
     }
 
-    /// The directory that nobody else may enter.
+    /// The directory that other users cannot enter.
     pub fn private(&self) -> io::Result<&Path> {
         fs::create_dir_all(&self.run)?;
         fs::set_permissions(&self.run, Permissions::from_mode(0o700))?;
@@ -93,7 +93,7 @@ impl TmpDir {
         &self.dir
     }
 
-    /// A directory that nobody else may enter, for somebody's own use.
+    /// A directory that other users cannot enter, for another purpose.
     pub fn sub_dir(&self, name: &str) -> io::Result<PathBuf> {
         let dir = self.private()?.join(name);
         fs::create_dir_all(&dir)?;
@@ -141,16 +141,15 @@ fn name_of_run() -> String {
     format!("{RUN}{}-{}", std::process::id(), unique())
 }
 
-/// Whose directory that is.
+/// The owner of that directory.
 fn process_of_run(name: &str) -> Option<u32> {
     let rest = name.strip_prefix(RUN)?;
     rest.split_once('-').map_or(rest, |(number, _)| number).parse().ok()
 }
 
-/// Removes the directories of runs whose process is gone. One with our own number is of an earlier life, or from before a
-/// restart.
-/// What cannot be removed is no reason not to start: a child of the dead run may still be dying and write, and the next
-/// start sweeps again.
+/// Removes the directories of runs whose process is gone. One with our own number is of an earlier life, or from before
+/// a restart. A directory that cannot be removed does not prevent a start: a child of the dead run may still be dying
+/// and write, and the next start sweeps again.
 fn sweep(parent: &Path) {
     let entries = match fs::read_dir(parent) {
         Ok(entries) => entries,

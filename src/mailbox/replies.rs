@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::oneshot;
 
-/// Everybody who waits for a reply. Clones share them.
+/// All waits for replies. Clones share them.
 #[derive(Debug)]
 pub struct Replies<R>(Arc<Mutex<Waiting<R>>>);
 
@@ -15,7 +15,7 @@ struct Waiting<R> {
     senders: BTreeMap<u64, oneshot::Sender<R>>,
 }
 
-/// The one who waits. Dropped, the reply is not wanted any more.
+/// One wait. Dropped, the reply is not wanted any more.
 #[derive(Debug)]
 pub struct Awaited<R> {
     number: u64,
@@ -38,15 +38,15 @@ impl<R> Replies<R> {
         }
     }
 
-    /// Answers whoever has this number, if they still wait.
+    /// Answers the wait with this number, if it still exists.
     pub fn send(&self, number: u64, reply: R) {
         if let Some(sender) = self.take(number) {
-            // Nobody waits any more: nothing is lost that somebody wants.
+            // The wait has ended: the reply is not wanted.
             let _ = sender.send(reply);
         }
     }
 
-    /// Whether whoever has this number still waits.
+    /// Whether the wait with this number still exists.
     pub fn are_awaited(&self, number: u64) -> bool {
         let waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.senders.contains_key(&number)
@@ -59,7 +59,7 @@ impl<R> Replies<R> {
 }
 
 impl<R> Awaited<R> {
-    /// By which the loop knows who asks.
+    /// The number by which the loop finds the wait.
     pub fn number(&self) -> u64 {
         self.number
     }

@@ -37,7 +37,7 @@ impl<'a> Bound<'a> {
 /// How a watch ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WatchError {
-    /// The server no longer has what happened since our last word from it.
+    /// The server no longer has the changes since our last event.
     Expired,
     /// The server closed the stream.
     Eof,

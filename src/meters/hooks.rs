@@ -34,7 +34,7 @@ impl HookMetrics {
 }
 
 impl Meters {
-    /// Applies what one successful run of a hook wrote. Samples that cannot be taken are told in the log and fail
+    /// Applies the metrics of one successful run of a hook. Samples that cannot be taken are logged and fail
     /// nothing.
     pub fn apply_hook_metrics(&self, hook: &HookId, operations: Vec<Operation>) {
         if operations.is_empty() {
@@ -44,12 +44,12 @@ impl Meters {
         tell(hook, &applied);
     }
 
-    /// Ends what the owner's hooks wrote: they do not run any more.
+    /// Ends the series of the owner's hooks: they no longer run.
     pub fn forget_hook_metrics(&self, owner: &Owner) {
         self.hooks.store().forget(owner);
     }
 
-    /// What hooks wrote, as text, with names that the scraper can read.
+    /// The metrics of hooks, as text, with names that the scraper can read.
     pub fn render_hooks(&self, escaping: Escaping) -> String {
         let mut text = exposition::page(&self.hooks.store(), escaping, |value| self.secrets.masked(value));
         // Only a metric of a hook can have brought this line: labels and help have no line breaks.

@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-/// What the numbers count.
+/// The unit of the numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// Things or occurrences.
@@ -84,7 +84,7 @@ impl Face {
 pub enum Place {
     /// In front.
     First,
-    /// Behind the word that marks what the original's vendor collects.
+    /// With the prefix of metrics that the original's vendor collects.
     Telemetry,
 }
 
@@ -98,13 +98,13 @@ pub const BUCKETS: [f64; 14] = [
 pub struct Meter<K, const N: usize> {
     /// The name without prefix. Not unique: both programs may have one of that name, with other labels.
     pub name: &'static str,
-    /// What is counted.
+    /// The unit of the samples.
     pub unit: Unit,
     /// One sentence for people.
     pub help: &'static str,
     /// The names of its labels.
     pub labels: [&'static str; N],
-    /// Who has it.
+    /// The programs that have it.
     pub face: Face,
     place: Place,
     bounds: &'static [f64],
@@ -118,13 +118,13 @@ pub struct Row {
     pub name: &'static str,
     /// How it is kept.
     pub kind: Kind,
-    /// What is counted.
+    /// The unit of the samples.
     pub unit: Unit,
     /// One sentence for people.
     pub help: &'static str,
     /// The names of its labels.
     pub labels: &'static [&'static str],
-    /// Who has it.
+    /// The programs that have it.
     pub face: Face,
     /// Where the prefix goes.
     pub place: Place,

@@ -10,7 +10,7 @@ use super::{Meters, count, table};
 /// Hooks with no more tasks than this in one queue are not worth a series.
 const CROWD: usize = 20;
 
-/// What is done to a queue, in the words of the original.
+/// The operations on a queue, with the names of the original.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QueueAction {
     /// A task goes in front of all others.
@@ -40,7 +40,7 @@ impl QueueAction {
     }
 }
 
-/// Whether somebody wants to know how long operations on queues take.
+/// Whether the durations of queue operations are measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum QueueActions {
     Counted,

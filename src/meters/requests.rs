@@ -126,7 +126,7 @@ fn template(path: &str) -> String {
     }
 }
 
-/// What follows a resource: a name, and a part of the object.
+/// The path after a resource: a name, and a subresource.
 fn named(below: &[&str]) -> String {
     match below {
         [] => String::new(),

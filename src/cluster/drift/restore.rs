@@ -13,9 +13,9 @@ use crate::cluster::Cluster;
 use crate::cluster::apis::Apis;
 use crate::cluster::error::Attempt;
 
-/// As whom we put right what helm has made: so it is helm's again.
+/// The field manager of restores: helm's own, so that the field is helm's again.
 const MANAGER: &str = "helm";
-/// How often it is tried when somebody else writes at the same time.
+/// The number of tries when another writer changes the object at the same time.
 const TRIES: usize = 3;
 
 /// An object where it lives.
@@ -25,17 +25,17 @@ struct Place {
     attempt: Attempt,
 }
 
-/// What became of what had been altered in an object.
+/// The outcome of a restore of an object.
 #[derive(Debug, Default)]
 pub struct PutRight {
-    /// What was tried.
+    /// The alterations that were restored.
     pub tried: Vec<Alteration>,
-    /// What of it is still not as it should be.
+    /// The alterations that are still there.
     pub left: Vec<Alteration>,
 }
 
 impl Cluster {
-    /// What somebody altered in the object of a manifest; nothing if it is not there.
+    /// The alterations in the object of a manifest; nothing if it does not exist.
     pub async fn alterations(&self, manifest: &Value, apis: &Apis) -> Result<Vec<Alteration>, Failure> {
         let Some(place) = self.place_of(manifest, apis) else {
             return Ok(Vec::new());
@@ -44,7 +44,7 @@ impl Cluster {
         Ok(live.map_or_else(Vec::new, |live| alterations(manifest, &live)))
     }
 
-    /// Puts right what somebody altered in the object of a manifest, but for what is to be left.
+    /// Restores the altered fields of an object of a manifest, except those that are left to others.
     pub async fn put_right(
         &self,
         manifest: &Value,
@@ -86,7 +86,8 @@ impl Cluster {
         Ok(PutRight::default())
     }
 
-    /// Nothing for what is no object, and for a kind that is not served: the runs of modules see that it is absent.
+    /// Nothing for a document that is no object, and for a kind that is not served: the runs of modules notice that it
+    /// is absent.
     fn place_of(&self, manifest: &Value, apis: &Apis) -> Option<Place> {
         let key = key_of(manifest)?;
         let kind = apis.kind(&key.api_version, &key.kind)?;

@@ -110,7 +110,7 @@ where
         (self.attempt("list"), async move { api.list(&params).await })
     }
 
-    /// Takes what that request has read, if the watch works: else the next reading is a matter of the watch.
+    /// Takes in the objects of that request, if the watch works: otherwise the watch reads next.
     pub(super) fn confirm(&mut self, list: ObjectList<K>) {
         if self.known.is_some() {
             let version = number(list.metadata.resource_version.as_ref());
@@ -153,7 +153,7 @@ where
     fn be_silent(&mut self) {
         let now = Instant::now();
         match std::mem::replace(&mut self.place, Place::Resting(now)) {
-            // It may be one whose other end is gone: a list tells.
+            // Its other end may be gone: a list shows that.
             Place::Following { .. } | Place::Resting(_) => {}
             Place::OnTrial { stream, found, .. } => self.follow(stream, found),
             Place::Listing { .. } => self.fail(RequestError::Silent {

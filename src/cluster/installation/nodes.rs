@@ -27,7 +27,7 @@ pub(super) struct Nodes {
     cluster: Cluster,
     /// Nothing for a node that tells none, or is gone.
     platforms: BTreeMap<String, Option<Platform>>,
-    /// Until then nobody is asked about platforms.
+    /// Until then no platform is requested.
     rests_until: Option<Instant>,
     is_told: bool,
 }
@@ -65,7 +65,7 @@ impl Nodes {
         }
     }
 
-    /// Why nobody hears of a node, if that is known for certain.
+    /// The reason why a node is not ready, if that is certain.
     pub(super) async fn unheard(&self, node: &str) -> Option<String> {
         match self.get(node).await {
             Ok(Some(found)) => unheard(&found).map(|why| format!("its node '{node}' is not ready: {why}")),

@@ -272,7 +272,7 @@ fn disowning(found: &DynamicObject) -> Option<Value> {
         let path = format!("/metadata/managedFields/{index}/manager");
         json!({"op": "test", "path": path, "value": FIELD_MANAGER})
     });
-    // A list without any entry counts as one that nobody meant to write; an empty entry says that there are to be none.
+    // An empty list of managers has no effect; a list with one empty entry removes them all.
     let changes: Vec<Value> = if ours.len() == entries.len() {
         vec![json!({"op": "replace", "path": "/metadata/managedFields", "value": [{}]})]
     } else {

@@ -28,7 +28,7 @@ use crate::cluster::error::RequestError;
 const SILENCE: Duration = Duration::from_secs(75);
 /// The same while there is a trial, whose judges must know how old the sights are that they judge by.
 const SILENCE_ON_TRIAL: Duration = Duration::from_secs(15);
-/// Between two looks at everything: nobody tells us of changes of a trial's `ReplicaSet`, nor that there are none.
+/// The pause between two reads of everything: changes of a trial's `ReplicaSet` are not watched.
 const LOOK: Duration = Duration::from_secs(75);
 const LOOK_ON_TRIAL: Duration = Duration::from_secs(5);
 /// After a look that brought nothing.
@@ -196,7 +196,7 @@ impl Observer {
         self.set = set;
     }
 
-    /// A pod that is not ready may be on a node that nobody hears of: the pod itself does not tell.
+    /// A pod that is not ready may be on a node that is down: its own status does not show that.
     async fn look_at_node(&mut self) {
         self.unheard = None;
         let Known::There(sight) = self.trial() else { return };

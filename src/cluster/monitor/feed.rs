@@ -55,7 +55,7 @@ pub(super) struct Feed {
 /// How far everything was taken.
 #[derive(Default)]
 enum Place {
-    /// Nothing is known, or nobody knows what happened since.
+    /// Nothing is known, or changes since then are unknown.
     #[default]
     Lost,
     /// Up to this version.
@@ -73,14 +73,14 @@ struct Watch {
     on_trial: bool,
 }
 
-/// Where a kind is whose objects cannot be found.
+/// The place of a kind whose objects cannot be found.
 enum Whereabouts {
     Here,
     Elsewhere(ApiResource),
     Nowhere(Failure),
 }
 
-/// What ends a wait.
+/// The end of a wait.
 enum Event {
     Line(Result<Heard, Trouble>),
     Wanted,
@@ -112,7 +112,7 @@ impl Feed {
         }
     }
 
-    /// One request, or one event. After an error the place is what is still certain.
+    /// One request, or one event. After an error the place holds only what is still certain.
     async fn step(&mut self) -> Result<(), Trouble> {
         match std::mem::take(&mut self.place) {
             Place::Lost => self.list().await,
@@ -153,7 +153,7 @@ impl Feed {
 
     async fn follow(&mut self, mut watch: Box<Watch>) -> Result<(), Trouble> {
         if !self.admit().await {
-            // Somebody wants to see what nobody has kept.
+            // A monitor needs a part of the objects that was not stored.
             return Ok(());
         }
         match self.wait(&mut watch).await {
@@ -297,7 +297,7 @@ impl Feed {
         }
     }
 
-    /// Somebody has made the kind anew, under another plural: that is another history.
+    /// The kind was created anew under another plural: its history is another one.
     fn move_to(&mut self, resource: ApiResource) {
         info!(watch = %self.source, plural = resource.plural, "the kind has another plural now, watching the new resource");
         self.place = Place::Lost;

@@ -25,14 +25,14 @@ use super::lens::Lens;
 use super::selection::Selection;
 use super::{Labels, StaleWatch};
 
-/// One who watches.
+/// The key of a watcher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(in crate::cluster) enum Key {
     /// A monitor that the core asked for.
     Monitor(MonitorId),
     /// The namespaces that a monitor's selector finds, by the same id.
     Namespaces(MonitorId),
-    /// What we want to see for ourselves.
+    /// A target of our own.
     Own(OwnId),
 }
 
@@ -40,16 +40,16 @@ pub(in crate::cluster) enum Key {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(in crate::cluster) struct OwnId(pub(in crate::cluster) u64);
 
-/// What belongs to one who watches.
+/// The state of one watcher.
 pub(in crate::cluster) struct Target {
     pub(super) snapshot: Snapshot,
     pub(super) lens: Arc<Lens>,
-    /// None for what no hook sees.
+    /// None for a watcher without a hook.
     pub(super) labels: Option<Arc<Labels>>,
     pub(super) outlet: Outlet,
-    /// Its changes are told. Until its start is complete they are part of what it starts with.
+    /// Its changes are reported. Until its start is complete they are part of its first snapshot.
     pub(super) live: bool,
-    /// Ends what works for it alone.
+    /// Ends the tasks that work for it alone.
     pub(super) end: CancellationToken,
 }
 
@@ -67,7 +67,7 @@ struct Subscriber {
     stage: Stage,
 }
 
-/// How far somebody has come who wants to see what a watch sees.
+/// The progress of a watcher that joins a watch.
 enum Stage {
     /// Has seen nothing yet.
     Waiting(Starter),
@@ -80,7 +80,7 @@ enum Stage {
 /// Hears how the first listing ended.
 type Starter = oneshot::Sender<Result<(), Failure>>;
 
-/// When we last knew that nothing was withheld from us, and what is in the way since.
+/// The last moment at which no change was missing, and the trouble since then.
 struct Health {
     proven: Instant,
     error: Option<String>,
@@ -88,7 +88,7 @@ struct Health {
     unserved: bool,
 }
 
-/// One who looks at an object that a watch brings.
+/// A viewer of an object that a watch brings.
 #[derive(Clone)]
 pub(super) struct Viewer {
     pub(super) key: Key,
@@ -99,13 +99,13 @@ pub(super) struct Viewer {
 }
 
 impl Viewer {
-    /// How it is labelled in metrics. What only serves another one is not measured.
+    /// Its labels in metrics. A watcher that only serves another one is not measured.
     pub(super) fn measured(&self) -> Option<&Labels> {
         self.labels.as_deref().filter(|_| matches!(self.key, Key::Monitor(_)))
     }
 }
 
-/// What a watch says of one object, to one viewer.
+/// News of one object from a watch, for one viewer.
 pub(super) enum News {
     /// It is there.
     Seen(Sighting),
@@ -120,7 +120,7 @@ pub(super) struct Joined {
     pub(super) feed: PartId,
     /// Ends with the first listing.
     pub(super) started: oneshot::Receiver<Result<(), Failure>>,
-    /// Nobody watched this until now: whoever asked starts the watch, with these.
+    /// This was not watched until now: the caller starts the watch, with these.
     pub(super) new: Option<(Arc<Notify>, CancellationToken)>,
 }
 
@@ -136,7 +136,7 @@ pub(in crate::cluster) struct Ledger {
 }
 
 impl Ledger {
-    /// Enters one who watches; `false` if it is there already.
+    /// Adds a watcher; `false` if it exists already.
     pub(in crate::cluster) fn enter(&mut self, key: Key, target: Target) -> bool {
         if self.targets.contains_key(&key) {
             return false;
@@ -145,7 +145,7 @@ impl Ledger {
         true
     }
 
-    /// Strikes out one who watches, and every watch that nobody else wants.
+    /// Removes a watcher, and every watch that no other watcher needs.
     pub(in crate::cluster) fn strike(&mut self, key: Key) -> Option<Arc<Labels>> {
         let target = self.targets.remove(&key)?;
         target.end.cancel();
@@ -160,7 +160,7 @@ impl Ledger {
         self.targets.get(&key)
     }
 
-    /// A run of the hook begins: what its monitors see from now on is counted anew.
+    /// A run of the hook begins: later changes of its monitors are counted anew.
     pub(super) fn begin_run(&mut self, hook: &HookId) {
         let of_hook = |target: &&mut Target| target.labels.as_ref().is_some_and(|labels| labels.hook == *hook);
         for target in self.targets.values_mut().filter(of_hook) {
@@ -172,7 +172,7 @@ impl Ledger {
         self.targets.get_mut(&key)
     }
 
-    /// Lets a target see what a watch sees. If nobody watches that yet, the caller starts it.
+    /// Joins a target to a watch. If there is no such watch yet, the caller starts it.
     pub(super) fn join(&mut self, key: Key, selection: &Selection, root: &CancellationToken) -> Joined {
         let (starter, started) = oneshot::channel();
         let known = self.by_selection.get(selection).copied();
@@ -222,7 +222,7 @@ impl Ledger {
         }
     }
 
-    /// Everybody who is shown what the watch brings now.
+    /// All viewers of the objects that the watch brings now.
     pub(super) fn viewers(&self, id: PartId) -> Vec<Viewer> {
         let subscribers = self.feeds.get(&id).into_iter().flat_map(|feed| &feed.subscribers);
         let viewers = subscribers.filter_map(|subscriber| {
@@ -242,7 +242,7 @@ impl Ledger {
         viewers.collect()
     }
 
-    /// Takes news of one object into one snapshot, and what follows from it on its way.
+    /// Takes news of one object into one snapshot, and sends the change that follows.
     pub(super) fn take(
         &mut self,
         id: PartId,
@@ -275,7 +275,7 @@ impl Ledger {
         }
     }
 
-    /// Names that a complete listing did not hold, for one who has settled.
+    /// Names that a complete listing did not hold, for a settled watcher.
     pub(super) fn vanished(&self, id: PartId, key: Key) -> Vec<Arc<ObjectName>> {
         let target = self.targets.get(&key);
         target.map(|target| target.snapshot.vanished(id)).unwrap_or_default()
@@ -342,7 +342,7 @@ impl Ledger {
             .collect()
     }
 
-    /// Nothing is watched any more, and whoever waits for a first listing waits in vain.
+    /// All watches have stopped: every wait for a first listing fails.
     pub(super) fn end(&mut self) {
         self.feeds.clear();
         self.by_selection.clear();

@@ -161,7 +161,7 @@ impl Shared {
         });
     }
 
-    /// Strikes out one who watches.
+    /// Removes a watcher.
     pub(in crate::cluster) fn strike(&self, key: Key) {
         let struck = self.ledger().strike(key);
         if let (Key::Monitor(_), Some(labels)) = (key, struck) {

@@ -33,14 +33,14 @@ const OPENING: Duration = Duration::from_secs(5);
 /// Where certificates come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
-    /// Somebody else puts them into files.
+    /// Another program puts them into files.
     Files(Files),
     /// We make them, and keep them in a Secret.
     Own,
 }
 
 impl Source {
-    /// Takes files that are there; where nobody has put any, we make our own.
+    /// Takes existing files; without any, we make our own certificates.
     pub fn of(files: Files) -> Self {
         if files.are_absent() {
             Self::Own
@@ -57,9 +57,9 @@ pub struct Side {
     pub service: String,
     /// Where its certificates come from.
     pub source: Source,
-    /// Files with the authorities of those who may connect; none if everybody may.
+    /// Files with the authorities of allowed clients; none if all clients are allowed.
     pub client_ca: Vec<PathBuf>,
-    /// What it serves with.
+    /// Its certificate.
     pub tls: Tls,
     /// Authorities of this life that may still be needed.
     trusted: Mutex<Vec<CertificateDer<'static>>>,
@@ -76,7 +76,7 @@ impl Side {
         }
     }
 
-    /// Authorities that whoever asks us has to trust, now and after the next swap.
+    /// Authorities that our clients must trust, now and after the next swap.
     fn trust(&self, material: &Material, now: Timestamp) -> Vec<CertificateDer<'static>> {
         let mut trusted = self.trusted.lock().unwrap_or_else(PoisonError::into_inner);
         trusted.retain(|der| Validity::of(der).is_ok_and(|validity| now <= validity.until));
@@ -98,13 +98,13 @@ pub struct Webhooks {
     pub configuration: String,
     /// The name of the one about our own `ConfigMap`; none where there are hooks alone.
     pub edits: Option<String>,
-    /// The cluster role of the chart that installed us: what we publish goes with it.
+    /// The cluster role of the chart that installed us: published objects are deleted with it.
     pub owner: Option<String>,
     /// Keeps certificates of our own.
     pub secret: String,
     /// The configurations that stand in the cluster because of us, each with its name.
     pub published: watch::Sender<BTreeSet<(AdmissionKind, String)>>,
-    /// The paths that listeners answer; nobody else's questions are read.
+    /// The paths that listeners answer; requests at other paths are not read.
     pub routes: watch::Sender<Arc<Routes>>,
     /// Answers for admission.
     pub admission: Side,
@@ -113,8 +113,8 @@ pub struct Webhooks {
 }
 
 impl Webhooks {
-    /// Makes the cluster ask us for exactly these routes. They have to be complete: what is missing in them is taken out
-    /// of the cluster. A part that fails does not keep the others from being done; the first failure is told.
+    /// Makes the cluster ask us for exactly these routes. They must be complete: webhooks that are not in them are
+    /// taken out of the cluster. A part that fails does not keep the others from being done; the first failure is told.
     pub async fn ensure(&self, routes: &Routes, now: Timestamp) -> Result<Vec<Change>, Failure> {
         self.answer(routes);
         let mut changes = Vec::new();
@@ -126,7 +126,7 @@ impl Webhooks {
         admission.and(conversion).map(|()| changes)
     }
 
-    /// Before anybody is told to ask.
+    /// Before the API server gets the address.
     fn answer(&self, routes: &Routes) {
         self.routes.send_if_modified(|answered| {
             let differ = **answered != *routes;
@@ -165,7 +165,7 @@ impl Webhooks {
             let published = self.publish(part, &webhooks, owner.as_ref(), changes).await;
             match part.subject {
                 Subject::Hooks => refused = refused.or(published?),
-                // Nobody is refused for want of this one, so it must not hold up what others depend on.
+                // No request is refused for want of this webhook, so it must not hold up the others.
                 Subject::Edits => edits = published,
             }
         }
@@ -174,7 +174,7 @@ impl Webhooks {
         refused.or(edits?).map_or(Ok(()), Err)
     }
 
-    /// Those who watch them begin anew only where there are others.
+    /// The watches of them restart only if they have changed.
     fn note_published(&self, standing: BTreeSet<(AdmissionKind, String)>) {
         self.published.send_if_modified(|known| {
             let differ = *known != standing;
@@ -198,7 +198,7 @@ impl Webhooks {
         of_hooks.into_iter().chain(of_edits)
     }
 
-    /// Says what was refused while the rest was done.
+    /// Logs the refused parts while the rest was done.
     async fn publish(
         &self,
         Part { kind, name, .. }: Part<'_>,
@@ -260,7 +260,7 @@ impl Webhooks {
         };
         let ready = Ready { address, material };
         match self.probe(side, &ready).await {
-            // What is served now may have been waited for too long; what is to be served may do.
+            // The present certificate may have expired during the wait; the next one may be valid.
             Err(_) if side.tls.served().as_ref() != Some(&ready.material) => {
                 serve(side, &ready.material)?;
                 self.probe(side, &ready).await?;
@@ -293,7 +293,7 @@ impl Webhooks {
         Ok(probe(address, &self.host(side), &ready.address.ca, asks_clients).await?)
     }
 
-    /// Serves with the newest. Not before everybody who can reach it trusts it.
+    /// Serves with the newest certificate. Only after all clients trust it.
     async fn swap(&self, side: &Side, ready: &Ready) -> Result<(), Failure> {
         if serve(side, &ready.material)? {
             self.probe(side, ready).await?;
@@ -317,9 +317,9 @@ struct Part<'a> {
 
 #[derive(Debug, Clone, Copy)]
 enum Subject {
-    /// What hooks want to be asked.
+    /// The webhooks of hooks.
     Hooks,
-    /// What becomes of our own `ConfigMap`.
+    /// Edits of our own `ConfigMap`.
     Edits,
 }
 

@@ -21,7 +21,7 @@ const CA: &str = "ca.crt";
 const CA_KEY: &str = "ca.key";
 
 impl Cluster {
-    /// What the Secret holds, after whatever had to be renewed was.
+    /// The contents of the Secret, after the necessary renewals.
     pub async fn webhook_certificates(
         &self,
         secret: &str,
@@ -68,7 +68,7 @@ impl Cluster {
     }
 }
 
-/// What a Secret holds; an empty one, made for us by somebody with more rights, holds nothing yet.
+/// The contents of a Secret; an empty one, which the chart made for us, holds nothing yet.
 fn stored(name: &str, secret: &Secret) -> Result<Option<Stored>, Failure> {
     let text = |key| {
         let bytes = secret.data.as_ref()?.get(key)?;
@@ -82,7 +82,7 @@ fn stored(name: &str, secret: &Secret) -> Result<Option<Stored>, Failure> {
     };
     match (text(CA), text(CERT), text(KEY), text(CA_KEY)) {
         (None, None, None, None) => Ok(None),
-        // What we have made once we can make again.
+        // Certificates of our own can be made again.
         (ca, cert, key, Some(ca_key)) => Ok(Some(Stored {
             ca: ca.unwrap_or_default(),
             ca_key: Some(ca_key),

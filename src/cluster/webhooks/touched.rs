@@ -41,7 +41,7 @@ pub async fn follow<T>(
     }
 }
 
-/// One of them. It begins with a touch: what happened before the watch began was not seen.
+/// One of them. It begins with a touch, because changes before the watch began were not seen.
 fn touches(cluster: &Cluster, kind: AdmissionKind, name: &str) -> impl Stream<Item = ()> + use<> {
     let wanted = Wanted {
         kind,

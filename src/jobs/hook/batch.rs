@@ -21,7 +21,7 @@ use crate::process::{Output, ProcessError, Spawn};
 const DEADLINE: Duration = Duration::from_secs(30);
 const GRACE: Duration = Duration::from_secs(2);
 
-/// What an executable said to one question.
+/// The answer of an executable to one question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
     /// It printed this, and ended with 0.
@@ -32,7 +32,7 @@ pub enum Answer {
     Late(String),
 }
 
-/// What an executable turned out to be.
+/// The kind of an executable: one hook, or several.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// It holds these hooks.
@@ -60,7 +60,7 @@ pub(super) async fn look(
     weigh(file, &config, &list)
 }
 
-/// What follows from the answers to `hook config` and `hook list`.
+/// The conclusion from the answers to `hook config` and `hook list`.
 pub fn weigh(file: &HookId, config: &Answer, list: &Answer) -> Result<Verdict, Failure> {
     let kind = HookKind::from(&file.owner);
     let file_told = file.told(kind);

@@ -34,7 +34,7 @@ struct Answers {
     readiness: Option<HookName>,
 }
 
-/// Who asks, and how.
+/// The owner of the hooks, and the way of asking.
 #[derive(Debug)]
 pub struct Asker<'a> {
     /// Starts the hooks.
@@ -43,7 +43,7 @@ pub struct Asker<'a> {
     pub environment: &'a [(OsString, OsString)],
     /// Where they start; nothing for our own working directory.
     pub cwd: Option<&'a Path>,
-    /// What they may ask for.
+    /// The bindings that they may have.
     pub kind: HookKind,
     /// How long one may think.
     pub deadline: Duration,
@@ -51,10 +51,10 @@ pub struct Asker<'a> {
     pub module: Option<&'a Path>,
 }
 
-/// What a file said.
+/// The answer of a file.
 #[derive(Debug)]
 pub enum Said {
-    /// It is a hook, and this is what it wants.
+    /// It is a hook, with this configuration.
     Single(HookConfig),
     /// It holds these hooks.
     Several(Vec<Named>),
@@ -151,7 +151,7 @@ fn warn_of_python(catalogue: &Catalogue, owner: &Owner) -> Result<(), Failure> {
 }
 
 impl Asker<'_> {
-    /// Asks a file what hook it is, or which hooks it holds.
+    /// Asks a file for its hook configuration, or for those of several hooks.
     pub async fn ask(&self, hook: &HookId, path: &Path, cancel: &CancellationToken) -> Result<Said, Failure> {
         // Where hooks are alone, each has its file for itself.
         let verdict = if self.kind == HookKind::Standalone || path.extension().is_some() {
@@ -202,7 +202,7 @@ impl Asker<'_> {
     }
 }
 
-/// What a hook printed for `--config`, understood.
+/// The output of a hook for `--config`, parsed.
 pub fn configuration(hook: &HookId, kind: HookKind, printed: &[u8]) -> Result<HookConfig, Failure> {
     HookConfig::parse_output(printed, kind).map_err(|error| {
         let what = format!("{}: getting its configuration with --config failed", hook.told(kind));
@@ -210,13 +210,13 @@ pub fn configuration(hook: &HookId, kind: HookKind, printed: &[u8]) -> Result<Ho
     })
 }
 
-/// The failure with what was printed, on one line, as the records of the log are.
+/// The failure with the output, on one line, like the records of the log.
 pub(super) fn with_output(failure: Failure, printed: &[u8]) -> Failure {
     let printed = String::from_utf8_lossy(printed);
     let shown = if printed.trim().is_empty() {
         "nothing".to_owned()
     } else {
-        // Who is asked for a configuration is told no values.
+        // A hook gets no values when it is asked for its configuration.
         format!("`{}`", tail(&printed, &Secrets::default()).replace('\n', " ⏎ "))
     };
     Failure {

@@ -21,11 +21,11 @@ use crate::jobs::tmp::{TmpDir, TmpFile, safe};
 pub(super) struct Documents {
     pub(super) values: Vec<u8>,
     pub(super) config_values: Vec<u8>,
-    /// The API server waits for what the hook says.
+    /// The API server waits for the hook's answer.
     pub(super) is_asked: bool,
 }
 
-/// What a hook asks for.
+/// The output of a hook.
 pub(super) struct Wrote {
     pub(super) values: HookOutput,
     pub(super) metrics: Parsed,
@@ -41,7 +41,7 @@ pub(super) struct Files {
     responses: Option<Responses>,
 }
 
-/// What hooks read and change where there are modules.
+/// The values files of hooks with modules.
 struct Values {
     effective: TmpFile,
     config: TmpFile,
@@ -49,7 +49,7 @@ struct Values {
     config_patch: TmpFile,
 }
 
-/// What a hook tells the API server. Hooks that stand alone have always had these, asked or not.
+/// The files for answers to the API server. Standalone hooks always have these, also without a review.
 struct Responses {
     admission: TmpFile,
     conversion: TmpFile,
@@ -159,7 +159,7 @@ impl Files {
             .collect()
     }
 
-    /// What a hook that ended well wrote, read in one go: if any of it cannot be understood, none of it counts.
+    /// The output of a successful hook, read in one go: if one file cannot be parsed, none of them counts.
     pub(super) fn written(&self) -> Result<Wrote, Failure> {
         let values = self.values()?;
         let metrics = read(&self.metrics, "metrics")?;

@@ -16,7 +16,7 @@ use gathering::{Gathering, Piece};
 
 /// Longer texts, and longer members of objects, are cut here, in characters.
 const LONGEST_RECORD: usize = 10_000;
-/// What pipelines of hooks alone select the records of hooks by.
+/// The field by which log pipelines of hooks alone select the records of hooks.
 const LOGGER_OF_HOOKS: &str = "shell-operator.hook-manager.hook.executor";
 
 /// How this program relays.
@@ -45,7 +45,7 @@ pub enum LabelSet {
     HooksAlone,
 }
 
-/// What every record of one run is labelled with.
+/// The fields of every record of one run.
 #[derive(Debug, Clone)]
 pub(in crate::jobs) struct Labels {
     members: Map<String, Value>,

@@ -8,7 +8,7 @@ use crate::cluster::drift::lookout::comparison;
 use crate::jobs::unless;
 
 impl Sync<'_> {
-    /// What the lookout has not seen is left to its next look.
+    /// Alterations that the lookout has not seen are left to its next look.
     pub(super) async fn put_right(&self) -> Result<(), Failure> {
         let release = self.facts.release.as_str();
         let Some(lookout) = &self.tools.lookout else {

@@ -65,7 +65,7 @@ impl Sync<'_> {
         Ok(objects.iter().filter_map(|object| part_of(object, namespace)).collect())
     }
 
-    /// The upgrade waits for a person: it is noted what for.
+    /// The upgrade waits for a person: the objects that it would delete are noted.
     pub(super) async fn hold(&self, held: &Held) -> Result<Failure, Failure> {
         let revision = self.deployed()?;
         if revision.newest.held.as_ref() != Some(held) {
@@ -90,7 +90,7 @@ impl Sync<'_> {
     }
 }
 
-/// What people asked for, by the digests of what the `ConfigMap` says.
+/// The digests of the `ConfigMap`'s sections.
 pub(super) fn asked(module: &ModuleName, config: &HookDocument) -> Asked {
     let config = config.to_value();
     let digest = |section: &Value| match section {

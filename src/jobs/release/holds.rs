@@ -9,7 +9,7 @@ use tokio::sync::OwnedMutexGuard;
 use crate::cluster::releases::Revision;
 use crate::cluster::releases::vigil::Vigil;
 
-/// Who holds which release. Clones share the holds.
+/// The jobs that hold releases. Clones share the holds.
 #[derive(Debug, Clone, Default)]
 pub struct Holds {
     ours: Arc<Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<Past>>>>>,
@@ -19,8 +19,8 @@ pub struct Holds {
 /// The memory of this process about a release, for the job that holds it.
 #[derive(Debug, Default)]
 pub struct Past {
-    /// The last helm failed and left no revision, so that nobody has noted what it did to the objects. That is what becomes of
-    /// one that is at work while the store is put back to an earlier time.
+    /// The last helm failed and left no revision, so that its changes of objects are not recorded. This is the outcome
+    /// of one that is at work while the store is put back to an earlier time.
     pub(super) torn: bool,
 }
 
@@ -31,7 +31,7 @@ impl Holds {
         vigil.see(release, newest, Instant::now())
     }
 
-    /// Waits until nobody else holds the release.
+    /// Waits until no other job holds the release.
     pub(super) async fn hold(&self, release: &str) -> OwnedMutexGuard<Past> {
         let mutex = {
             let mut holds = self.ours.lock().unwrap_or_else(PoisonError::into_inner);

@@ -17,7 +17,7 @@ use crate::helm;
 use crate::jobs::Tools;
 use crate::report::Chain;
 
-/// By this word a template asks what is served.
+/// The word by which a template reads the served APIs.
 const ASKING: &[&str] = &["APIVersions"];
 
 /// The digest of everything that the rendering and the release depend on.
@@ -46,7 +46,8 @@ pub(super) async fn digest(
     Ok(digest.finish())
 }
 
-/// A chart that asks what the API server serves is not rendered by who is told less: what is not rendered is deleted.
+/// A chart that reads the served APIs is not rendered with an incomplete list: objects that are not rendered are
+/// deleted.
 pub(super) async fn refuse_doubtful(source: &Source<'_>, versions: &[String]) -> Result<(), Failure> {
     let Some(first) = versions.first() else {
         return Ok(());

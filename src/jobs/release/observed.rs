@@ -12,7 +12,7 @@ use crate::cluster::releases::Revision;
 use crate::jobs::Tools;
 use crate::report::Chain;
 
-/// Reads the newest revision, and what we meant to do if it is unfinished.
+/// Reads the newest revision, and our intent if it is unfinished.
 pub(super) async fn observe(tools: &Tools, facts: &mut Facts) -> Result<Option<Revision>, Failure> {
     let revision = tools.cluster.newest_revision(&facts.release).await?;
     facts.newest = revision.as_ref().map(|revision| revision.newest.clone());
@@ -23,7 +23,7 @@ pub(super) async fn observe(tools: &Tools, facts: &mut Facts) -> Result<Option<R
         .newest
         .as_ref()
         .is_some_and(|newest| newest.status.is_unfinished());
-    // While one who led before us may still be at work, what it meant to do counts before its helm has written a word.
+    // While an earlier leader may still be at work, its intent counts even before its helm has written anything.
     let may_overlap = facts.tenure.as_ref().is_some_and(|tenure| !tenure.overlap.is_zero());
     facts.intent = if unfinished || may_overlap {
         tools.cluster.intent(&facts.release).await?
@@ -33,7 +33,7 @@ pub(super) async fn observe(tools: &Tools, facts: &mut Facts) -> Result<Option<R
     Ok(revision)
 }
 
-/// Forgets what we meant to do, unless a child that was cut short has left the release unfinished: then the next sync
+/// Clears our intent, unless a child that was ended early has left the release unfinished: then the next sync
 /// needs to know that it was ours. Returns the newest revision, `None` where there is none or it cannot be read.
 pub(super) async fn forget_unless_unfinished(tools: &Tools, release: &str) -> Option<u32> {
     let forgotten = async {

@@ -12,7 +12,7 @@ use crate::helm::HelmError;
 use crate::helm::claims::{Claims, Object};
 use crate::jobs::Tools;
 
-/// Begins with what our releases in the cluster consist of, as far as they are marked with it.
+/// Begins with the objects of our releases in the cluster, as far as they are marked with them.
 pub(super) async fn begin(tools: &Tools, ours: impl Iterator<Item = &Revision>) -> Result<(), Failure> {
     let namespace = tools.cluster.namespace();
     let marked = ours.filter_map(|revision| {
@@ -36,7 +36,7 @@ pub(super) async fn explain(tools: &Tools, release: &str, error: HelmError) -> F
     let Ok(Some(refusal)) = with_claims(tools, move |claims| claims.take_refusal(&name)).await else {
         return error.into();
     };
-    // Who claimed it may have failed before anything of it was there; then the next try succeeds.
+    // The release that claimed it may have failed before it was created; then the next try succeeds.
     if let Ok(None) = tools.cluster.newest_revision(&refusal.owner).await {
         // Left as it is, it is looked at again with the next refusal.
         let _ = settle(tools, &refusal.owner, &BTreeSet::new()).await;

@@ -47,7 +47,7 @@ pub async fn delete(tools: &Tools, release: &str, cancel: &CancellationToken) ->
         return Err(error.into());
     }
     hold.torn = false;
-    // The release is gone: whatever fails from here on, there is nothing to be tried again.
+    // The release is gone: a failure from here on is no reason to try again.
     if let Err(failure) = ownership::settle(tools, release, &BTreeSet::new()).await {
         let error = failure.report;
         warn!(

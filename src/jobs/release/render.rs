@@ -22,12 +22,12 @@ use crate::jobs::{Tools, unless};
 const AT_ONCE: usize = 5;
 const NO_DIFFERENCE: &str = "No diff found";
 
-/// What somebody wants to see.
+/// The part to show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
-    /// The manifest; with what helm made of a template whose result is not YAML, if it says so.
+    /// The manifest; with the output of a template that is not YAML, if helm prints it.
     Manifest(Verbosity),
-    /// What applying it would change.
+    /// The changes that applying it would make.
     Difference,
 }
 

@@ -15,7 +15,7 @@ use crate::helm::{self, HelmError};
 use crate::jobs::Tools;
 use crate::jobs::tmp::TmpFile;
 
-/// What one Secret can hold. The chart and the manifest need room beside the values.
+/// The capacity of one Secret. The chart and the manifest need room beside the values.
 const SECRET_LIMIT: usize = 1 << 20;
 /// Values below this fit however badly they can be packed.
 const SURELY_FITS: usize = 700 << 10;

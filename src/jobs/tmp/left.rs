@@ -11,7 +11,7 @@ use fs_err as fs;
 use fs_err::os::unix::fs::OpenOptionsExt as _;
 use thiserror::Error;
 
-/// More than anybody has to say: a file is held in memory as it is, and once more as what it means.
+/// Above any useful size: a file is held in memory as text, and once more parsed.
 pub const LONGEST_FILE: u64 = 16 << 20;
 
 /// Why nothing is read from a file of a child.
@@ -79,7 +79,7 @@ impl fmt::Display for Kind {
 /// The text in the file at this place.
 pub(super) fn read(path: &Path) -> Result<String, LeftError> {
     let mut options = fs::OpenOptions::new();
-    // A pipe is opened although nobody writes into it, and a link is not opened at all.
+    // A pipe is opened without a wait for a writer, and a link is not opened at all.
     options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
     let file = options.open(path).map_err(|error| stands_for(path, error))?;
     let found = file.metadata()?;

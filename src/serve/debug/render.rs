@@ -25,7 +25,7 @@ pub enum Look {
     Manifest,
     /// Its manifest, also if it is not YAML.
     Debug,
-    /// What applying it would change.
+    /// The changes that applying it would make.
     Difference,
 }
 

@@ -113,7 +113,7 @@ impl Release {
         });
         match marked {
             Some((number, keys)) => self.consists_of(number, keys),
-            // Until the one at work has ended, it consists of what it was.
+            // Until the running helm has ended, its objects are those of before.
             None if self.watched().is_some() || self.is_unfinished() => {}
             None => {
                 self.objects.clear();
@@ -122,7 +122,7 @@ impl Release {
         }
     }
 
-    /// The objects that somebody wrote to since they were compared with the manifest of this revision.
+    /// The objects that were written to since they were compared with the manifest of this revision.
     pub(super) fn suspects(
         &self,
         print: impl Fn(&KindName, &Named) -> Option<Digest>,
@@ -140,7 +140,7 @@ impl Release {
         (!suspects.is_empty()).then_some((revision, suspects))
     }
 
-    /// What the comparison of an object with the manifest of a revision has shown.
+    /// Takes in the comparison of an object with the manifest of a revision.
     pub(super) fn compare(&mut self, number: u32, object: Object, print: Digest, field: Option<String>) {
         if self.objects_of != Some(number) {
             return;
@@ -152,7 +152,7 @@ impl Release {
         self.compared.insert(object, print);
     }
 
-    /// The objects in which somebody altered something.
+    /// The altered objects.
     pub(super) fn altered(&self) -> BTreeSet<ObjectKey> {
         self.altered.keys().map(key).collect()
     }
@@ -186,7 +186,7 @@ impl Release {
         self.revisions.last_key_value().map(|(_, known)| known)
     }
 
-    /// The newest revision, if it is one whose objects are to be there.
+    /// The newest revision, if its objects must exist.
     fn watched(&self) -> Option<&Revision> {
         let Known { revision, is_unmanaged } = self.newest()?;
         let newest = &revision.newest;
@@ -198,7 +198,7 @@ impl Release {
             .is_some_and(|known| known.revision.newest.status.is_unfinished())
     }
 
-    /// The newest revision, if nobody has said what it consists of.
+    /// The newest revision, if its objects are unknown.
     pub(super) fn unmarked(&self) -> Option<&Revision> {
         self.watched()
             .filter(|revision| self.objects_of != Some(revision.newest.revision))
@@ -258,7 +258,7 @@ impl Release {
         })
     }
 
-    /// Its objects as people know them, `None` if nobody looks after them.
+    /// Its objects in a form for people, `None` if it is not watched.
     pub(super) fn shown(&self, namespace: &str) -> Option<Vec<String>> {
         self.watched()?;
         let objects = self.objects.iter();

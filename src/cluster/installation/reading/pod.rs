@@ -125,7 +125,8 @@ fn state(pod: &Pod, container: &str) -> PodState {
     }
 }
 
-/// Why the pod has ended for good: by its phase, because it is being put away from its node, or because nobody hears of the node.
+/// Why the pod has ended for good: by its phase, because it is being put away from its node, or because the node is not
+/// ready.
 fn lost(pod: &Pod) -> Option<String> {
     let status = pod.status.as_ref()?;
     if has_ended(pod) || status.phase.as_deref() == Some("Unknown") {

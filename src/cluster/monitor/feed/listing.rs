@@ -44,7 +44,7 @@ impl Feed {
         let mut batch = Vec::new();
         loop {
             let Ok(line) = timeout(self.source.patience, lines.next()).await else {
-                // It takes the parameter and does not know what it means, or the connection is dead.
+                // It accepts the parameter without knowing it, or the connection is dead.
                 self.paged = true;
                 let waited = self.source.patience;
                 return Err(Trouble::of(RequestError::Silent { attempt, waited }));
@@ -105,7 +105,7 @@ impl Feed {
         yield_now().await;
     }
 
-    /// What did not stand in the listing is gone.
+    /// Objects that were not in the listing are deleted.
     async fn complete(&mut self) {
         let viewers = self.shared.ledger().viewers(self.id);
         for viewer in viewers.iter().filter(|viewer| !viewer.first) {

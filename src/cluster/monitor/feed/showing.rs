@@ -16,7 +16,7 @@ use super::Feed;
 use crate::blocking;
 
 impl Feed {
-    /// Shows objects to all viewers, in their order, and tells what follows.
+    /// Shows objects to all viewers, in their order, and sends the changes that follow.
     pub(super) async fn show(&mut self, items: Vec<Item>, gone: bool, viewers: &[Viewer]) {
         let lenses = viewers.iter().map(|viewer| Arc::clone(&viewer.lens)).collect();
         let (items, looks) = self.look(items, lenses).await;
@@ -38,7 +38,7 @@ impl Feed {
         }
     }
 
-    /// Filters may take their time, so they run where that holds up nobody.
+    /// Filters may take long, so they run on threads for blocking work.
     async fn look(&mut self, items: Vec<Item>, lenses: Vec<Arc<Lens>>) -> (Vec<Item>, Vec<Vec<Look>>) {
         let resource = self.source.selection.resource.clone();
         let filters = lenses.iter().any(|lens| lens.has_filter());
@@ -76,7 +76,7 @@ impl Feed {
         Failure::new(Class::Invalid, report)
     }
 
-    /// A filter's error quotes what it could not work with, and of a Secret nothing is quoted.
+    /// A filter's error quotes its input, except for a Secret.
     fn shown<'a>(&self, error: &'a str) -> &'a str {
         let resource = &self.source.selection.resource;
         match (resource.group.as_str(), resource.plural.as_str()) {
@@ -97,7 +97,8 @@ impl Feed {
         }
     }
 
-    /// Lets those who wait see what others have kept. `false`: that does not tell enough, and everything is to be listed.
+    /// Shows waiting viewers the objects that others have stored. `false`: those are not enough, and everything must be
+    /// listed.
     pub(super) async fn admit(&mut self) -> bool {
         let waiting = self.shared.ledger().waiting(self.id);
         for (key, lens, labels) in waiting {

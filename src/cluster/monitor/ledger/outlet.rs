@@ -30,9 +30,9 @@ pub(in crate::cluster) struct Turned {
 pub(in crate::cluster) enum Outlet {
     /// To the core, if it asked for events of this kind.
     Core(BTreeSet<WatchEvent>),
-    /// To the one who keeps a moving set of namespaces.
+    /// To the part that keeps a moving set of namespaces.
     Namespaces(mpsc::UnboundedSender<Moved>),
-    /// To the one of us who wants to see it.
+    /// To the part of ours that watches it.
     Own(mpsc::UnboundedSender<Turned>),
 }
 
@@ -46,7 +46,7 @@ impl Target {
     ) {
         if let (Outlet::Own(door), Key::Own(id)) = (&self.outlet, key) {
             let name = Arc::clone(name);
-            // Whoever wanted to see it has ended with everything else.
+            // Its receiver has ended with everything else.
             let _ = door.send(Turned { id, name, change });
             return;
         }
@@ -70,7 +70,7 @@ impl Target {
                     namespace: name.name.clone(),
                     present: event != WatchEvent::Deleted,
                 };
-                // Whoever kept the set has ended with its monitor.
+                // The part that kept the set has ended with its monitor.
                 let _ = door.send(moved);
             }
             _ => {}

@@ -12,7 +12,7 @@ use super::super::observation::Labels;
 use super::{Key, Ledger, Stage, Subscriber, Target};
 
 impl Ledger {
-    /// A listing begins: whoever waits takes part, and whoever has settled is told what differs.
+    /// A listing begins: waiting watchers take part, and settled ones get the differences.
     pub(in crate::cluster::monitor) fn begin_listing(&mut self, id: PartId) {
         let Some(feed) = self.feeds.get_mut(&id) else {
             return;
@@ -35,7 +35,7 @@ impl Ledger {
         }
     }
 
-    /// The listing is complete: whoever took part has settled.
+    /// The listing is complete: the watchers that took part have settled.
     pub(in crate::cluster::monitor) fn end_listing(&mut self, id: PartId) {
         let Some(feed) = self.feeds.get_mut(&id) else {
             return;
@@ -43,7 +43,7 @@ impl Ledger {
         for subscriber in &mut feed.subscribers {
             subscriber.stage = match std::mem::replace(&mut subscriber.stage, Stage::Settled) {
                 Stage::Listing(starter) => {
-                    // Whoever gave up leaves by itself.
+                    // A watcher that gave up leaves by itself.
                     let _ = starter.send(Ok(()));
                     Stage::Settled
                 }
@@ -52,12 +52,12 @@ impl Ledger {
         }
     }
 
-    /// What could not be seen by somebody for the first time fails that one's start.
+    /// An object that a starting watcher could not read fails its start.
     pub(in crate::cluster::monitor) fn fail(&mut self, id: PartId, key: Key, failure: &Failure) {
         self.fail_those(id, failure, |subscriber| subscriber.key == key);
     }
 
-    /// No listing, no start: whoever has not settled hears of it and leaves.
+    /// The listing failed: watchers that have not settled get the failure and leave.
     pub(in crate::cluster::monitor) fn fail_starters(&mut self, id: PartId, failure: &Failure) {
         self.fail_those(id, failure, |_| true);
     }
@@ -82,7 +82,7 @@ impl Ledger {
         self.end_unwanted(id);
     }
 
-    /// A watch has ended against all rules. Whoever asks for the same again gets another one.
+    /// A watch has ended unexpectedly. The next watcher of the same selection gets a new one.
     pub(in crate::cluster::monitor) fn abandon(&mut self, id: PartId, failure: &Failure) {
         self.fail_starters(id, failure);
         if let Some(feed) = self.feeds.remove(&id) {

@@ -10,7 +10,7 @@ const LONGEST: usize = 1 << 20;
 /// So little text may be read again with each line. Beyond, only when the brackets close or the text has doubled.
 const LITTLE: usize = 4096;
 
-/// What becomes one record.
+/// The lines that become one record.
 #[derive(Debug, PartialEq)]
 pub(super) enum Piece {
     Text(String),
@@ -36,7 +36,7 @@ impl Gathering {
         }
     }
 
-    /// What is complete with this line.
+    /// The record that this line completes.
     pub(super) fn line(&mut self, line: &str) -> Vec<Piece> {
         let line = line.trim();
         if line.is_empty() {
@@ -67,7 +67,7 @@ impl Gathering {
         }
     }
 
-    /// What is left when no line comes any more.
+    /// The rest after the last line.
     pub(super) fn end(&mut self) -> Vec<Piece> {
         self.take().lines().map(text).collect()
     }
