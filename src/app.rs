@@ -150,7 +150,7 @@ fn cannot_start(error: &StartError) -> u8 {
     FAILED
 }
 
-/// Builds everything and starts it in order. What is returned has to live until the end.
+/// Builds everything and starts it in order. The returned value must live until the end.
 async fn build(
     settings: &Settings,
     environment: &Environment,
@@ -322,7 +322,7 @@ where
     });
 }
 
-/// Tells the loop what the `ConfigMap` holds, and `/readyz` why nothing is heard of it.
+/// Passes the contents of the `ConfigMap` to the loop, and the trouble of its watch to `/readyz`.
 async fn watch_config(cluster: Cluster, name: String, outside: Outside, trouble: Trouble) {
     let mut readings = std::pin::pin!(cluster.watch_config(&name, SILENCE, trouble));
     while let Some(heard) = readings.next().await {

@@ -176,7 +176,7 @@ enum Output {
 }
 
 impl Output {
-    /// What the operator calls it; it has nothing wider than text.
+    /// The operator's name for the format; its widest form is text.
     fn extension(self) -> &'static str {
         match self {
             Self::Text | Self::Wide => "text",

@@ -39,7 +39,7 @@ pub struct Layout {
     /// The order of modules whose directory has no number.
     pub unnumbered_order: u32,
     pub missing_values: MissingValues,
-    /// Files of CRDs whose names begin so are none.
+    /// Files whose names begin so do not count as CRDs.
     pub crd_filters: Vec<String>,
 }
 

@@ -253,8 +253,8 @@ impl Helm {
         })
     }
 
-    /// Removes the release with its history; its helm hooks run. One that is absent is a failure, so that whoever asks looks
-    /// first: told to ignore that, helm takes any error of reading the history for a release that is absent.
+    /// Removes the release with its history; its helm hooks run. One that is absent is a failure, so that the caller
+    /// looks first: told to ignore that, helm takes any error of reading the history for a release that is absent.
     pub async fn uninstall(
         &self,
         release: &str,

@@ -202,7 +202,7 @@ impl Meters {
         .collect()
     }
 
-    /// A family made for one scrape, so that no series outlives what it is about.
+    /// A family made for one scrape, so that no series outlives its subject.
     fn family<'a, const N: usize>(
         &self,
         meter: &'static Meter<Sampled, N>,

@@ -53,13 +53,14 @@ impl Notices {
         }
     }
 
-    /// The same, which pass on what must not be shown.
+    /// The same, with the secrets that must not be shown.
     #[must_use]
     pub fn hiding(self, secrets: Secrets) -> Self {
         Self { secrets, ..self }
     }
 
-    /// Writes the notice to the log, counts it, and announces it if it is news. It took so long to decide what it is about.
+    /// Writes the notice to the log, counts it, and announces it if it is news. `decided_in` is the time of the
+    /// decision.
     pub fn tell(&mut self, notice: &Notice, decided_in: Duration) {
         if let Notice::SecretsChanged(known) = notice {
             self.secrets.learn(Arc::clone(known));

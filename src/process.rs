@@ -53,10 +53,10 @@ const LINGER: Duration = Duration::from_secs(2);
 const LAST_DRAIN: Duration = Duration::from_millis(500);
 /// How long a program that has to end is not asked to, because its descendants are looked for.
 const FIRST_LOOK: Duration = Duration::from_secs(1);
-/// How long it is waited for what a program has left and what will not end.
+/// The longest wait for processes that a program has left and that do not end.
 const LAST_LOOK: Duration = Duration::from_secs(10);
 
-/// One program to run, complete: what is not here, the child does not get.
+/// One program to run, complete: the child gets nothing else.
 #[derive(Debug)]
 pub struct Spawn {
     pub program: PathBuf,
@@ -76,7 +76,7 @@ pub struct Spawn {
 }
 
 impl Spawn {
-    /// A run without arguments, environment and input, whose output nobody reads.
+    /// A run without arguments, environment and input, whose output is dropped.
     pub fn new(program: impl Into<PathBuf>, deadline: Duration) -> Self {
         Self {
             program: program.into(),
@@ -141,7 +141,8 @@ impl fmt::Display for Exit {
     }
 }
 
-/// What a run cost. Processor times and memory are the child's and those of its own children that it waited for.
+/// The resource usage of a run. Processor times and memory are the child's and those of its own children that it waited
+/// for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Usage {
     pub user: Duration,
@@ -150,7 +151,7 @@ pub struct Usage {
     pub wall: Duration,
 }
 
-/// A program that has ended, for whatever reason.
+/// A program that has ended, for any reason.
 #[derive(Debug, Clone)]
 pub struct Finished {
     pub exit: Exit,
@@ -160,7 +161,7 @@ pub struct Finished {
 }
 
 impl Finished {
-    /// What a program that failed says of it: all of its standard error as it was captured, or how it ended.
+    /// The error text of a failed program: all of its captured standard error, or its exit.
     pub fn complaint(&self) -> String {
         let stderr = self.stderr.text();
         match self.stderr.dropped {
@@ -198,7 +199,7 @@ pub enum ProcessError {
 }
 
 impl ProcessError {
-    /// What a person could do about it.
+    /// The remedies for a person.
     pub fn hint(&self) -> Option<&str> {
         match self {
             Self::Start { hint, .. } => hint.as_deref(),
@@ -287,7 +288,7 @@ impl Spawner {
     }
 }
 
-/// How long a run may take and who may end it.
+/// The deadline of a run, and its cancellation.
 struct Limits<'a> {
     deadline: Instant,
     grace: Duration,

@@ -83,7 +83,7 @@ pub struct Found {
     pub kind: Option<Kind>,
 }
 
-/// Registries, and what is known of how to be let in.
+/// Registries, with their known ways to authenticate.
 pub struct Registry {
     admission: Admission,
     allowed: BTreeSet<Host>,
@@ -146,7 +146,7 @@ impl Registry {
         self.first(place, what, ask).await
     }
 
-    /// All tags, or an error if they are too many: of a part of them nobody could choose the best.
+    /// All tags, or an error if they are too many: the best cannot be chosen from a part of them.
     pub async fn tags(&self, place: &Place) -> Result<BTreeSet<Tag>, RegistryError> {
         let ask = move |server| -> BoxFuture<'_, _> { Box::pin(self.tags_at(server)) };
         self.first(place, What::Tags, ask).await
@@ -226,7 +226,7 @@ impl Registry {
         question.method = Method::HEAD;
         let told = match self.admission.ask(&server, question).await {
             Ok(answer) => found(&answer),
-            // Not everybody who speaks the protocol knows of this kind of question.
+            // Not every registry supports this request.
             Err(Problem::Status { status: 405 | 501, .. }) => None,
             Err(problem) => return Err(problem),
         };
@@ -271,7 +271,7 @@ impl Registry {
         for _ in 0..PAGES {
             let answer = self.admission.ask(&server, question.clone()).await?;
             let page: TagPage = serde_json::from_slice(&answer.body).map_err(Problem::Syntax)?;
-            // Of what is no tag nothing could be asked.
+            // An invalid tag could not be requested.
             tags.extend(
                 page.tags
                     .unwrap_or_default()

@@ -195,7 +195,7 @@ impl Site {
         Ok(plan)
     }
 
-    /// Follows others again: this channel, or the tag of the image if a digest held it.
+    /// Plans the end of a hold: the operator follows this channel again, or the tag of the image if a digest held it.
     pub fn resume(self, channel: Option<&str>) -> Result<Plan, ChannelError> {
         let current = self.current(RELEASE_CHANNEL)?;
         let is_digest = current.as_deref().is_some_and(ImageDigest::is_meant);
@@ -320,7 +320,7 @@ impl Plan {
         edit::place(&self.site.cluster, &self.site.config_map)
     }
 
-    /// The change of the Deployment, for people, and what else is to be known.
+    /// The change of the Deployment, for people, and remarks.
     pub fn besides(&self) -> Vec<String> {
         let mut lines = Vec::new();
         match &self.deed {
@@ -342,7 +342,7 @@ impl Plan {
         lines
     }
 
-    /// Does it, unless another writer has changed anything of it since it was planned. Returns what is so now.
+    /// Does it, unless another writer has changed anything of it since it was planned. Returns the present state.
     pub fn carry_out(&self) -> Result<Vec<String>, ChannelError> {
         let Site {
             config_map,

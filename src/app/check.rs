@@ -70,7 +70,7 @@ fn read(places: &Places) -> (Found, Vec<Finding>) {
     (found, findings)
 }
 
-/// The values and schemas of files. What of them cannot be used is told by those who look at modules.
+/// The values and schemas of files. The checks of modules report invalid ones.
 fn store(found: &Found) -> Store {
     let mut store = Store::new();
     let global = (Owner::Global, &found.global_schemas, &found.global_values);

@@ -80,13 +80,13 @@ pub struct Known {
     pub activity: Option<Activity>,
     /// The memory of the choice, which is to be kept for later lives.
     pub memory: Memory,
-    /// The number of what was recalled before that memory went on.
+    /// The number of the last recalled memory.
     pub recalled: u64,
     /// The version whose trial may begin.
     pub wanted: Option<Wanted>,
 }
 
-/// The memory of the choice as the replica left it that led before. Those who send it count.
+/// The memory of the choice, left by the earlier leader. Each memory that is sent has a number.
 #[derive(Debug, Clone, Default)]
 pub struct Recalled {
     /// Tells it from those before.
@@ -114,7 +114,7 @@ pub(super) fn door(settings: &settings::Settings, bell: &Bell) -> Door {
     Door { bell, token }
 }
 
-/// Follows the registry, unless a person does not want that, or nobody knows which image we run from. Returns the name of our pod if it
+/// Follows the registry, unless a setting forbids it, or our own image is unknown. Returns the name of our pod if it
 /// does.
 pub(super) fn start(
     settings: &settings::Settings,
@@ -230,7 +230,7 @@ impl fmt::Debug for Follower {
 }
 
 impl Follower {
-    /// Knows nothing yet, apart from what was remembered in lives before.
+    /// Starts only with the memory of earlier lives.
     pub fn new(memory: Memory, seed: u64, office: Office, ways: Ways) -> Self {
         Self {
             following: Following::new(memory, seed),

@@ -98,7 +98,7 @@ impl Parts {
         });
     }
 
-    /// The part whose end is the end of all.
+    /// The part whose end stops all others.
     pub(super) fn spawn_driver(&mut self, driver: impl Future<Output = ()> + Send + 'static) {
         let at_rest = self.at_rest.clone();
         self.spawn_graceful(DRIVER, async move {

@@ -147,7 +147,7 @@ async fn release(cluster: &Cluster, name: &str) -> Result<Option<(u32, Vec<Strin
         return Ok(None);
     };
     let manifest = cluster.manifest(&revision).await.map_err(failed)?;
-    // What is not YAML was never applied.
+    // A text that is not YAML was never applied.
     let documents = yaml::documents_v2(&manifest).unwrap_or_default();
     let objects = drift::keys_of(&documents).iter().map(ToString::to_string).collect();
     Ok(Some((revision.newest.revision, objects)))

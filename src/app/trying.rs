@@ -312,7 +312,7 @@ impl Trying {
         }
     }
 
-    /// Those who follow the registry are told how we are installed, once it is known what is remembered.
+    /// Sends our installation to the part that follows the registry, once the memory of trials is read.
     fn tell_installed(&self) {
         let seen = self.seen.borrow();
         let known = seen

@@ -27,12 +27,12 @@ use crate::settings::{Settings as Setup, Work};
 
 /// How many changes may wait for the loop before watches wait for it, too.
 const CHANGES: usize = 256;
-/// Releases differ seldom, and what sees them can wait.
+/// Releases change seldom, and the lookout can wait.
 const SIGHTS: usize = 16;
 /// How often it is looked which watches are stale.
 const LOOK: Duration = Duration::from_secs(5);
 
-/// Monitors without a watch yet, and the tasks that carry what they see.
+/// Monitors without a watch yet, and the tasks that carry their changes.
 pub(super) fn start(
     cluster: &Cluster,
     kinds: &Kinds,
@@ -68,7 +68,7 @@ pub(super) fn start(
     monitors
 }
 
-/// What of releases is put right, some modules having said so themselves.
+/// The drift of releases that is reverted, with the settings of single modules.
 pub(super) fn restored(settings: &Setup, of_modules: BTreeMap<String, Restoring>) -> Restored {
     let all = match &settings.work {
         Work::Modules(modules) => modules.drift,
@@ -85,7 +85,7 @@ pub(super) fn looking(helm: &helm::Options, restored: Restored) -> lookout::Sett
     }
 }
 
-/// What sees how releases fare, and the task that carries it to the loop.
+/// The lookout for releases, and the task that carries its sights to the loop.
 pub(super) fn lookout(
     (monitors, cluster): (&Monitors, &Cluster),
     settings: lookout::Settings,

@@ -27,12 +27,12 @@ const CA_DAYS: i32 = 730;
 /// More than a listener's certificate lives, which must not outlive its authority.
 const CA_SPARE_DAYS: i32 = 120;
 
-/// What is kept: PEM texts.
+/// The stored certificates: PEM texts.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Stored {
     /// The authority that signs, then older ones that are still valid.
     pub ca: String,
-    /// The key of the first; whoever keeps certificates without it renews them himself.
+    /// The key of the first; a Secret without it is renewed by its owner.
     pub ca_key: Option<String>,
     /// The certificate of the listeners.
     pub cert: String,
@@ -60,8 +60,8 @@ impl From<CannotMake> for Failure {
     }
 }
 
-/// What has to be kept instead of what is; nothing if that is good. The names are those under which the listeners are
-/// reached.
+/// The certificates to store in the place of the present ones; nothing if those are good. The names are those under
+/// which the listeners are reached.
 pub fn renewed(stored: Option<&Stored>, names: &[String], now: Timestamp) -> Result<Option<Stored>, CannotMake> {
     let Some(stored) = stored else {
         return made(&[], names, now).map(Some);
@@ -180,7 +180,7 @@ fn lasts(der: &CertificateDer<'_>, now: Timestamp, days: i32) -> bool {
     Validity::of(der).is_ok_and(|validity| validity.from <= now && then < validity.until)
 }
 
-/// The authorities that have not expired; what cannot be read is none.
+/// The authorities that have not expired; unreadable ones are left out.
 fn valid(pem: &str, now: Timestamp) -> Vec<CertificateDer<'static>> {
     let found = CertificateDer::pem_slice_iter(pem.as_bytes()).filter_map(Result::ok);
     let valid = found.filter(|der| lasts(der, now, 0));

@@ -22,7 +22,7 @@ use x509_parser::prelude::{ASN1Time, FromDer as _, X509Certificate, X509Version}
 use super::files::{Unread, read};
 use super::material::BadCertificate;
 
-/// Why those who may connect cannot be told.
+/// The reason why the certificate of a client cannot be checked.
 #[derive(Debug, ThisError)]
 pub enum ClientsError {
     #[error(transparent)]

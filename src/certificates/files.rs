@@ -17,7 +17,7 @@ pub struct Files {
     pub cert: PathBuf,
     /// Its key.
     pub key: PathBuf,
-    /// Who signed it.
+    /// Its authority.
     pub ca: PathBuf,
 }
 
@@ -37,7 +37,7 @@ impl From<Unread> for Failure {
 }
 
 impl Files {
-    /// None of the files is there: nobody wants us to use any.
+    /// None of the files exists: we are not meant to use any.
     pub fn are_absent(&self) -> bool {
         ![&self.cert, &self.key, &self.ca].iter().any(|path| path.exists())
     }

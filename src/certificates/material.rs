@@ -20,7 +20,7 @@ use x509_parser::prelude::{FromDer as _, X509Certificate};
 pub struct Pem {
     /// A file, or a key of a Secret.
     pub place: String,
-    /// What stands there.
+    /// Its contents.
     pub text: Vec<u8>,
 }
 
@@ -39,7 +39,7 @@ pub struct Texts {
     pub cert: Pem,
     /// Its private key.
     pub key: Pem,
-    /// Certificates of those who may have signed it.
+    /// Certificates of authorities that may have signed it.
     pub ca: Pem,
 }
 
@@ -187,7 +187,7 @@ pub fn dns_names(der: &CertificateDer<'_>) -> Vec<String> {
     names.collect()
 }
 
-/// What a listener serves with, and what the API server is told of it.
+/// The certificate of a listener, and the CA bundle for the API server.
 #[derive(Clone)]
 pub struct Material {
     key: Arc<CertifiedKey>,
@@ -260,7 +260,7 @@ impl Material {
         self.expires
     }
 
-    /// Those who may have signed it.
+    /// The authorities that may have signed it.
     pub fn authorities(&self) -> &[CertificateDer<'static>] {
         &self.authorities
     }

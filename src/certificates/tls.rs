@@ -31,7 +31,7 @@ pub enum TlsError {
 /// How far a listener has got.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Phase {
-    /// Nobody needs it.
+    /// It is not needed.
     Idle,
     /// There is something to serve with.
     Wanted,
@@ -41,7 +41,7 @@ pub enum Phase {
     Failed(String),
 }
 
-/// What one listener serves with. Clones share it.
+/// The certificate of one listener. Clones share it.
 #[derive(Clone)]
 pub struct Tls(Arc<Inner>);
 
@@ -114,7 +114,7 @@ impl Tls {
         Ok(())
     }
 
-    /// What it serves with now.
+    /// Its present certificate.
     pub fn served(&self) -> Option<Material> {
         let served = self.0.served.lock().unwrap_or_else(PoisonError::into_inner);
         served.as_ref().map(|served| served.material.clone())
@@ -170,7 +170,7 @@ fn config(
     Ok(Arc::new(config))
 }
 
-/// One certificate for whatever name is asked for.
+/// One certificate for all requested names.
 #[derive(Debug)]
 struct Only(Option<Arc<CertifiedKey>>);
 

@@ -104,7 +104,7 @@ struct Render {
     diff: bool,
 }
 
-/// A module that is looked at, maybe for a while.
+/// A command about one module, perhaps repeated.
 #[derive(Debug, Args)]
 struct Standing {
     /// Name of the module

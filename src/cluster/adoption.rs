@@ -50,7 +50,7 @@ impl Cluster {
     }
 }
 
-/// Helm has made it for this release; what it took over for it carries a mark of ours besides.
+/// Helm created it for this release; an object that it took over for the release also has our mark.
 fn is_of(found: &ObjectMeta, release: &str, namespace: &str) -> bool {
     let says = |key: &str| {
         found

@@ -157,8 +157,8 @@ impl Cluster {
         self.leave_fields(deployment, written).await
     }
 
-    /// Helm 4 does not change a field that another manager owns, so that we must not own the image. If giving it away fails nothing is
-    /// lost: the image is what a person wanted, and the operator sees to it again.
+    /// Helm 4 does not change a field that another manager owns, so that we must not own the image. If giving it away
+    /// fails nothing is lost: the image is the one that a person wanted, and the operator looks after it again.
     async fn leave_fields(
         &self,
         deployment: &Seen,

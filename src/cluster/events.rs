@@ -156,7 +156,7 @@ impl Cluster {
     }
 
     /// Says it `times` more: an Event that says so is counted on, else there is a new one. The `first` time in its life
-    /// a process leaves one that it finds as it is, because what that says has not changed since.
+    /// a process leaves an existing one as it is, because its contents have not changed since.
     pub async fn say(
         &self,
         regarding: &Regarding,

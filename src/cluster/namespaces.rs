@@ -46,7 +46,7 @@ enum Within {
 }
 
 impl Namespaces {
-    /// Finds the namespaces of the moment and lists what is in them; one that fails fails all.
+    /// Finds the present namespaces and lists their objects; a failure of one fails all.
     pub(super) async fn start(
         shared: &Arc<Shared>,
         id: MonitorId,
@@ -77,7 +77,7 @@ impl Namespaces {
             within: BTreeMap::new(),
             joining: JoinSet::new(),
         };
-        // What moved since stands in the queue of moves as well, and is taken from there once more.
+        // Later moves are also in the queue of moves, and are taken from there once more.
         let present = shared.ledger().target(key).map(Target::names).unwrap_or_default();
         let joins = present.into_iter().map(|namespace| async {
             let places = set.join(&namespace).await?;

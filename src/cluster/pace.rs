@@ -21,7 +21,7 @@ use tracing::debug;
 use crate::meters::requests::Waited;
 use crate::settings::RateLimit;
 
-/// What the original takes for the half of a limit that nobody said.
+/// The original's defaults for the half of a limit that is not set.
 const PER_SECOND: f64 = 5.0;
 const BURST: NonZero<u16> = NonZero::new(10).expect("ten is not zero");
 /// A wait that is worth a record.
@@ -34,7 +34,7 @@ pub(super) struct Pace(Arc<Line>);
 #[derive(Debug)]
 struct Line {
     rate: Rate,
-    /// Whoever holds it is the first of the line: the lock is given in the order in which it was asked for.
+    /// The holder of this lock is the first of the queue: the lock is granted in the order of requests.
     bucket: tokio::sync::Mutex<Bucket>,
 }
 
@@ -52,7 +52,7 @@ struct Bucket {
 }
 
 impl Pace {
-    /// Nothing if nobody asked for a limit. Who says half of it gets the other half from the original.
+    /// Nothing without a limit. If only half of it is set, the other half is the original's default.
     pub(super) fn of(limit: RateLimit) -> Option<Self> {
         if limit == RateLimit::default() {
             return None;
@@ -82,7 +82,7 @@ impl Pace {
         begin.elapsed()
     }
 
-    /// The client whose requests stand in this line before they go their way.
+    /// The client whose requests wait in this queue before they are sent.
     pub(super) fn before(&self, client: &Client) -> Client {
         let namespace = client.default_namespace().to_owned();
         let paced = Paced {
@@ -122,7 +122,7 @@ fn seconds(seconds: f64) -> Duration {
 }
 
 task_local! {
-    /// How those stand in lines whose answers somebody waits for.
+    /// The state of requests in queues whose answers are awaited.
     static STANDING: Arc<Mutex<Standing>>;
 }
 
@@ -163,8 +163,8 @@ impl Drop for Held {
     }
 }
 
-/// What the work comes to, or nothing if that takes longer than our patience. As long as it stands in a line, and until
-/// then, nobody has kept it waiting who could answer.
+/// The result of the work, or nothing if it takes longer than our patience. While it stands in a queue, and until
+/// then, its wait does not count as time of the server.
 pub(super) async fn within<T>(patience: Duration, work: impl Future<Output = T>) -> Option<T> {
     let standing = Arc::new(Mutex::new(Standing {
         in_line: 0,
@@ -198,7 +198,7 @@ impl Service<Request<Body>> for Paced {
     type Error = kube::Error;
     type Future = BoxFuture<'static, Result<Response<Body>, kube::Error>>;
 
-    /// Who comes is taken into the line; there they wait on their own.
+    /// A new request joins the queue; there it waits by itself.
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), kube::Error>> {
         Poll::Ready(Ok(()))
     }
@@ -265,7 +265,7 @@ mod tests {
         assert_eq!(bucket.take(rate, after(125)), Err(Duration::from_millis(125)));
         assert_eq!(bucket.take(rate, after(250)), Ok(()));
         assert_eq!(bucket.take(rate, after(250)), Err(Duration::from_millis(250)));
-        // It never holds more than its burst, however long nobody came.
+        // It never holds more than its burst, also after a long pause.
         for _ in 0..2 {
             assert_eq!(bucket.take(rate, after(60_000)), Ok(()));
         }

@@ -46,7 +46,7 @@ impl Patcher {
         }
     }
 
-    /// Carries out all operations, one by one. What failed is told together, each with its object.
+    /// Carries out all operations, one by one. The failures are reported together, each with its object.
     pub async fn apply(&self, operations: &[Operation], cancel: &CancellationToken) -> Result<(), Failure> {
         let mut failures = Vec::new();
         for (done, operation) in operations.iter().enumerate() {
@@ -60,7 +60,7 @@ impl Patcher {
             }
         }
         if !failures.is_empty() {
-            // Maybe what we know of the kinds is old; whoever tries again asks anew.
+            // The known kinds may be outdated; the next try reads them anew.
             self.kinds.forget().await;
         }
         joined(failures)
@@ -128,7 +128,7 @@ impl Patcher {
     }
 }
 
-/// The failure as hook authors know it: what was to be done to which object. Plain names of operations say no more.
+/// The failure in the form that hook authors know: the operation and its object.
 fn told(operation: &Operation, failure: Failure) -> Failure {
     let failure = match operation.name() {
         OperationName::Create | OperationName::Delete => failure,
@@ -137,7 +137,7 @@ fn told(operation: &Operation, failure: Failure) -> Failure {
     failure.within(operation)
 }
 
-/// All failures as one. If anybody has to do something about one of them, time alone does not help.
+/// All failures as one. If one of them needs a person, time alone does not help.
 fn joined(failures: Vec<Failure>) -> Result<(), Failure> {
     let classes = || failures.iter().map(|failure| failure.class);
     let cancelled = classes().find(|class| *class == Class::Cancelled);

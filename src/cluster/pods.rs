@@ -107,7 +107,7 @@ impl Cluster {
         Ok(holder.map(|holder| pod_of(&holder, &self.namespace).to_owned()))
     }
 
-    /// Runs a program there and passes on what it says; its exit code.
+    /// Runs a program there and passes on its output; returns its exit code.
     pub async fn run_in(
         &self,
         place: &Place,

@@ -7,7 +7,7 @@ use std::path::Path;
 use fs_err as fs;
 use fs_err::os::unix::fs::OpenOptionsExt as _;
 
-/// Writes a file that nobody else can read at any time, in one step for those who read it.
+/// Writes a file that other users can never read, atomically for its readers.
 pub(super) fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     let new = path.with_extension("new");
     if new.exists() {

@@ -31,7 +31,7 @@ pub struct PullSecret {
     pub name: String,
     /// How it is to be read.
     pub form: Form,
-    /// Its text, which nobody is shown.
+    /// Its text, which is never shown.
     pub text: Vec<u8>,
 }
 

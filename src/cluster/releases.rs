@@ -36,7 +36,8 @@ pub const CHECKSUM: &str = "moduleChecksum";
 const OLD_CHECKSUM: &str = "_addonOperatorModuleChecksum";
 /// The original's other label on every release.
 pub const MAINTENANCE: &str = "maintenance.deckhouse.io/no-resource-reconciliation";
-/// What the ConfigMap said of the module, a label: written by helm with the revision, so that no revision is without it.
+/// The digest of the ConfigMap's values for the module, a label: written by helm with the revision, so that no revision
+/// is without it.
 pub const CONFIG: &str = "addon-operator/config";
 /// When the helm child of ours was started that began the revision, a label: it is there from helm's first word on.
 const BEGUN: &str = "addon-operator/begun";
@@ -57,13 +58,13 @@ const CONTENT_LIMIT: u64 = 64 << 20;
 pub struct Revision {
     /// The release's name.
     pub release: String,
-    /// What decisions need.
+    /// The part that decisions need.
     pub newest: Newest,
     /// The objects it consists of, if this very revision was marked with them.
     pub objects: Option<String>,
     /// The digests of the sections when it was made, if it is marked with them.
     pub asked: Option<Asked>,
-    /// What the ConfigMap said of its module.
+    /// The digest of the ConfigMap's values for its module.
     pub config: Option<String>,
     /// When helm last wrote it by the clock of its machine, in seconds since 1970. For people: clocks differ.
     pub written: u64,
@@ -108,10 +109,10 @@ impl Cluster {
         Ok(newest)
     }
 
-    /// A history as the API server's cache shows it, with its newest revision as it is now; `None` if the cache is behind. A
-    /// list that is surely not old waits until the cache has seen whatever else was written to the cluster, which takes
-    /// longer than everything else that we ask for a release; the newest revision and the one that would follow it are read
-    /// from the store at once.
+    /// A history as the API server's cache shows it, with its newest revision as it is now; `None` if the cache is
+    /// behind. A list that is surely not old waits until the cache has seen all other writes to the cluster, which
+    /// takes longer than everything else that we ask for a release; the newest revision and the one that would follow
+    /// it are read from the store at once.
     async fn confirm(&self, release: &str, mut cached: Vec<Revision>) -> Result<Option<Vec<Revision>>, RequestError> {
         cached.sort_by_key(|revision| revision.newest.revision);
         let last = cached.pop().map_or(0, |revision| revision.newest.revision);
@@ -319,7 +320,7 @@ fn note_failure(content: &mut Content, left: Status) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads what helm wrote: base64 of gzip of JSON.
+/// Parses helm's format: base64 of gzip of JSON.
 fn decode(bytes: &[u8]) -> io::Result<Content> {
     let packed = STANDARD.decode(bytes).map_err(io::Error::other)?;
     let mut text = Vec::new();

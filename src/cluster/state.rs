@@ -32,11 +32,11 @@ use crate::blocking;
 
 /// The Secret's name.
 pub const NAME: &str = "addon-operator-state";
-/// The one that holds what helm children are about to do.
+/// The Secret with the intents of helm children.
 pub const INTENTS: &str = "addon-operator-intents";
 /// Where that is put which cannot be read.
 pub const UNREADABLE: &str = "addon-operator-state-unreadable";
-/// What this version writes. A reader takes of a higher one what it knows.
+/// The format of this version. A reader uses the known parts of a higher one.
 const VERSION: &str = STATE_FORMAT;
 const VERSION_KEY: &str = "version";
 const LAST_GOOD_KEY: &str = "last-good";
@@ -44,12 +44,12 @@ const MADE_KEY: &str = "made";
 /// The key of texts that find no room in the one above. Earlier versions do not know it.
 const PACKED_KEY: &str = "last-good.gz";
 const VALUES_FILES_KEY: &str = "values-files";
-/// The key of the leader who last took the state over from one that may have lived.
+/// The key of the leader that last took the state over from one that might still run.
 const LEADER_KEY: &str = "leader";
 const INTENT_PREFIX: &str = "intent.";
 
 type Data = BTreeMap<String, ByteString>;
-/// Keys with what they are to hold; without it they go.
+/// Keys with their new contents; a key without contents is removed.
 type Changes = BTreeMap<String, Option<Vec<u8>>>;
 
 /// That an intent stands in its Secret; if nothing else does, the Secret as it was then.
@@ -57,8 +57,8 @@ type Changes = BTreeMap<String, Option<Vec<u8>>>;
 pub struct Recorded(Option<ObjectMeta>);
 
 impl Cluster {
-    /// The state that was last saved, as far as it can be read. From then on no write counts that one who led before us has
-    /// sent. Where that one is known to have ended there is none, and nothing is written for it.
+    /// The state that was last saved, as far as it can be read. From then on no write succeeds that an earlier leader
+    /// has sent. Where that one is known to have ended there is none, and nothing is written for it.
     pub async fn load_state(&self) -> Result<SavedState, RequestError> {
         let data = match self.warrant.tenure() {
             Some(tenure) if !tenure.overlap.is_zero() => self.take_over(&tenure.holder).await?,
@@ -93,7 +93,7 @@ impl Cluster {
         Ok(stored.left_out)
     }
 
-    /// Keeps what the common values files say.
+    /// Stores the contents of the common values files.
     pub async fn save_values_files(&self, files: &ValuesFiles) -> Result<(), RequestError> {
         let change = (VALUES_FILES_KEY.to_owned(), Some(json!(files).to_string().into_bytes()));
         self.remember(NAME, &[change].into()).await.map(|_| ())
@@ -123,7 +123,7 @@ impl Cluster {
         Ok(Recorded(alone.map(|secret| secret.metadata)))
     }
 
-    /// Forgets what was recorded: the child has ended and told us how.
+    /// Clears the record: the child has ended and its outcome is known.
     pub async fn clear_recorded(&self, release: &str, recorded: Recorded) -> Result<(), RequestError> {
         if let Some(seen) = recorded.0
             && self.drop_secret(INTENTS, seen).await?
@@ -133,7 +133,7 @@ impl Cluster {
         self.forget(INTENTS, &intent_key(release)).await
     }
 
-    /// Forgets what we meant to do with the release, whichever version recorded it.
+    /// Clears our intent for the release, of any version of the Secret.
     pub async fn clear_intent(&self, release: &str) -> Result<(), RequestError> {
         let key = intent_key(release);
         self.forget(INTENTS, &key).await?;
@@ -141,7 +141,7 @@ impl Cluster {
     }
 }
 
-/// Nothing stands in it but this key and our own version: what a newer version wrote is never dropped.
+/// It holds only this key and our own version: data of a newer version is never dropped.
 fn remembers_nothing_but(key: &str, secret: &Secret) -> bool {
     let mut data = secret.data.iter().flatten();
     data.all(|(own, value)| own == key || own == VERSION_KEY && value.0 == VERSION.as_bytes())

@@ -22,7 +22,7 @@ use super::error::{Attempt, RequestError};
 /// How often a replacement is tried that another writer came in between.
 const ROUNDS: usize = 3;
 
-/// The verbs whose lack has been told, each with its resource. Clones share them.
+/// The missing verbs that were logged, each with its resource. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Lacking(Arc<Mutex<BTreeSet<(&'static str, String)>>>);
 

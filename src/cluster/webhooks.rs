@@ -22,16 +22,16 @@ use serde_json::{Value, json};
 use super::Cluster;
 use super::error::{Attempt, RequestError};
 
-/// Says who made a configuration.
+/// The label that names the maker of a configuration.
 const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "addon-operator");
-/// How often a write is tried that somebody else came in between.
+/// The number of tries of a write when another writer comes in between.
 const ROUNDS: usize = 3;
 const CRDS: &str = "customresourcedefinitions";
 
 /// Something that was not as it should be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// What was done about it.
+    /// The change that was made.
     pub done: Done,
     /// The resource as RBAC spells it.
     pub resource: &'static str,
@@ -39,14 +39,14 @@ pub struct Change {
     pub name: String,
 }
 
-/// What was done to an object.
+/// The change of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Done {
     /// It was not there.
     Created,
     /// It was not as it should be.
     Updated,
-    /// Nobody needs it any more.
+    /// It is no longer needed.
     Removed,
 }
 
@@ -64,7 +64,7 @@ impl fmt::Display for Change {
 /// How the publication of a configuration ended.
 #[derive(Debug)]
 pub struct Published {
-    /// What was done.
+    /// The change.
     pub change: Option<Change>,
     /// Why not all of it could be.
     pub refused: Option<RequestError>,
@@ -130,7 +130,7 @@ impl Wanted<'_> {
         object
     }
 
-    /// What has to be changed in the object that is there.
+    /// The change of the existing object.
     fn difference(&self, found: &DynamicObject) -> Option<Value> {
         let mut patch = json!({});
         // An empty list is not written out.
@@ -140,7 +140,7 @@ impl Wanted<'_> {
         }
         let owners = found.owner_references();
         let lacks = |owner: &&OwnerReference| owners.iter().all(|there| there.uid != owner.uid);
-        // Whom somebody else's object belongs to is not ours to say.
+        // The owner of another program's object is not ours to set.
         if let Some(owner) = self.owner.filter(lacks).filter(|_| is_ours(found)) {
             let all: Vec<_> = owners.iter().chain([owner]).collect();
             patch["metadata"]["ownerReferences"] = json!(all);
@@ -168,7 +168,7 @@ fn is_ours(object: &DynamicObject) -> bool {
     object.labels().get(key).is_some_and(|there| there == value)
 }
 
-/// The patch is refused if somebody has changed the object since.
+/// The patch is refused if another writer has changed the object since.
 fn versioned(mut patch: Value, found: &impl kube::Resource) -> Value {
     patch["metadata"]["resourceVersion"] = json!(found.meta().resource_version);
     patch
@@ -176,8 +176,8 @@ fn versioned(mut patch: Value, found: &impl kube::Resource) -> Value {
 
 impl Cluster {
     /// Brings a webhook configuration to where it should be. One that is not needed any more is removed if we made it,
-    /// and emptied if somebody else did. A webhook that the API server refuses does not keep the others out; as it was
-    /// before, it stays.
+    /// and emptied if another program did. A webhook that the API server refuses does not keep the others out; as it
+    /// was before, it stays.
     pub async fn publish_configuration(&self, wanted: Wanted<'_>) -> Result<Published, RequestError> {
         let error = match Box::pin(self.settle(wanted)).await {
             Ok(change) => return Ok(Published { change, refused: None }),
@@ -195,7 +195,7 @@ impl Cluster {
                     return Some(webhook.clone());
                 }
                 let mut known = there.iter().find(|known| known["name"] == webhook["name"])?.clone();
-                // Who is reached there, and how, is not what was refused.
+                // The address and its CA bundle are not the part that was refused.
                 known["clientConfig"] = webhook["clientConfig"].clone();
                 Some(known)
             })

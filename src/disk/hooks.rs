@@ -41,7 +41,7 @@ impl Root {
         let dir = match look::at(&inner) {
             Ok(Some(found)) if found.is_dir() => inner,
             Ok(_) => dir.to_owned(),
-            // It is told as what is wrong with the directory itself, if that is not there or none.
+            // A missing directory, or one that is a file, is reported as a fault of the directory itself.
             Err(_) if !fs_err::metadata(dir).is_ok_and(|found| found.is_dir()) => dir.to_owned(),
             Err(fault) => return Err(Problem::new(Severity::Fatal, inner, fault)),
         };

@@ -66,7 +66,7 @@ pub async fn list(tools: &Tools) -> Result<Vec<ReleaseSummary>, Failure> {
     Ok(releases.into_iter().map(summary).collect())
 }
 
-/// Makes the release what these values render to, with as little as needed.
+/// Brings the release up to date with these values, in as few steps as possible.
 pub async fn sync(
     tools: &Tools,
     module: &ModuleName,

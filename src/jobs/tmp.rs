@@ -70,7 +70,7 @@ impl TmpDir {
         Ok(this)
     }
 
-    /// The same for hooks that stand alone, whose files lie in the given directory itself.
+    /// The same for standalone hooks, whose files lie in the given directory itself.
     pub fn prepare_flat(parent: &Path, files: TmpFiles) -> io::Result<Self> {
         fs::create_dir_all(parent)?;
         if files == TmpFiles::Removed {

@@ -13,7 +13,7 @@ use super::{Meters, count};
 /// One binding to cluster objects.
 #[derive(Debug, Clone, Copy)]
 pub struct Bound<'a> {
-    /// Whose.
+    /// The hook.
     pub hook: &'a HookId,
     /// Its name.
     pub binding: &'a str,

@@ -30,10 +30,10 @@ pub struct Announcement {
     pub subject: String,
     /// One word for it, for people and their alerts.
     pub reason: &'static str,
-    /// One word for what was done or attempted.
+    /// One word for the action or attempt.
     pub action: &'static str,
     pub weight: Weight,
-    /// What it was, at most 1 KiB.
+    /// The text, at most 1 KiB.
     pub note: String,
 }
 
@@ -46,7 +46,7 @@ pub enum About {
     Deployment,
 }
 
-/// Whether somebody should act.
+/// Whether a person should act.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Weight {
     Normal,
@@ -59,11 +59,11 @@ pub struct Announcer {
     door: mpsc::Sender<Announcement>,
     meters: Arc<Meters>,
     modules: BTreeMap<ModuleName, Standing>,
-    /// The first converge is over: what is switched from now on is switched before our eyes.
+    /// The first converge is over: later switches are news.
     converged: bool,
 }
 
-/// How a module stands as far as those know who were told. None is known of a module of which nothing was told.
+/// The last announced state of a module. A module without an announcement has none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Standing {
     Ready,
@@ -171,7 +171,7 @@ impl Announcer {
         }
     }
 
-    /// Flags that hooks set are forgotten by a restart, so what the first converge switches has been so before.
+    /// Flags that hooks set are forgotten by a restart, so the switches of the first converge are no news.
     fn switched(&mut self, module: &ModuleName, enabled: bool, reason: &str) -> Option<Announcement> {
         if !self.converged {
             return None;
@@ -249,7 +249,7 @@ fn adopted(module: &ModuleName, objects: &[String]) -> Announcement {
     of_module(module, "ObjectsAdopted", "Upgrade", Weight::Normal, note)
 }
 
-/// What we ended ourselves is no failure.
+/// A run that we ended ourselves is no failure.
 fn is_news(failure: &Failure) -> bool {
     failure.class != Class::Cancelled
 }

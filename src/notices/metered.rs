@@ -259,7 +259,7 @@ fn operation(action: SyncAction) -> &'static str {
     }
 }
 
-/// What an enabled script used appears as that of a hook called `enabled`.
+/// The usage of an enabled script appears as that of a hook called `enabled`.
 fn script_used(meters: &Meters, module: &ModuleName, usage: Usage) {
     let labels = [module.as_str(), "enabled", "enabled", "", ""];
     meters.observe(&table::MODULE_HOOK_RUN_USER_CPU, labels, usage.user);

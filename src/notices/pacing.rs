@@ -15,7 +15,7 @@ const PAUSE: Duration = Duration::from_mins(1);
 /// A subject of which nothing was heard for that long is forgotten, as the API server forgets its Events.
 const MEMORY: Duration = Duration::from_hours(1);
 
-/// What was told lately, and what is to be told.
+/// The recent announcements, and the waiting ones.
 #[derive(Debug, Default)]
 pub struct Pacing {
     slots: BTreeMap<(String, &'static str), Slot>,
@@ -82,7 +82,7 @@ impl Pacing {
         })
     }
 
-    /// When there is something to tell next, and forgets what is long over.
+    /// The time of the next announcement; also forgets old ones.
     pub fn next(&mut self, now: Instant) -> Option<Instant> {
         self.slots
             .retain(|_, slot| slot.waiting.is_some() || slot.told.is_some_and(|told| now < told + MEMORY));
@@ -91,7 +91,7 @@ impl Pacing {
 }
 
 impl Slot {
-    /// When what waits may be told, if something does.
+    /// The time at which a waiting announcement may be written, if there is one.
     fn opens(&self, now: Instant) -> Option<Instant> {
         self.waiting.as_ref()?;
         Some(self.told.map_or(now, |told| told + PAUSE))
@@ -118,7 +118,7 @@ mod tests {
         Timestamp::from_second(second).unwrap()
     }
 
-    /// What may be told now: its note, how often, and whether it is the first word on the matter.
+    /// The announcement that may be written now: its note, its count, and whether it is the first of its subject.
     fn told(pacing: &mut Pacing, now: Instant) -> Vec<(String, u32, bool)> {
         std::iter::from_fn(|| pacing.due(now))
             .map(|due| (due.announcement.note, due.times, due.first))

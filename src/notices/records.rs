@@ -103,7 +103,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// One record about a run, with what else there is to say.
+/// One record about a run, with its further fields.
 macro_rules! record {
     ($level:ident, $run:expr, { $($field:tt)* }, $message:literal) => {
         $level!(
@@ -256,7 +256,7 @@ pub(super) fn module_blocked(module: &ModuleName, failure: &Failure) {
 }
 
 pub(super) fn step_failed(step: &str, failure: &Failure, again: bool, retry_in: Duration) {
-    // Time heals it, and nobody has to hear of it more than once.
+    // Time heals it, and one warning is enough.
     if failure.class == Class::Unavailable {
         if again {
             debug!(step, error = failure.report, "Step waits on");

@@ -10,7 +10,7 @@ use super::mark::{Mark, Marks, Origin, VARIABLE};
 use super::sys::{self, Pid, Signal};
 use super::table::{self, Environment, Row};
 
-/// How long it is tried to end what will not end, such as a process that waits for a dead disk.
+/// The longest attempt to end a process that does not end, as one that waits for a dead disk.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -27,7 +27,7 @@ pub(super) enum Whose {
     Run(Mark),
     /// Those of all runs of one life of this process.
     Life(Marks),
-    /// Those of all runs whose operator is no more.
+    /// The processes of all runs whose operator has ended.
     Dead(Origin),
 }
 
@@ -55,7 +55,7 @@ pub(super) enum Where {
 pub(super) struct Descendants {
     whose: Whose,
     place: Where,
-    /// By number and start: what was seen once is not lost when its parent ends.
+    /// By number and start time: a process that was seen once is not lost when its parent ends.
     seen: BTreeSet<(Pid, u64)>,
     /// One below us has no environment: it is just being started, and may be one of them.
     unsure: bool,
@@ -71,7 +71,7 @@ impl Descendants {
         }
     }
 
-    /// Takes note of those that there are, so that none is lost by what happens to the others. These are they.
+    /// Records and returns the present descendants, so that none is lost when others end.
     pub(super) fn look(&mut self) -> io::Result<Vec<Row>> {
         let rows: Vec<Row> = table::rows()?.into_iter().filter(|row| !row.ended).collect();
         let children = by_parent(&rows);
@@ -152,7 +152,7 @@ pub(super) enum Undead {
     Unseen(io::Error),
 }
 
-/// Kills all that is below us, whoever has started it: for an end of ours that waits for nobody.
+/// Kills all our descendants: for an end of ours that must not wait.
 pub(super) fn kill_all() {
     for _ in 0..ROUNDS {
         // A table that cannot be read now may be read the next time.
@@ -193,7 +193,7 @@ fn below(parent: u32, children: &BTreeMap<u32, Vec<Row>>) -> Vec<Row> {
     found
 }
 
-/// Sends the signal to that process and nobody else, whoever has its number by now.
+/// Sends the signal to exactly that process, never to another one that has its number by now.
 fn signal(row: &Row, signal: Signal) -> io::Result<()> {
     let Some(handle) = sys::find(row.pid)? else {
         return Ok(());

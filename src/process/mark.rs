@@ -15,7 +15,7 @@ pub(super) const VARIABLE: &str = "ADDON_OPERATOR_RUN";
 /// A process that starts programs, told apart from all others of this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Origin {
-    /// Where the number means what it means: a container may have a process table of its own.
+    /// The process table in which the number is valid: a container may have its own.
     space: String,
     pid: u32,
     started: u64,

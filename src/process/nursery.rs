@@ -21,7 +21,7 @@ struct Children {
     last_birth: u64,
     /// Each waited for by its run.
     running: BTreeSet<Pid>,
-    /// Killed, and waited for by nobody else.
+    /// Killed, without a waiting task.
     abandoned: BTreeMap<Pid, Mark>,
 }
 
@@ -57,7 +57,7 @@ pub(super) enum Known {
     Ours,
     /// One of us may be about to wait for it.
     Perhaps,
-    /// Nobody of us.
+    /// No child of ours.
     Nobodys,
 }
 
@@ -113,7 +113,7 @@ impl Nursery {
         Ok(ended)
     }
 
-    /// Kills the child's group; nobody will wait for it.
+    /// Kills the child's group; its task does not wait for it.
     pub(super) fn abandon(&self, pid: Pid, mark: Mark) {
         let mut children = self.children();
         children.running.remove(&pid);
@@ -121,7 +121,7 @@ impl Nursery {
         children.abandoned.insert(pid, mark);
     }
 
-    /// Waits for those that nobody else waits for. These have ended.
+    /// Waits for children without a waiting task. Returns those that have ended.
     pub(super) fn bury_abandoned(&self) -> Vec<Mark> {
         let mut children = self.children();
         let ended = children
@@ -130,7 +130,7 @@ impl Nursery {
         ended.map(|(_, mark)| mark).collect()
     }
 
-    /// Whether there are some that nobody else waits for.
+    /// Whether there are children without a waiting task.
     pub(super) fn has_abandoned(&self) -> bool {
         !self.children().abandoned.is_empty()
     }

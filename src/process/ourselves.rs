@@ -19,7 +19,7 @@ pub fn prepare_this_process() -> io::Result<()> {
     sys::hide_memory()
 }
 
-/// Ends what was started by operators of this machine that are no more: a killed one could not do it itself.
+/// Ends processes of killed operators on this machine, which could not do it themselves.
 pub fn end_runs_of_the_dead() {
     let dead = Descendants::of(Whose::Dead(Origin::this()), Where::Everywhere);
     match dead.end(Duration::ZERO) {

@@ -20,7 +20,7 @@ const CHUNK: usize = 64 * 1024;
 /// Gets each line of a stream as soon as it is complete, without its end.
 pub type LineSink = Box<dyn FnMut(&str) + Send + Sync>;
 
-/// What becomes of one output stream.
+/// The handling of one output stream.
 #[derive(Default)]
 pub struct Output {
     keep: usize,
@@ -65,7 +65,7 @@ impl fmt::Debug for Output {
     }
 }
 
-/// What was kept of a stream.
+/// The stored part of a stream.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Captured {
     pub bytes: Vec<u8>,
@@ -74,7 +74,7 @@ pub struct Captured {
 }
 
 impl Captured {
-    /// As text; what is no UTF-8 is replaced.
+    /// As text; invalid UTF-8 is replaced.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.bytes).into_owned()
     }
@@ -118,7 +118,7 @@ impl Reader {
         }
     }
 
-    /// The same for what is kept to be shown: it ends with [`Self::finish_hiding`].
+    /// The same for output that will be shown: it ends with [`Self::finish_hiding`].
     pub(super) fn of_words(source: pipe::Receiver, output: Output) -> Self {
         let keep = match output.keep {
             0 => 0,
@@ -127,7 +127,7 @@ impl Reader {
         Self::new(source, Output { keep, ..output })
     }
 
-    /// Returns at the end of the stream. A read error ends it, too: there is nobody left to write.
+    /// Returns at the end of the stream. A read error ends it, too: the writer is gone.
     pub(super) async fn drain(&mut self) {
         let mut chunk = vec![0; CHUNK];
         while let Ok(read @ 1..) = self.source.read(&mut chunk).await {
@@ -147,7 +147,7 @@ impl Reader {
         }
     }
 
-    /// What was kept; a line without an end is handed on if the stream had to be given up.
+    /// The stored output; a line without an end is passed on if the stream had to be given up.
     pub(super) fn finish(mut self) -> Captured {
         if let Some(lines) = &mut self.lines {
             lines.end();
@@ -155,7 +155,7 @@ impl Reader {
         self.kept
     }
 
-    /// What was kept; if it had to be cut, without secrets.
+    /// The stored output; if it had to be cut, without secrets.
     pub(super) fn finish_hiding(self, secrets: &Secrets) -> Captured {
         let limit = self.keep.saturating_sub(BEYOND);
         self.finish().hiding(secrets, limit)
@@ -197,7 +197,7 @@ impl Lines {
     }
 }
 
-/// Writes the input and closes the pipe. A program need not read what it is given.
+/// Writes the input and closes the pipe. A program need not read its input.
 pub(super) async fn feed(sink: Option<pipe::Sender>, input: Option<Vec<u8>>) {
     if let (Some(mut sink), Some(input)) = (sink, input)
         && let Err(error) = sink.write_all(&input).await

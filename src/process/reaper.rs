@@ -14,7 +14,7 @@ use super::table;
 pub(super) struct Reaper(BTreeSet<(Pid, u64)>);
 
 impl Reaper {
-    /// Waits for every ended child that was there in the last round already, and that nobody knows.
+    /// Waits for every ended child that was there in the last round already, and that is unknown.
     pub(super) fn round(&mut self, nursery: &Nursery) {
         let before = std::mem::take(&mut self.0);
         // Without a process table, or descriptors to read it, there are none to see.

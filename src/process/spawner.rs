@@ -74,13 +74,13 @@ impl Spawner {
         })
     }
 
-    /// The same, by which no half of these is kept of what programs say for people.
+    /// The same, with secrets of which no half may stay in output that is shown.
     #[must_use]
     pub fn hiding(self, secrets: Secrets) -> Self {
         Self { secrets, ..self }
     }
 
-    /// What nobody is shown of what programs say, for whoever cuts it.
+    /// The secrets that must be hidden in the output of programs, for the code that cuts it.
     pub fn secrets(&self) -> &Secrets {
         &self.secrets
     }
@@ -243,7 +243,7 @@ impl Child {
     }
 }
 
-/// Sees to it that every child is waited for by somebody.
+/// Ensures that every child is waited for.
 pub(super) struct Grave {
     pid: Pid,
     /// Of a child that is not waited for yet.

@@ -56,7 +56,7 @@ impl Signal {
     }
 }
 
-/// What the kernel says of a child that has been waited for.
+/// The kernel's report on a child that has been waited for.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ended {
     pub(super) exit: Exit,
@@ -87,7 +87,7 @@ fn die_with(parent: u32) -> io::Result<()> {
     if asked != 0 {
         return Err(io::Error::last_os_error());
     }
-    // The parent may have ended between fork and the line above; then nobody will send the signal.
+    // The parent may have ended between fork and the line above; then no signal will be sent.
     if std::os::unix::process::parent_id() == parent {
         Ok(())
     } else {
@@ -135,7 +135,7 @@ pub(super) fn open_pidfd(child: Pid) -> io::Result<OwnedFd> {
     Ok(rustix::process::pidfd_open(child.of_rustix(), PidfdFlags::empty())?)
 }
 
-/// A hold of a process that may be anybody's; `None` if there is none of that number.
+/// A handle of any process; `None` if there is none of that number.
 pub(super) fn find(pid: Pid) -> io::Result<Option<OwnedFd>> {
     match rustix::process::pidfd_open(pid.of_rustix(), PidfdFlags::empty()) {
         Ok(handle) => Ok(Some(handle)),
@@ -180,7 +180,7 @@ pub(super) fn reap(child: Pid) -> io::Result<Option<Ended>> {
     }
 }
 
-/// Is there any ended child that nobody has waited for?
+/// Is there any ended child that was not waited for?
 pub(super) fn any_zombie() -> bool {
     matches!(look_for_zombies(), Ok(Some(_)))
 }
@@ -196,7 +196,7 @@ fn look_for_zombies() -> rustix::io::Result<Option<WaitIdStatus>> {
     rustix::process::waitid(WaitId::All, options)
 }
 
-/// Ends this process without a word to anybody, at once.
+/// Ends this process at once, without any output.
 pub(super) fn exit_at_once(code: i32) -> ! {
     // SAFETY: the call takes one number and does not return; nothing of ours is asked on the way.
     unsafe { libc::_exit(code) }
@@ -212,7 +212,7 @@ pub(super) fn adopts_orphans() -> bool {
     matches!(rustix::process::child_subreaper(), Ok(Some(_)))
 }
 
-/// Neither we nor what we start leave a core behind.
+/// Neither this process nor its children write core files.
 pub(super) fn write_no_core() -> io::Result<()> {
     let none = Rlimit {
         current: Some(0),
@@ -221,7 +221,7 @@ pub(super) fn write_no_core() -> io::Result<()> {
     Ok(rustix::process::setrlimit(Resource::Core, none)?)
 }
 
-/// Nobody but root may read our memory or our environment. What we start is as open as before.
+/// Only root may read our memory or our environment. Our children are not protected by this.
 pub(super) fn hide_memory() -> io::Result<()> {
     Ok(rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
 }

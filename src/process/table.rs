@@ -8,10 +8,10 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use super::sys::Pid;
 
-/// An environment is read up to here; the kernel lets nobody have more by default.
+/// An environment is read up to this size, the kernel's default maximum.
 const ENVIRONMENT: u64 = 8 << 20;
 
-/// One process. Its number alone may be another's a moment later, with the time of its start it is nobody else's.
+/// One process. Its number may be reused; number and start time together are unique.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Row {
     pub(super) pid: Pid,
@@ -20,7 +20,7 @@ pub(super) struct Row {
     pub(super) group: u32,
     /// In ticks since the machine started.
     pub(super) started: u64,
-    /// It has ended, and nobody has waited for it yet.
+    /// It has ended, and was not waited for yet.
     pub(super) ended: bool,
 }
 

@@ -22,7 +22,7 @@ pub(super) enum Orphans {
 }
 
 impl Orphans {
-    /// The first process of a container inherits them, and who has asked for it.
+    /// The first process of a container inherits them, and a process that has asked for it.
     pub(super) fn of_this_process() -> Self {
         if std::process::id() == 1 || sys::adopts_orphans() {
             Self::Ours
@@ -66,7 +66,7 @@ fn end_leftovers(mark: Mark, place: Where) {
     tell(Descendants::of(Whose::Run(mark), place).end(Duration::ZERO));
 }
 
-/// Says what became of what a run has left.
+/// Logs the end of processes that a run has left.
 pub(super) fn tell(ended: Result<usize, Undead>) {
     match ended {
         Ok(0) => {}

@@ -13,7 +13,7 @@ use rustix::thread::clock_nanosleep_absolute;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use thiserror::Error;
 
-/// Nobody limits us: where nobody is elected, and for a standby, which asks and does nothing.
+/// No limit: without an election, and for a standby, which only reads.
 const NEVER: u64 = u64::MAX;
 
 /// A moment since the start of the machine.
@@ -44,7 +44,7 @@ struct Shared {
 pub struct Term {
     /// As it is told apart from others.
     pub holder: Holder,
-    /// When nothing can run any more that one who led before us has started.
+    /// The time after which no process of an earlier leader can run.
     pub clear: Moment,
 }
 
@@ -75,7 +75,7 @@ impl Warrant {
         self.0.term.get_or_init(|| term);
     }
 
-    /// We do not lead any more: nothing begins from now on, and what runs has its time until the end.
+    /// We no longer lead: nothing begins from now on, and running work may end in its time.
     pub fn revoke(&self) {
         self.0.begins_until.store(0, Ordering::SeqCst);
     }
@@ -91,7 +91,7 @@ impl Warrant {
         until(self.0.begins_until.load(Ordering::SeqCst))
     }
 
-    /// Whether what has begun may still write.
+    /// Whether running work may still write.
     pub fn may_write(&self) -> Result<(), RunOut> {
         until(self.0.ends.load(Ordering::SeqCst))
     }

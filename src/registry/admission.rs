@@ -59,7 +59,7 @@ enum Source {
     Anew,
 }
 
-/// Asks with what the one who is asked wants to be shown.
+/// Sends a request with the credentials that the registry wants.
 pub(super) struct Admission {
     wire: Wire,
     read: ReadCredentials,
@@ -85,7 +85,7 @@ impl Admission {
         self.wire.limits.call
     }
 
-    /// Asks, and shows what is needed. An answer that is no success is a problem.
+    /// Sends a request with the needed credentials. An answer that is no success is a problem.
     pub(super) async fn ask(&self, server: &Server, mut question: Question) -> Result<Answer, Problem> {
         let kept = self.kept(server);
         question.authorization = kept.as_ref().map(|pass| pass.header.clone());
@@ -308,7 +308,7 @@ fn is_refusal(answer: &Answer) -> bool {
     matches!(answer.status.as_u16(), 401 | 403)
 }
 
-/// The ways that a registry offers. To whom it refers us has no say in whom we show ourselves to.
+/// The ways to authenticate that a registry offers. A host that it refers us to cannot change where our credentials go.
 fn ways_in(server: &Server, answer: &Answer) -> Vec<Challenge> {
     if answer.url.origin == server.origin {
         challenges(&answer.headers)

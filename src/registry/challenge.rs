@@ -71,14 +71,14 @@ fn known((scheme, parameters): (String, Vec<(String, String)>)) -> Option<Challe
     }
 }
 
-/// A word, and what follows it.
+/// A word, and the text after it.
 fn token(text: &str) -> (&str, &str) {
     let is_within = |letter: char| letter.is_ascii_graphic() && !"()<>@,;:\\\"/[]?={}".contains(letter);
     let end = text.find(|letter| !is_within(letter)).unwrap_or(text.len());
     text.split_at(end)
 }
 
-/// The value behind an equals sign, in quotes or not, and what follows it.
+/// The value behind an equals sign, in quotes or not, and the text after it.
 fn value_of(text: &str) -> (String, &str) {
     let Some(quoted) = text.strip_prefix('"') else {
         let end = text.find([',', ' ', '\t']).unwrap_or(text.len());

@@ -18,7 +18,7 @@ use super::place::{Host, Place};
 /// Tells our credentials as they are now. Called when they are first needed, and whenever they are refused.
 pub type ReadCredentials = Box<dyn Fn() -> BoxFuture<'static, Result<Credentials, Failure>> + Send + Sync>;
 
-/// A pull secret that cannot be read. Says nothing of what is in it.
+/// A pull secret that cannot be read. Never shows its contents.
 #[derive(Debug, Error)]
 pub enum BadCredentials {
     /// It is no such document.
@@ -47,7 +47,7 @@ impl fmt::Debug for Login {
     }
 }
 
-/// Logins, each with what it is for.
+/// Logins, each with its registry or repository.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Credentials {
     logins: Vec<(Scope, Login)>,
@@ -120,7 +120,7 @@ impl Credentials {
     }
 }
 
-/// The error of the parser would quote what it read.
+/// The error of the parser would quote its input.
 fn syntax(error: &serde_json::Error) -> BadCredentials {
     BadCredentials::Syntax {
         line: error.line(),

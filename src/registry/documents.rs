@@ -31,7 +31,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// From a media type, whoever specified it.
+    /// From a media type, of Docker or of OCI.
     pub fn of(media_type: &str) -> Option<Self> {
         match media_type.split(';').next().unwrap_or_default().trim() {
             INDEX | DOCKER_INDEX => Some(Self::Index),
@@ -69,7 +69,7 @@ pub enum Content {
 }
 
 impl Content {
-    /// The notes that whoever made the image left on this document.
+    /// The annotations of this document.
     pub fn annotations(&self) -> &BTreeMap<String, String> {
         match self {
             Self::Index(index) => &index.annotations,
@@ -78,7 +78,7 @@ impl Content {
     }
 }
 
-/// Manifests of several platforms, or whatever else belongs together.
+/// Manifests of several platforms, or of other things that belong together.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Index {
@@ -125,7 +125,7 @@ pub struct Descriptor {
     pub annotations: BTreeMap<String, String>,
 }
 
-/// Some who write such documents write `null` for nothing.
+/// Some tools write `null` for an absent list.
 fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(from: D) -> Result<T, D::Error> {
     Ok(Option::<T>::deserialize(from)?.unwrap_or_default())
 }

@@ -48,7 +48,7 @@ impl fmt::Display for Asked {
     }
 }
 
-/// A registry did not give what it was asked for.
+/// A failed request to a registry.
 #[derive(Debug, Error)]
 pub struct RegistryError {
     /// The question.
@@ -76,16 +76,16 @@ pub enum Problem {
     /// The registry knows nothing of it.
     #[error("it is not there")]
     Absent,
-    /// The registry wants no more questions for a while.
+    /// The registry wants no more requests for a time.
     #[error("the registry asks to be left alone until {until}")]
     Slow { until: Timestamp },
-    /// The registry, or who issues tokens for it, does not let us.
+    /// The registry, or the issuer of its tokens, denies access.
     #[error("access is denied ({status}): {said}")]
     Denied { status: u16, said: String },
     /// Any other answer than the one that was hoped for.
     #[error("the answer is {status}: {said}")]
     Status { status: u16, said: String },
-    /// Nobody has allowed this host.
+    /// This host is not allowed.
     #[error("it is none of the registries that may be asked")]
     Foreign,
     /// Something took too long.
@@ -118,7 +118,7 @@ pub enum Problem {
     /// The issuer of tokens gives us one that no header can hold.
     #[error("the token that {issuer} issues cannot be used")]
     Token { issuer: String },
-    /// Nobody could tell us our own credentials.
+    /// Our own credentials cannot be read.
     #[error("cannot read the credentials")]
     Credentials(#[source] Failure),
 }

@@ -177,7 +177,7 @@ impl Parameters {
         Ok(())
     }
 
-    /// Takes back what was meant for a while, when it is over. Never ends.
+    /// Restores parameters that were changed for a time, when that time is over. Never ends.
     pub async fn expire(&self) {
         loop {
             let until = self.all.iter().filter_map(Knob::until).min();

@@ -140,7 +140,7 @@ pub struct Listener {
 pub struct Asked {
     /// The path of the request.
     pub path: String,
-    /// What it is about.
+    /// The request.
     pub request: ReviewRequest,
     /// Later than this nobody waits for an answer.
     pub deadline: Instant,

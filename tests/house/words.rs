@@ -35,7 +35,7 @@ fn banned(text: &str) -> Vec<(usize, &'static str)> {
     let lower = text.to_ascii_lowercase();
     let found = BANNED.into_iter().flat_map(|word| {
         let places: Vec<usize> = scan::words(&lower, word).collect();
-        places.into_iter().map(|at| (scan::line_of(text, at), word))
+        places.into_iter().map(move |at| (scan::line_of(text, at), word))
     });
     let mut found: Vec<_> = found.collect();
     found.sort_unstable();

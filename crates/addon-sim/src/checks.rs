@@ -79,9 +79,9 @@ pub struct Step<'a> {
     pub world: &'a World,
     /// The life, with the jobs that still run.
     pub life: &'a Life,
-    /// Answers before the event.
+    /// The operator's answers before the event.
     pub before: &'a Seen,
-    /// Answers after it.
+    /// The operator's answers after it.
     pub after: &'a Seen,
 }
 

@@ -237,7 +237,7 @@ impl Told {
         filled("global") || filled(&key_of(module))
     }
 
-    /// Something is in force that concerns the module: values, its flag, or in whose hands it is.
+    /// Whether the ConfigMap has an entry for the module: values, its flag, or maintenance.
     pub fn says_anything_of(&self, module: &str) -> bool {
         let key = key_of(module);
         let there = |suffix: &str| self.config.contains_key(&format!("{key}{suffix}"));

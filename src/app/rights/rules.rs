@@ -15,7 +15,7 @@ pub enum Place {
     Namespace(String),
 }
 
-/// What it is about.
+/// The subject of a right.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Subject {
     /// Objects; a subresource follows the resource behind a slash.

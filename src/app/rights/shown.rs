@@ -62,7 +62,7 @@ fn yaml(rights: &Rights) -> String {
         list(&mut text, "    ", name(place), rights.rules(place));
     }
     let others = elsewhere(rights);
-    // A list, since of a map helm would keep what an earlier file said.
+    // A list, since helm would merge a map with that of an earlier file.
     if others.is_empty() {
         text.push_str("    namespaces: []\n");
     } else {

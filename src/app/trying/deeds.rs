@@ -41,7 +41,7 @@ impl Trying {
         }
     }
 
-    /// Waits until the lease says so: what follows must not come first.
+    /// Waits until the lease names the version: later steps must not come first.
     async fn entitle(&mut self, version: Option<&ImageDigest>) -> Outcome {
         self.door.entitle(version.cloned());
         let says_so = self.lease.wait_for(|lease| lease.entitled.as_ref() == version);
@@ -56,7 +56,7 @@ impl Trying {
     async fn record(&self, over: Option<&Trial>, trial: Option<&Trial>) -> Outcome {
         let settles = self.health.as_ref().is_some_and(|health| !health.noted.is_empty());
         if trial.is_none() && settles {
-            // The operator puts back by this record what hooks saved on trial.
+            // The operator needs this record to put back sections that hooks saved on trial.
             return Outcome::Changed;
         }
         if over.is_none() || trial.is_none() {

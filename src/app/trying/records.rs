@@ -40,7 +40,7 @@ impl Shelf {
         self.is_doubted = true;
     }
 
-    /// Says whether that went well. What was read before stays.
+    /// Returns whether that succeeded. Records that were read before stay.
     pub(super) async fn read(&mut self, cluster: &Cluster) -> bool {
         let asked = Instant::now();
         match cluster.channel_records().await {

@@ -45,7 +45,7 @@ impl Trying {
         }
     }
 
-    /// The operator does by this what waited for the end of a trial.
+    /// By this the operator starts work that waited for the end of a trial.
     pub(super) fn tell_operator(&self) {
         let stage = self.shelf.trial().map(|trial| match &trial.verdict {
             None => TrialStage::Open,

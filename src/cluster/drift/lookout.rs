@@ -224,7 +224,7 @@ impl Watch {
         }
     }
 
-    /// What changed since stands in the queue as well, and is taken from there once more.
+    /// Later changes are also in the queue, and are taken from there once more.
     fn take_in(&mut self) {
         let present = {
             let ledger = self.inner.shared.ledger();
@@ -239,7 +239,7 @@ impl Watch {
         let next = self.again.values().copied().chain(self.posts.next()).min();
         tokio::select! {
             turned = self.turns.recv() => {
-                // What comes at once is judged at once.
+                // Events that arrive together are judged together.
                 let more = std::iter::from_fn(|| self.turns.try_recv().ok()).collect::<Vec<_>>();
                 turned.into_iter().chain(more).for_each(|turned| self.turned(turned));
             }

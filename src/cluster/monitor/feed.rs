@@ -127,7 +127,7 @@ impl Feed {
         }
     }
 
-    /// What is still certain after that.
+    /// The place that is still certain after that.
     fn stay(&mut self, version: String, trouble: Trouble) -> Trouble {
         if !trouble.is_expired() {
             self.place = Place::At(version);

@@ -14,7 +14,7 @@ use addon_core::object::{ObjectName, ObjectView};
 use kube::core::ApiResource;
 use serde_json::Value;
 
-/// What a filter makes of an object, or why it cannot.
+/// The result of a filter on an object, or its error.
 pub type Sieve = Arc<dyn Fn(&Value) -> Result<Value, String> + Send + Sync>;
 /// Makes a filter of its text.
 pub type Compile = fn(&str) -> Result<Sieve, String>;
@@ -25,7 +25,7 @@ pub(in crate::cluster) struct Lens {
     regard: Regard,
 }
 
-/// What of an object is looked at, and kept, beside what the filter makes of it.
+/// The parts of an object that are read and stored, beside the result of the filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Regard {
     /// All of it is kept.
@@ -36,7 +36,7 @@ enum Regard {
     Presence,
 }
 
-/// An object on its way to those who look at it.
+/// An object on its way to its viewers.
 pub(super) struct Item {
     pub(super) name: Arc<ObjectName>,
     pub(super) text: Text,
@@ -50,9 +50,9 @@ pub(super) enum Text {
     Kept(Json),
 }
 
-/// What was seen through one lens.
+/// An object seen through one lens.
 pub(super) struct Look {
-    /// What there is to see, or why there is nothing.
+    /// The visible part, or the reason why there is none.
     pub(super) seen: Result<Sighting, String>,
     /// The time that the filter took.
     pub(super) filtered: Option<Duration>,
@@ -85,7 +85,7 @@ impl Lens {
         Self { filter, regard }
     }
 
-    /// Sees what this makes of objects, and keeps nothing else.
+    /// Sees the result of this filter, and stores nothing else.
     pub(in crate::cluster) fn through(name: &str, sieve: Sieve) -> Self {
         Self {
             filter: Some((name.to_owned(), sieve)),
@@ -113,7 +113,7 @@ impl Lens {
         self.filter.as_ref().map(|(text, _)| text.as_str())
     }
 
-    /// Whether what was seen through the other one tells what this one would see.
+    /// Whether a view through the other lens contains the view through this one.
     pub(super) fn is_within(&self, other: &Self) -> bool {
         let alike = self.text() == other.text();
         match self.regard {
@@ -123,7 +123,7 @@ impl Lens {
         }
     }
 
-    /// What this one would have seen, from what a wider one saw.
+    /// The view through this lens, from the view through a wider one.
     pub(super) fn narrow(&self, sighting: Sighting) -> Sighting {
         let Sighting { name, mut view, digest } = sighting;
         if !self.keeps_objects() {
@@ -140,7 +140,7 @@ impl Lens {
     }
 }
 
-/// What all of them see of one object. It is taken apart at most once, and each filter runs once.
+/// The views of all lenses of one object. It is parsed at most once, and each filter runs once.
 pub(super) fn look(item: &Item, resource: &ApiResource, lenses: &[Arc<Lens>]) -> Vec<Look> {
     let mut subject = Subject {
         item,
@@ -152,7 +152,7 @@ pub(super) fn look(item: &Item, resource: &ApiResource, lenses: &[Arc<Lens>]) ->
     lenses.iter().map(|lens| subject.through(lens)).collect()
 }
 
-/// One object, and what was already found out about it.
+/// One object, with the results that are already computed.
 struct Subject<'a> {
     item: &'a Item,
     resource: &'a ApiResource,
@@ -239,7 +239,7 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// Items of lists do not say what they are; objects that hooks see do.
+/// Items of lists have no kind and apiVersion; objects for hooks get them.
 fn read(text: &[u8], resource: &ApiResource) -> Result<Value, String> {
     let mut value: Value = serde_json::from_slice(text).map_err(|error| format!("it cannot be read: {error}"))?;
     if let Some(object) = value.as_object_mut() {

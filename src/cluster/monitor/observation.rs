@@ -11,7 +11,7 @@ use super::trouble::WatchError;
 /// How a binding is labelled in metrics and logs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Labels {
-    /// Whose.
+    /// The hook.
     pub hook: HookId,
     /// The binding's name.
     pub binding: String,
@@ -35,35 +35,35 @@ impl Labels {
 pub enum Observation<'a> {
     /// A filter was applied to an object.
     Filtered {
-        /// Whose.
+        /// Its labels: module, hook and binding.
         labels: &'a Labels,
         /// How long it took.
         took: Duration,
     },
-    /// An event was taken, from its last byte until whatever follows from it was on its way.
+    /// An event was processed, from its last byte until the changes were sent.
     Handled {
-        /// Whose.
+        /// Its labels: module, hook and binding.
         labels: &'a Labels,
         /// How long it took.
         took: Duration,
     },
     /// A snapshot holds so many objects.
     Holds {
-        /// Whose.
+        /// Its labels: module, hook and binding.
         labels: &'a Labels,
         /// How many.
         objects: usize,
     },
     /// A monitor was stopped: it has no snapshot any more.
     Stopped {
-        /// Whose.
+        /// Its labels: module, hook and binding.
         labels: &'a Labels,
     },
     /// A watch or a list failed.
     WatchFailed(WatchError),
     /// A watch was silent for too long, and another one takes its place.
     Replaced {
-        /// What it watched.
+        /// Its selection.
         resource: &'a ApiResource,
         /// Where, `None` for everywhere.
         namespace: Option<&'a str>,

@@ -15,7 +15,7 @@ pub(super) type Built = Result<hyper::Request<Vec<u8>>, kube::core::request::Err
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(in crate::cluster) struct Selection {
     pub(in crate::cluster) resource: ApiResource,
-    /// Nothing for all namespaces, and for what has none.
+    /// Nothing for all namespaces, and for kinds without one.
     pub(in crate::cluster) namespace: Option<String>,
     pub(in crate::cluster) labels: Option<String>,
     pub(in crate::cluster) fields: Option<String>,
@@ -24,7 +24,7 @@ pub(in crate::cluster) struct Selection {
 }
 
 impl Selection {
-    /// What a list asks for, a page at a time.
+    /// The parameters of a list, a page at a time.
     pub(super) fn list_params(&self) -> ListParams {
         ListParams {
             label_selector: self.labels.clone(),
@@ -33,7 +33,7 @@ impl Selection {
         }
     }
 
-    /// What a watch asks for.
+    /// The parameters of a watch.
     pub(super) fn watch_params(&self) -> WatchParams {
         WatchParams {
             label_selector: self.labels.clone(),

@@ -120,7 +120,7 @@ impl Shared {
         });
     }
 
-    /// Lets a target see what a selection holds, and waits for the first listing. Dropped before, it was never there.
+    /// Joins a target to a selection, and waits for the first listing. Dropped before its end, it has no effect.
     pub(in crate::cluster) async fn join(self: &Arc<Self>, key: Key, selection: &Selection) -> Result<Place, Failure> {
         let Joined { feed, started, new } = self.ledger().join(key, selection, &self.root);
         let mut place = Place {
@@ -187,7 +187,7 @@ impl Shared {
 }
 
 impl Place {
-    /// Leaves the watch; what it brought leaves the snapshot.
+    /// Leaves the watch; its objects leave the snapshot.
     pub(in crate::cluster) fn leave(mut self) {
         self.kept = false;
     }

@@ -28,7 +28,7 @@ const PAGE: u32 = 500;
 const LIFE: Duration = Duration::from_secs(290);
 /// Room that a line of an unusual length may keep.
 const SPARE: usize = 256 * 1024;
-/// What an error may say at length.
+/// The longest text of an error.
 const LONGEST_WORD: usize = 512;
 
 /// Where the objects of one selection come from.
@@ -38,7 +38,7 @@ pub(super) struct Source {
     pub(super) selection: Selection,
     /// How long an answer may take to begin.
     pub(super) patience: Duration,
-    /// How long the answer to one who doubts may take: it may have been asked over a dead connection too.
+    /// The timeout of a request that checks a silent watch: its connection may be dead, too.
     pub(super) doubt: Duration,
 }
 
@@ -72,7 +72,7 @@ pub(super) struct Line<'a> {
 pub(super) struct Lines {
     body: Body,
     buffer: Vec<u8>,
-    /// Where what was not handed out yet begins.
+    /// The beginning of the bytes that were not returned yet.
     begin: usize,
     attempt: Attempt,
 }
@@ -89,7 +89,7 @@ impl Source {
         }
     }
 
-    /// One page as it was sent; `next` is what the page before said.
+    /// One page as it was sent; `next` is the token of the page before.
     pub(super) async fn page(&self, next: &str) -> Result<Vec<u8>, Trouble> {
         let attempt = self.attempt("list");
         let mut params = self.selection.list_params();
@@ -121,7 +121,7 @@ impl Source {
         Ok(page.metadata.resource_version)
     }
 
-    /// Everything that happens after this version; with nothing, everything there is and then what happens.
+    /// All changes after this version; without a version, all objects and then the changes.
     pub(super) async fn watch(&self, version: Option<&str>) -> Result<Lines, Trouble> {
         let attempt = self.attempt("watch");
         let mut params = self.selection.watch_params();
@@ -172,7 +172,7 @@ impl Source {
         let collected = response.into_body().collect().await;
         let text = collected.map_err(|error| failed(attempt.clone(), error))?.to_bytes();
         let mut status = read_status(&text);
-        // What the answer claims to be matters less than how it was sent.
+        // The transfer encoding of the answer decides, not its content type.
         status.code = code;
         let in_body = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
         let retry_after = asked.or((in_body > 0).then(|| u64::from(in_body)));
@@ -266,7 +266,7 @@ pub(super) fn failed(attempt: Attempt, error: kube::Error) -> Trouble {
     Trouble::of(RequestError::Failed { attempt, source })
 }
 
-/// The status of an answer; whatever is not one is told as its own text.
+/// The status of an answer; an answer without one is shown as its text.
 pub(super) fn read_status(text: &[u8]) -> Status {
     serde_json::from_slice(text).unwrap_or_else(|_| {
         let text = String::from_utf8_lossy(text);

@@ -34,7 +34,7 @@ impl WatchError {
     }
 }
 
-/// A request of a watch that did not bring what it should have.
+/// A failed request of a watch.
 #[derive(Debug)]
 pub(super) struct Trouble {
     pub(super) error: Box<RequestError>,
@@ -43,9 +43,9 @@ pub(super) struct Trouble {
     pub(super) retry_after: Option<Duration>,
 }
 
-/// What the server says when our place in the history is gone.
+/// The server's code for an expired resource version.
 const GONE: u16 = 410;
-/// What an API server without streaming lists says to one who asks for them.
+/// The code of an API server without streaming lists when they are requested.
 const NO_STREAMING: [u16; 2] = [400, 422];
 
 impl Trouble {

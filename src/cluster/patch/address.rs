@@ -18,7 +18,7 @@ pub(super) struct Address {
     namespace: Option<String>,
 }
 
-/// One request, but for where it goes.
+/// One request, without its address.
 pub(super) struct Ask<'a> {
     /// As RBAC spells it.
     pub(super) verb: &'static str,
@@ -134,7 +134,7 @@ impl Ask<'_> {
     }
 }
 
-/// One part of a path: what could mean something else there is written as its code.
+/// One part of a path: special characters are percent-encoded.
 fn encoded(part: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~:@".contains(&byte);
     part.bytes()

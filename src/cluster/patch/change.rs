@@ -40,7 +40,7 @@ impl Patcher {
         }
     }
 
-    /// Makes of the object what the filter makes of it, unless that is the same.
+    /// Replaces the object by the result of the filter, unless they are equal.
     async fn refine(
         &self,
         address: &Address,

@@ -41,7 +41,7 @@ async fn create_or_replace(address: &Address, name: &str, content: &Value) -> Re
         Err(error) if is_taken(&error) => {}
         outcome => return Ok(outcome.map(drop)?),
     }
-    // Whoever deletes the object between two of our requests is one more who was faster.
+    // A deletion between two of our requests counts as a faster writer, too.
     let gone = |error| {
         if is_missing(&error) {
             Lost::Race(error)

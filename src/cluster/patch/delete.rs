@@ -44,7 +44,7 @@ pub(super) async fn delete(
     }
 }
 
-/// The object's own number: in it, or in what the server says about it.
+/// The object's uid: in the object, or in the server's answer about it.
 fn uid(answer: &Value) -> Option<&str> {
     let found = answer
         .pointer("/metadata/uid")

@@ -15,7 +15,7 @@ use crate::cluster::drift;
 use crate::cluster::substitutes;
 
 impl Cluster {
-    /// Makes the object be what the manifest says, and writes nothing if it is that already. One that names no namespace
+    /// Changes the object to its manifest, and writes nothing if they are equal. One that names no namespace
     /// goes to that of the releases.
     pub async fn ensure_object(&self, manifest: &Value) -> Result<Ensured, Failure> {
         let Some(key) = drift::key_of(manifest) else {

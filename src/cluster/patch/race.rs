@@ -18,7 +18,7 @@ const PAUSES: [Duration; 3] = [
 /// Why a try brought nothing.
 #[derive(Debug)]
 pub(super) enum Lost {
-    /// Somebody else was faster; there is sense in another try.
+    /// Another writer was faster; a retry may succeed.
     Race(RequestError),
     /// The server said no, or could not be asked.
     Request(RequestError),
@@ -66,7 +66,7 @@ fn status(error: &RequestError) -> Option<&Status> {
     }
 }
 
-/// The server's own word for what is in the way.
+/// The server's own reason of the conflict.
 fn reason(error: &RequestError) -> Option<&str> {
     status(error).map(|status| status.reason.as_str())
 }

@@ -22,9 +22,9 @@ pub struct Marks {
     pub asked: Asked,
     /// The objects, as [`crate::cluster::drift`] writes them; `None` if they are too many for a mark.
     pub objects: Option<String>,
-    /// It is in the hands of people.
+    /// It is in maintenance: only people change it.
     pub unmanaged: bool,
-    /// What the ConfigMap says of its module.
+    /// The digest of the ConfigMap's values for its module.
     pub config: ConfigTrace,
 }
 
@@ -66,13 +66,13 @@ impl Cluster {
             config,
         } = marks;
         let labels = labels(Some(checksum), asked, *unmanaged, *config);
-        // It is what it should be, so that nothing is held any more.
+        // It is up to date, so no upgrade is held.
         let annotations = json!({INPUTS: inputs, OBJECTS: objects, HELD: null, CONFIRMED: null});
         let metadata = json!({"labels": labels, "annotations": annotations});
         self.patch_revision(&secret_name(release, revision), &metadata).await
     }
 
-    /// Writes on the Secret of a deployed revision what the ConfigMap says of its module.
+    /// Writes the digest of the ConfigMap's values for its module on the Secret of a deployed revision.
     pub async fn note_config(&self, revision: &Revision, config: ConfigTrace) -> Result<(), RequestError> {
         let metadata = json!({"labels": {CONFIG: config.to_string()}});
         self.patch_revision(&revision.secret, &metadata).await

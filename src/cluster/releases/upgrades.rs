@@ -26,7 +26,7 @@ pub const CONFIRMED: &str = "addon-operator/confirmed";
 /// The revision that helm would upgrade from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Base {
-    /// What people asked for when it was made.
+    /// The digests of the sections when it was made.
     pub asked: Option<Asked>,
     /// The confirmation since then.
     pub confirmed: Option<String>,
@@ -43,7 +43,7 @@ pub struct Base {
 pub struct Template {
     /// Its path in the chart.
     pub name: String,
-    /// What it held, as base64.
+    /// Its former contents, as base64.
     #[serde(default)]
     data: Option<String>,
 }
@@ -89,12 +89,12 @@ impl Cluster {
         self.annotate(revision, &json!({HELD: note, CONFIRMED: null})).await
     }
 
-    /// Notes that a person wants what is held.
+    /// Records that a person confirmed the held upgrade.
     pub async fn allow(&self, revision: &Revision, held: &Held) -> Result<(), RequestError> {
         self.annotate(revision, &json!({CONFIRMED: held.digest})).await
     }
 
-    /// Notes that the revision is what people ask for by this.
+    /// Records that the revision is up to date with these sections.
     pub async fn note_asked(&self, revision: &Revision, asked: &Asked) -> Result<(), RequestError> {
         self.patch_revision(
             &revision.secret,

@@ -13,11 +13,11 @@ use serde::{Deserialize, Serialize};
 
 pub(super) type Sections = BTreeMap<String, String>;
 
-/// As much plain text as leaves room for what has to be packed.
+/// The limit of plain text, which leaves room for compressed sections.
 const PLAIN: usize = 384 * 1024;
 /// All of it. A Secret holds 1 MiB, and there is more in it than sections.
 const ROOM: usize = 960 * 1024;
-/// More than a ConfigMap can bring about; what claims to hold more was not packed by us.
+/// Above the size of any ConfigMap; data that claims to be larger was not compressed by us.
 const UNPACKED: u64 = 64 << 20;
 
 /// Sections as they are written.

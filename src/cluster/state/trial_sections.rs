@@ -15,12 +15,12 @@ use super::{Data, NAME, noted};
 
 /// The key of the note. Earlier versions do not know it.
 const KEY: &str = "trial-sections";
-/// As much as it may take up: the rest of the Secret is for sections that were last good, and for what little else there is.
+/// Its largest size: the rest of the Secret is for last good sections, and for small entries.
 const ROOM: usize = 40 * 1024;
 
 impl Cluster {
-    /// Notes what this key of the `ConfigMap` holds before a hook's section is written into it. One that finds no room is left
-    /// out, and named: it stays as the hook leaves it, whatever becomes of the trial.
+    /// Records the contents of this key of the `ConfigMap` before a hook's section is written into it. One that does
+    /// not fit is left out, with a warning: it stays as the hook writes it, also if the trial fails.
     pub async fn note_trial_section(&self, key: &str, base: Option<&str>, text: &str) -> Result<(), RequestError> {
         self.revise(NAME, |data| {
             let mut sections = read(data);
@@ -39,8 +39,8 @@ impl Cluster {
         .await
     }
 
-    /// Puts back what hooks saved on trial unless that was passed, and forgets it. Whoever was killed between the two does the
-    /// first again without harm.
+    /// Puts back sections that hooks saved on trial unless it was passed, and forgets them. After a kill between the
+    /// two it does the first again without harm.
     pub async fn settle_trial_sections(&self, config_map: &str, ruling: Ruling) -> Result<Settled, RequestError> {
         let sections = read(&self.remembered(NAME).await?);
         let settled = match ruling {
@@ -53,7 +53,7 @@ impl Cluster {
     }
 }
 
-/// The sections that are noted; none if nobody can read them.
+/// The recorded sections; none if they cannot be read.
 pub(super) fn read(data: &Data) -> TrialSections {
     noted(data, KEY).unwrap_or_default()
 }

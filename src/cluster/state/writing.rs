@@ -30,8 +30,8 @@ use super::{
 const ROUNDS: usize = 20;
 
 impl Cluster {
-    /// The state as it is, under our name. Even if it holds all that we want it to hold, it has another version then: whatever
-    /// one who led before us has sent and has not arrived yet is refused.
+    /// The state as it is, under our name. Even if its contents stay the same, it has another version then: any write
+    /// that an earlier leader has sent and that has not arrived yet is refused.
     pub(super) async fn take_over(&self, us: &Holder) -> Result<Data, RequestError> {
         // The time makes it another text than that of an earlier life under the same name.
         let leader = json!({"identity": us.identity, "transitions": us.transitions, "since": Timestamp::now()});
@@ -133,7 +133,7 @@ impl Cluster {
         }
     }
 
-    /// A state that nobody can read is about to be written over: it is put aside for people to look at.
+    /// A state that cannot be read is about to be overwritten: it is copied to another Secret for people.
     async fn put_aside(&self, secret: &Secret, changes: &Changes) -> Result<(), RequestError> {
         let none = Data::new();
         let data = secret.data.as_ref().unwrap_or(&none);
@@ -170,7 +170,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Something was put aside before: of each key the first text stays, which is the older one, and nobody has looked at it yet.
+    /// That Secret exists already: of each key the first, older text stays, because it may not have been looked at yet.
     async fn put_beside(&self, unreadable: Data) -> Result<(), RequestError> {
         let Some(aside) = self.read(UNREADABLE).await? else {
             return Ok(());

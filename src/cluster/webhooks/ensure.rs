@@ -244,7 +244,7 @@ impl Webhooks {
         missing.map_or(Ok(()), Err)
     }
 
-    /// The listener is open and can be verified by what is about to be published.
+    /// The listener is open and can be verified by the CA bundle that is about to be published.
     async fn ready(&self, side: &Side, now: Timestamp) -> Result<Ready, Failure> {
         let material = self.material(side, now).await?;
         if side.tls.served().is_none() {

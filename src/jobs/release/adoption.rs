@@ -13,7 +13,7 @@ use crate::cluster::adoption::Kind;
 use crate::helm::claims::Object;
 use crate::jobs::unless;
 
-/// Words by which a template says that it makes what holds others, or what it makes nobody can tell from it.
+/// Words of a template that renders objects which hold others, or whose objects cannot be told from its text.
 const HOLDING: &[&str] = &[
     "PersistentVolumeClaim",
     "CustomResourceDefinition",
@@ -33,7 +33,7 @@ impl Sync<'_> {
         } else if self.chart.mentions(HOLDING).await {
             let manifest = self.render().await?;
             let parts = self.parts_of(&manifest)?;
-            // Its checksum is that of what is rendered without the marks of what is kept, as next time.
+            // Its checksum is that of the rendering without the marks of kept objects, as next time.
             let checksum = checksum(&manifest);
             self.facts.rendered = Some(Rendered {
                 checksum,

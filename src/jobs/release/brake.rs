@@ -74,7 +74,7 @@ impl Sync<'_> {
         Ok(held.failure(&self.facts.release))
     }
 
-    /// The release is what it should be: by what people ask for now, and nothing is held any more.
+    /// The release is up to date with the present sections, and no upgrade is held.
     pub(super) async fn settle(&self) -> Result<(), Failure> {
         let revision = self.deployed()?;
         if revision.asked.as_ref() != Some(&self.facts.asked) {

@@ -62,7 +62,7 @@ async fn of_module(
     let mut sync = Sync::begin(tools, module, (source, Asked::default()), unmarked, cancel).await?;
     unless(cancel, sync.observe()).await?;
     match release::decide(&sync.facts) {
-        // The inputs are those of the release: what is absent of it comes back with its own run.
+        // The inputs are those of the release: its absent objects come back with its own run.
         Step::LookAtObjects | Step::Keep { .. } => return Ok(()),
         // Nothing is put where the release will not come to be.
         Step::Refuse(failure) => return Err(failure),

@@ -64,7 +64,7 @@ pub(super) async fn refuse_doubtful(source: &Source<'_>, versions: &[String]) ->
     )))
 }
 
-/// The labels of every object. Those in the hands of people say so.
+/// The labels of every object. In maintenance they include its label.
 pub(super) fn object_labels(options: &helm::Options, maintenance: Maintenance) -> BTreeMap<String, String> {
     let mut labels = options.labels.clone();
     if maintenance == Maintenance::NoResourceReconciliation {

@@ -56,7 +56,7 @@ impl Sync<'_> {
             .await?)
     }
 
-    /// What the ConfigMap says may have changed where the values did not, or was never noted.
+    /// The ConfigMap's values may have changed although the effective values did not, or were never recorded.
     pub(super) async fn note_config(&self) -> Result<(), Failure> {
         let revision = self.deployed()?;
         if revision.config.as_deref().and_then(ConfigTrace::parse) == Some(self.config) {
@@ -66,7 +66,7 @@ impl Sync<'_> {
     }
 }
 
-/// The checksum of a manifest, whatever white space is around it.
+/// The checksum of a manifest, without the white space around it.
 pub(super) fn checksum(manifest: &str) -> String {
     Digest::of_bytes(manifest.trim().as_bytes()).to_string()
 }

@@ -19,7 +19,7 @@ use crate::meters::table::trials::TRIALS;
 /// Hands on the news of channel and trials. Clones hand on to the same writer.
 #[derive(Debug, Clone)]
 pub struct ChannelAnnouncer {
-    /// Nothing where nobody wants Events.
+    /// Nothing where Events are off.
     door: Option<mpsc::Sender<Announcement>>,
     meters: Arc<Meters>,
 }
@@ -108,7 +108,7 @@ fn followed(news: &News) -> Option<Announcement> {
             let note = format!("the registry does not answer, and no version is taken: {why}");
             Some(channel("RegistryUnreachable", "Follow", Weight::Warning, note))
         }
-        // That it answers again, and what it has lost, are told by the log and by meters.
+        // The log and the metrics report that it answers again, and lost images.
         News::Checked { .. } | News::Answers | News::Missing(_) => None,
     }
 }

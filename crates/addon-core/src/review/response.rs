@@ -36,7 +36,7 @@ pub enum Problem {
         field: String,
         /// The expected type.
         wanted: &'static str,
-        /// What stands there.
+        /// Its contents.
         found: &'static str,
     },
     /// The string of the patch does not hold a valid patch.

@@ -1,4 +1,4 @@
-//! S1 and Z3: what runs have held for long is lent, up to a bound, and a converge waits for none of them for longer.
+//! S1 and Z3: the slots of long runs are lent to others, up to a bound, and a converge stops waiting for long runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -25,7 +25,7 @@ const CALM: u64 = 600 * SECOND;
 pub(super) struct Releases {
     /// What is wrong with a release, and since when.
     sights: BTreeMap<String, (Drift, u64)>,
-    /// What was done about it.
+    /// The change that was made.
     repairs: BTreeMap<String, Repairs>,
 }
 

@@ -20,7 +20,7 @@ use crate::setup::version_text;
 /// What stands in the cluster, and what stood there before.
 #[derive(Debug, Clone, Default)]
 pub struct Webhooks {
-    /// What stands there.
+    /// Its contents.
     pub published: Arc<Routes>,
     before: Arc<Routes>,
     /// It was written to, which its watch has not told.

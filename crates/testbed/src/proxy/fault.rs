@@ -33,7 +33,7 @@ pub enum Of {
 /// The fate of those requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
-    /// The answer, and every part of it, comes so much later.
+    /// The answer, and every part of it, is delayed by this time.
     Delay(Duration),
     /// The connection ends without an answer, or in the middle of it.
     Refuse,

@@ -110,8 +110,8 @@ pub(super) fn is_set(owners: &[Owner<'_>]) -> bool {
 impl<'a> Owner<'a> {
     fn at(&self, find: impl Fn(&'a Map<String, Value>) -> Option<&'a Value>) -> Option<Self> {
         let Some(fields) = self.fields else { return Some(*self) };
-        // Held without anything inside: as a whole, or only that it is there. Of ours the latter is what is left when
-        // somebody has taken away the rest.
+        // Held without parts inside: as a whole, or only its existence. Our own entry is of the latter kind after
+        // another writer has taken over the rest.
         let fields = match (fields.is_empty(), self.hand) {
             (true, Hand::Ours) => return None,
             (true, Hand::Controller | Hand::Somebody(_)) => None,

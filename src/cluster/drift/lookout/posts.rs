@@ -145,7 +145,7 @@ impl Posts {
     /// A first listing ended. False if nothing is known of the kind's objects.
     pub(super) fn joined(&mut self, kind: &KindName, id: OwnId, joined: Joined, now: Instant) -> bool {
         let Some(post) = self.by_kind.get_mut(kind).filter(|post| post.id == id) else {
-            // Nobody wants it any more.
+            // It is no longer wanted.
             self.shared.strike(Key::Own(id));
             return false;
         };

@@ -55,7 +55,7 @@ pub(super) struct Release {
 #[derive(Debug)]
 struct Known {
     revision: Revision,
-    /// It is in the hands of people.
+    /// It is in maintenance: only people change it.
     is_unmanaged: bool,
 }
 

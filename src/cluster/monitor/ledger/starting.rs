@@ -90,7 +90,7 @@ impl Ledger {
         }
     }
 
-    /// Whoever waits for a first listing.
+    /// The watchers that wait for a first listing.
     pub(in crate::cluster::monitor) fn waiting(&self, id: PartId) -> Vec<(Key, Arc<Lens>, Option<Arc<Labels>>)> {
         let subscribers = self.feeds.get(&id).into_iter().flat_map(|feed| &feed.subscribers);
         let waiting = subscribers.filter(|subscriber| matches!(subscriber.stage, Stage::Waiting(_)));
@@ -102,7 +102,7 @@ impl Ledger {
             .collect()
     }
 
-    /// What those who have settled know, for one who joins: seen through a lens that shows enough, else whole objects.
+    /// The objects of settled watchers, for one that joins: seen through a lens that shows enough, else whole objects.
     pub(in crate::cluster::monitor) fn known(&self, id: PartId, lens: &Lens) -> Option<(Arc<Lens>, Vec<Sighting>)> {
         let feed = self.feeds.get(&id)?;
         let settled = feed.subscribers.iter().filter(|s| matches!(s.stage, Stage::Settled));
@@ -114,7 +114,7 @@ impl Ledger {
             .find_map(|target| Some((Arc::clone(&target.lens), target.snapshot.sightings(id)?)))
     }
 
-    /// Lets one who waited settle with what others know.
+    /// Lets a waiting watcher settle with the objects of others.
     pub(in crate::cluster::monitor) fn admit(&mut self, id: PartId, key: Key, sightings: Vec<Sighting>) {
         let Some(target) = self.targets.get_mut(&key) else {
             return;

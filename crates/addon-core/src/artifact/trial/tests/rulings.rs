@@ -57,7 +57,7 @@ fn it_passes_after_a_minute_in_the_lead_without_new_failures() {
     // Another process has to prove itself anew.
     let again = |bench: &mut Bench, second| bench.report(second, second != 30, &[]);
     check(91, Ruling::Passed, why, nothing, again);
-    // And so has one that has not led for a while.
+    // A process that lost the lease meanwhile has to prove itself anew, too.
     let absent = |bench: &mut Bench, second: u64| {
         let holder = if second == 30 { "r0" } else { "trial-1" };
         bench.sight.lease.as_mut().unwrap().holder = Some(holder.to_owned());
