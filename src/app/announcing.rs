@@ -48,7 +48,7 @@ pub struct Writer {
 struct Memory {
     regarding: BTreeMap<About, (Regarding, Instant)>,
     refused_until: Option<Instant>,
-    /// The last attempt failed, and that was said.
+    /// The last attempt failed, and that was logged.
     complained: bool,
 }
 

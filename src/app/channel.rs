@@ -93,7 +93,7 @@ pub enum Approval {
     TakenBack,
 }
 
-/// The version that waits, as the operator tells it.
+/// The waiting version, as the operator reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Available {
     pub digest: String,
@@ -174,7 +174,7 @@ impl Site {
         };
         let words: Vec<&str> = after.iter().map(ImageDigest::as_str).collect();
         let wanted = match (after == before, words.is_empty()) {
-            // However it is written, it says so already.
+            // The key has that value already, in any spelling.
             (true, _) => current.clone(),
             (false, true) => None,
             (false, false) => Some(words.join("\n")),
@@ -213,7 +213,7 @@ impl Site {
                 }
                 Some(Deed::NoteResumed(seen))
             }
-            // Without the Deployment the ConfigMap says enough in most cases.
+            // Without the Deployment the ConfigMap is enough in most cases.
             Err(error) => {
                 remarks.push(format!(
                     "The Deployment is left alone ({error}): an image that a person put there by its digest is held on"

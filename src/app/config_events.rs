@@ -8,7 +8,7 @@ use addon_core::operator::effect::Job;
 use addon_core::operator::event::ConfigRead;
 use tracing::info;
 
-/// Whether it is told. Clones share the answer.
+/// Whether the log records it. Clones share the answer.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ConfigEvents(Arc<AtomicBool>);
 

@@ -42,7 +42,7 @@ pub struct Edit {
 }
 
 impl Edit {
-    /// The key says it already.
+    /// The key has that value already.
     pub fn is_done(&self) -> bool {
         self.current == self.wanted
     }

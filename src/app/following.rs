@@ -190,7 +190,7 @@ pub struct Ways {
     pub recalled: watch::Receiver<Recalled>,
     /// Rung when the registry is to be asked at once.
     pub bell: Bell,
-    /// Where it is told how following stands.
+    /// The sender of the state of following.
     pub followed: watch::Sender<Followed>,
     pub meters: Arc<Meters>,
     pub announcer: ChannelAnnouncer,
@@ -323,7 +323,7 @@ impl Follower {
         due.map_or_else(|| Instant::now() + BEAT, |due| self.clock.instant(due))
     }
 
-    /// A question that is asked already goes on being asked.
+    /// A question that is being asked already continues.
     fn ask(&mut self, question: Question, installed: Option<&Installed>) {
         if self.asking.as_ref().is_some_and(|asking| asking.question == question) {
             return;

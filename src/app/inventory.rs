@@ -103,7 +103,7 @@ fn tell(problem: &Problem) {
     }
 }
 
-/// Also a module that is off should be heard of: as it is, it would not be removed.
+/// A module that is off is reported, too: with broken files it would not be removed.
 fn tell_broken(module: &ModuleName, fault: &Problem) {
     warn!(
         module = module.as_str(),

@@ -97,7 +97,7 @@ pub(super) fn start(settings: &Settings, cluster: &Cluster, concerned: Concerned
     let (door, words) = door::door();
     let candidate = Candidate {
         lease: cluster.lease(lease),
-        // Until the door tells our version, none on the lease is ours.
+        // Until the door has our version, no version on the lease is ours.
         election: Election::new(me.clone(), BTreeSet::new(), *timing),
         words,
         me,
@@ -137,7 +137,7 @@ struct Candidate {
     trouble: Option<String>,
     /// The state that the loop got last.
     told: Standing,
-    /// The loop was told that another one leads.
+    /// The loop knows that another replica leads.
     is_behind: bool,
 }
 
@@ -288,7 +288,7 @@ impl Candidate {
         if self.stopping.is_cancelled() {
             return;
         }
-        // First the deed, then the word.
+        // The act comes before its report.
         self.yielded.cancel();
         self.shutdown.cancel();
         let entitled = self.election.entitled().map(ImageDigest::as_str);
@@ -303,7 +303,7 @@ impl Candidate {
         if self.stopping.is_cancelled() {
             return;
         }
-        // First the deed, then the word.
+        // The act comes before its report.
         let _ = self.concerned.doors.post(Event::Deposed);
         self.deposed.cancel();
         self.shutdown.cancel();
@@ -374,7 +374,7 @@ fn cannot_release(error: RequestError) {
     warn!(error, "Leadership cannot be released, the lease will expire");
 }
 
-/// Both times. The first one goes on while the machine sleeps, as a lease does.
+/// The tick and the wall clock. The tick also counts while the machine sleeps, as a lease does.
 fn now() -> Now {
     let micros = u64::try_from(boot_time().as_micros()).unwrap_or(u64::MAX);
     Now {

@@ -73,7 +73,7 @@ pub fn lint(dir: &Path, environment: &Environment) -> Result<Vec<Finding>, LintE
     for module in found.modules.iter().filter(|module| is_meant(&module.path)) {
         findings.extend(module.faults.iter().map(told));
         let unread = yaml_files(&module.path);
-        // A schema that is not YAML has been told already.
+        // A schema that is not YAML is reported already.
         let unread: Vec<Finding> = unread.into_iter().filter(|one| !findings.contains(one)).collect();
         findings.extend(unread);
         findings.extend(runtime.block_on(hooks(&offline, module)));

@@ -24,7 +24,8 @@ const STOP_WITHIN: Duration = Duration::from_secs(30);
 enum End {
     /// With the whole process.
     Code(u8),
-    /// Because another one leads, or is to. Nothing of it is left, and the next begins as if it were the first.
+    /// Because another replica leads, or must lead. Nothing of this life is left, and the next begins as if it were the
+    /// first.
     Followed,
 }
 
@@ -67,7 +68,7 @@ fn live_once(settings: &Settings, environment: &Environment, log: &Log, signals:
     // And with these their descendants, in any group or session.
     spawner.end_all_runs(BURIAL);
     warrant.lay_down();
-    // Said late: first the deed, then the word.
+    // Logged late: the act comes before its report.
     match ended.cut {
         Some(Cut::Replaced) => warn!("Some work did not end in time, it was aborted before another replica leads"),
         Some(Cut::TooLate) => {

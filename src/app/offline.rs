@@ -27,7 +27,7 @@ const KUBE_VERSION: &str = "1.33.0";
 /// Helm's texts about a template that is valid, but fails with these values.
 const OF_VALUES: &str = "executing \"";
 
-/// The image has the framework where hooks look for it; other machines have to say where.
+/// The image has the framework where hooks look for it; other machines must set its path.
 const LACKS_FRAMEWORK: &str = "shell_lib.sh: No such file";
 const FRAMEWORK: &str = "FRAMEWORK_DIR has to name the directory of the shell framework: frameworks/shell in the repository of the operator";
 
@@ -49,7 +49,7 @@ pub(super) fn is_about_values(message: &str) -> bool {
 pub(super) struct Rendering<'a> {
     /// Where they would be released.
     pub(super) namespace: &'a str,
-    /// Which modules a chart is told of; nothing for its own alone.
+    /// The modules that a chart sees; nothing for its own alone.
     pub(super) enabled: Option<&'a [&'a str]>,
     /// Values laid over those of the files.
     pub(super) values: &'a Value,

@@ -64,7 +64,7 @@ impl Parts {
         &self.yielded
     }
 
-    /// Cancelled when the loop has ended as it should: nothing that it has started runs any more.
+    /// Cancelled when the loop has ended in order: none of its jobs runs any more.
     pub(super) fn at_rest(&self) -> &CancellationToken {
         &self.at_rest
     }
@@ -114,7 +114,7 @@ impl Parts {
             let Ok(Ended { name, panicked }) = ended else { continue };
             let expected = self.shutdown.is_cancelled() && !panicked;
             if !expected {
-                // First the deed, then the word.
+                // The act comes before its report.
                 self.shutdown.cancel();
                 error!(part = name, "A part of the operator ended by itself, shutting down");
                 code = code.max(if panicked && name == DRIVER {

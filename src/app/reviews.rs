@@ -24,7 +24,7 @@ use crate::serve::webhook::{self, Asked, Listener, Reviews};
 use crate::settings::webhooks::WebhookSide;
 use crate::settings::{Settings, Work};
 
-/// Whatever the way back takes: our own word has to be there before the listener gives up.
+/// Margin for the way back: our own answer must arrive before the listener gives up.
 const MARGIN: std::time::Duration = std::time::Duration::from_millis(100);
 
 /// Listeners that open once there is a webhook, and the part that publishes them.

@@ -38,7 +38,7 @@ use rules::{Place, Rights, Subject};
 
 pub use shown::{Form, shown};
 
-/// Under this name rights of global hooks are told.
+/// The name under which rights of global hooks are listed.
 const GLOBAL_HOOKS: &str = "global hooks";
 /// There in every cluster.
 const OF_KUBERNETES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];

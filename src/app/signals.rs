@@ -52,7 +52,7 @@ impl Signals {
     /// The first one asks for a stop; returns the number of the second.
     pub(super) async fn second(&self, shutdown: &CancellationToken) -> u8 {
         let (name, _) = self.nth(0).await;
-        // First the deed, then the word.
+        // The act comes before its report.
         shutdown.cancel();
         info!(
             signal = name,

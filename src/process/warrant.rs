@@ -42,7 +42,7 @@ struct Shared {
 /// One time as leader.
 #[derive(Debug)]
 pub struct Term {
-    /// As it is told apart from others.
+    /// Its identity.
     pub holder: Holder,
     /// The time after which no process of an earlier leader can run.
     pub clear: Moment,

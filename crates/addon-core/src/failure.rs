@@ -73,7 +73,7 @@ impl Failure {
         }
     }
 
-    /// A failure that tells an error with all that caused it.
+    /// A failure with an error and the chain of its causes.
     pub fn of(class: Class, error: &dyn std::error::Error) -> Self {
         let mut report = error.to_string();
         let mut cause = error.source();
@@ -90,7 +90,7 @@ impl Failure {
         Self::new(Class::Defect, report)
     }
 
-    /// The same failure, told as the cause of something larger.
+    /// The same failure, as the cause of a larger one.
     #[must_use]
     pub fn within(mut self, attempt: impl fmt::Display) -> Self {
         self.report = format!("{attempt}: {}", self.report);

@@ -34,9 +34,9 @@ pub enum Move {
     Look(Limit),
     /// Find out whether its holder has ended, and pass in the result about this version.
     Ask(Sighting, Limit),
-    /// Write the lease, and tell how that went.
+    /// Write the lease, and pass in the outcome.
     Write(Writing, Limit),
-    /// Nothing, before this tick or before something is heard of the lease.
+    /// Nothing until this tick or the next news of the lease.
     Wait(Tick),
     /// Nothing ever again: the lease cannot be kept, and all work that a leader has started must end.
     StepDown,
@@ -181,7 +181,7 @@ impl Election {
         (!holder.is_empty() && holder != self.me).then_some(holder)
     }
 
-    /// The next thing to do. Asked again after everything that is told.
+    /// The next step. Asked again after every input.
     pub fn poll(&mut self, now: Now) -> Move {
         let tick = now.tick;
         match &self.role {

@@ -98,7 +98,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The word for it in the text that Prometheus reads.
+    /// Its name in the text that Prometheus reads.
     pub fn word(self) -> &'static str {
         match self {
             Self::Counter => "counter",

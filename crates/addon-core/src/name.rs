@@ -19,9 +19,9 @@ pub const ENABLED_SUFFIX: &str = "Enabled";
 /// Suffix of a module's values key in the name of its maintenance state.
 pub const MAINTENANCE_SUFFIX: &str = "Maintenance";
 
-/// Key of the setting that says which version of the operator is wanted.
+/// Key of the setting that names the wanted version of the operator.
 pub const RELEASE_CHANNEL: &str = "releaseChannel";
-/// Key of the setting that says how a version is taken.
+/// Key of the setting with the policy of taking versions.
 pub const RELEASE_POLICY: &str = "releasePolicy";
 /// Key of the setting that lists the versions that a person approved of.
 pub const RELEASE_APPROVED: &str = "releaseApproved";
@@ -185,7 +185,7 @@ impl From<ModuleName> for String {
 
 /// The kind of thing that a [`Label`] names.
 pub trait Named {
-    /// The word for it in error texts.
+    /// Its name in error texts.
     const WHAT: &'static str;
 }
 

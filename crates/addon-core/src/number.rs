@@ -5,7 +5,7 @@
 
 use serde_json::{Number, Value};
 
-/// From here on a float cannot tell a whole number from its neighbour.
+/// From here on a float cannot distinguish a whole number from its neighbour.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// The number of a float, or nothing when JSON has no such number.

@@ -21,7 +21,7 @@ pub struct ObjectName {
     pub namespace: String,
     /// `metadata.name`.
     pub name: String,
-    /// Its kind as the object itself says.
+    /// Its kind, as named in the object itself.
     pub kind: String,
 }
 

@@ -11,7 +11,7 @@ use crate::time::Tick;
 /// The state of the head of a lane. Tasks behind the head are always `Ready`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// It may go on as soon as there is room for it.
+    /// It may start as soon as there is a slot for it.
     Ready,
     /// A job of it runs.
     Running,
@@ -19,7 +19,7 @@ pub enum State {
     Parked,
     /// It failed and is tried again at that time.
     Backoff(Tick),
-    /// It may not go on before that time, and nothing is wrong with it.
+    /// It may not start before that time; it has not failed.
     Held(Tick),
 }
 
@@ -214,7 +214,7 @@ impl<L: Ord + Clone, T> Queues<L, T> {
         self.enter(lane, State::Parked, now);
     }
 
-    /// The head of the lane may not go on before that time.
+    /// The head of the lane may not start before that time.
     pub fn hold(&mut self, lane: &L, until: Tick, now: Tick) {
         self.enter(lane, State::Held(until), now);
     }

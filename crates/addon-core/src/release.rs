@@ -37,7 +37,7 @@ pub enum ApplyMethod {
 }
 
 impl ApplyMethod {
-    /// Reads helm 4's word; helm 3 writes none.
+    /// Parses helm 4's value; helm 3 writes none.
     pub fn parse(word: &str) -> Self {
         if word == "ssa" { Self::Server } else { Self::Client }
     }
@@ -85,7 +85,7 @@ impl fmt::Display for ConfigTrace {
     }
 }
 
-/// The newest revision of a release, as far as its labels tell.
+/// The newest revision of a release, as described by its labels.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Newest {
     /// Its number, from 1.

@@ -36,11 +36,11 @@ pub struct Run {
     pub context: BindingContext,
     /// How long the whole review may take; a run that has not ended by then is useless.
     pub timeout: Duration,
-    /// How long this run may take, if its binding says so.
+    /// The timeout of this run, if its binding sets one.
     pub limit: Option<Duration>,
 }
 
-/// How a review goes on.
+/// The next step of a review.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Progress {
     /// Run this hook, and resume with how it ended.

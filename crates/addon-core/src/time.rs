@@ -96,7 +96,7 @@ impl Backoff {
         self.failures
     }
 
-    /// Counts a failure and says how long to wait.
+    /// Counts a failure and returns the wait after it.
     pub fn fail(&mut self, jitter: u64) -> Duration {
         let delay = Self::delay(self.failures, jitter);
         self.failures = self.failures.saturating_add(1);

@@ -67,7 +67,7 @@ impl Trial {
         }
     }
 
-    /// It goes on.
+    /// The trial is not over.
     pub fn is_open(&self) -> bool {
         self.stage == Some(TrialStage::Open)
     }

@@ -95,7 +95,7 @@ impl Inquiry {
     }
 }
 
-/// The answer that something is not there is an answer.
+/// A "not found" counts as an answer.
 fn present<T>(told: Result<T, RegistryError>) -> Result<Option<T>, Trouble> {
     match told {
         Ok(found) => Ok(Some(found)),

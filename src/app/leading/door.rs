@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, watch};
 
 use crate::settings::leadership::pod_in;
 
-/// A word for the election.
+/// A message for the election.
 #[derive(Debug)]
 enum Word {
     Versions(BTreeSet<ImageDigest>),
@@ -51,7 +51,7 @@ impl Door {
         let _ = self.words.send(Word::Versions(versions));
     }
 
-    /// The lease is to say that this version is entitled to it, or none more than others.
+    /// The lease must name this version as entitled, or none.
     pub(in crate::app) fn entitle(&self, version: Option<ImageDigest>) {
         let _ = self.words.send(Word::Entitle(version));
     }
@@ -86,7 +86,7 @@ impl Words {
     }
 }
 
-/// A word that was heard.
+/// A received message.
 #[derive(Debug)]
 pub(super) struct Said(Word);
 

@@ -11,7 +11,7 @@ use addon_core::leadership::lease::Holder;
 const HOST: &str = "/proc/sys/kernel/hostname";
 const BOOT: &str = "/proc/sys/kernel/random/boot_id";
 const SPACE: &str = "/proc/self/ns/pid";
-/// Letters of a digest: enough to tell places apart.
+/// Letters of a digest: enough to distinguish places.
 const PLACE: usize = 12;
 
 /// The namespace in which our process numbers are valid; `None` if the machine does not report it.

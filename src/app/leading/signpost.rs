@@ -108,7 +108,7 @@ impl Bearer {
         Ok(())
     }
 
-    /// The same trouble is told once.
+    /// The same failure is logged once.
     fn complain(&mut self, error: RequestError) {
         let Failure { report, hints, .. } = Failure::from(error);
         if self.trouble.as_ref() != Some(&report) {
@@ -140,7 +140,7 @@ async fn mark(cluster: &Cluster, LeaderLabel { pod, key }: &LeaderLabel, wanted:
     Ok(())
 }
 
-/// One Service that fails does not keep the others from being led; the first failure is told.
+/// A Service that fails does not stop the others; the first failure is returned.
 async fn lead(cluster: &Cluster, services: &LeaderServices, wanted: Mark) -> Result<(), RequestError> {
     let LeaderServices { pod, address, names } = services;
     let mut outcome = Ok(());

@@ -11,14 +11,14 @@ use crate::process;
 use crate::process::warrant::Warrant;
 use crate::telemetry::Spools;
 
-/// The code of a process that ends itself because another one may lead.
+/// The exit code of a process that ends itself because another replica may lead.
 const OVERDUE: u8 = 75;
 /// How long before the lease runs out everything is ended.
 pub(super) const MARGIN: Duration = Duration::from_secs(1);
 /// How long the last log records may take to be written.
 const LAST_WORDS: Duration = Duration::from_millis(100);
 
-/// Watches until nothing has to be ended any more.
+/// Watches until no process remains to be ended.
 pub(super) fn start(warrant: Warrant, spools: Spools) -> io::Result<()> {
     let watch = move || {
         if warrant.outlast().is_err() {

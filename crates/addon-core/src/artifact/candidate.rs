@@ -96,7 +96,7 @@ impl Candidate {
     }
 }
 
-/// All that is known of a repository. Whatever was not asked for is not there.
+/// All known facts of a repository. Facts that were not requested are absent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Seen {
     /// Its tags, and the digests that they stand for as far as they were asked for.

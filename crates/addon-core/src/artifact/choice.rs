@@ -47,7 +47,7 @@ pub struct Situation<'a> {
     pub settings: &'a Settings,
     /// All that the registry shows.
     pub seen: &'a Seen,
-    /// The version of the chart that made our Deployment, if its label tells.
+    /// The version of the chart that made our Deployment, if its label names one.
     pub chart: Option<&'a Version>,
     /// The platforms of the machines that our pods are on.
     pub platforms: &'a BTreeSet<Platform>,
@@ -77,7 +77,7 @@ pub struct Target {
     pub tag: Option<Tag>,
     /// Its digest.
     pub digest: ImageDigest,
-    /// Its version, if it is told.
+    /// Its version, if known.
     pub version: Option<Version>,
 }
 
@@ -301,7 +301,7 @@ impl Wanted<'_> {
         }
     }
 
-    /// As it is noted on the image; without a note the tag tells it, if it is a full version.
+    /// The version in the image's annotation; without one the tag, if it is a full version.
     fn version(&self) -> Option<Version> {
         let of_tag = || Version::parse_full(self.tag?.as_str());
         self.candidate.notes.version.clone().or_else(of_tag)

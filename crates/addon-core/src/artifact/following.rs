@@ -26,11 +26,11 @@ use round::Round;
 
 /// Between the end of a round and the next one.
 const PAUSE: Duration = Duration::from_mins(1);
-/// By so many milliseconds a pause may be longer, so that many clusters do not ask at once.
+/// The largest random extension of a pause, in milliseconds, so that many clusters do not ask at once.
 const SPREAD_MS: u64 = 6_000;
 /// A registry that wants to be left alone for longer is asked after this all the same.
 const LONGEST_PAUSE: Duration = Duration::from_hours(1);
-/// So many rounds in a row without an answer are told.
+/// The number of rounds in a row without an answer that is reported.
 const TOLD_AFTER: u32 = 3;
 
 /// One request to the registry, about our own repository.
@@ -53,7 +53,7 @@ pub enum Answer {
     Tags(BTreeSet<Tag>),
     /// The digest that the tag stands for; nothing if there is no such tag.
     Digest(Option<ImageDigest>),
-    /// All there is to know of a digest; nothing if it is not there.
+    /// All facts of a digest; nothing if it does not exist.
     Candidate(Option<Box<Candidate>>),
     /// Whether a digest is there.
     Presence(bool),
@@ -73,7 +73,7 @@ pub struct Trouble {
 pub enum Move {
     /// Ask the registry, and pass in its answer.
     Ask(Question),
-    /// Nothing, before this tick or before something is heard.
+    /// Nothing until this tick or the next input.
     Wait(Tick),
     /// Nothing until the next input: another replica asks, or the running version and its repository are not known yet.
     Rest,

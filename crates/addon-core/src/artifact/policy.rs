@@ -25,7 +25,7 @@ const TO: &str = "to";
 const ZONE: &str = "zone";
 const WINDOW_FIELDS: [&str; 4] = [DAYS, FROM, TO, ZONE];
 
-/// How long a version may be on trial if nobody says.
+/// The default limit of a trial's time.
 const DEFAULT_TRIAL_LIMIT: Duration = Duration::from_mins(15);
 /// Less time is not enough to lead for a minute.
 const SHORTEST_TRIAL: Duration = Duration::from_mins(2);
@@ -60,7 +60,7 @@ impl Mode {
     }
 }
 
-/// All that people say about how versions are taken.
+/// The settings of people about taking versions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Policy {
     /// Whether a version needs an approval.
@@ -119,7 +119,7 @@ pub enum PolicyError {
 }
 
 impl Policy {
-    /// Reads the YAML of a policy. Fields that are not there say what a policy says by default.
+    /// Reads the YAML of a policy. Absent fields have their defaults.
     pub fn parse(text: &str) -> Result<Self, PolicyError> {
         let document = yaml::from_str_v3(text).map_err(PolicyError::Yaml)?;
         let fields = map(

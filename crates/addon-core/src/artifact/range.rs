@@ -1,7 +1,7 @@
 //! Ranges of versions by the rules of Masterminds' library for Go, which Helm and its charts use.
 //!
-//! Groups of rules with `||` between them; a version is in the range if all rules of one group allow it. A version before a release is
-//! only in a group that names one. Must never prefer one of two tags by chance.
+//! Groups of rules with `||` between them; a version is in the range if all rules of one group allow it. A pre-release
+//! is only in a group that names a pre-release. Must never prefer one of two tags by chance.
 
 mod grammar;
 

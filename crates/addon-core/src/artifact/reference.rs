@@ -80,7 +80,7 @@ impl ImageDigest {
         }
     }
 
-    /// Whether a text says by its beginning that it is to be a digest.
+    /// Whether the beginning of a text shows that it is meant as a digest.
     pub fn is_meant(text: &str) -> bool {
         text.starts_with(DIGEST_PREFIX)
     }
@@ -221,7 +221,7 @@ pub struct Reference {
     pub repository: Repository,
     /// Its tag, if the name has one.
     pub tag: Option<Tag>,
-    /// Its digest, if the name has one: the tag says nothing then to those who pull it.
+    /// Its digest, if the name has one: then the tag has no effect on a pull.
     pub digest: Option<ImageDigest>,
 }
 

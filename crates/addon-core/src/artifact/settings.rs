@@ -13,7 +13,7 @@ use super::policy::Policy;
 use super::reference::{Fault, ImageDigest};
 use crate::yaml::{self, YamlError};
 
-/// All that people say about which version is wanted.
+/// The settings of people about the wanted version.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settings {
     /// The channel; without one the tag of our own image counts.

@@ -222,7 +222,7 @@ impl Trials {
         self.trouble.as_deref()
     }
 
-    /// The news that were not told before.
+    /// The news that were not reported before.
     pub fn news(&mut self) -> Vec<TrialNews> {
         std::mem::take(&mut self.news)
     }

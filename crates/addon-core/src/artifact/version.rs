@@ -34,7 +34,7 @@ impl Version {
         version.ok_or_else(|| NoVersion(text.to_owned()))
     }
 
-    /// Reads a version with all three parts; nothing if the text is another one.
+    /// Parses a version with all three parts; nothing for any other text.
     pub fn parse_full(text: &str) -> Option<Self> {
         let written = Written::read(text)?;
         written.parts[2]?;
@@ -165,7 +165,7 @@ fn piece(text: &str, is_of: impl Fn(char) -> bool) -> Option<(&str, &str)> {
     (end > 0).then(|| text.split_at(end))
 }
 
-/// Words with dots between them behind a sign, and the rest. Nothing if the sign is there and no word follows.
+/// Identifiers with dots between them behind a sign, and the rest. Nothing if the sign has no identifier.
 fn suffix(text: &str, sign: char) -> Option<(&str, &str)> {
     let Some(words) = text.strip_prefix(sign) else {
         return Some(("", text));

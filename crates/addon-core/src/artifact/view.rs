@@ -35,7 +35,7 @@ pub enum ChannelState {
     On(Box<Known>),
 }
 
-/// All that is known. A part that is not there is not known yet.
+/// All known facts. An absent part is not known yet.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Known {
     /// The settings that people made.
@@ -80,13 +80,13 @@ pub enum Answerer<'a> {
     Standby(Option<&'a str>),
 }
 
-/// The picture. Its keys are an interface: none is renamed, and one that says nothing is `null` or empty.
+/// The state of channel and trials. Its keys are an interface: none is renamed, and an unknown one is `null` or empty.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct View {
-    /// One word for all of it.
+    /// The state in one word.
     pub state: State,
-    /// Why it is that, in a sentence; nothing where the rest says it.
+    /// The reason, in a sentence; nothing where other fields show it.
     pub why: Option<String>,
     /// The version that runs.
     pub running: Running,
@@ -293,7 +293,7 @@ impl View {
                 trouble: known.following.trouble.clone(),
             },
             trial: parts::trial(known),
-            // A person's hold is told as the reason of the state.
+            // A person's hold is shown as the reason of the state.
             stage: known.stage.clone().filter(|_| known.hold.is_none()),
             failed: remembered.map(parts::failed).unwrap_or_default(),
             unclear: remembered.and_then(parts::unclear),
@@ -342,7 +342,7 @@ impl Replica {
     }
 }
 
-/// Fractions of seconds say nothing to people.
+/// Fractions of seconds are left out for people.
 fn whole(at: Timestamp) -> Timestamp {
     at.round(Unit::Second).unwrap_or(at)
 }

@@ -80,7 +80,7 @@ pub enum Ask {
 pub struct Told {
     /// Name of the binding.
     pub binding: BindingName,
-    /// Bindings that are told as one.
+    /// The group, whose bindings share one context.
     pub group: Option<String>,
     /// Snapshots that are brought along.
     pub snapshots: Vec<BindingName>,
@@ -157,7 +157,7 @@ impl BindingContext {
         }
     }
 
-    /// The group under which it is told.
+    /// Its group.
     pub fn group(&self) -> Option<&str> {
         match self {
             // A review has a context of its own, also if its snapshots come from a group.
@@ -177,7 +177,7 @@ impl BindingContext {
     }
 }
 
-/// Contexts that one run is told at once: of neighbours in one group only the last is kept.
+/// The contexts of one run: of neighbours in one group only the last is kept.
 pub fn combined(contexts: impl IntoIterator<Item = BindingContext>) -> Vec<BindingContext> {
     let mut kept: Vec<BindingContext> = Vec::new();
     for context in contexts {

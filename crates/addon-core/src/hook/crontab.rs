@@ -28,7 +28,7 @@ pub enum CrontabError {
         /// Fields found.
         found: usize,
     },
-    /// A word with an `@` that means nothing.
+    /// An unknown word with an `@`.
     #[error(
         "unrecognized descriptor '{0}': known are @yearly, @annually, @monthly, @weekly, @daily, @midnight, @hourly and \
          @every with a duration"

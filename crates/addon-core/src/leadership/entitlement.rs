@@ -59,7 +59,7 @@ impl Election {
 
     /// From the next write on, the lease names this version as entitled to it, or no version. A leader of another
     /// version yields when that is written; a standby writes it and leaves the lease to its holder. Tried again until
-    /// it stands there, or until a leader is told to yield to another version.
+    /// the lease names it, or until a leader must yield to another version.
     pub fn entitle(&mut self, now: Tick, version: Option<ImageDigest>) {
         if self.order.as_ref().is_some_and(|order| order.whom == version) {
             return;
@@ -161,7 +161,7 @@ impl Election {
         }
     }
 
-    /// Another version of the lease was heard of.
+    /// Another version of the lease was seen.
     pub(super) fn look_before_order(&mut self) {
         if let Some(order) = &mut self.order {
             order.has_looked = false;

@@ -47,7 +47,7 @@ pub struct Record {
     pub holder: String,
     /// The time for which it keeps others away; nothing if its text is no time.
     pub lasts: Duration,
-    /// When its holder came to hold it. It tells two lives of one name apart.
+    /// The time at which its holder took it. It distinguishes two lives of one name.
     pub acquired: Timestamp,
     /// When it was written last.
     pub renewed: Timestamp,
@@ -61,7 +61,7 @@ pub struct Record {
 /// The lease as it was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sighting {
-    /// The version of the object: another one is another writing.
+    /// The version of the object: each write has another.
     pub version: String,
     /// Its contents.
     pub record: Record,

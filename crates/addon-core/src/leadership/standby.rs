@@ -9,7 +9,7 @@ impl Election {
     pub(super) fn poll_standby(&mut self, now: Now) -> Move {
         let wall = micros(now.wall);
         let succession = match &self.known {
-            // Of our own writes we may not have heard.
+            // The outcome of our own writes may be unknown.
             Known::There(sighting, _) if sighting.record.holder == self.me => self.succession,
             Known::There(sighting, _) if self.is_vacant(sighting) => Succession::Clear,
             Known::There(..) | Known::Absent | Known::Nothing => Succession::Contested,
@@ -34,7 +34,7 @@ impl Election {
         }
     }
 
-    /// The lease is not to be had yet.
+    /// The lease cannot be taken yet.
     fn pass_the_time(&self, sighting: &Sighting) -> Move {
         match &self.order {
             Some(order) if order.may_be_written() => {
@@ -94,7 +94,7 @@ impl Election {
         }
     }
 
-    /// It was heard how the lease stands, maybe late. A leader knows better.
+    /// News of the lease, perhaps late. A leader ignores them.
     pub fn heard(&mut self, now: Tick, found: Sighting) {
         if matches!(self.role, Role::Standby) {
             self.found(now, found);

@@ -12,7 +12,7 @@ use super::name::{LabelName, MetricName};
 use super::store::Origin;
 use super::{Kind, Store};
 
-/// All metrics of hooks, for a scraper that says nothing of names.
+/// All metrics of hooks, for a scraper without a preference for names.
 pub fn text(store: &Store) -> String {
     page(store, Escaping::default(), |value| Cow::Borrowed(value))
 }

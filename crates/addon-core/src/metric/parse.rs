@@ -54,16 +54,16 @@ pub struct Dropped {
 /// Why an operation is left out.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Useless {
-    /// It says nothing.
+    /// It is absent.
     #[error("it has no action: one of add, set, observe and expire is needed")]
     NoAction,
-    /// It says something else.
+    /// It is unknown.
     #[error("'{action}' is no action: one of add, set, observe and expire is needed")]
     UnknownAction {
         /// As written.
         action: String,
     },
-    /// It says two things.
+    /// There are two.
     #[error("it has both 'add' and 'set'")]
     BothShortcuts,
     /// `name` is no name.

@@ -11,7 +11,7 @@ use super::escape::{Escaping, is_plain_metric};
 use super::exposition::{by_precedence, lines_of};
 use super::name::{LabelName, MetricName};
 
-/// So many pairs are told; a hook that makes up names fills neither the log nor the memory.
+/// The limit of reported pairs: a hook that makes up names must fill neither the log nor the memory.
 const TOLD: usize = 1000;
 
 /// Two names that are escaped to the same one.
@@ -60,7 +60,7 @@ pub enum Alike {
     },
 }
 
-/// The metrics that are there by the names of their lines, and the pairs that are told already.
+/// The existing metrics by the names of their lines, and the reported pairs.
 #[derive(Debug, Default)]
 pub(super) struct Spellings {
     /// Without the metrics whose names need no escaping.
@@ -134,7 +134,7 @@ impl Spellings {
         alike
     }
 
-    /// The pair, unless it is told already.
+    /// The pair, unless it is reported already.
     fn tell(&mut self, alike: Alike) -> Option<Alike> {
         let new = self.told.len() < TOLD && self.told.insert(alike.clone());
         new.then_some(alike)

@@ -314,7 +314,7 @@ fn give_back(spent: &mut BTreeMap<HookId, usize>, origin: &Origin) {
     }
 }
 
-/// The labels of a metric with these besides. If that is too many, those that no series has any more are let go.
+/// The labels of a metric with these besides. If there are too many, labels that no series has any more are dropped.
 fn labels_with(family: &Family<Origin>, names: BTreeSet<LabelName>) -> Result<BTreeSet<LabelName>, Refusal> {
     let mut all = names.clone();
     all.extend(family.labels().iter().cloned());

@@ -176,7 +176,7 @@ pub struct UnknownField {
 }
 
 impl Description {
-    /// Reads the first document of a text; an empty one says nothing.
+    /// Parses the first document of a text; an empty one has no settings.
     pub fn parse(text: &str) -> Result<Self, YamlError> {
         let document = document::documents_v3(text)?.into_iter().next();
         Ok(document.map_or_else(Self::default, |document| Self::read(&document)))

@@ -148,7 +148,7 @@ impl JqFilter {
 pub struct Terms {
     /// The part of the object that changes apart from the rest, such as `status`.
     pub subresource: Option<Segment>,
-    /// An object that is not there needs no change.
+    /// A missing object needs no change.
     pub ignore_missing: bool,
     /// The change counts although the hook failed.
     pub ignore_hook_error: bool,
@@ -192,7 +192,7 @@ impl Operation {
         }
     }
 
-    /// Only the state of an object may tell of a hook that failed.
+    /// A failed hook may only patch the status of an object.
     pub fn counts_despite_hook_error(&self) -> bool {
         match self {
             Self::Create { .. } | Self::Delete { .. } => false,
@@ -223,7 +223,7 @@ impl fmt::Display for Target {
     }
 }
 
-/// The parts that were said, with slashes between them.
+/// The parts that are set, with slashes between them.
 fn address(
     f: &mut fmt::Formatter<'_>,
     api_version: Option<&str>,

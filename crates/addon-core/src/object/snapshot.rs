@@ -40,7 +40,7 @@ pub struct Sighting {
 /// A change of one object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// It was not there before.
+    /// It did not exist before.
     Added(ObjectView),
     /// It looks different.
     Modified(ObjectView),
@@ -155,7 +155,7 @@ impl Snapshot {
         }
     }
 
-    /// An object is there and looks like this, whether a listing or a watch says so.
+    /// The present state of an object, from a listing or a watch.
     pub fn see(&mut self, part: PartId, sighting: Sighting) -> Option<Change> {
         let part = self.parts.get_mut(&part)?;
         let Sighting { name, view, digest } = sighting;

@@ -97,7 +97,7 @@ pub struct Held {
 }
 
 impl Held {
-    /// The note tells of this very upgrade.
+    /// Whether the note is about this very upgrade.
     fn is_of(&self, facts: &Facts) -> bool {
         self.inputs == facts.inputs && self.asked == facts.asked
     }
@@ -107,7 +107,7 @@ impl Held {
         confirmed == Some(&self.digest)
     }
 
-    /// The failure that tells of it.
+    /// The failure that reports it.
     pub fn failure(&self, release: &str) -> Failure {
         let mut report = format!(
             "the upgrade of release '{release}' is held: it would delete {} of {} objects ({}",

@@ -24,13 +24,13 @@ pub enum Status {
     PendingUpgrade,
     /// A rollback began.
     PendingRollback,
-    /// A word that no helm we know writes, or helm's own `unknown`.
+    /// A status that no known helm writes, or helm's own `unknown`.
     #[serde(other)]
     Unknown,
 }
 
 impl Status {
-    /// Reads helm's word; one we do not know is `Unknown`.
+    /// Parses helm's status; an unknown one is `Unknown`.
     pub fn parse(word: &str) -> Self {
         match word {
             "deployed" => Self::Deployed,
@@ -45,7 +45,7 @@ impl Status {
         }
     }
 
-    /// Helm's word for it.
+    /// Helm's name of it.
     pub fn word(self) -> &'static str {
         match self {
             Self::Deployed => "deployed",

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::Facts;
 use crate::failure::{Class, Failure};
 
-/// One time as leader, told apart from all others.
+/// The identity of one time as leader.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {
     /// The holder as the lease names it.
@@ -19,7 +19,7 @@ pub struct Holder {
 /// Our own time as leader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tenure {
-    /// As it is told apart from others.
+    /// Its identity.
     pub holder: Holder,
     /// How much longer a process of an earlier leader may run.
     pub overlap: Duration,

@@ -92,7 +92,7 @@ pub(super) fn converted(head: &Head, objects: Vec<Value>) -> Reply {
     review(head, as_map(fields))
 }
 
-/// A review that says why there are none.
+/// A review with the reason why there are no objects.
 pub(super) fn not_converted(head: &Head, message: &str) -> Reply {
     let fields = json!({
         "convertedObjects": null,

@@ -62,13 +62,13 @@ const ABOUT: [&str; 18] = [
     "type",
 ];
 
-/// Kubernetes' own word for a list of names.
+/// Kubernetes' own field for a list of names.
 const REFERENCES: [&str; 2] = ["imagepullsecret", "imagepullsecrets"];
 
 /// One of these is in every such name, which spares us from looking closer at most of all others.
 const STEMS: [&str; 9] = ["cred", "docker", "key", "kube", "pass", "psk", "pwd", "secret", "token"];
 
-/// Whether the name of a key says that a secret is below it.
+/// Whether the name of a key marks the value below it as secret.
 pub fn is_secret(name: &str) -> bool {
     if !STEMS.iter().any(|stem| holds(name, stem)) {
         return false;

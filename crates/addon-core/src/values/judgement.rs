@@ -20,7 +20,7 @@ pub struct Judgement {
     pub idle: Vec<IdleKey>,
 }
 
-/// A key of a module that is not there.
+/// A key of an unknown module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdleKey {
     /// The key.

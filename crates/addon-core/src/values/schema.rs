@@ -30,7 +30,7 @@ use check::Path;
 use node::Node;
 use rules::Rule;
 
-/// How many mistakes are told at once.
+/// The number of mistakes that are reported at once.
 const MAX_TOLD: usize = 100;
 
 /// Which of an owner's schemas.
@@ -102,10 +102,10 @@ pub enum Problem {
     /// A keyword holds something else than it should.
     #[error("should be {0}")]
     Kind(&'static str),
-    /// A reference names a file that is not there.
+    /// A reference names a missing file.
     #[error("refers to the file {0}, which is not there")]
     NoFile(String),
-    /// A reference names a place that is not there.
+    /// A reference names a missing place.
     #[error("refers to {0:?}, which is not there")]
     NoPlace(String),
     /// A reference leaves the disk.
@@ -145,7 +145,7 @@ pub enum Problem {
 pub struct Invalid(Vec<String>);
 
 impl Invalid {
-    /// Values that cannot be told to fit.
+    /// Values that do not fit their schema.
     pub(super) fn because(why: &str) -> Self {
         Self(vec![why.to_owned()])
     }

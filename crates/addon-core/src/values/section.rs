@@ -53,7 +53,7 @@ pub enum Maintenance {
     NoResourceReconciliation,
 }
 
-/// All that the `ConfigMap` says about one module.
+/// The `ConfigMap`'s values and flags of one module.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Section {
     /// Its values: a map, or a list.

@@ -81,7 +81,7 @@ impl<'text> Composer<'text> {
             ),
             Event::SequenceStart(_, anchor, _) => (anchor, Content::Sequence(self.items(depth)?)),
             Event::MappingStart(_, anchor, _) => (anchor, Content::Mapping(self.entries(depth)?)),
-            // Anything else in place of a node is a node that was left out.
+            // Any other event means that the node is empty.
             _ => (
                 0,
                 Content::Scalar {

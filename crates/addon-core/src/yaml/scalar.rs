@@ -79,7 +79,7 @@ fn float_key(float: f64, dialect: Dialect) -> String {
     format!("{digits}e{sign}{:02}", exponent.abs())
 }
 
-/// Resolves a scalar; the error says why its tag does not suit it.
+/// Resolves a scalar; the error tells why its tag does not fit.
 pub(super) fn resolve(text: &str, plain: bool, tag: Option<&str>, dialect: Dialect) -> Result<Scalar, String> {
     let scalar = match tag {
         None if plain => implicit(text, dialect),

@@ -5,7 +5,7 @@ use serde_json::{Number, Value};
 use super::{Res, Text, Val, fault};
 use crate::number::Num;
 
-/// From here on a float cannot tell a whole number from its neighbour.
+/// From here on a float cannot distinguish a whole number from its neighbour.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// How many bytes of a value an error message shows.

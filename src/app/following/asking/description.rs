@@ -73,7 +73,7 @@ impl Inquiry {
             }
         }
         let is_complete = NOTES.iter().all(|key| index.annotations.contains_key(*key));
-        // All of them are built at once: one of them tells of all.
+        // All of them are built at once: one of them describes all.
         let first = manifests.values().next().filter(|_| !is_complete);
         let mut annotations = Annotations::new();
         if let Some(digest) = first {
@@ -87,7 +87,7 @@ impl Inquiry {
         Ok(Described { manifests, annotations })
     }
 
-    /// Its platform, which the configuration alone tells, and its notes.
+    /// Its platform, which only the configuration has, and its annotations.
     async fn described_manifest(&self, manifest: Manifest) -> Result<(Option<Platform>, Annotations), Trouble> {
         let Some(config) = manifest.config else {
             return Ok((None, manifest.annotations));

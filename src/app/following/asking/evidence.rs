@@ -87,7 +87,8 @@ fn may_be_bundle(found: &Descriptor) -> bool {
     kind.is_empty() || kind.starts_with("application/vnd.dev.sigstore.bundle")
 }
 
-/// The document, or nothing if it is not there. One that is not proper is the fault of its maker, and not of the registry.
+/// The document, or nothing if it does not exist. One that is not proper is the fault of its maker, and not of the
+/// registry.
 fn read<T>(told: Result<T, RegistryError>, kind: Document, evidence: &mut Evidence) -> Result<Option<T>, Trouble> {
     match told {
         Err(error) if error.class() == Class::Invalid => {

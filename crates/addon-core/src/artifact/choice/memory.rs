@@ -16,7 +16,7 @@ use crate::time::{Now, Tick};
 /// So long a busy moment is waited for.
 pub const PATIENCE: Duration = Duration::from_mins(10);
 
-/// All that one choice has to know of those before it.
+/// The facts of earlier choices that a choice needs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Memory {

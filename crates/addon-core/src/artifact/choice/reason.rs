@@ -26,7 +26,7 @@ pub enum Idle {
     NoTag(Tag),
     /// It shows no tag in that range.
     NoMatch(Range),
-    /// It has not told all there is to know of this tag or digest.
+    /// Its answers about this tag or digest are incomplete.
     NotLookedAt(String),
     /// The platforms that a version must support are not known.
     PlatformsUnknown,
@@ -77,7 +77,7 @@ pub enum Reason {
         /// The format of ours.
         ours: String,
     },
-    /// The registry showed a higher version in the range before, and does not any more.
+    /// The registry listed a higher version in the range before, and no longer does.
     Withdrawn {
         /// That version.
         higher: Version,

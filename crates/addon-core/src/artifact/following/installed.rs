@@ -19,7 +19,7 @@ pub struct Installed {
     pub repository: Option<Repository>,
     /// The version that runs.
     pub running: Running,
-    /// The version of the chart that made our Deployment, if its label tells.
+    /// The version of the chart that made our Deployment, if its label names one.
     pub chart: Option<Version>,
     /// The platforms of the machines that our pods are on.
     pub platforms: BTreeSet<Platform>,

@@ -76,7 +76,7 @@ impl Round {
         !is_complete && !self.looked_at.contains(digest)
     }
 
-    /// All that is known by now, without what does not run and nothing leads to any more.
+    /// All known facts, without digests that neither run nor have a tag any more.
     pub(super) fn seen(mut self, channel: Option<&Channel>, installed: Option<&Installed>) -> Seen {
         let of_channel = channel.and_then(|channel| match channel {
             Channel::Digest(digest) => Some(digest),

@@ -35,7 +35,7 @@ pub(super) fn groups(text: &str) -> Result<Vec<Group>, Fault> {
     text.split("||").map(group).collect()
 }
 
-/// How a rule is told apart from the one before it.
+/// The separator between two rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Before {
     /// It is the first, a comma stands before it, or a span does.
@@ -110,7 +110,7 @@ fn is_blank(c: char) -> bool {
 }
 
 impl Rule {
-    /// Parts behind a wildcard say nothing.
+    /// Parts behind a wildcard are ignored.
     fn new(sign: Sign, written: &Written<'_>, text: &str) -> Result<Self, Fault> {
         let mut numbers = [0; 3];
         let mut open = Open::Nothing;

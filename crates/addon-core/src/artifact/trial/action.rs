@@ -11,8 +11,8 @@ use crate::time::Tick;
 /// One request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// Has the Deployment name this image if it names that one, and note both. The same image twice notes only that it counts as
-    /// ours.
+    /// Sets this image in the Deployment if it names that one, and notes both. The same image twice notes only that it
+    /// counts as ours.
     Pin {
         /// The image that it names.
         from: String,
@@ -26,7 +26,7 @@ pub enum Action {
         /// The image of the version that has passed.
         to: String,
     },
-    /// Has the lease say that this version is entitled to it, or none. It is done when the election knows of it.
+    /// Names this version, or none, as entitled in the lease. It is done when the election has it.
     Entitle(Option<ImageDigest>),
     /// Writes the record of the trial, or removes it, if it is as it was seen.
     Record {
@@ -63,7 +63,7 @@ pub enum Action {
 /// The next thing to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Move {
-    /// This, and tell how it went.
+    /// This, and pass in its outcome.
     Do(Action),
     /// Nothing before this tick, by which the world is to be looked at again, or before something else is seen.
     Wait(Tick),
@@ -96,7 +96,7 @@ pub(super) fn pinned(image: &str, digest: &ImageDigest) -> String {
     format!("{name}@{digest}")
 }
 
-/// The repository in the name of an image, word for word.
+/// The repository in the name of an image, unchanged.
 fn repository_in(image: &str) -> &str {
     let name = image.split_once('@').map_or(image, |(name, _)| name);
     // A colon before a slash is that of a port.

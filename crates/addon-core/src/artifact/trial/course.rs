@@ -102,7 +102,7 @@ impl Trials {
         Some(Plan::act(stage, record(trial, Some(noted))))
     }
 
-    /// Why nothing of the trial counts any more.
+    /// The reason why the trial is void.
     fn void(&self, view: View<'_>, trial: &Trial) -> Option<String> {
         if view.deployment.template != trial.template {
             return Some("the Deployment was changed meanwhile".to_owned());
@@ -274,12 +274,12 @@ fn live_pod(view: View<'_>) -> Option<&TrialPod> {
     }
 }
 
-/// The same, if it is the one that the record names.
+/// The living pod of the trial, if the record names it.
 fn pod_of<'a>(view: View<'a>, trial: &Trial) -> Option<&'a TrialPod> {
     live_pod(view).filter(|pod| trial.pod.as_ref() == Some(&pod.uid))
 }
 
-/// The record with the pod that is there, if it names another one, which then was lost.
+/// The record with the present pod, if it names another one, which was lost.
 fn with_pod(view: View<'_>, trial: &Trial) -> Option<Trial> {
     match (&trial.pod, live_pod(view)) {
         (None, None) => None,

@@ -24,7 +24,7 @@ const UNOWNED: Duration = Duration::from_secs(30);
 /// The hands that the image of the Deployment is by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Hands<'a> {
-    /// Ours, or those of the chart or of people from whom we go on.
+    /// Ours, or that of the chart or of people whose image we continue with.
     Agreed,
     /// The same, and it names no digest.
     Unpinned,

@@ -8,7 +8,7 @@ use super::record::Verdict;
 use super::stage::Stage;
 use crate::artifact::choice::Target;
 
-/// Something that people are told.
+/// News for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TrialNews {
     /// The image by tag alone was replaced by this one.
@@ -32,7 +32,7 @@ pub enum TrialNews {
     Stopped(String),
     /// People have put this image into the Deployment, which holds.
     Held(String),
-    /// A person told us to go on.
+    /// A person has resumed the channel.
     Resumed,
 }
 

@@ -19,7 +19,7 @@ use crate::artifact::reference::ImageDigest;
 pub struct Trial {
     /// All digests of the old version: of its index, and of the manifests in it that our pods run.
     pub from: BTreeSet<ImageDigest>,
-    /// The image that the Deployment names, word for word.
+    /// The image that the Deployment names, unchanged.
     pub image: String,
     /// The version on trial.
     pub to: Target,
@@ -33,7 +33,7 @@ pub struct Trial {
     pub begun: Timestamp,
     /// The pod that began it.
     pub by: String,
-    /// The channel that people had set by then; another one voids the trial.
+    /// The channel that was set at the start; another channel voids the trial.
     pub channel: Option<Channel>,
     /// A person had approved of this version by then; whoever takes that back voids the trial.
     pub is_approved: bool,
@@ -125,7 +125,7 @@ pub struct Remembered {
     /// The image that people put into the Deployment themselves, and from which a person told us to go on, until the Deployment
     /// notes that it counts as ours.
     pub adopted: Option<String>,
-    /// The word by which a person told us last to go on. Another one tells us so again.
+    /// The value of the last resume by a person. Another value is another resume.
     pub resumed: Option<String>,
 }
 

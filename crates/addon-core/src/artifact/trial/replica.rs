@@ -37,7 +37,7 @@ pub struct Wish {
     pub wanted: Option<Wanted>,
     /// The settings that people made; nothing while they are not known.
     pub settings: Option<Settings>,
-    /// The word by which a person told us last to go on.
+    /// The value of the last resume by a person.
     pub resumed: Option<String>,
     /// Whether it leads.
     pub lead: Lead,
@@ -62,7 +62,7 @@ pub struct Wanted {
 /// Whether a replica leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lead {
-    /// It leads, and has not been told to yield.
+    /// It leads, and need not yield.
     Leads,
     /// It does not, or not much longer.
     Follows,

@@ -12,7 +12,7 @@ use crate::artifact::reference::{ImageDigest, Reference};
 use crate::artifact::version::Version;
 use crate::time::Tick;
 
-/// All that one replica sees at one moment.
+/// The sights of one replica at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sight {
     /// When the API server was asked last for all of this and answered, by the clock of this replica. No time is counted over
@@ -40,7 +40,7 @@ pub enum Known<T> {
     /// Not read yet, or unreadable.
     #[default]
     Unknown,
-    /// It is not there.
+    /// It does not exist.
     Absent,
     /// It is there.
     There(T),
@@ -67,7 +67,7 @@ impl<T> Known<T> {
 /// Our Deployment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Deployment {
-    /// The image of our container, word for word.
+    /// The image of our container, unchanged.
     pub image: String,
     /// The same, read; nothing if it is no name of an image.
     pub reference: Option<Reference>,
@@ -83,7 +83,7 @@ pub struct Deployment {
     pub chart_image: Option<String>,
     /// The same at the time of our last patch, as that patch noted it.
     pub chart_image_then: Option<String>,
-    /// The word by which a person told us last to go on.
+    /// The value of the last resume by a person.
     pub resumed: Option<String>,
     /// The manager that `managedFields` names for the image of our container, and when it wrote.
     pub manager: Option<(String, Option<Timestamp>)>,
@@ -91,7 +91,7 @@ pub struct Deployment {
     pub pulls_always: bool,
     /// All its pods run the template, are ready, and no others are left.
     pub is_rolled_out: bool,
-    /// Why its rollout goes no further, if it says so.
+    /// The reason why its rollout does not progress, if its status has one.
     pub stuck: Option<String>,
 }
 
@@ -100,7 +100,7 @@ pub struct Deployment {
 pub struct Replica {
     /// Its name.
     pub pod: String,
-    /// The digests that the runtime says it runs: of an index or of a manifest.
+    /// The digests that the runtime reports as running: of an index or of a manifest.
     pub digests: BTreeSet<ImageDigest>,
     /// The platform of its machine, if that is known.
     pub platform: Option<Platform>,

@@ -15,7 +15,7 @@ use crate::time::Tick;
 pub const SETTLED: Duration = Duration::from_secs(10);
 /// So long a version leads after its first converge before it has passed.
 pub const PROBATION: Duration = Duration::from_mins(1);
-/// So long a version may say nothing.
+/// The longest silence of a version.
 pub const SILENCE: Duration = Duration::from_mins(1);
 /// So long a pod may be without a machine or an image.
 pub const HINDERED: Duration = Duration::from_mins(2);
@@ -38,7 +38,7 @@ pub(super) struct Watch {
     /// The last observation.
     heard: Tick,
     pod: Option<PodWatch>,
-    /// The API server was away for so long, and the version on trial has suffered from it.
+    /// The API server did not answer for this time, which has disturbed the version on trial.
     away: Option<Duration>,
 }
 
@@ -70,7 +70,7 @@ struct PodWatch {
     clean: Option<Tick>,
 }
 
-/// The part of a report that tells whether it is another one.
+/// The part of a report by which another process is recognised.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Words {
     number: u64,
@@ -244,7 +244,7 @@ impl PodWatch {
     fn hear(&mut self, words: Option<Words>, heard: Tick) {
         let converged = words.as_ref().and_then(|words| words.converged);
         if self.converged.map(|(at, _)| at) != converged {
-            // Another process, or the first word of it.
+            // Another process, or its first report.
             self.converged = converged.map(|at| (at, heard));
             self.clean = None;
         }

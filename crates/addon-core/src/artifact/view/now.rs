@@ -36,7 +36,7 @@ pub enum State {
     Returning,
     /// A person holds the version that runs.
     Held,
-    /// Others work against us, and nothing is tried any more.
+    /// Other writers work against us, and no version is tried.
     Stopped,
 }
 
@@ -56,7 +56,7 @@ impl State {
         Self::Stopped,
     ];
 
-    /// The word.
+    /// Its name.
     pub fn word(self) -> &'static str {
         match self {
             Self::Off => "off",

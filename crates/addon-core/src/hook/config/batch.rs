@@ -21,7 +21,7 @@ use crate::values::kind_of;
 pub struct Batch {
     /// Those that are called by their numbers.
     pub hooks: Vec<BatchHook>,
-    /// The one that tells whether its module is ready, on a schedule.
+    /// The hook that reports whether its module is ready, on a schedule.
     pub readiness: Option<HookConfig>,
 }
 
@@ -39,7 +39,7 @@ pub struct BatchHook {
 pub enum Call {
     /// By its number.
     Run(usize),
-    /// The one that tells readiness.
+    /// The hook that reports readiness.
     Ready,
 }
 
@@ -70,7 +70,7 @@ pub struct Named {
 pub enum Which {
     /// The one with this number, and the name that its author gave it.
     Number(usize, String),
-    /// The one that tells readiness.
+    /// The hook that reports readiness.
     Readiness,
 }
 
@@ -84,7 +84,7 @@ impl fmt::Display for Which {
     }
 }
 
-/// Why an answer to `hook config` tells of no hooks.
+/// The reason why an answer to `hook config` has no hooks.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum BatchError {
     /// It is not text.
@@ -280,7 +280,7 @@ fn hook(value: &Value, kind: HookKind) -> Result<HookConfig, ConfigError> {
     v1::read(&without_nothing(value), kind, Dialect::Batch)
 }
 
-/// The line of an answer to `hook list` that tells how many hooks there are.
+/// The line of an answer to `hook list` with the number of hooks.
 pub fn lists_hooks(printed: &str) -> bool {
     let counts = printed.match_indices("Found ").filter_map(|(at, found)| {
         let rest = &printed[at + found.len()..];

@@ -24,7 +24,7 @@ pub struct ScheduleBinding {
     pub include_snapshots_from: Vec<BindingName>,
     /// The queue of the runs.
     pub queue: QueueName,
-    /// Bindings that are told as one.
+    /// The group, whose bindings share one context.
     pub group: Option<String>,
 }
 
@@ -35,7 +35,7 @@ pub enum WatchEvent {
     Added,
     /// It differs.
     Modified,
-    /// It is gone, or does not match any more.
+    /// It is deleted, or no longer matches.
     Deleted,
 }
 
@@ -75,7 +75,7 @@ pub struct KubernetesBinding {
     pub include_snapshots_from: Vec<BindingName>,
     /// The queue of the runs.
     pub queue: QueueName,
-    /// Bindings that are told as one.
+    /// The group, whose bindings share one context.
     pub group: Option<String>,
 }
 
@@ -98,7 +98,7 @@ pub enum Operator {
     NotIn,
     /// It is there.
     Exists,
-    /// It is not there.
+    /// It does not exist.
     DoesNotExist,
 }
 
@@ -137,7 +137,7 @@ pub struct NamespaceSelector {
 /// The failure policy: the action of the API server when a hook gives no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FailurePolicy {
-    /// It goes on.
+    /// The request is accepted.
     Ignore,
     /// It refuses the request.
     Fail,
@@ -183,7 +183,7 @@ pub struct ReviewRule {
 pub struct AdmissionBinding {
     /// Full name of the webhook.
     pub name: BindingName,
-    /// Bindings that are told as one.
+    /// The group, whose bindings share one context.
     pub group: Option<String>,
     /// Snapshots that a context brings along, those of the group included.
     pub include_snapshots_from: Vec<BindingName>,
@@ -227,7 +227,7 @@ pub struct ConversionBinding {
     pub conversions: Vec<ConversionRule>,
     /// How long a run may take; nothing for the limit of all hooks.
     pub timeout: Option<Duration>,
-    /// Bindings that are told as one.
+    /// The group, whose bindings share one context.
     pub group: Option<String>,
     /// Snapshots that a context brings along, those of the group included.
     pub include_snapshots_from: Vec<BindingName>,

@@ -17,7 +17,7 @@ use super::settings::{self, Settings};
 use super::v1::EVENTS;
 use super::{HookKind, RateLimit, Stage, stages};
 
-/// The bindings of a hook in an executable with several are told as one.
+/// The bindings of a hook in an executable with several form one group.
 const GROUP: &str = "main";
 
 /// The writer of a configuration: a person or the library.
@@ -79,7 +79,7 @@ impl Dialect {
         }
     }
 
-    /// Whether contexts hold whole objects unless a binding says otherwise.
+    /// Whether contexts hold whole objects unless a binding sets it.
     pub(super) fn keeps_full_objects(self) -> bool {
         self == Self::Single
     }

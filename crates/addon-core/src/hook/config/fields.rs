@@ -79,7 +79,7 @@ impl<'v> Fields<'v> {
         self.map.is_some_and(|map| map.contains_key(key))
     }
 
-    /// Path of a field, as it is told to people.
+    /// Path of a field, in the form for people.
     pub(super) fn path_of(&self, key: &str) -> String {
         below(&self.path, key)
     }

@@ -41,7 +41,7 @@ pub enum ConfigError {
 
 /// More mistakes than this have one cause.
 const SHOWN: usize = 20;
-/// No mistake takes more characters to tell.
+/// The longest text of a mistake, in characters.
 const LONGEST: usize = 400;
 
 /// One mistake in its own words, several as a list.

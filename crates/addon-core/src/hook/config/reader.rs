@@ -14,7 +14,7 @@ use crate::name::{BindingName, QueueName};
 #[derive(Default)]
 pub(super) struct Reader {
     problems: Vec<String>,
-    /// Which item is being read, as people are told.
+    /// The item that is being read, in the form for people.
     place: String,
 }
 

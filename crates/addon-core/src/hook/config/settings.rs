@@ -45,7 +45,7 @@ fn rate_limit(fields: &mut Fields<'_>, reader: &mut Reader) -> Option<RateLimit>
     })
 }
 
-/// Bindings that say nothing of a timeout take that of the hook.
+/// Bindings without a timeout have that of the hook.
 pub(super) fn hand_down(config: &mut HookConfig) {
     let HookConfig {
         version: _,

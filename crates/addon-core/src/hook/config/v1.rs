@@ -131,7 +131,7 @@ fn kubernetes(mut fields: Fields<'_>, reader: &mut Reader, dialect: Dialect) -> 
         kind,
         events: events.map_or_else(|| EVENTS.iter().map(|(_, event)| *event).collect(), BTreeSet::from_iter),
         run_on_synchronization: fields.flag("executeHookOnSynchronization", true),
-        // In the queue of everybody there is nothing that could go on without waiting.
+        // In the common queue no task can start without waiting.
         wait_for_synchronization: wait || queue.is_none(),
         keep_full_objects: fields.flag("keepFullObjectsInMemory", dialect.keeps_full_objects()),
         jq_filter: reader.jq_filter(fields.text("jqFilter")),

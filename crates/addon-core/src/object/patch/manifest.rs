@@ -50,7 +50,7 @@ impl Manifest {
         })
     }
 
-    /// Group and version, if it says them.
+    /// Group and version, if set.
     pub fn api_version(&self) -> Option<&ApiVersion> {
         self.api_version.as_ref()
     }
@@ -60,7 +60,7 @@ impl Manifest {
         &self.kind
     }
 
-    /// The namespace that it is to live in, if it says one.
+    /// Its namespace, if set.
     pub fn namespace(&self) -> Option<&Segment> {
         self.namespace.as_ref()
     }

@@ -20,7 +20,7 @@ pub enum NotASegment {
         /// The text.
         text: String,
     },
-    /// It would be two, or another one.
+    /// As part of a path it would be two parts, or another one.
     #[error("is {text:?}, which holds {sign:?}")]
     Sign {
         /// The text.
@@ -130,7 +130,7 @@ impl OperationName {
         }
     }
 
-    /// The fields without which it says nothing.
+    /// Its required fields.
     pub(super) fn needs(self) -> &'static str {
         match self {
             Self::Create | Self::CreateIfNotExists | Self::CreateOrUpdate => "'object'",

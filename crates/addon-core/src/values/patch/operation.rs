@@ -105,13 +105,13 @@ impl Operations {
         self.0.iter()
     }
 
-    /// Applies all, or says which does not apply.
+    /// Applies all operations, or returns the first that cannot be applied.
     pub fn apply_strict(&self, document: &Value) -> Result<Value, DoesNotApply> {
         self.apply(document, Mode::Strict)
     }
 
     /// Applies operations that were accepted earlier to a document that may have changed since: a key that is gone need
-    /// not be removed, and tests had their say when the hook ran.
+    /// not be removed, and tests were checked when the hook ran.
     pub fn apply_stored(&self, document: &Value) -> Result<Value, DoesNotApply> {
         self.apply(document, Mode::Stored)
     }

@@ -48,7 +48,7 @@ impl fmt::Display for Path<'_> {
 pub(super) struct Findings {
     errors: Vec<String>,
     known: BTreeSet<String>,
-    /// How many checks were made; of several alternatives that fail, the one with the most is told.
+    /// How many checks were made; of several alternatives that fail, the one with the most is reported.
     checks: usize,
 }
 

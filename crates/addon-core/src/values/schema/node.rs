@@ -65,7 +65,7 @@ pub(super) struct NumberLimits {
 /// The rules for the items of a list.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) enum Items {
-    /// Nothing is said.
+    /// The schema has no rule.
     #[default]
     Any,
     /// All the same.
@@ -89,7 +89,7 @@ pub(super) enum Dependency {
     Schema(Box<Node>),
 }
 
-/// A regular expression with its text. One that is none matches nothing, and says why.
+/// A regular expression with its text. An invalid one matches nothing, and keeps its error.
 #[derive(Debug, Clone)]
 pub(super) struct Pattern {
     pub(super) text: String,

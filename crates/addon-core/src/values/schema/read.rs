@@ -61,7 +61,7 @@ pub(super) fn read(files: &Files, path: &str) -> Result<Node, SchemaError> {
 #[derive(Debug)]
 struct Place {
     at: Target,
-    /// The references on the way here, to tell a circle.
+    /// The references on the way here, to recognise a circle.
     open: Vec<Target>,
     nesting: usize,
 }
@@ -279,7 +279,7 @@ impl Reader<'_> {
     }
 }
 
-/// A key that says something: `null` says nothing.
+/// A key with a value: `null` counts as absent.
 fn given<'map>(map: &'map Map<String, Value>, key: &str) -> Option<&'map Value> {
     map.get(key).filter(|value| !value.is_null())
 }

@@ -60,7 +60,7 @@ pub(super) fn has_some(node: &Node, is_such: fn(&Rule) -> bool) -> bool {
 }
 
 /// The messages of the rules that are broken; properties come before the object that has them. A rule that cannot be
-/// evaluated is the only one that is told.
+/// evaluated is the only one that is reported.
 pub(super) fn broken(node: &Node, value: &Value, before: Option<&Value>) -> Vec<String> {
     let mut messages = Vec::new();
     match collect(node, value, before, &Budget::new(BUDGET), &mut messages) {

@@ -20,7 +20,7 @@ pub(super) fn said_by(node: &Map<String, Value>) -> Option<bool> {
     node.iter().find_map(said).or(implied.then_some(true))
 }
 
-/// A place of a document with all that is said about it.
+/// A place of a document with all schema nodes about it.
 struct Place<'a> {
     nodes: Vec<&'a Node>,
     /// Its key, unless it is the root or an item.
@@ -114,7 +114,7 @@ impl<'a> Place<'a> {
     }
 }
 
-/// A node with all that say something about the same place.
+/// A node with all other nodes about the same place.
 fn gather<'schema>(node: &'schema Node, all: &mut Vec<&'schema Node>) {
     all.push(node);
     let combined = node.all_of.iter().chain(&node.any_of).chain(&node.one_of);

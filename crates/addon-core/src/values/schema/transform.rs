@@ -9,7 +9,7 @@ use super::node::{Items, Node, Others};
 pub(super) fn forbid_others(node: &mut Node) {
     node.additional_properties.get_or_insert(Others::Forbidden);
     for property in node.properties.values_mut() {
-        // A property that says something itself is left alone, with all that is below it.
+        // A property with its own rule is left alone, with all properties below it.
         if property.additional_properties.is_none() {
             forbid_others(property);
         }

@@ -9,7 +9,7 @@ pub(super) fn float(number: f64) -> String {
     let scientific = format!("{number:e}");
     let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or_default();
-    // Go takes the exponent from 21 digits on, but from 7 where the shortest form is asked for.
+    // Go writes an exponent from 21 digits on; its shortest form, which is used here, from 7 on.
     if (-4..6).contains(&exponent) || number == 0.0 {
         return number.to_string();
     }

@@ -13,7 +13,7 @@ use crate::artifact::reference::ImageDigest;
 use crate::artifact::settings::{self, Settings};
 use crate::name::{RELEASE_APPROVED, RELEASE_CHANNEL, RELEASE_POLICY};
 
-/// The settings as the keys say them.
+/// The settings of the keys.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChannelKeys {
     /// The channel.
@@ -35,7 +35,7 @@ impl ChannelKeys {
         }
     }
 
-    /// All that they say together; a key that is not there, or is broken, says nothing.
+    /// The settings of all keys; an absent or broken key sets nothing.
     pub fn settings(&self) -> Settings {
         Settings {
             channel: self.channel.good().cloned(),
@@ -44,7 +44,7 @@ impl ChannelKeys {
         }
     }
 
-    /// The keys that say something else than before.
+    /// The changed keys.
     pub fn changes(&self, before: &Self) -> Vec<String> {
         let differ = [
             (RELEASE_CHANNEL, self.channel != before.channel),

@@ -62,7 +62,7 @@ fn names(version: u8) -> BTreeSet<ImageDigest> {
 }
 
 impl World {
-    /// Replicas of a Deployment with these clocks, and a pod for trials with one more, which is not there yet.
+    /// Replicas of a Deployment with these clocks, and the clock of a trial's pod, which does not exist yet.
     pub(crate) fn of_trials(seed: u64, deployment: &[Skew], pod: Skew) -> Self {
         let mut skews = vec![(pod, FIRST)];
         skews.splice(0..0, deployment.iter().map(|skew| (*skew, FIRST)));

@@ -10,7 +10,7 @@ use super::{Findings, Path};
 use crate::secret;
 use crate::values::kind_of;
 
-/// From here on a float cannot tell a whole number from its neighbour.
+/// From here on a float cannot distinguish a whole number from its neighbour.
 const LARGEST: f64 = 9_007_199_254_740_991.0;
 
 /// How far from a whole number, in proportion, still counts as one.
@@ -57,7 +57,7 @@ fn mismatch(node: &Node, value: &Value) -> Option<(String, &'static str)> {
     (!is_judged_by_format && !may_be(kind) && !is_integer).then(|| (wanted(), kind))
 }
 
-/// Length, pattern and format of a text. Of length and pattern only the first mistake is told.
+/// Length, pattern and format of a text. Of length and pattern only the first mistake is reported.
 pub(super) fn text(node: &Node, text: &str, path: Path<'_>, found: &mut Findings) {
     if let Some(error) = text_error(node, text, path) {
         found.add(error);

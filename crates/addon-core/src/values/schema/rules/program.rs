@@ -54,7 +54,7 @@ pub(super) struct Program {
 pub(super) enum Outcome {
     True,
     False,
-    /// It is about something that is not there.
+    /// It reads a missing value.
     Skipped,
     Failed(String),
 }
@@ -91,7 +91,7 @@ impl Program {
             return failed("its values cannot be read");
         };
         let result = Cel::resolve(&self.expression, &context);
-        // An error inside of `||` may be swallowed, so the budget has the last word.
+        // An error inside of `||` may be swallowed, so the budget is checked again at the end.
         if budget.is_spent() {
             return failed("it takes too many steps");
         }
