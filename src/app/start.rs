@@ -102,7 +102,7 @@ impl StartError {
             Self::Connect(_) => vec!["--kube-config and --kube-context name the cluster"],
             Self::Traces(_) => {
                 vec!["TRACING_OTLP_ENDPOINT names the collector of traces; without it no traces are sent"]
-            },
+            }
             Self::Runtime(_)
             | Self::Spawner(_)
             | Self::Signals(_)
