@@ -212,7 +212,7 @@ fn a_flag_that_somebody_else_changes_meanwhile_is_left_alone_and_other_keys_stay
     let refused = off.carry_out().unwrap_err();
     assert_eq!(
         refused.to_string(),
-        "databaseEnabled was changed by somebody else meanwhile, to 'true'"
+        "databaseEnabled was changed meanwhile by another writer, to 'true'"
     );
     assert_eq!(said("databaseEnabled"), "true");
     assert!(plan(true).edit().is_done());

@@ -199,7 +199,7 @@ fn a_refusal_names_the_place_and_what_is_wrong() {
         s.cert += "-----BEGIN CERTIFICATE-----\naGVsbG8=\n-----END CERTIFICATE-----\n";
     });
     assert!(
-        hollow.starts_with("cannot use tls.crt: its certificate 2 is none: "),
+        hollow.starts_with("cannot use tls.crt: its certificate 2 cannot be read: "),
         "{hollow}"
     );
     let key = with(|s, _| "-----BEGIN PRIVATE KEY-----\naGVsbG8=\n-----END PRIVATE KEY-----\n".clone_into(&mut s.key));

@@ -26,7 +26,7 @@ impl FirstRuns {
         self.elsewhere.remove(&monitor);
     }
 
-    /// This one is among them.
+    /// Whether the first run of this monitor is not over.
     pub fn contains(&self, monitor: MonitorId) -> bool {
         self.own.contains(&monitor) || self.elsewhere.contains(&monitor)
     }

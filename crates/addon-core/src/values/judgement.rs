@@ -32,10 +32,7 @@ pub struct IdleKey {
 impl fmt::Display for IdleKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { key, module } = self;
-        write!(
-            f,
-            "key '{key}': there is no module '{module}', so the key has no effect"
-        )
+        write!(f, "key '{key}': there is no module '{module}', so it says nothing")
     }
 }
 

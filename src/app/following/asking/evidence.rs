@@ -15,7 +15,7 @@ use crate::report::Chain;
 use crate::signatures::{Blob, Document, Evidence, MOST_BYTES, MOST_SIGNATURES, Refusal, Simple, bundle, simple};
 
 impl Inquiry {
-    /// Those of simple signing.
+    /// The signatures in the form of simple signing, from the registry.
     pub(super) async fn simple_signatures(&self, digest: &ImageDigest) -> Result<Evidence, Trouble> {
         let mut evidence = Evidence::default();
         let tag = Reference::Tag(simple::tag(digest));

@@ -3,7 +3,7 @@
 use super::record::{Failures, Ruling};
 use super::*;
 
-/// A judge that sees this at each second rules so after that many of them, and not before.
+/// Shows a judge these sights second by second: it must give this ruling after `after` seconds, and none before.
 fn check(after: u64, ruling: Ruling, why: &str, arrange: impl Fn(&mut Bench), see: impl Fn(&mut Bench, u64)) {
     let mut bench = Bench::judge();
     arrange(&mut bench);

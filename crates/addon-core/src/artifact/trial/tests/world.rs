@@ -324,7 +324,7 @@ fn kind(seed: u64) -> Kind {
     Kind::ALL[usize::try_from(seed % 8).unwrap()]
 }
 
-/// Whether the second version of that world came to run; no promise is broken.
+/// Plays that world to its end without a breach; returns whether the second version runs at the end.
 fn is_promoted(seed: u64) -> bool {
     let world = World::new(seed, kind(seed), Trouble::Some).run();
     let world = world.unwrap_or_else(|breach| panic!("{breach}\nseed {seed}, {:?}", kind(seed)));
