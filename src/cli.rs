@@ -41,9 +41,9 @@ use crate::settings::{ConfigurationError, Environment, Program, StartArgs, varia
 pub use hooks::HooksCli;
 use socket::{Socket, SocketError};
 
-/// A command failed; its report says why.
+/// A command failed; its report has the reason.
 pub const FAILED: u8 = 1;
-/// The command line could not be understood. The same code as the original's: scripts do not tell it from a failure.
+/// The command line could not be understood. The same code as the original's, equal to that of a failure.
 pub const USAGE: u8 = 1;
 
 const AFTER_HELP: &str = "\
@@ -166,7 +166,7 @@ struct Target {
     kube_context: Option<String>,
 }
 
-/// The form in which an answer is printed. The variants have no help of their own: the names say it.
+/// The form in which an answer is printed. The variants need no help of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Output {
     Text,

@@ -51,7 +51,7 @@ pub struct Found {
     pub global_hooks: Vec<HookFile>,
     /// Flags of the modules directories' values files; of two, the later one counts.
     pub flags: BTreeMap<ModuleName, bool>,
-    /// The common values file of each modules directory; of one that cannot be read, that it says nothing.
+    /// The common values file of each modules directory; an unreadable one counts as absent here.
     pub values_files: ValuesFiles,
     /// By order, then by name.
     pub modules: Vec<FoundModule>,
@@ -101,7 +101,7 @@ pub struct FoundModule {
     pub chart: Option<Chart>,
     /// Its templates speak of conversion webhooks.
     pub has_conversions: bool,
-    /// Of the chart, if it says one.
+    /// The version of the chart, if it has one.
     pub version: Option<String>,
     /// Files with CRDs, in the order of their paths.
     pub crds: Vec<PathBuf>,
@@ -120,7 +120,7 @@ impl FoundModule {
     }
 }
 
-/// An executable that may be a hook; its own configuration will tell.
+/// An executable that may be a hook; its answer to `--config` decides.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HookFile {
     pub name: HookName,
@@ -348,7 +348,7 @@ fn read_module(
     }
 }
 
-/// The script that has a say in whether the module is enabled.
+/// The enabled script of the module.
 fn read_enabled_script(module: &Path, warnings: &mut Vec<Problem>) -> Result<Option<PathBuf>, Problem> {
     let path = module.join("enabled");
     match fs_err::metadata(&path) {

@@ -176,7 +176,7 @@ pub async fn alarm(due: Option<Instant>) {
     }
 }
 
-/// The two times that decisions are told.
+/// The two times that decisions get.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
     start: Instant,

@@ -104,7 +104,7 @@ pub struct Chart<'a> {
     pub claims: Option<&'a Claims>,
 }
 
-/// How much of a rendering is told.
+/// The amount of output of a rendering.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verbosity {
     /// The objects of the release, or the reason of the failure.

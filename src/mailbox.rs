@@ -23,7 +23,7 @@ const CONFIGURATIONS: usize = 8;
 /// Watchers stop polling when this many object changes wait.
 const OBJECTS: usize = 256;
 
-/// Opens a mailbox. The token says when the loop should hear of the shutdown.
+/// Opens a mailbox. The token tells the loop of the shutdown.
 pub fn mailbox<E, Q, A>(shutdown: CancellationToken) -> (Doors<E, Q, A>, Mailbox<E, Q, A>) {
     let (outcome_door, outcomes) = mpsc::unbounded_channel();
     let (question_door, questions) = mpsc::unbounded_channel();
@@ -136,7 +136,7 @@ impl<A> Reply<A> {
         drop(permit);
     }
 
-    /// The asker does not wait any more.
+    /// The asker no longer waits.
     pub fn is_unwanted(&self) -> bool {
         self.sender.is_closed()
     }

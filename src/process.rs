@@ -45,7 +45,7 @@ use output::Reader;
 use spawner::Child;
 use sys::{Pid, Signal};
 
-/// Between TERM and KILL, unless the caller says otherwise.
+/// The default time between TERM and KILL.
 pub const GRACE: Duration = Duration::from_secs(10);
 /// How long a program's output is still waited for after its end, when a grandchild holds the pipe open.
 const LINGER: Duration = Duration::from_secs(2);

@@ -79,7 +79,7 @@ pub struct Mirror {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
     pub digest: ImageDigest,
-    /// The kind of document that describes it, if the registry says so.
+    /// The kind of document that describes it, if the registry names it.
     pub kind: Option<Kind>,
 }
 
@@ -139,7 +139,7 @@ impl Registry {
         self.first(place, what, ask).await
     }
 
-    /// A blob of at most so many bytes. It has the digest by which it was asked for.
+    /// A blob of at most this size in bytes. It has the requested digest.
     pub async fn blob(&self, place: &Place, digest: &ImageDigest, limit: usize) -> Result<Bytes, RegistryError> {
         let what = What::Blob(digest.clone());
         let ask = move |server| -> BoxFuture<'_, _> { Box::pin(self.blob_at(server, digest, limit)) };
@@ -152,7 +152,7 @@ impl Registry {
         self.first(place, What::Tags, ask).await
     }
 
-    /// All that refers to a version: signatures and papers, as the registry finds them or as a tag tells.
+    /// All referrers of a version: signatures and other documents, found by the registry or by a tag.
     pub async fn referrers(&self, place: &Place, digest: &ImageDigest) -> Result<Vec<Descriptor>, RegistryError> {
         let what = What::Referrers(digest.clone());
         let ask = move |server| -> BoxFuture<'_, _> { Box::pin(self.referrers_at(server, digest)) };
@@ -345,7 +345,7 @@ fn question(server: &Server, kind: &str, name: &str, limit: usize) -> Question {
         origin: server.origin.clone(),
         path: format!("/v2/{}/{kind}/{name}", server.repository),
     };
-    // Some mirrors have several registries at one address, and tell them apart by this.
+    // Some mirrors have several registries at one address, and distinguish them by this.
     let url = match &server.of {
         Some(of) => url.with("ns", &of.to_string()),
         None => url,
@@ -360,7 +360,7 @@ fn question(server: &Server, kind: &str, name: &str, limit: usize) -> Question {
     }
 }
 
-/// The version that the head of an answer tells, if it does.
+/// The version in the headers of an answer, if there is one.
 fn found(answer: &Answer) -> Option<Found> {
     let digest = ImageDigest::parse(answer.header("docker-content-digest")?.trim()).ok()?;
     let kind = answer.header("content-type").and_then(Kind::of);
@@ -377,7 +377,7 @@ fn expect(reference: &Reference, found: &ImageDigest) -> Result<(), Problem> {
     }
 }
 
-/// Of which kind a document is: as its registry says, or else as it says itself.
+/// The kind of a document: from its registry, or else from the document itself.
 fn kind(answer: &Answer) -> Result<(Kind, String), Problem> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]

@@ -36,7 +36,7 @@ fn of_kube<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a kube::Error> {
     error.downcast_ref().or_else(boxed)
 }
 
-/// What somebody said who panicked.
+/// The text of a panic.
 pub fn last_words(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))

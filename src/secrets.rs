@@ -9,7 +9,7 @@ use addon_core::secret::known::Known;
 use serde_json::Value;
 use tokio::sync::watch;
 
-/// What is not shown, as the operator told last. Clones share it.
+/// The hidden secrets, as last set by the operator. Clones share them.
 #[derive(Debug, Clone)]
 pub struct Secrets(Arc<watch::Sender<Told>>);
 

@@ -228,7 +228,7 @@ pub(super) fn address(settings: &Settings, environment: &Environment) -> Address
     }
 }
 
-/// The cluster that we were told of. No request is made yet.
+/// The cluster of the settings. No request is made yet.
 pub(super) async fn connect(
     settings: &Settings,
     environment: &Environment,
@@ -325,7 +325,7 @@ pub(super) fn relay(settings: &Settings) -> Style {
     }
 }
 
-/// A helm that is not there is told at once; modules without a chart go on all the same. Its version is asked by the
+/// A missing helm is logged at once; modules without a chart still run. Its version is asked by the
 /// first job that needs it, so that a start with nothing to do starts no child.
 pub(super) async fn check_helm(helm: &Helm) {
     match helm.identity().await {

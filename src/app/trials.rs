@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use crate::serve::Loop;
 
-/// Tells the loop whenever something else is said; nothing, as long as nothing is known.
+/// Sends each change of the state to the loop; nothing while it is unknown.
 pub(super) async fn tell(mut said: watch::Receiver<Option<TrialStage>>, doors: Loop) {
     loop {
         let stage = *said.borrow_and_update();

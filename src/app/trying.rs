@@ -132,12 +132,12 @@ struct Trying {
     reporter: Reporter,
     health: Option<Health>,
     clock: Clock,
-    /// When the API server told last all that a sight is made of.
+    /// The time of the last complete answer of the API server for a sight.
     heard: Tick,
     lead: Lead,
     /// The memory of the choice has not been read since we lead.
     is_to_recall: bool,
-    /// The last trouble with a deed that was told.
+    /// The last logged failure of an action.
     told: Option<String>,
     /// Another version is to lead.
     yielded: CancellationToken,
@@ -271,12 +271,12 @@ impl Trying {
         }
     }
 
-    /// It goes on from the memory that the leader before us left.
+    /// It continues from the memory of the earlier leader.
     fn is_current(&self, known: &following::Known) -> bool {
         !self.is_to_recall && known.recalled == self.telling.recalled.borrow().number
     }
 
-    /// We have begun to lead: the memory goes on from where others have left it.
+    /// We have begun to lead: the memory continues from that of the earlier leader.
     fn recall(&mut self) {
         if let Some(remembered) = self.shelf.remembered() {
             let memory = remembered.choice.clone();

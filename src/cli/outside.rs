@@ -20,7 +20,7 @@ pub(super) fn run(place: &Outside, caller: &Caller<'_>) -> ExitCode {
     }
 }
 
-/// The answer of the program in its pod to a command, for one that goes on with it here.
+/// The answer of the program in its pod, for a command that processes it here.
 pub(super) fn answer(place: &Outside, caller: &Caller<'_>, command: Vec<String>) -> Result<String, CommandError> {
     Ok(outside::answer(place, caller.program, command, caller.environment)?)
 }
@@ -45,7 +45,7 @@ fn command(words: impl IntoIterator<Item = String>) -> Vec<String> {
         }
         let is_way = |way: &str| word.strip_prefix(way).is_some_and(|rest| rest.starts_with('='));
         if WAYS.contains(&word.as_str()) {
-            // Its value is the next word.
+            // Its value is the next argument.
             words.next();
         } else if !WAYS.iter().any(|way| is_way(way)) {
             command.push(word);

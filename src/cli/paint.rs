@@ -15,7 +15,7 @@ pub(super) enum Paint {
 /// The meaning of a text, shown as a colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tone {
-    /// Nothing to be told by a colour.
+    /// A text without a colour.
     Neutral,
     /// As it should be.
     Good,

@@ -47,7 +47,7 @@ struct Generate {
     output: Data,
 }
 
-/// The forms that a chart takes. The names say it.
+/// The formats that a chart accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Data {
     Yaml,

@@ -129,7 +129,7 @@ impl Cluster {
         Ok(if is_same { Ensured::Unchanged } else { Ensured::Updated })
     }
 
-    /// A version can go only when nothing is stored in it any more: all objects are written anew before that is said.
+    /// A version can be removed only when no object is stored in it: all objects are rewritten first.
     async fn forget_versions(&self, wanted: &Value, found: &DynamicObject, name: &str) -> Result<(), CrdError> {
         let (kept, dropped) = stored_versions(wanted, found);
         // The API server refuses a CRD that would lose all of them, with its own error.

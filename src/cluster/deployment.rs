@@ -24,7 +24,7 @@ const LABELS: [&str; 2] = ["app.kubernetes.io/name", "app"];
 const DEFAULT_CONTAINER: &str = "kubectl.kubernetes.io/default-container";
 /// An image that a person put there and that is to be followed by others again.
 pub const RESUMED: &str = "addon-operator/resumed";
-/// When a person said so last: the same image may be meant again.
+/// The time of the last resume by a person: the same image may be meant again.
 pub const RESUMED_AT: &str = "addon-operator/resumed-at";
 
 /// Why the Deployment is not found, or not changed.
@@ -59,7 +59,7 @@ impl From<RequestError> for DeploymentError {
 pub struct Seen {
     /// Its name.
     pub name: String,
-    /// The image of the operator's container, word for word.
+    /// The image of the operator's container, unchanged.
     pub image: String,
     /// The image that the last change replaced, if that noted it.
     pub former: Option<String>,
@@ -103,7 +103,7 @@ impl Cluster {
         }
     }
 
-    /// The digest that it runs: the one that it names, else the one that all its pods say they run.
+    /// The digest that it runs: the one that it names, else the one that all its pods report.
     pub async fn digest_of(&self, deployment: &Seen) -> Result<ImageDigest, DeploymentError> {
         let named = Reference::parse(&deployment.image).ok().and_then(|image| image.digest);
         if let Some(digest) = named {
@@ -213,7 +213,7 @@ fn seen(found: &Deployment, program: &str) -> Result<Seen, DeploymentError> {
     })
 }
 
-/// The digest that a pod says it runs, unless it is ending.
+/// The digest that a pod reports as running, unless it is ending.
 fn digest(pod: &Pod, container: &str) -> Option<ImageDigest> {
     if pod.metadata.deletion_timestamp.is_some() {
         return None;

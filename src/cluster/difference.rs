@@ -20,7 +20,7 @@ const MANAGER: &str = "kubectl-client-side-apply";
 pub struct Tried {
     /// Version, kind, namespace and name with points between them, which is how kubectl calls it.
     pub name: String,
-    /// Nothing if it is not there.
+    /// Nothing if it does not exist.
     pub live: Option<Value>,
     /// The object as it would be.
     pub applied: Value,

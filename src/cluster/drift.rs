@@ -23,7 +23,7 @@ use super::Cluster;
 use super::apis::Apis;
 use super::error::{Attempt, RequestError};
 
-/// Up to so many objects of one kind and namespace are asked for one by one: a list would bring those of all modules.
+/// Up to this number, objects of one kind and namespace are read one by one: a list would bring those of all modules.
 const ONE_BY_ONE: usize = 4;
 /// Requests under way at once for one release.
 const AT_ONCE: usize = 5;
@@ -32,7 +32,7 @@ const PAGE: u32 = 500;
 /// The drift of releases that is reverted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Restored {
-    /// Of all that say nothing themselves.
+    /// For modules without a setting of their own.
     pub all: Restoring,
     /// Of those that do, by the names of their modules.
     pub of_modules: BTreeMap<String, Restoring>,
@@ -138,7 +138,7 @@ struct Batch {
 }
 
 impl Cluster {
-    /// Looks for all of them; the first that is not there is named. Of kinds that are not served nothing is known: no
+    /// Looks for all of them; the first missing one is named. Of kinds that are not served nothing is known: no
     /// helm could make such an object, and when they are served again it is looked for.
     pub async fn look_for(
         &self,

@@ -23,7 +23,8 @@ use super::error::RequestError;
 const OF_SERVICE: &str = "kubernetes.io/service-name";
 const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
 const US: &str = "addon-operator";
-/// The controller that makes slices for Services which choose their pods, and leaves them when a Service does not any more.
+/// The controller that makes slices for Services which choose their pods, and leaves them when a Service no longer
+/// does.
 const CHOOSER: &str = "endpointslice-controller.k8s.io";
 /// Tells the controller to make no slices from the older object: we write them.
 const NO_MIRROR: &str = "endpointslice.kubernetes.io/skip-mirror";
@@ -134,7 +135,7 @@ impl Cluster {
         Ok(true)
     }
 
-    /// The Service, unless it says itself where it leads.
+    /// The Service, unless it has a selector of its own.
     async fn led(&self, name: &str) -> Result<Option<Service>, RequestError> {
         let api: Api<Service> = Api::namespaced(self.open.clone(), &self.namespace);
         let service = self.ask(self.attempt("get", "services", name), api.get(name)).await?;

@@ -42,10 +42,10 @@ impl fmt::Display for Attempt {
 /// Why a request brought nothing.
 #[derive(Debug, Error)]
 pub enum RequestError {
-    /// The server said no, or could not be asked.
+    /// The server refused, or could not be asked.
     #[error("cannot {attempt}")]
     Failed { attempt: Attempt, source: Box<kube::Error> },
-    /// The server took the request and said nothing.
+    /// The server took the request and gave no answer.
     #[error("cannot {attempt}: no answer from {} within {waited:?}", attempt.server)]
     Silent { attempt: Attempt, waited: Duration },
     /// The answer is not valid.

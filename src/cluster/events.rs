@@ -30,7 +30,7 @@ const INSTANCE_LIMIT: usize = 128;
 /// The contents of an Event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Saying<'a> {
-    /// Tells Events apart that otherwise say the same.
+    /// Distinguishes Events that are otherwise equal.
     pub subject: &'a str,
     pub reason: &'a str,
     pub action: &'a str,

@@ -27,7 +27,7 @@ const FROM_CACHE: &str = "0";
 pub struct HolderPod {
     name: String,
     address: Option<IpAddr>,
-    /// Of the pod that was seen to have that address: another one may get its name.
+    /// The uid of the pod that had that address: another pod may get its name.
     uid: Option<String>,
     /// It was last seen to have ended.
     has_ended: bool,

@@ -31,7 +31,7 @@ use super::error::RequestError;
 pub const TRIAL_LABEL: &str = "addon-operator/trial";
 /// The annotation in which a patch of ours notes the image that it replaced.
 pub const FORMER_IMAGE: &str = "addon-operator/former-image";
-/// The annotation in which it notes the image that it wrote: that one counts as ours.
+/// The annotation with the image that the operator wrote: that one counts as ours.
 pub const PATCHED_IMAGE: &str = "addon-operator/patched-image";
 /// The annotation in which it notes the image that the chart's values named by then.
 pub const CHART_IMAGE_THEN: &str = "addon-operator/chart-image-then";
@@ -51,7 +51,7 @@ const STATUS_PAUSE: Duration = Duration::from_millis(500);
 pub enum Found {
     /// We are a pod of this one.
     In(Box<Installation>),
-    /// We are not in a Deployment, or cannot know: a sentence that says why.
+    /// We are not in a Deployment, or cannot know: a sentence with the reason.
     Elsewhere(String),
 }
 
@@ -62,7 +62,7 @@ pub struct Installation {
     pub pod: String,
     /// The image of our container as our pod names it.
     pub image: String,
-    /// The digests that say which version we are; none if neither the name of the image nor the runtime tells one.
+    /// The digests of our version; none if neither the name of the image nor the runtime has one.
     pub digests: BTreeSet<ImageDigest>,
     /// The node that our pod is on.
     pub node: Option<String>,
@@ -111,7 +111,7 @@ enum Lost {
 }
 
 impl Cluster {
-    /// Finds the installation that the pod of this name belongs to. An error says that this may be known later.
+    /// Finds the installation that the pod of this name belongs to. After an error it may be found later.
     pub async fn installation(&self, pod: &str) -> Result<Found, RequestError> {
         match self.search_installation(pod).await {
             Ok(found) => Ok(Found::In(Box::new(found))),
@@ -164,7 +164,7 @@ impl Cluster {
         })
     }
 
-    /// Our pod, once its status says which image it runs; after a while also without that.
+    /// Our pod, once its status names its image; after a time also without that.
     async fn started_pod(&self, name: &str) -> Result<Pod, Lost> {
         let deadline = Instant::now() + STATUS_PATIENCE;
         let api: Api<Pod> = Api::namespaced(self.open.clone(), &self.namespace);

@@ -201,7 +201,7 @@ impl Monitors {
         self.0.ledger().stale(self.0.settings.bound)
     }
 
-    /// Kinds that hooks watch and that the API server does not serve any more, each with its group and version.
+    /// Kinds that hooks watch and that the API server no longer serves, each with its group and version.
     pub fn awaited_kinds(&self) -> BTreeSet<(String, String)> {
         self.0.ledger().awaited_kinds()
     }

@@ -47,7 +47,7 @@ struct Rate {
 #[derive(Debug)]
 struct Bucket {
     turns: f64,
-    /// When there were so many.
+    /// The time of that count.
     at: Instant,
 }
 
@@ -70,7 +70,7 @@ impl Pace {
         })))
     }
 
-    /// Waits until a request may begin, and says for how long that was.
+    /// Waits until a request may begin, and returns the duration of the wait.
     async fn turn(&self) -> Duration {
         let line = &*self.0;
         let begin = Instant::now();
@@ -101,7 +101,7 @@ impl Bucket {
         }
     }
 
-    /// Takes a turn, or says when there will be one.
+    /// Takes a token, or returns the time of the next one.
     fn take(&mut self, rate: Rate, now: Instant) -> Result<(), Duration> {
         let passed = now.saturating_duration_since(self.at).as_secs_f64();
         self.turns = (self.turns + passed * rate.per_second).min(rate.burst);
@@ -130,7 +130,7 @@ task_local! {
 #[derive(Debug)]
 struct Standing {
     in_line: u32,
-    /// The last time that one of them was let go its way.
+    /// The last time that one of them was sent.
     went: Instant,
 }
 

@@ -56,11 +56,11 @@ impl From<RequestError> for PodError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     pub pod: String,
-    /// Nothing if the pod says by itself which is meant, or has only one.
+    /// Nothing if the pod has a default container, or only one.
     pub container: Option<String>,
 }
 
-/// One of the two ways in which a program says something.
+/// Standard output or standard error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stream {
     Stdout,
@@ -148,7 +148,7 @@ fn pod_of<'a>(identity: &'a str, namespace: &str) -> &'a str {
         .map_or(identity, |(pod, _)| pod)
 }
 
-/// A pod of the program that runs and is to go on.
+/// A pod of the program that runs and is not ending.
 fn is_of(pod: &Pod, program: &str) -> bool {
     let runs = pod.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Running");
     let is_labelled = LABELS
@@ -194,7 +194,7 @@ async fn next(stream: &mut Option<impl AsyncRead + Unpin>, buffer: &mut [u8]) ->
     Ok(read)
 }
 
-/// How the program ended, as the kubelet tells it; nothing if it did not even start.
+/// The exit code of the program from the kubelet; nothing if it was not started.
 fn exit_code(status: &Status) -> Option<u8> {
     if status.status.as_deref() == Some("Success") {
         return Some(0);

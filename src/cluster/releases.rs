@@ -39,7 +39,7 @@ pub const MAINTENANCE: &str = "maintenance.deckhouse.io/no-resource-reconciliati
 /// The digest of the ConfigMap's values for the module, a label: written by helm with the revision, so that no revision
 /// is without it.
 pub const CONFIG: &str = "addon-operator/config";
-/// When the helm child of ours was started that began the revision, a label: it is there from helm's first word on.
+/// The start time of our helm child that began the revision, a label: it is there from helm's first write on.
 const BEGUN: &str = "addon-operator/begun";
 /// The digest of everything that the revision was made of, an annotation: helm copies labels from revision to revision,
 /// also when a person upgrades or rolls back by hand, but never annotations.
@@ -53,7 +53,7 @@ const PAGE: u32 = 500;
 /// Far above what fits into a Secret, so that a crafted one cannot fill our memory.
 const CONTENT_LIMIT: u64 = 64 << 20;
 
-/// One revision of a release, as far as its Secret's metadata tells.
+/// One revision of a release, from its Secret's metadata.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Revision {
     /// The release's name.

@@ -34,7 +34,7 @@ impl Unwatched {
     /// The watch has failed; it is tried again by itself.
     pub(super) fn tell(&mut self, error: watcher::Error) {
         let error = request_error(&self.attempt, error);
-        // The watch of the ConfigMap tells of an API server that is away.
+        // The watch of the ConfigMap logs that the API server does not answer.
         let is_quiet = self.is_told || error.is_unreachable();
         let Failure { report, hints, .. } = error.into();
         if is_quiet {

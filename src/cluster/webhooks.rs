@@ -42,7 +42,7 @@ pub struct Change {
 /// The change of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Done {
-    /// It was not there.
+    /// It did not exist.
     Created,
     /// It was not as it should be.
     Updated,

@@ -58,7 +58,7 @@ pub(super) fn find(module: &Path) -> Result<Option<Chart>, Problem> {
     }
 }
 
-/// The kind of objects that tell of the conversion of a CRD's versions.
+/// The kind of objects that configure the conversion of a CRD's versions.
 pub const CONVERSION_WEBHOOK: &str = "ConversionWebhook";
 
 /// Whether a template of the module speaks of conversion webhooks. An unreadable template counts as one that does not:

@@ -20,7 +20,7 @@ pub enum Severity {
     Warning,
     /// There may be more than was found: nothing may be removed because it is missing here.
     Gap,
-    /// Without this nothing sensible can be said.
+    /// The start cannot continue.
     Fatal,
 }
 

@@ -50,7 +50,7 @@ fn add(files: &mut Files, path: &Path) -> Result<Option<String>, Mistake> {
         if files.len() >= MAX_FILES {
             return Err((path.to_owned(), Fault::TooManySchemas));
         }
-        // One that is missing is told with the place that refers to it.
+        // A missing one is reported with the place that refers to it.
         if let Some(text) = text_of(Path::new(&name))? {
             left.extend(references(&name, &text));
             files.insert(name, text);

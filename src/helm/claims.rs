@@ -23,7 +23,7 @@ use serde_json::Value;
 const LOCK_WITHIN: Duration = Duration::from_secs(30);
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
-/// An object, told apart from all others of the cluster whatever version of its kind a manifest names.
+/// The identity of an object in the cluster, independent of the API version that a manifest names.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Object(String);
@@ -45,7 +45,7 @@ impl Object {
         &self.0
     }
 
-    /// The object of a manifest; nothing if that is none, which is helm's to say.
+    /// The object of a manifest; nothing if that is none, which helm reports.
     pub fn of(manifest: &Value, namespace: &str) -> Option<Self> {
         let metadata = manifest.get("metadata")?;
         let own = metadata.get("namespace").and_then(Value::as_str);

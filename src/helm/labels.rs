@@ -37,7 +37,7 @@ pub fn add_labels(manifests: &str, labels: &BTreeMap<String, String>) -> Result<
     add_labels_noting(manifests, labels, &mut |_| {})
 }
 
-/// The same, and every object is told that can belong to a release.
+/// The same, with a callback for every object that can belong to a release.
 pub fn add_labels_noting(
     manifests: &str,
     labels: &BTreeMap<String, String>,
@@ -78,7 +78,7 @@ pub fn add_labels_noting(
     Ok(output)
 }
 
-/// Where helm says that a manifest came from.
+/// The comment in which helm names the template of a manifest.
 fn template_of(manifest: &str) -> Option<String> {
     let told = manifest.lines().find_map(|line| line.strip_prefix("# Source: "));
     told.map(|template| template.trim().to_owned())

@@ -23,7 +23,7 @@ pub(super) struct Reading {
 const RENDER: &str = "look at the chart's templates and values: `helm template` shows the same error";
 const UNREACHABLE: &str = "is the API server up?";
 
-/// Words that tell the class, the first that fits wins.
+/// Phrases that determine the class; the first that fits wins.
 const RULES: &[(&[&str], Class, &str)] = &[
     (
         &["another operation (install/upgrade/rollback) is in progress"],
@@ -142,7 +142,7 @@ fn error_of(stderr: &str, secrets: &Secrets) -> String {
     )
 }
 
-/// Why objects of a release were not deleted, which helm tells only where it tells everything.
+/// The reason why objects of a release were not deleted, which helm prints only in debug output.
 fn undeleted(stderr: &str) -> Option<String> {
     let line = stderr.lines().rev().find_map(|line| line.split_once(UNDELETED))?.1;
     let reason = match line.trim_start_matches('"').trim().strip_prefix("error=") {

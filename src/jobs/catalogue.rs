@@ -15,7 +15,7 @@ use crate::disk::{Chart, Found, HookFile};
 pub struct Catalogue {
     global_hooks: Vec<HookFile>,
     modules: BTreeMap<ModuleName, ModuleFiles>,
-    /// Hooks that share their executable with others, once it has told of them.
+    /// Hooks that share their executable with others, once it has listed them.
     batches: BTreeMap<HookId, Program>,
 }
 

@@ -269,7 +269,7 @@ impl<'a> Sync<'a> {
             values,
             labels: &self.labels,
             kubeconfig: self.acting.get().and_then(Acting::kubeconfig),
-            // The mark of kept objects has no part in whether a rendering is another one.
+            // The mark of kept objects does not count as a difference between renderings.
             kept: &BTreeSet::new(),
             claims: Some(self.tools.helm()?.claims()),
         };

@@ -130,7 +130,7 @@ impl Drop for TmpDir {
     }
 }
 
-/// 32 digits that no other file has: scripts of users tell files by them.
+/// 32 digits that no other file has: scripts of users identify files by them.
 fn unique() -> String {
     let random = || RandomState::new().build_hasher().finish();
     format!("{:016x}{:016x}", random(), random())

@@ -22,13 +22,13 @@ const WAITING: usize = 256;
 /// The API server takes notes up to this many bytes.
 const NOTE_LIMIT: usize = 1024;
 
-/// Something that happened, as an Event tells it.
+/// News, in the form of an Event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Announcement {
     pub about: About,
     /// A module, a key of the `ConfigMap`, or a release.
     pub subject: String,
-    /// One word for it, for people and their alerts.
+    /// Its reason in one word, for people and their alerts.
     pub reason: &'static str,
     /// One word for the action or attempt.
     pub action: &'static str,
@@ -143,7 +143,7 @@ impl Announcer {
         }
     }
 
-    /// Announces a part that the others go on without.
+    /// Announces a part that other modules continue without.
     fn passed_over(&mut self, notice: &Notice) -> Option<Announcement> {
         match notice {
             Notice::ModuleLate { module, waits_for } => {

@@ -250,7 +250,7 @@ fn alone_labels<'a>(hook: &'a HookId, named: &'a HookLabels) -> [&'a str; 3] {
     }
 }
 
-/// The original's word for the last thing that was needed.
+/// The original's name of the last step.
 fn operation(action: SyncAction) -> &'static str {
     match action {
         SyncAction::Unchanged => "check-upgrade",

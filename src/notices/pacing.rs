@@ -12,7 +12,7 @@ use super::announcements::Announcement;
 
 /// Between two words on one subject for one reason.
 const PAUSE: Duration = Duration::from_mins(1);
-/// A subject of which nothing was heard for that long is forgotten, as the API server forgets its Events.
+/// A subject without news for this time is forgotten, as the API server forgets its Events.
 const MEMORY: Duration = Duration::from_hours(1);
 
 /// The recent announcements, and the waiting ones.
@@ -38,11 +38,11 @@ struct Waiting {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Due {
     pub announcement: Announcement,
-    /// How often it happened since it was last told.
+    /// How often it happened since its last Event.
     pub times: u32,
     /// When it happened last.
     pub last: Timestamp,
-    /// The first word of this process on the matter.
+    /// The first announcement of this process on the subject.
     pub first: bool,
 }
 

@@ -12,7 +12,7 @@ use super::table;
 
 pub(super) const VARIABLE: &str = "ADDON_OPERATOR_RUN";
 
-/// A process that starts programs, told apart from all others of this machine.
+/// The identity of a process that starts programs, unique on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Origin {
     /// The process table in which the number is valid: a container may have its own.

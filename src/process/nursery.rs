@@ -33,7 +33,7 @@ struct Birth {
 }
 
 impl Birth {
-    /// The number of the child, if it has told it.
+    /// The process id of the child, if the child has reported it.
     fn pid(&mut self) -> Option<Pid> {
         if self.told.is_none() {
             let mut number = [0; size_of::<u32>()];

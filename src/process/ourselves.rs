@@ -53,7 +53,7 @@ impl Spawner {
             });
         match looking {
             Ok(_) => matches!(over.recv_timeout(within), Ok(Ok(_))),
-            // There are no more threads to be had.
+            // No more threads can be started.
             Err(_) => inline.end(Duration::ZERO).is_ok(),
         }
     }

@@ -10,7 +10,7 @@ use tokio::net::unix::pipe;
 
 use crate::secrets::Secrets;
 
-/// Of a longer line only so many bytes are handed on.
+/// The limit of a line that is passed on, in bytes.
 const LONGEST_LINE: usize = 1 << 20;
 /// Of what is to be shown so much more is read: only of a secret that is there in whole it can be known that it is one.
 const BEYOND: usize = 16 << 10;

@@ -22,7 +22,7 @@ use super::undertaker::{self, Orphans};
 use super::warrant::Warrant;
 use crate::secrets::Secrets;
 
-/// How long a request waits for a thread before another one is started for it.
+/// The wait of a request for a thread before another thread is started for it.
 const RELIEF: Duration = Duration::from_secs(1);
 
 /// Starts programs. Clones share threads; these end with the last of them.

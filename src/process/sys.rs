@@ -125,7 +125,7 @@ pub(super) fn never_wait(pipe: &PipeReader) -> io::Result<()> {
 /// Where memory runs out the child is to be ended before us, so that we are left to say so.
 pub(super) fn die_first(child: Pid) {
     if let Err(error) = fs_err::write(format!("/proc/{}/oom_score_adj", child.number()), "1000") {
-        // It has ended already, or there is nowhere to say it.
+        // It has ended already, or the message cannot be written.
         tracing::debug!(%error, "cannot make a program the first to be killed when memory runs out");
     }
 }

@@ -34,7 +34,7 @@ pub struct Warrant(Arc<Shared>);
 struct Shared {
     /// From then on nothing may begin, in microseconds.
     begins_until: AtomicU64,
-    /// From then on another one may lead, in microseconds.
+    /// The time from which another replica may lead, in microseconds.
     ends: AtomicU64,
     term: OnceLock<Term>,
 }
@@ -80,7 +80,7 @@ impl Warrant {
         self.0.begins_until.store(0, Ordering::SeqCst);
     }
 
-    /// Nothing of ours runs any more, so nothing has to be ended.
+    /// None of our work runs any more, so nothing has to be ended.
     pub fn lay_down(&self) {
         self.0.begins_until.store(0, Ordering::SeqCst);
         self.0.ends.store(NEVER, Ordering::SeqCst);

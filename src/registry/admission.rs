@@ -25,7 +25,7 @@ use super::wire::{Answer, Question, Wire};
 
 /// Larger than any token.
 const TOKEN: usize = 256 << 10;
-/// A token that says nothing of its life lives so long.
+/// The lifetime of a token without one.
 const LIFE: Duration = Duration::from_mins(1);
 /// None is kept for longer.
 const LONGEST_LIFE: Duration = Duration::from_hours(24);
@@ -97,7 +97,7 @@ impl Admission {
             self.forget(server);
             shown = pass.login.map(Some);
             if ways_in(server, &answer).is_empty() {
-                // Some registries say of a login that has run out that it is forbidden, and nothing more.
+                // Some registries answer only "forbidden" for an expired login.
                 question.authorization = None;
                 answer = self.wire.ask(question.clone(), Reach::Any).await?;
             }

@@ -89,7 +89,7 @@ impl Credentials {
         Self::of(serde_json::from_slice(text).map_err(|error| syntax(&error))?)
     }
 
-    /// With those of another Secret behind them, which count where these say nothing or the same.
+    /// With the logins of another Secret behind them, which count where these have none.
     #[must_use]
     pub fn and(mut self, others: Self) -> Self {
         self.logins.extend(others.logins);

@@ -135,7 +135,7 @@ impl RegistryError {
         matches!(self.problem, Problem::Absent)
     }
 
-    /// When the registry wants to be asked again, if it said so.
+    /// The time at which the registry accepts requests again, if it has named one.
     pub fn slow_until(&self) -> Option<Timestamp> {
         match self.problem {
             Problem::Slow { until } => Some(until),

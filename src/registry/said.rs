@@ -11,7 +11,7 @@ use serde::Deserialize;
 /// Enough for a sentence.
 const LONGEST: usize = 200;
 
-/// When a registry that has had enough does not say for how long.
+/// The pause after a registry's refusal without a time.
 const PAUSE: SignedDuration = SignedDuration::from_mins(1);
 /// Nobody may silence us for longer: the longest limits that registries are known for count by six hours.
 const LONGEST_PAUSE: SignedDuration = SignedDuration::from_hours(6);
@@ -57,7 +57,7 @@ pub(super) fn reason(body: &[u8]) -> String {
     }
 }
 
-/// Until when it wants to be left alone, if it says so.
+/// The time until which it wants no requests, if it has named one.
 pub(super) fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Timestamp> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     let pause = match text.parse::<u32>() {

@@ -16,7 +16,7 @@ pub(super) enum Scheme {
     Plain,
 }
 
-/// The other end of a question: secrets for one are told to no other.
+/// The other end of a request: secrets for one are never sent to another.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Origin {
     pub(super) scheme: Scheme,

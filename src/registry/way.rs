@@ -283,7 +283,7 @@ impl Ways {
     }
 }
 
-/// More than what any proxy says before it lets us through.
+/// Above the size of any proxy's answer before it lets us through.
 const PROXY_HEAD: usize = 16 << 10;
 
 #[cfg(test)]

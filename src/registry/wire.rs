@@ -30,7 +30,7 @@ pub struct Limits {
     pub head: Duration,
     /// A question and the whole of its answer, with all referrals.
     pub whole: Duration,
-    /// All questions that one call takes: tokens, pages, mirrors.
+    /// All requests of one call: tokens, pages, mirrors.
     pub call: Duration,
 }
 
@@ -50,7 +50,7 @@ impl Default for Limits {
 const REFERRALS: usize = 5;
 /// More is no head of an answer.
 const HEAD: usize = 64 << 10;
-/// Of a refusal that much is read, for what it says.
+/// The part of a refusal that is read, for its text.
 const REFUSAL: usize = 8 << 10;
 
 const AGENT: &str = concat!("addon-operator/", env!("CARGO_PKG_VERSION"));
@@ -87,7 +87,7 @@ impl Answer {
     }
 }
 
-/// Asks, wherever it is told to.
+/// Sends a request to any host.
 pub(super) struct Wire {
     pub(super) ways: Ways,
     /// Hosts that are asked without TLS.

@@ -17,7 +17,7 @@ use super::installed::granted;
 use super::rules::{Place, Rights};
 use super::watched::place_of;
 
-/// Of a module, which says more than that.
+/// Of a module's `module.yaml`, which has other fields, too.
 pub(super) const FILE: &str = "module.yaml";
 /// In the directory of global hooks.
 pub(super) const GLOBAL_FILE: &str = "rights.yaml";
@@ -26,7 +26,7 @@ pub(super) const GLOBAL_FILE: &str = "rights.yaml";
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct Claim {
-    /// The whole cluster, unless it says otherwise.
+    /// The whole cluster, unless a field restricts it.
     #[serde(default)]
     namespaces: Vec<String>,
     /// The namespace of the releases.
@@ -66,12 +66,12 @@ pub(super) enum Mistake {
     Nothing { at: usize },
 }
 
-/// All that a module says.
+/// All rights that a module declares.
 pub(super) fn of_module(module: &Path) -> Result<Vec<Claim>, Mistake> {
     text(&module.join(FILE))?.map_or(Ok(Vec::new()), |text| parse(&text))
 }
 
-/// All that is said of the global hooks in a directory.
+/// All rights that a directory of global hooks declares.
 pub(super) fn of_global_hooks(dir: &Path) -> Result<Vec<Claim>, Mistake> {
     text(&dir.join(GLOBAL_FILE))?.map_or(Ok(Vec::new()), |text| parse_alone(&text))
 }

@@ -140,7 +140,7 @@ mod tests {
         let dir = chart.path().join("charts/sub/templates");
         fs_err::create_dir_all(&dir).unwrap();
         fs_err::write(dir.join("_a.tpl"), text).unwrap();
-        // Elsewhere the word is only a word.
+        // Outside of a call the word has no meaning.
         fs_err::write(chart.path().join("README.md"), "lookup \"v1\" \"Pod\" \"\" \"\"").unwrap();
         let mut rights = Rights::default();
         let unclear = collect(chart.path(), (&Kinds::built_in(), "ours"), "m", &mut rights);

@@ -36,7 +36,7 @@ pub(in crate::app) fn policy(settings: &Settings, environment: &Environment, res
     }
 }
 
-/// The pod of a trial is told so by the `ReplicaSet` that it belongs to.
+/// The pod of a trial learns that from the `ReplicaSet` that it belongs to.
 fn on_trial(environment: &Environment) -> OnTrial {
     match environment.get(ON_TRIAL) {
         Some(value) if value == "true" => OnTrial::Yes,

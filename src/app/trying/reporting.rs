@@ -15,7 +15,7 @@ use tracing::{info, warn};
 use crate::cluster::Cluster;
 use crate::report::Chain;
 
-/// A report that says the same as the last one is written as often.
+/// An unchanged report is written at this interval.
 const PAUSE: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Default)]

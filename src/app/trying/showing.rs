@@ -17,7 +17,7 @@ impl Trying {
         let followed = match &*self.followed.borrow() {
             Followed::On(followed) => (**followed).clone(),
             Followed::Unknown => super::following::Known::default(),
-            // The part that turned it off has said why.
+            // The part that turned it off has logged the reason.
             Followed::Off { why: _ } => return,
         };
         let Seen {
@@ -57,7 +57,7 @@ impl Trying {
     }
 }
 
-/// The series that says how things stand, by its labels. Only the replica that leads has one.
+/// The series with the state of the channel in its labels. Only the leader has one.
 #[derive(Debug, Default)]
 pub(super) struct Series(Option<[String; 3]>);
 

@@ -21,7 +21,7 @@ impl Trying {
                 .zip(seen.heard)
                 .map(|(records, cluster)| records.min(cluster))
         } else {
-            // A watch that brings nothing says that nothing has changed, and one that fails shows nothing.
+            // A silent watch means that nothing has changed, and a failing one shows nothing.
             Some(Instant::now())
         };
         // A time that goes back would begin the watch of a judge anew.

@@ -7,7 +7,7 @@
 
 use addon_core::operator::event::ConfigRead;
 
-/// Versions as numbers, 0 where none was heard of.
+/// Versions as numbers, 0 for an unknown one.
 #[derive(Debug, Default)]
 pub(super) struct History {
     store: u64,
@@ -29,7 +29,7 @@ impl History {
         went_back
     }
 
-    /// An event of a watch has come. Says whether it goes on from the news before it.
+    /// An event of a watch has come. Returns whether it follows the news before it.
     pub(super) fn followed(&mut self, store: u64, read: Option<&ConfigRead>) -> bool {
         let goes_on = store >= self.store;
         if goes_on {

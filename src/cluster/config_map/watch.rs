@@ -24,9 +24,9 @@ use super::{number, present};
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 /// The longest pause: after it an API server that is back is noticed.
 const LONGEST_PAUSE: Duration = Duration::from_secs(8);
-/// A list that takes longer is worth a word.
+/// A list that takes longer is logged.
 const FIRST_WORD: Duration = Duration::from_secs(3);
-/// A watch that has lasted so long works.
+/// A watch that has lasted for this time counts as working.
 const TRIAL: Duration = Duration::from_secs(1);
 /// How long a watch may usually bring nothing before everything is read anew. Marks come about once a minute.
 pub const SILENCE: Duration = Duration::from_secs(75);

@@ -167,7 +167,7 @@ struct Watch {
     vigil: Vigil,
     /// Revisions whose objects were asked for.
     asked: BTreeMap<String, u32>,
-    /// Revisions of which it was told that their objects cannot be read now.
+    /// Revisions whose objects could not be read, which was logged.
     unread: BTreeMap<String, u32>,
     /// Releases of which objects are being compared.
     comparing: BTreeSet<String>,
@@ -268,7 +268,7 @@ impl Watch {
         self.dirty.extend(touched.map(|(release, _)| release.clone()));
     }
 
-    /// A Secret of helm is there and looks like this, or is not there any more.
+    /// The present state of a Secret of helm, or its deletion.
     fn saw_secret(&mut self, secret: &Arc<ObjectName>, view: Option<ObjectView>) {
         let essence = view.and_then(|view| Some(view.filter_result?.to_value()));
         let mut releases = self.inner.releases();

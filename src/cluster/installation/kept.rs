@@ -24,7 +24,7 @@ use crate::cluster::monitor::trouble::Pause;
 
 /// How long a list may take.
 const LISTING: Duration = Duration::from_secs(15);
-/// A watch after trouble that has lasted so long works.
+/// A watch after a failure that has lasted for this time counts as working.
 const TRIAL: Duration = Duration::from_secs(1);
 
 /// All objects of a selection by their names.
@@ -34,7 +34,7 @@ pub(super) type Objects<K> = BTreeMap<String, K>;
 pub(super) struct Kept<K> {
     api: Api<K>,
     config: watcher::Config,
-    /// The request as it is told; its verb is that of the watch.
+    /// The request as errors name it; its verb is that of the watch.
     attempt: Attempt,
     /// How long a watch may bring nothing before everything is read anew.
     pub(super) silence: Duration,
@@ -56,13 +56,13 @@ enum Place<K> {
         found: Objects<K>,
         until: Instant,
     },
-    /// Everything that changes is told, if the watch works.
+    /// All changes arrive, if the watch works.
     OnTrial {
         stream: Stream<K>,
         found: Objects<K>,
         until: Instant,
     },
-    /// Everything that changes is told.
+    /// All changes arrive.
     Following { stream: Stream<K>, until: Instant },
 }
 
@@ -256,7 +256,7 @@ where
         }
     }
 
-    /// One failure alone may be how a connection ends; the list that follows tells more.
+    /// A single failure may only be the end of a connection; the next list shows more.
     fn fail(&mut self, error: RequestError) {
         let is_first = self.pause.is_first();
         self.place = Place::Resting(Instant::now() + self.pause.next(None));

@@ -25,7 +25,7 @@ const PAUSE: Duration = Duration::from_mins(5);
 #[derive(Debug)]
 pub(super) struct Nodes {
     cluster: Cluster,
-    /// Nothing for a node that tells none, or is gone.
+    /// Nothing for a node without one, or a deleted one.
     platforms: BTreeMap<String, Option<Platform>>,
     /// Until then no platform is requested.
     rests_until: Option<Instant>,

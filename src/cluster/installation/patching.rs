@@ -27,7 +27,7 @@ const ROUNDS: usize = 5;
 pub enum Outcome {
     /// It is as it was to be.
     Done,
-    /// The world is another one, and nothing was done: the facts that stand there now.
+    /// The state differs, and nothing was done: the present facts.
     Changed {
         /// The text that stands there now.
         now: String,
@@ -238,7 +238,7 @@ fn noting(found: &DynamicObject, notes: &[(&str, &str)]) -> Vec<Value> {
     steps
 }
 
-/// The steps that note the image which the chart's values name now, so that another one is told apart later.
+/// The steps that record the image of the chart's values now, so that a later change of it is noticed.
 fn note_of_chart(found: &DynamicObject) -> Vec<Value> {
     let (read, noted) = (annotation(CHART_IMAGE), annotation(CHART_IMAGE_THEN));
     let now = reading::annotation(&found.metadata, CHART_IMAGE);

@@ -19,7 +19,7 @@ pub(super) use self::pod::{digests, has_image_id, is_wanted, replica, trial_pod}
 use super::{CHART_IMAGE, CHART_IMAGE_THEN, FORMER_IMAGE, PATCHED_IMAGE};
 use crate::cluster::deployment::{RESUMED, RESUMED_AT};
 
-/// The annotation by which a pod says which container people mean.
+/// The annotation by which a pod names its default container.
 pub(super) const DEFAULT_CONTAINER: &str = "kubectl.kubernetes.io/default-container";
 /// The name that the chart gives to ours.
 const CONTAINER: &str = "addon-operator";
@@ -28,7 +28,7 @@ const CHART: &str = "helm.sh/chart";
 /// The container of a pod that is ours.
 pub(super) enum WhichContainer {
     Named(String),
-    /// Nothing tells it from the others, which have these names.
+    /// It cannot be distinguished from the others, which have these names.
     Unclear(Vec<String>),
 }
 
@@ -60,7 +60,7 @@ fn named<'a>(containers: &'a [Container], name: &str) -> Option<&'a Container> {
     containers.iter().find(|container| container.name == name)
 }
 
-/// The pod template of a Deployment, word for word.
+/// The pod template of a Deployment, unchanged.
 pub(super) fn template(deployment: &DynamicObject) -> &Value {
     &deployment.data["spec"]["template"]
 }
@@ -100,7 +100,7 @@ pub(super) fn deployment(object: &DynamicObject, container: &str) -> Result<sigh
     })
 }
 
-/// The word of a person to go on: the same image may be meant again at another time.
+/// The last resume by a person, with its time: the same image may be meant again later.
 fn resumed(metadata: &ObjectMeta) -> Option<String> {
     let words: Vec<String> = [RESUMED_AT, RESUMED]
         .iter()

@@ -22,7 +22,7 @@ use crate::cluster::state::trial::Kept;
 
 /// As long as a trial may take to end: others wait for the lease.
 const GRACE_SECONDS: u32 = 20;
-/// The variable that tells a program that its pod is that of a trial.
+/// The variable that marks the pod of a trial.
 pub const ON_TRIAL: &str = "ADDON_OPERATOR_ON_TRIAL";
 /// The label that the controller of Deployments adds to pods of its own sets.
 const TEMPLATE_HASH: &str = "pod-template-hash";

@@ -50,7 +50,7 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Whether both show the same, whenever that was heard.
+    /// Whether both show the same state, at any time.
     fn shows(&self, other: &Self) -> bool {
         let Self {
             deployment,
@@ -71,7 +71,7 @@ pub struct Observer {
     pods: Kept<Pod>,
     nodes: Nodes,
     set: Known<ReplicaSet>,
-    /// Why the node of the trial's pod is not heard of.
+    /// The reason why the node of the trial's pod is not ready.
     unheard: Option<String>,
     /// When everything is looked at next.
     look: Instant,
@@ -169,7 +169,7 @@ impl Observer {
             self.heard = Some(asked);
             self.told = None;
         }
-        // Why they could not be read is told by their watches.
+        // Their watches log the reason why they could not be read.
         if let Ok(list) = deployments {
             self.deployment.confirm(list);
         }

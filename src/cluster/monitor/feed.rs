@@ -28,7 +28,7 @@ use super::shared::Shared;
 use super::stream::{Lines, Source};
 use super::trouble::{Pause, Trouble, WatchError};
 
-/// A watch that has lasted so long works.
+/// A watch that has lasted for this time counts as working.
 const TRIAL: Duration = Duration::from_secs(1);
 /// A server that asks to come again within this time has refused nothing yet: it says so of a CRD that it has just taken up.
 const SOON: Duration = Duration::from_secs(2);
@@ -47,7 +47,7 @@ pub(super) struct Feed {
     doubt: bool,
     /// The streaming list went silent: the next listing is in pages.
     paged: bool,
-    /// The kind is not served any more, and we wait until it is.
+    /// The kind is no longer served, and we wait until it is.
     unserved: bool,
     told: Option<String>,
 }
@@ -207,7 +207,7 @@ impl Feed {
         }
     }
 
-    /// Takes one event; only then is its version the one from which to go on.
+    /// Takes one event; only then the watch continues from its version.
     async fn hear(&mut self, heard: Heard, version: &mut String) -> Result<(), Trouble> {
         let begin = Instant::now();
         let attempt = self.source.attempt("watch");
@@ -289,7 +289,7 @@ impl Feed {
                 None => Whereabouts::Elsewhere(kind.resource),
             },
             Err(error @ KindError::Unknown { .. }) => Whereabouts::Nowhere(error.into()),
-            // An answer that does not come says nothing.
+            // A missing answer proves nothing.
             Err(KindError::Ask { .. } | KindError::Stale { .. }) if self.unserved => {
                 Whereabouts::Nowhere(Failure::new(Class::Refused, trouble.error.to_string()))
             }

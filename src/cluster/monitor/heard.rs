@@ -94,7 +94,7 @@ pub(super) fn read_item(
     Ok((Item { name, text }, metadata.resource_version.into_owned()))
 }
 
-/// The version after this one was heard. The server's history never goes back; one that does is another history.
+/// Takes in a version. The server's history never goes back; one that does is another history.
 pub(super) fn advance(version: &mut String, heard: String, attempt: &Attempt) -> Result<(), Trouble> {
     if heard.is_empty() {
         return Ok(());
@@ -110,7 +110,7 @@ pub(super) fn advance(version: &mut String, heard: String, attempt: &Attempt) ->
     Ok(())
 }
 
-/// Whether one version is older than another, as far as that can be said.
+/// Whether one version is older than another, if that is known.
 pub(super) fn is_before(one: &str, other: &str) -> bool {
     let number = |version: &str| version.parse::<u64>().ok();
     matches!((number(one), number(other)), (Some(one), Some(other)) if one < other)

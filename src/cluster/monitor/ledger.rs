@@ -73,7 +73,7 @@ enum Stage {
     Waiting(Starter),
     /// Takes part in the listing that is under way.
     Listing(Starter),
-    /// Has seen everything, and hears of changes.
+    /// It has a complete snapshot, and gets changes.
     Settled,
 }
 
@@ -84,7 +84,7 @@ type Starter = oneshot::Sender<Result<(), Failure>>;
 struct Health {
     proven: Instant,
     error: Option<String>,
-    /// The kind is not served any more.
+    /// The kind is no longer served.
     unserved: bool,
 }
 
@@ -111,7 +111,7 @@ pub(super) enum News {
     Seen(Sighting),
     /// It is there, and this viewer cannot see how it is.
     Obscured,
-    /// It is gone; this is how it last looked, if that can be said.
+    /// It is deleted; its last known state, if any.
     Gone(Option<ObjectView>),
 }
 
@@ -330,7 +330,7 @@ impl Ledger {
         stale.collect()
     }
 
-    /// Kinds that hooks watch and that are not served any more, each with its group and version.
+    /// Kinds that hooks watch and that are no longer served, each with its group and version.
     pub(super) fn awaited_kinds(&self) -> BTreeSet<(String, String)> {
         let unserved = self
             .feeds

@@ -47,14 +47,14 @@ pub enum Observation<'a> {
         /// How long it took.
         took: Duration,
     },
-    /// A snapshot holds so many objects.
+    /// The number of objects of a snapshot.
     Holds {
         /// Its labels: module, hook and binding.
         labels: &'a Labels,
         /// How many.
         objects: usize,
     },
-    /// A monitor was stopped: it has no snapshot any more.
+    /// A monitor was stopped: it no longer has a snapshot.
     Stopped {
         /// Its labels: module, hook and binding.
         labels: &'a Labels,

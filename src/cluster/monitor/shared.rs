@@ -101,7 +101,7 @@ impl Shared {
         self.lists.acquire().await.ok()
     }
 
-    /// Runs a task until it ends or is cancelled. A panic in it is told to the process.
+    /// Runs a task until it ends or is cancelled. A panic in it is reported to the process.
     pub(in crate::cluster) fn run(
         self: &Arc<Self>,
         end: CancellationToken,

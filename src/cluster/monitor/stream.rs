@@ -24,7 +24,7 @@ use super::trouble::{Trouble, WatchError, jittered};
 
 /// Objects in one page of a list.
 const PAGE: u32 = 500;
-/// The longest life of one watch in seconds; the server ends it, and it goes on where it was.
+/// The longest life of one watch in seconds; the server ends it, and a new one continues from there.
 const LIFE: Duration = Duration::from_secs(290);
 /// Room that a line of an unusual length may keep.
 const SPARE: usize = 256 * 1024;

@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// How long to wait before the first look, and at most between two.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
 
-/// Deletes an object; one that is not there is as good as deleted.
+/// Deletes an object; a missing one counts as deleted.
 pub(super) async fn delete(
     address: &Address,
     name: &str,

@@ -20,7 +20,7 @@ const PAUSES: [Duration; 3] = [
 pub(super) enum Lost {
     /// Another writer was faster; a retry may succeed.
     Race(RequestError),
-    /// The server said no, or could not be asked.
+    /// The server refused, or could not be asked.
     Request(RequestError),
     /// It never came to a request.
     Before(Failure),

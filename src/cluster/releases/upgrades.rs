@@ -83,7 +83,7 @@ impl Cluster {
         Ok(revisions.into_iter().max_by_key(|revision| revision.newest.revision))
     }
 
-    /// Notes on the revision that its upgrade waits for a person, or that it does not any more.
+    /// Records on the revision that its upgrade waits for a person, or removes that record.
     pub async fn note_held(&self, revision: &Revision, held: Option<&Held>) -> Result<(), RequestError> {
         let note = held.and_then(|held| serde_json::to_string(held).ok());
         self.annotate(revision, &json!({HELD: note, CONFIRMED: null})).await

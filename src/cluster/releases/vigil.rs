@@ -12,7 +12,7 @@ use super::Revision;
 #[derive(Debug, Default)]
 pub struct Vigil(BTreeMap<String, (Seen, Instant)>);
 
-/// The key that tells two writings of a revision apart.
+/// The key that distinguishes two writes of a revision.
 #[derive(Debug, PartialEq, Eq)]
 struct Seen {
     revision: u32,

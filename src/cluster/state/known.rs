@@ -18,7 +18,7 @@ pub struct Known(Arc<Mutex<BTreeMap<String, Last>>>);
 /// A Secret as it was last.
 #[derive(Debug, Clone)]
 pub(super) enum Last {
-    /// It was not there.
+    /// It did not exist.
     Absent,
     /// It was like this.
     Is(Box<Secret>),

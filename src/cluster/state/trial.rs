@@ -21,7 +21,7 @@ use super::super::Cluster;
 use super::super::error::RequestError;
 use super::{Changes, Data, NAME, Unreadable};
 
-/// The trial that goes on.
+/// The running trial.
 pub(super) const TRIAL_KEY: &str = "trial";
 /// The words of the version on trial about itself.
 pub(super) const REPORT_KEY: &str = "trial-report";
@@ -45,7 +45,7 @@ pub enum Kept<T> {
 /// All records, read at once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Records {
-    /// The trial that goes on.
+    /// The running trial.
     pub trial: Kept<Trial>,
     /// The words of the version on trial about itself.
     pub report: Kept<Report>,

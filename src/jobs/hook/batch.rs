@@ -37,7 +37,7 @@ pub enum Answer {
 pub enum Verdict {
     /// It holds these hooks.
     Several(Vec<Named>),
-    /// It is a hook itself, as far as this can be said.
+    /// It is probably a hook itself.
     Single {
         /// Why it gave no answer.
         remark: Option<String>,

@@ -21,7 +21,7 @@ use crate::jobs::{Tools, not_ended, tail, unless};
 use crate::process::{Output, Spawner};
 use crate::secrets::Secrets;
 
-/// A hook that has not told its configuration by then never will.
+/// The timeout of a hook's answer with its configuration.
 const DEADLINE: Duration = Duration::from_mins(2);
 pub(super) const LIMIT: usize = 4 << 20;
 
@@ -30,7 +30,7 @@ pub(super) const LIMIT: usize = 4 << 20;
 struct Answers {
     configs: Vec<(HookName, HookConfig)>,
     batches: Vec<(HookName, Program)>,
-    /// The executable that tells readiness.
+    /// The executable with the readiness hook.
     readiness: Option<HookName>,
 }
 

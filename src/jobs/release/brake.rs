@@ -21,7 +21,7 @@ use crate::disk::{self, Chart};
 use crate::helm;
 use crate::helm::labels::{KEEP, RESOURCE_POLICY};
 
-/// Stands for a section that is not there.
+/// Stands for an absent section.
 const NONE: &str = "none";
 
 impl Sync<'_> {
@@ -111,7 +111,7 @@ fn objects_of(release: &str, manifest: &str) -> Result<Vec<Value>, Failure> {
     Ok(documents.into_iter().flat_map(drift::flat).collect())
 }
 
-/// Helm deletes it when it is not rendered any more, and people would miss it.
+/// Helm deletes it when it is no longer rendered, and its data would be lost.
 fn goes_with_its_rendering(object: &Value) -> bool {
     let policy = object["metadata"]["annotations"][RESOURCE_POLICY].as_str();
     !policy.is_some_and(|policy| policy.trim().eq_ignore_ascii_case(KEEP)) && !drift::is_passing(object)

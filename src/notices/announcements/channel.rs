@@ -35,7 +35,7 @@ impl Announcer {
 }
 
 impl ChannelAnnouncer {
-    /// Counts, and says nothing.
+    /// Counts only, without announcements.
     pub fn silent(meters: Arc<Meters>) -> Self {
         Self { door: None, meters }
     }

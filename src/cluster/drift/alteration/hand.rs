@@ -92,7 +92,7 @@ pub(super) fn of_item<'a>(owners: &[Owner<'a>], item: &Value) -> Vec<Owner<'a>> 
     owners.iter().filter_map(|owner| owner.at(find)).collect()
 }
 
-/// By which of their fields the items of a list are told apart; nothing if not by any.
+/// The field by which the items of a list are identified; nothing without one.
 pub(super) fn keys_of_items(owners: &[Owner<'_>]) -> Vec<String> {
     let mut words = owners.iter().filter_map(|owner| owner.fields).flat_map(Map::keys);
     let keys = words.find_map(|word| serde_json::from_str::<Map<String, Value>>(word.strip_prefix("k:")?).ok());

@@ -27,7 +27,7 @@ pub(super) struct KindName {
 /// One of the objects of a kind.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Named {
-    /// As the manifest says it.
+    /// As the manifest has it.
     pub(super) namespace: Option<String>,
     pub(super) name: String,
 }
@@ -64,7 +64,7 @@ struct Known {
 pub(super) enum Judgement {
     Whole,
     Drifted(Drift),
-    /// A helm may be at work on it for so long.
+    /// The time for which a helm may be at work on it.
     Unfinished(Duration),
 }
 

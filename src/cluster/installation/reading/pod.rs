@@ -52,7 +52,7 @@ pub(in super::super) fn replica(pod: &Pod, container: &str, platform: Option<Pla
     }
 }
 
-/// The digests that our container runs: the one that the runtime tells, and the one in the name of the image.
+/// The digests that our container runs: the one that the runtime reports, and the one in the name of the image.
 pub(in super::super) fn digests(pod: &Pod, container: &str) -> BTreeSet<ImageDigest> {
     let told = status_of(pod, container).and_then(|status| Reference::parse_image_id(&status.image_id).ok());
     let named = image_in(pod, container).and_then(|image| Reference::parse(image).ok());
@@ -63,7 +63,7 @@ pub(in super::super) fn digests(pod: &Pod, container: &str) -> BTreeSet<ImageDig
         .collect()
 }
 
-/// Whether the runtime has told which image our container runs.
+/// Whether the runtime has reported the image of our container.
 pub(in super::super) fn has_image_id(pod: &Pod, container: &str) -> bool {
     status_of(pod, container).is_some_and(|status| !status.image_id.is_empty())
 }

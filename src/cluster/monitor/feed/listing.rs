@@ -18,7 +18,7 @@ use super::super::trouble::Trouble;
 use super::{BATCH, Feed, Place, Watch};
 
 impl Feed {
-    /// Lists everything. Only so many lists are under way at once: each needs room.
+    /// Lists everything. The number of lists at once is limited: each needs memory.
     pub(super) async fn list(&mut self) -> Result<(), Trouble> {
         let shared = Arc::clone(&self.shared);
         let _turn = shared.turn().await;
