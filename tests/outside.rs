@@ -205,7 +205,7 @@ fn what_is_typed_outside_is_answered_by_the_operator_in_its_pod() {
     let (good, _, why) = world.asked("hooks hook list --pod nobody");
     assert!(!good && why.contains("pods \"nobody\" not found"), "{why}");
     let (good, _, why) = world.asked("queue list --kube-context testbed");
-    let none = "is labelled as addon-operator and runs\nhint: --namespace says where to look, and --pod";
+    let none = "is labelled as addon-operator and runs\nhint: --namespace names the namespace to search, and --pod";
     assert!(!good && why.contains(none), "{why}");
 
     // A command that changes something here asks there what it is to change.

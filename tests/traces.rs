@@ -340,7 +340,9 @@ fn a_file_that_vouches_for_nobody_is_refused_at_the_start() {
     for (path, told) in [
         (
             file.path(),
-            format!("cannot tell by {place} who vouches for the collector of traces: it holds no certificate"),
+            format!(
+                "cannot use {place} as certificate authorities for the collector of traces: it holds no certificate"
+            ),
         ),
         (&missing, format!("failed to open file `{}`", missing.display())),
     ] {

@@ -328,7 +328,7 @@ items:
             &labels(),
         )
         .unwrap_err();
-        assert_eq!(error.to_string(), "ConfigMap/x has metadata.labels that is no map");
+        assert_eq!(error.to_string(), "ConfigMap/x has metadata.labels that is not a map");
         let error = add_labels("---\n# Source: one/templates/a.yaml\nsize: 1\n", &labels()).unwrap_err();
         assert_eq!(
             error.to_string(),

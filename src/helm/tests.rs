@@ -54,8 +54,8 @@ async fn an_ancient_or_foreign_helm_is_refused_by_name_and_version() {
         ),
         ("echo v3.16.4+g7877b45", "is helm 3.16.4"),
         ("echo v5.0.0", "is helm 5.0.0"),
-        ("echo 'what is it?'", "says 'what is it?'"),
-        ("echo broken >&2; exit 3", "says 'broken'"),
+        ("echo 'what is it?'", "its answer is 'what is it?'"),
+        ("echo broken >&2; exit 3", "its answer is 'broken'"),
     ] {
         let failure = version_of(script).await.unwrap_err();
         assert_eq!(failure.class, Class::Invalid);

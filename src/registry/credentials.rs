@@ -89,7 +89,7 @@ impl Credentials {
         Self::of(serde_json::from_slice(text).map_err(|error| syntax(&error))?)
     }
 
-    /// With the logins of another Secret behind them, which count where these have none.
+    /// Adds the logins of another Secret behind these; for the same place these come first.
     #[must_use]
     pub fn and(mut self, others: Self) -> Self {
         self.logins.extend(others.logins);

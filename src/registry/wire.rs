@@ -169,7 +169,7 @@ impl Wire {
             let answer = answer.map_err(Problem::Cut)?;
             read(answer, question, nearness).await
         };
-        // The connection does the work of the exchange, which also hears of its end; then there is no more of it.
+        // This task moves the bytes of the exchange. The exchange itself notices the end of the connection.
         let carry = async {
             drop(connection.await);
             pending().await

@@ -213,7 +213,7 @@ fn the_signature_of_something_else_does_not_count() {
     let refused = check(&ours, &simple("p256", payload("attestation", IMAGE))).unwrap_err();
     assert_eq!(
         refused.to_string(),
-        "what is signed is no signature of an image: its critical.type is 'attestation', not 'cosign container image signature'"
+        "the signed document is no signature of an image: its critical.type is 'attestation', not 'cosign container image signature'"
     );
     let good = statement(&json!([subject(IMAGE)]));
     let refused = check_bundle(&ours, &bundle("p256", "text/plain", good.to_string().as_bytes()));

@@ -283,7 +283,7 @@ async fn what_our_post_renderer_refuses_is_told_in_its_words() {
             .await;
         let failure = world.sync(json!({})).await.unwrap_err();
         assert_eq!(failure.class, Class::Invalid);
-        let said = "ConfigMap/shown has metadata.labels that is no map";
+        let said = "ConfigMap/shown has metadata.labels that is not a map";
         assert!(failure.report.contains(said), "{failure}");
     })
     .await;

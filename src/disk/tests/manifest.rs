@@ -47,7 +47,7 @@ fn what_is_not_as_the_manifest_says_makes_its_module_unknown() {
         ),
         (
             "001-one/templates/a.yaml",
-            "Fatal modules/001-one/templates/a.yaml: is not what the manifest",
+            "Fatal modules/001-one/templates/a.yaml: differs from the manifest",
         ),
     ] {
         let tree = tree();
@@ -80,7 +80,7 @@ fn a_module_or_a_common_values_file_that_only_the_manifest_names_is_missing() {
             "- values.yaml",
             "Fatal modules/values.yaml: is missing, and the manifest",
         ),
-        ("values.yaml", "Fatal modules/values.yaml: is not what the manifest"),
+        ("values.yaml", "Fatal modules/values.yaml: differs from the manifest"),
     ] {
         let tree = tree();
         change(&tree, row);

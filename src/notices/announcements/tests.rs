@@ -190,7 +190,7 @@ fn what_keeps_things_from_changing_is_told() {
     assert_eq!(reasons, expected);
     assert_eq!(
         told[5].1,
-        "releases that nobody names any more are kept, 3 of our 4 releases would go within ten minutes, and nobody said so: a, b"
+        "releases whose modules are no longer named are kept, 3 of our 4 releases would go within ten minutes, and nobody said so: a, b"
     );
 }
 

@@ -21,7 +21,7 @@ use crate::cluster::releases::Revision;
 const UNMARKED: Duration = Duration::from_secs(10);
 
 impl Watch {
-    /// At first one of us may be about to mark it.
+    /// Asks for the objects of a revision, not at once: our own job may be about to mark it.
     pub(super) fn ask_for_objects(&mut self, name: &str, revision: &Revision, now: Instant) {
         let number = revision.newest.revision;
         if self.asked.get(name) == Some(&number) {

@@ -266,7 +266,7 @@ pub(super) fn word(action: &Action) -> String {
     }
 }
 
-/// The cluster after a deed, as far as the deed alone goes.
+/// Applies an action to the cluster, without the effects that follow from it.
 pub(super) fn apply(sight: &mut Sight, action: &Action) {
     match action {
         Action::Pin { from: _, to } | Action::Promote { from: _, to } => {

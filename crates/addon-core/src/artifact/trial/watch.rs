@@ -100,7 +100,7 @@ impl Watch {
         }
     }
 
-    /// Goes on with this observation, or begins anew with it.
+    /// Continues with this sight, or begins anew with it after a gap.
     pub(super) fn go_on(self, glance: Glance<'_>) -> Self {
         if self.begun != glance.trial.begun || glance.heard < self.heard {
             return Self::begin(glance);

@@ -182,9 +182,9 @@ fn mistakes_are_named_by_hook_item_and_field() {
 #[test]
 fn what_is_no_answer_is_refused() {
     for (printed, said) in [
-        ("", "no JSON: it is empty"),
-        ("Hello", "no JSON: expected value at line 1 column 1"),
-        (r#"{"version":"v1""#, "no JSON: EOF while parsing"),
+        ("", "not JSON: it is empty"),
+        ("Hello", "not JSON: expected value at line 1 column 1"),
+        (r#"{"version":"v1""#, "not JSON: EOF while parsing"),
         ("3", "should be a map or a list, and is number"),
         (r#"{"version":"v2","hooks":3}"#, "unknown version 'v2'"),
         (r#"{"level":"info","msg":"hello"}"#, "there is no key 'version'"),
