@@ -155,7 +155,7 @@ impl Cluster {
         })
     }
 
-    /// Says it `times` more: an Event that says so is counted on, else there is a new one. The `first` time in its life
+    /// Counts the Event `times` higher, or creates it if there is none yet. The `first` time in its life
     /// a process leaves an existing one as it is, because its contents have not changed since.
     pub async fn say(
         &self,

@@ -257,7 +257,7 @@ fn what_we_cancelled_ourselves_is_no_error() {
     );
 }
 
-/// What the notices move where we serve hooks alone.
+/// The metrics that notices change when we serve hooks alone.
 fn moved_alone(notices: &[Notice]) -> Vec<String> {
     let meters = Arc::new(Meters::of_hooks_alone("own_"));
     let mut told = Notices::new(Arc::clone(&meters), Mode::Addons, String::new());

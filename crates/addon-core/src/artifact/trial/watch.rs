@@ -100,7 +100,7 @@ impl Watch {
         }
     }
 
-    /// Continues with this sight, or begins anew with it after a gap.
+    /// Continues with this sight; a sight of another trial, or an older one, begins anew.
     pub(super) fn go_on(self, glance: Glance<'_>) -> Self {
         if self.begun != glance.trial.begun || glance.heard < self.heard {
             return Self::begin(glance);
