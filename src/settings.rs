@@ -11,6 +11,7 @@ mod labels;
 pub mod leadership;
 mod listening;
 mod machine;
+mod order;
 mod program;
 mod said;
 mod shared_arguments;

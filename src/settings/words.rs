@@ -5,14 +5,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use addon_core::module::description::Restoring;
-use addon_core::module::enabling::Extenders;
 
 use super::program::Program;
 use super::said::{self, Setting};
 use super::{
     CRD_FILTERS, ClientLog, ConfigurationError, Environment, Events, HelmSettings, HookOutput, HookSettings,
-    KubeSettings, LogFormat, LogLevel, LogSettings, Machine, MissingValues, ModuleSettings, Order, QueueActions,
-    RateLimit, StartArgs, Timestamps, TmpFiles, labels,
+    KubeSettings, LogFormat, LogLevel, LogSettings, Machine, MissingValues, ModuleSettings, QueueActions, RateLimit,
+    StartArgs, Timestamps, TmpFiles, labels,
 };
 
 /// Long enough for a hook that waits for a cloud, short enough that a hanging one is noticed the same day.
@@ -22,9 +21,6 @@ const ENABLED_SCRIPT_TIMEOUT: Duration = Duration::from_mins(1);
 const HELM_TIMEOUT: Duration = Duration::from_mins(20);
 const HELM_HISTORY_MAX: u32 = 10;
 const OBJECT_PATCH_TIMEOUT: Duration = Duration::from_secs(10);
-/// Highest order number that a directory's name can give.
-const ORDER_MAX: u32 = i32::MAX.unsigned_abs();
-
 pub(super) type Checked<T> = Result<T, ConfigurationError>;
 
 /// Everything that was said, by anyone.
@@ -89,21 +85,6 @@ impl Words<'_> {
         Ok(said.path().unwrap_or_else(|| "global-hooks".into()))
     }
 
-    fn unnumbered_order(&self) -> Checked<u32> {
-        let variables = [
-            "ADDON_OPERATOR_UNNUMBERED_MODULES_ORDER",
-            "UNNUMBERED_MODULES_ORDER",
-            "UNNUMBERED_MODULE_ORDER",
-        ];
-        let said = self.said(
-            "--unnumbered-modules-order",
-            self.args.unnumbered_modules_order.as_ref(),
-            &variables,
-        )?;
-        let read = |text: &str| text.parse().ok().filter(|order| *order <= ORDER_MAX);
-        Ok(said.parsed("a whole number from 0 to 2147483647", read)?.unwrap_or(1))
-    }
-
     fn missing_values(&self) -> Checked<MissingValues> {
         let variables = [
             "ADDON_OPERATOR_STRICT_CHECK_VALUES_MODE_ENABLED",
@@ -118,25 +99,6 @@ impl Words<'_> {
         } else {
             MissingValues::NoValues
         })
-    }
-
-    fn extenders(&self) -> Checked<Extenders> {
-        let said = self.said(
-            "--applied-module-extenders",
-            self.args.applied_module_extenders.as_ref(),
-            &["ADDON_OPERATOR_APPLIED_MODULE_EXTENDERS"],
-        )?;
-        let allowed = "names with commas and without spaces between them, each once: Static, DynamicallyEnabled, KubeConfig, ScriptEnabled";
-        Ok(said.parsed(allowed, Extenders::parse)?.unwrap_or_default())
-    }
-
-    fn order(&self) -> Checked<Order> {
-        let said = self.said(
-            "--strict-order",
-            self.args.strict_order.as_ref(),
-            &["ADDON_OPERATOR_STRICT_ORDER"],
-        )?;
-        Ok(if said.flag()? { Order::Strict } else { Order::Relaxed })
     }
 
     pub(super) fn tmp_dir(&self) -> Checked<PathBuf> {
