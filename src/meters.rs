@@ -18,7 +18,7 @@ use std::fmt;
 use std::time::Duration;
 
 use addon_core::metric::exposition;
-use addon_core::metric::family::Step;
+use addon_core::metric::family::SeriesChange;
 use addon_core::operator::query::{HeldRemoval, ModuleReport, QueueReport};
 
 use self::hooks::HookMetrics;
@@ -102,21 +102,21 @@ impl Meters {
     /// Adds to a counter; adding nothing makes its series exist. One that only the other program has takes nothing.
     pub fn add<const N: usize>(&self, meter: &Meter<Counter, N>, labels: [&str; N], by: f64) {
         if let Some(kept) = self.kept(meter) {
-            kept.take(&labels, Step::By(by));
+            kept.take(&labels, SeriesChange::By(by));
         }
     }
 
     /// Sets a gauge, if this program has it.
     pub fn set<const N: usize>(&self, meter: &Meter<Gauge, N>, labels: [&str; N], value: f64) {
         if let Some(kept) = self.kept(meter) {
-            kept.take(&labels, Step::To(value));
+            kept.take(&labels, SeriesChange::To(value));
         }
     }
 
     /// Adds to a gauge, if this program has it.
     pub fn raise<const N: usize>(&self, meter: &Meter<Gauge, N>, labels: [&str; N], by: f64) {
         if let Some(kept) = self.kept(meter) {
-            kept.take(&labels, Step::By(by));
+            kept.take(&labels, SeriesChange::By(by));
         }
     }
 
@@ -130,7 +130,7 @@ impl Meters {
     /// Puts a duration into a histogram, if this program has it.
     pub fn observe<const N: usize>(&self, meter: &Meter<Histogram, N>, labels: [&str; N], took: Duration) {
         if let Some(kept) = self.kept(meter) {
-            kept.take(&labels, Step::Of(took.as_secs_f64()));
+            kept.take(&labels, SeriesChange::Of(took.as_secs_f64()));
         }
     }
 
@@ -212,7 +212,7 @@ impl Meters {
         ours.then(|| {
             let kept = Kept::of(&meter.row(), &self.prefix);
             for (labels, value) in rows {
-                kept.take(&labels, Step::To(value));
+                kept.take(&labels, SeriesChange::To(value));
             }
             kept.into()
         })

@@ -37,7 +37,7 @@ use crate::notices::announcements::channel::ChannelAnnouncer;
 use crate::report::Chain;
 use crate::serve::Loop;
 use crate::serve::notify::{Bell, Door};
-use crate::serve::standing::{Standing, Told};
+use crate::serve::standing::{ActingRole, Told};
 use crate::settings::channel::{CHANNEL, Follow};
 use crate::settings::{self, Environment, Work};
 
@@ -288,8 +288,8 @@ impl Follower {
     /// Returns when something is to be done again at the latest.
     fn decide(&mut self) -> Instant {
         let leads = match &*self.ways.standing.borrow_and_update() {
-            Standing::Leads => true,
-            Standing::Seeks { .. } | Standing::Standby(_) => false,
+            ActingRole::Leads => true,
+            ActingRole::Seeks { .. } | ActingRole::Standby(_) => false,
         };
         let installed = self.ways.installed.borrow_and_update().clone();
         if self.own.is_none() {

@@ -20,7 +20,7 @@ use std::time::Duration;
 use addon_core::artifact::reference::ImageDigest;
 use addon_core::failure::Failure;
 use addon_core::leadership::lease::{Sighting, Timing, Written};
-use addon_core::leadership::{Election, Move, Reign, Standing, Succession};
+use addon_core::leadership::{Election, Move, Reign, ReplicaRole, Succession};
 use addon_core::operator::event::Event;
 use addon_core::release::tenure;
 use addon_core::time::{Now, Tick};
@@ -32,7 +32,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
 use self::door::{Door, Words};
-use self::process::Place;
+use self::process::PidNamespace;
 use self::witness::Witness;
 use super::parts::Parts;
 use crate::cluster::Cluster;
@@ -64,14 +64,14 @@ pub(super) struct Concerned {
     pub(super) doors: Loop,
     pub(super) meters: Arc<Meters>,
     /// The state that listeners report.
-    pub(super) standing: watch::Sender<standing::Standing>,
+    pub(super) standing: watch::Sender<standing::ActingRole>,
     /// The time until which work may begin, and its revocation.
     pub(super) warrant: Warrant,
     pub(super) spools: Spools,
 }
 
 impl Concerned {
-    fn tell(&self, standing: standing::Standing) {
+    fn tell(&self, standing: standing::ActingRole) {
         self.standing.send_if_modified(|told| {
             let differs = *told != standing;
             *told = standing;
@@ -85,10 +85,10 @@ pub(super) fn start(settings: &Settings, cluster: &Cluster, concerned: Concerned
     let follower = concerned.standing.subscribe();
     signpost::start(settings, cluster, &follower, parts);
     let Leadership::Elected { lease, name, timing } = &settings.leadership else {
-        concerned.tell(standing::Standing::Leads);
+        concerned.tell(standing::ActingRole::Leads);
         return None;
     };
-    let place = Place::here();
+    let place = PidNamespace::here();
     let me = match name {
         Name::Pod(name) => name.clone(),
         Name::Process { pod } => place.name(pod.as_deref(), super::seed()),
@@ -111,7 +111,7 @@ pub(super) fn start(settings: &Settings, cluster: &Cluster, concerned: Concerned
         stopping: parts.stopping().clone(),
         at_rest: parts.at_rest().clone(),
         trouble: None,
-        told: Standing::Standby,
+        told: ReplicaRole::Standby,
         is_behind: false,
     };
     candidate.tell();
@@ -126,7 +126,7 @@ struct Candidate {
     me: String,
     timing: Timing,
     witness: Witness,
-    place: Place,
+    place: PidNamespace,
     concerned: Concerned,
     shutdown: CancellationToken,
     deposed: CancellationToken,
@@ -136,7 +136,7 @@ struct Candidate {
     /// The reason why we cannot use the lease.
     trouble: Option<String>,
     /// The state that the loop got last.
-    told: Standing,
+    told: ReplicaRole,
     /// The loop knows that another replica leads.
     is_behind: bool,
 }
@@ -160,7 +160,7 @@ impl Candidate {
                         self.election.heard(now().tick, found);
                     }
                     said = self.words.heard() => said.pass_on(&mut self.election, now().tick),
-                    () = self.witness.sign(), if self.told == Standing::Standby => {
+                    () = self.witness.sign(), if self.told == ReplicaRole::Standby => {
                         self.election.suspect(now().tick);
                     }
                     () = sleep_until(instant(until)) => {}
@@ -216,8 +216,8 @@ impl Candidate {
         if standing != self.told {
             self.told = standing;
             match standing {
-                Standing::Standby => {}
-                Standing::Leads => {
+                ReplicaRole::Standby => {}
+                ReplicaRole::Leads => {
                     if let Err(error) = watchdog::start(self.concerned.warrant.clone(), self.concerned.spools.clone()) {
                         // Without it nothing would end us in time: then another replica may lead.
                         self.step_down();
@@ -228,12 +228,12 @@ impl Candidate {
                     let _ = self.concerned.doors.post(Event::Elected);
                     info!("Leadership is acquired");
                 }
-                Standing::Yields => self.hand_over(),
-                Standing::Deposed => self.step_down(),
+                ReplicaRole::Yields => self.hand_over(),
+                ReplicaRole::Deposed => self.step_down(),
             }
         }
         self.witness.follow(self.election.leader());
-        if standing == Standing::Standby && self.election.leader().is_some() && !self.is_behind {
+        if standing == ReplicaRole::Standby && self.election.leader().is_some() && !self.is_behind {
             self.is_behind = true;
             let _ = self.concerned.doors.post(Event::LedByAnother);
         }
@@ -245,13 +245,13 @@ impl Candidate {
         let leads = if self.is_told_to_lead() { 1.0 } else { 0.0 };
         self.concerned.meters.set(&table::cluster::LEADER, [], leads);
         self.concerned.tell(match self.told {
-            Standing::Leads | Standing::Yields => standing::Standing::Leads,
-            Standing::Standby | Standing::Deposed => match self.election.leader() {
-                Some(name) => standing::Standing::Standby(Leader {
+            ReplicaRole::Leads | ReplicaRole::Yields => standing::ActingRole::Leads,
+            ReplicaRole::Standby | ReplicaRole::Deposed => match self.election.leader() {
+                Some(name) => standing::ActingRole::Standby(Leader {
                     name: name.to_owned(),
                     address: address_in(name),
                 }),
-                None => standing::Standing::Seeks {
+                None => standing::ActingRole::Seeks {
                     trouble: self.trouble.clone(),
                 },
             },
@@ -260,8 +260,8 @@ impl Candidate {
 
     fn is_told_to_lead(&self) -> bool {
         match self.told {
-            Standing::Leads | Standing::Yields => true,
-            Standing::Standby | Standing::Deposed => false,
+            ReplicaRole::Leads | ReplicaRole::Yields => true,
+            ReplicaRole::Standby | ReplicaRole::Deposed => false,
         }
     }
 

@@ -34,7 +34,7 @@ use crate::report::Chain;
 use crate::settings::{CRD_FILTERS, Environment, MissingValues};
 use claimed::Claim;
 use kinds::{Kinds, Resource};
-use rules::{Place, Rights, Subject};
+use rules::{Rights, Scope, Subject};
 
 pub use shown::{Form, shown};
 
@@ -243,7 +243,7 @@ impl Deriver<'_> {
         if let Some(account) = &module.service_account {
             let token = Subject::one("", "serviceaccounts/token", account.as_str());
             let name = module.name.as_str();
-            self.rights.allow(&Place::Release, token, &["create"], name);
+            self.rights.allow(&Scope::Release, token, &["create"], name);
         }
     }
 
@@ -327,9 +327,9 @@ impl Deriver<'_> {
             guessed
         });
         let place = match namespace {
-            _ if !resource.is_namespaced => Place::Cluster,
+            _ if !resource.is_namespaced => Scope::Cluster,
             Some(namespace) => watched::place_of(namespace, &self.question.namespace),
-            None => Place::Release,
+            None => Scope::Release,
         };
         let name = module.name.as_str();
         match Hands::of(module) {

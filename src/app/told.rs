@@ -23,7 +23,7 @@ use crate::serve::debug::channel::Channel;
 use crate::serve::debug::modules::Charts;
 use crate::serve::notify::Bell;
 use crate::serve::probe;
-use crate::serve::standing::Standing;
+use crate::serve::standing::ActingRole;
 use crate::telemetry::Spools;
 
 /// Said of the channel where nothing follows one.
@@ -41,7 +41,7 @@ pub(super) struct Outside {
     pub(super) events: ConfigEvents,
     pub(super) secrets: Secrets,
     pub(super) spools: Spools,
-    pub(super) standing: watch::Sender<Standing>,
+    pub(super) standing: watch::Sender<ActingRole>,
     /// The stage of the last trial of a version, as far as it is known.
     pub(super) trial: watch::Sender<Option<TrialStage>>,
     pub(super) bell: Bell,
@@ -65,7 +65,7 @@ impl Outside {
             events: ConfigEvents::default(),
             secrets: log.secrets.clone(),
             spools: log.spools.clone(),
-            standing: watch::Sender::new(Standing::Seeks { trouble: None }),
+            standing: watch::Sender::new(ActingRole::Seeks { trouble: None }),
             trial: watch::Sender::new(None),
             bell: Bell::default(),
             followed: watch::Sender::default(),

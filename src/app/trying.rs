@@ -17,7 +17,7 @@ use addon_core::artifact::following::Installed;
 use addon_core::artifact::reference::Reference;
 use addon_core::artifact::trial::Trials;
 use addon_core::artifact::trial::action::Move;
-use addon_core::artifact::trial::replica::{Lead, Me, Place, Wanted, Wish};
+use addon_core::artifact::trial::replica::{Lead, Me, PodKind, Wanted, Wish};
 use addon_core::artifact::trial::sight::LeaseSight;
 use addon_core::artifact::version::Version;
 use addon_core::footing::STATE_FORMAT;
@@ -42,7 +42,7 @@ use crate::driver::Clock;
 use crate::notices::announcements::channel::ChannelAnnouncer;
 use crate::process::warrant::Warrant;
 use crate::serve;
-use crate::serve::standing::Standing;
+use crate::serve::standing::ActingRole;
 use crate::settings::{Environment, Settings};
 
 /// How often the state is read for changes without an event, and while a version is on trial.
@@ -125,7 +125,7 @@ struct Trying {
     announcer: ChannelAnnouncer,
     series: showing::Series,
     followed: watch::Receiver<Followed>,
-    standing: watch::Receiver<Standing>,
+    standing: watch::Receiver<ActingRole>,
     telling: Telling,
     trials: Trials,
     shelf: Shelf,
@@ -196,8 +196,8 @@ impl Trying {
     async fn look(&mut self) {
         let lead = match &*self.standing.borrow_and_update() {
             // A leader that is to hand the lease over begins nothing more.
-            Standing::Leads if !self.yielded.is_cancelled() => Lead::Leads,
-            Standing::Leads | Standing::Seeks { .. } | Standing::Standby(_) => Lead::Follows,
+            ActingRole::Leads if !self.yielded.is_cancelled() => Lead::Leads,
+            ActingRole::Leads | ActingRole::Seeks { .. } | ActingRole::Standby(_) => Lead::Follows,
         };
         self.is_to_recall = match (self.lead, lead) {
             (_, Lead::Follows) => false,
@@ -223,7 +223,7 @@ impl Trying {
         self.tell_operator();
         let trial = self.shelf.trial().filter(|trial| trial.verdict.is_none());
         let trial =
-            trial.filter(|trial| self.me.place == Place::Trial && !self.me.digests.is_disjoint(&trial.to_digests));
+            trial.filter(|trial| self.me.place == PodKind::Trial && !self.me.digests.is_disjoint(&trial.to_digests));
         self.reporter
             .report(trial.is_some(), &self.me, self.health.as_ref(), &self.cluster)
             .await;
@@ -323,7 +323,7 @@ impl Trying {
         let installed = known.map(|((deployment, replicas), remembered)| {
             let reference = deployment.reference.as_ref();
             let digests = replicas.iter().flat_map(|replica| replica.digests.iter().cloned());
-            let own = matches!(self.me.place, Place::Deployment).then_some(&self.me.digests);
+            let own = matches!(self.me.place, PodKind::Deployment).then_some(&self.me.digests);
             let installed = Installed {
                 repository: reference.map(|reference| reference.repository.clone()),
                 running: Running {

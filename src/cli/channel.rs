@@ -51,7 +51,7 @@ enum Deed {
         #[arg(long)]
         take_back: bool,
         #[command(flatten)]
-        place: Place,
+        place: ConfigMapPlace,
     },
     /// Hold a version until `channel resume`
     #[command(after_help = "It sets releaseChannel to the digest. Without it the channel moves on.")]
@@ -59,7 +59,7 @@ enum Deed {
         /// Its digest, which is tried if it does not run; without one the version that runs
         digest: Option<String>,
         #[command(flatten)]
-        place: Place,
+        place: ConfigMapPlace,
     },
     /// Follow the channel again after a pin, a rollback or an image that was set by hand
     #[command(
@@ -71,7 +71,7 @@ enum Deed {
         #[arg(long, value_name = "TAG|RANGE")]
         channel: Option<String>,
         #[command(flatten)]
-        place: Place,
+        place: ConfigMapPlace,
     },
     /// Return at once to the former image, and hold it
     #[command(
@@ -82,13 +82,13 @@ enum Deed {
         /// Digest of the version to return to; without it the former image
         digest: Option<String>,
         #[command(flatten)]
-        place: Place,
+        place: ConfigMapPlace,
     },
 }
 
 /// Where it is written.
 #[derive(Debug, Args)]
-struct Place {
+struct ConfigMapPlace {
     /// Skip the question whether to go on
     #[arg(short, long)]
     yes: bool,
@@ -162,7 +162,7 @@ impl Deed {
     }
 }
 
-impl Place {
+impl ConfigMapPlace {
     /// Shows the effects, asks the user, and makes the change.
     fn carry_out(
         self,

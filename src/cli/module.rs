@@ -39,9 +39,9 @@ enum Question {
     /// List the enabled modules; with `-o wide` all modules, their states and waits
     List(Watching),
     /// Show everything about a module: state, release, hooks, waits
-    Get(Standing),
+    Get(OneModule),
     /// Explain the state of a module and its waits
-    Why(Standing),
+    Why(OneModule),
     /// Print the effective values of a module
     Values(Section),
     /// Print a module's section of the ConfigMap
@@ -106,7 +106,7 @@ struct Render {
 
 /// A command about one module, perhaps repeated.
 #[derive(Debug, Args)]
-struct Standing {
+struct OneModule {
     /// Name of the module
     module: String,
     #[command(flatten)]
@@ -117,7 +117,7 @@ struct Standing {
 #[derive(Debug, Args)]
 pub(super) struct Why {
     #[command(flatten)]
-    standing: Standing,
+    standing: OneModule,
     #[command(flatten)]
     pub(super) target: Target,
     /// Format of the answer
@@ -189,7 +189,7 @@ fn list(socket: &Socket, watching: &Watching, output: Option<Output>, paint: Pai
     })
 }
 
-impl Standing {
+impl OneModule {
     fn why(&self, socket: &Socket, output: Option<Output>, paint: Paint) -> Result<(), CommandError> {
         self.print(socket, output, |modules, status| status::why(modules, status, paint))
     }

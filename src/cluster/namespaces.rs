@@ -22,7 +22,7 @@ use super::monitor::ledger::outlet::{Moved, Outlet};
 use super::monitor::ledger::{Key, Target};
 use super::monitor::observation::Labels;
 use super::monitor::selection::{self, Selection};
-use super::monitor::shared::{Place, Shared};
+use super::monitor::shared::{Seat, Shared};
 use super::monitor::trouble::Pause;
 
 /// One monitor and the namespaces in which it watches.
@@ -34,7 +34,7 @@ pub(super) struct Namespaces {
     labels: Arc<Labels>,
     moves: mpsc::UnboundedReceiver<Moved>,
     within: BTreeMap<String, Within>,
-    joining: JoinSet<(String, Vec<Place>)>,
+    joining: JoinSet<(String, Vec<Seat>)>,
 }
 
 /// How far we are in a namespace.
@@ -42,7 +42,7 @@ enum Within {
     /// Its objects are being listed.
     Joining(AbortHandle),
     /// They are watched.
-    Watching(Vec<Place>),
+    Watching(Vec<Seat>),
 }
 
 impl Namespaces {
@@ -88,7 +88,7 @@ impl Namespaces {
         Ok(set)
     }
 
-    async fn join(&self, namespace: &str) -> Result<Vec<Place>, Failure> {
+    async fn join(&self, namespace: &str) -> Result<Vec<Seat>, Failure> {
         let selections = selection::of_binding(&self.binding, &self.resource, Some(namespace));
         join_all(&self.shared, self.id, &selections).await
     }
@@ -129,17 +129,17 @@ impl Namespaces {
     fn went(&mut self, namespace: &str) {
         match self.within.remove(namespace) {
             Some(Within::Joining(task)) => task.abort(),
-            Some(Within::Watching(places)) => places.into_iter().for_each(Place::leave),
+            Some(Within::Watching(places)) => places.into_iter().for_each(Seat::leave),
             None => {}
         }
     }
 
-    fn joined(&mut self, joined: Result<(String, Vec<Place>), tokio::task::JoinError>) {
+    fn joined(&mut self, joined: Result<(String, Vec<Seat>), tokio::task::JoinError>) {
         match joined {
             Ok((namespace, places)) => match self.within.get_mut(&namespace) {
                 Some(within) => *within = Within::Watching(places),
                 // It went while this was on its way.
-                None => places.into_iter().for_each(Place::leave),
+                None => places.into_iter().for_each(Seat::leave),
             },
             Err(error) => {
                 if let Ok(panic) = error.try_into_panic() {
@@ -155,7 +155,7 @@ pub(super) async fn join_all(
     shared: &Arc<Shared>,
     id: MonitorId,
     selections: &[Selection],
-) -> Result<Vec<Place>, Failure> {
+) -> Result<Vec<Seat>, Failure> {
     try_join_all(
         selections
             .iter()
@@ -165,7 +165,7 @@ pub(super) async fn join_all(
 }
 
 /// Tries until it works.
-async fn join_at_last(shared: &Arc<Shared>, id: MonitorId, selections: &[Selection], labels: &Labels) -> Vec<Place> {
+async fn join_at_last(shared: &Arc<Shared>, id: MonitorId, selections: &[Selection], labels: &Labels) -> Vec<Seat> {
     let mut pause = Pause::default();
     let mut told = None;
     loop {

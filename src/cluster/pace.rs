@@ -123,31 +123,31 @@ fn seconds(seconds: f64) -> Duration {
 
 task_local! {
     /// The state of requests in queues whose answers are awaited.
-    static STANDING: Arc<Mutex<Standing>>;
+    static STANDING: Arc<Mutex<WorkRequests>>;
 }
 
 /// Requests of one piece of work.
 #[derive(Debug)]
-struct Standing {
+struct WorkRequests {
     in_line: u32,
     /// The last time that one of them was sent.
     went: Instant,
 }
 
-impl Standing {
+impl WorkRequests {
     fn of(shared: &Mutex<Self>) -> MutexGuard<'_, Self> {
         shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// One more request in a line, until this is dropped.
-struct Held(Option<Arc<Mutex<Standing>>>);
+struct Held(Option<Arc<Mutex<WorkRequests>>>);
 
 impl Held {
     fn mark() -> Self {
         let standing = STANDING.try_with(Arc::clone).ok();
         if let Some(standing) = &standing {
-            Standing::of(standing).in_line += 1;
+            WorkRequests::of(standing).in_line += 1;
         }
         Self(standing)
     }
@@ -156,7 +156,7 @@ impl Held {
 impl Drop for Held {
     fn drop(&mut self) {
         if let Some(standing) = &self.0 {
-            let mut standing = Standing::of(standing);
+            let mut standing = WorkRequests::of(standing);
             standing.in_line -= 1;
             standing.went = Instant::now();
         }
@@ -166,7 +166,7 @@ impl Drop for Held {
 /// The result of the work, or nothing if it takes longer than our patience. While it stands in a queue, and until
 /// then, its wait does not count as time of the server.
 pub(super) async fn within<T>(patience: Duration, work: impl Future<Output = T>) -> Option<T> {
-    let standing = Arc::new(Mutex::new(Standing {
+    let standing = Arc::new(Mutex::new(WorkRequests {
         in_line: 0,
         went: Instant::now(),
     }));
@@ -177,7 +177,7 @@ pub(super) async fn within<T>(patience: Duration, work: impl Future<Output = T>)
             done = &mut work => return Some(done),
             () = sleep_until(until.into()) => {}
         }
-        let Standing { in_line, went } = *Standing::of(&standing);
+        let WorkRequests { in_line, went } = *WorkRequests::of(&standing);
         let now = Instant::now();
         let from = if in_line > 0 { now } else { went };
         until = from + patience;

@@ -54,7 +54,7 @@ impl From<RequestError> for PodError {
 
 /// A container of a pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct ContainerPlace {
     pub pod: String,
     /// Nothing if the pod has a default container, or only one.
     pub container: Option<String>,
@@ -70,7 +70,12 @@ pub enum Stream {
 impl Cluster {
     /// Where the program runs: in the pod of that name, or in the only one there is, or in the one that leads: the holder of
     /// the lease.
-    pub async fn find_program(&self, program: &str, lease: &str, pod: Option<&str>) -> Result<Place, PodError> {
+    pub async fn find_program(
+        &self,
+        program: &str,
+        lease: &str,
+        pod: Option<&str>,
+    ) -> Result<ContainerPlace, PodError> {
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), &self.namespace);
         if let Some(name) = pod {
             let pod = self.ask(self.attempt("get", "pods", name), pods.get(name)).await?;
@@ -110,7 +115,7 @@ impl Cluster {
     /// Runs a program there and passes on its output; returns its exit code.
     pub async fn run_in(
         &self,
-        place: &Place,
+        place: &ContainerPlace,
         command: Vec<String>,
         tell: &mut impl FnMut(Stream, &[u8]) -> std::io::Result<()>,
     ) -> Result<u8, PodError> {
@@ -157,11 +162,11 @@ fn is_of(pod: &Pod, program: &str) -> bool {
     runs && is_labelled && pod.metadata.deletion_timestamp.is_none()
 }
 
-fn place(pod: &Pod, program: &str) -> Place {
+fn place(pod: &Pod, program: &str) -> ContainerPlace {
     let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
     let is_named = containers.map(|container| &container.name).any(|name| name == program);
     let says_itself = pod.annotations().contains_key(DEFAULT_CONTAINER);
-    Place {
+    ContainerPlace {
         pod: pod.name_any(),
         container: (is_named && !says_itself).then(|| program.to_owned()),
     }

@@ -24,7 +24,7 @@ use addon_core::failure::{Class, Failure};
 use addon_core::name::ModuleName;
 use addon_core::operator::event::{ReleaseSummary, SyncAction, Synced};
 use addon_core::release::brake::Asked;
-use addon_core::release::{self, ApplyMethod, ConfigTrace, Facts, Intent, IntentKind, Objects, Reason, Step};
+use addon_core::release::{self, ApplyMethod, ConfigTrace, Facts, Intent, IntentKind, Objects, Reason, ReleaseStep};
 use addon_core::values::HookDocument;
 use addon_core::values::section::Maintenance;
 use addon_core::values::vetted::Vetting;
@@ -171,19 +171,19 @@ impl<'a> Sync<'a> {
         let mut repairs = 0;
         loop {
             match release::decide(&self.facts) {
-                Step::LookAtObjects => unless(cancel, self.look_at_objects()).await?,
-                Step::Render => self.facts.rendered = Some(self.rendering().await?),
-                Step::Compare => unless(cancel, self.compare()).await?,
-                Step::LookAtBase => unless(cancel, self.look_at_base()).await?,
-                Step::Repair { revision, left } if repairs < REPAIRS => {
+                ReleaseStep::LookAtObjects => unless(cancel, self.look_at_objects()).await?,
+                ReleaseStep::Render => self.facts.rendered = Some(self.rendering().await?),
+                ReleaseStep::Compare => unless(cancel, self.compare()).await?,
+                ReleaseStep::LookAtBase => unless(cancel, self.look_at_base()).await?,
+                ReleaseStep::Repair { revision, left } if repairs < REPAIRS => {
                     repairs += 1;
                     unless(cancel, self.repair(revision, left)).await?;
                 }
-                Step::Repair { .. } => {
+                ReleaseStep::Repair { .. } => {
                     let report = format!("release '{}' becomes unfinished again and again", self.facts.release);
                     return Err(Failure::new(Class::Unavailable, report).hint("does another operator manage it?"));
                 }
-                Step::Keep { revision } => {
+                ReleaseStep::Keep { revision } => {
                     unless(cancel, self.note_config()).await?;
                     unless(cancel, self.settle()).await?;
                     self.put_right().await?;
@@ -193,7 +193,7 @@ impl<'a> Sync<'a> {
                         adopted: Vec::new(),
                     });
                 }
-                Step::LeaveAlone { revision } => {
+                ReleaseStep::LeaveAlone { revision } => {
                     let release = self.facts.release.as_str();
                     info!(release, "helm release is Unmanaged, skip helm upgrade");
                     return Ok(Synced {
@@ -202,7 +202,7 @@ impl<'a> Sync<'a> {
                         adopted: Vec::new(),
                     });
                 }
-                Step::Record { revision, checksum } => {
+                ReleaseStep::Record { revision, checksum } => {
                     unless(cancel, self.record(checksum)).await?;
                     self.put_right().await?;
                     return Ok(Synced {
@@ -211,9 +211,9 @@ impl<'a> Sync<'a> {
                         adopted: Vec::new(),
                     });
                 }
-                Step::Upgrade(reason) => return self.upgrade(&reason).await,
-                Step::Hold(held) => return Err(unless(cancel, self.hold(&held)).await?),
-                Step::Refuse(failure) => return Err(failure),
+                ReleaseStep::Upgrade(reason) => return self.upgrade(&reason).await,
+                ReleaseStep::Hold(held) => return Err(unless(cancel, self.hold(&held)).await?),
+                ReleaseStep::Refuse(failure) => return Err(failure),
             }
         }
     }

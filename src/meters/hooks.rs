@@ -6,7 +6,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use addon_core::metric::escape::Escaping;
-use addon_core::metric::family::{Family, Shape, Step, Values};
+use addon_core::metric::family::{Family, SeriesChange, Shape, Values};
 use addon_core::metric::name::LabelName;
 use addon_core::metric::{Applied, Operation, Store, exposition};
 use addon_core::name::{HookId, ModuleName, Owner};
@@ -64,7 +64,7 @@ fn own_errors() -> Family {
     let cause = LabelName::parse("cause").expect("the name is well-formed");
     let mut family = Family::new(Shape::Counter, [cause]);
     for cause in ["encoding", "gathering"] {
-        family.take(Values::of([cause].into_iter()), Step::By(0.0));
+        family.take(Values::of([cause].into_iter()), SeriesChange::By(0.0));
     }
     family
 }

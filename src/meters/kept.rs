@@ -5,7 +5,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use addon_core::metric::family::{Family, Shape, Step, Values};
+use addon_core::metric::family::{Family, SeriesChange, Shape, Values};
 use addon_core::metric::name::LabelName;
 use addon_core::metric::{Buckets, Finite, exposition};
 
@@ -44,7 +44,7 @@ impl Kept {
     }
 
     /// The series with these values, in the order of the row, takes a step.
-    pub(super) fn take(&self, values: &[&str], step: Step) {
+    pub(super) fn take(&self, values: &[&str], step: SeriesChange) {
         let values = self.ordered(values);
         self.family().take(values, step);
     }

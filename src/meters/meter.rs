@@ -81,7 +81,7 @@ impl Face {
 
 /// Where the prefix goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum PrefixPlace {
     /// In front.
     First,
     /// With the prefix of metrics that the original's vendor collects.
@@ -106,7 +106,7 @@ pub struct Meter<K, const N: usize> {
     pub labels: [&'static str; N],
     /// The programs that have it.
     pub face: Face,
-    place: Place,
+    place: PrefixPlace,
     bounds: &'static [f64],
     kind: PhantomData<K>,
 }
@@ -127,7 +127,7 @@ pub struct Row {
     /// The programs that have it.
     pub face: Face,
     /// Where the prefix goes.
-    pub place: Place,
+    pub place: PrefixPlace,
     /// The bounds of a histogram.
     pub bounds: &'static [f64],
 }
@@ -137,8 +137,8 @@ impl Row {
     pub fn full_name(&self, prefix: &str) -> String {
         let Self { name, place, .. } = self;
         match place {
-            Place::First => format!("{prefix}{name}"),
-            Place::Telemetry => format!("d8_telemetry_{prefix}{name}"),
+            PrefixPlace::First => format!("{prefix}{name}"),
+            PrefixPlace::Telemetry => format!("d8_telemetry_{prefix}{name}"),
         }
     }
 }
@@ -151,7 +151,7 @@ impl<K: Kept, const N: usize> Meter<K, N> {
             help,
             labels,
             face: Face::Any,
-            place: Place::First,
+            place: PrefixPlace::First,
             bounds: &BUCKETS,
             kind: PhantomData,
         }
@@ -168,7 +168,7 @@ impl<K: Kept, const N: usize> Meter<K, N> {
     }
 
     pub(super) const fn telemetry(mut self) -> Self {
-        self.place = Place::Telemetry;
+        self.place = PrefixPlace::Telemetry;
         self
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Read at each scrape; a file that cannot be read leaves its metric out.
 
-use addon_core::metric::family::{Family, Shape, Step, Values};
+use addon_core::metric::family::{Family, SeriesChange, Shape, Values};
 
 use super::kept::Shown;
 
@@ -58,7 +58,7 @@ pub(super) fn shown() -> Vec<Shown> {
 /// A metric with one series, without labels.
 fn one(shape: Shape, name: &str, help: &'static str, value: f64) -> Shown {
     let mut family = Family::new(shape, []);
-    family.take(Values::of([].into_iter()), Step::By(value));
+    family.take(Values::of([].into_iter()), SeriesChange::By(value));
     Shown {
         name: name.to_owned(),
         help,

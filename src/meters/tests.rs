@@ -364,9 +364,9 @@ fn whole_page(meters: &Meters) -> String {
 fn touch(meters: &Meters, row: &Row, values: &[String]) {
     let values: Vec<&str> = values.iter().map(String::as_str).collect();
     let steps = match row.kind {
-        Kind::Counter => [Step::By(2.0), Step::By(0.25)],
-        Kind::Gauge => [Step::To(-7.5), Step::By(1.0)],
-        Kind::Histogram => [Step::Of(0.0625), Step::Of(600.0)],
+        Kind::Counter => [SeriesChange::By(2.0), SeriesChange::By(0.25)],
+        Kind::Gauge => [SeriesChange::To(-7.5), SeriesChange::By(1.0)],
+        Kind::Histogram => [SeriesChange::Of(0.0625), SeriesChange::Of(600.0)],
         Kind::Sampled => return,
     };
     for step in steps {

@@ -58,14 +58,14 @@ pub enum Weight {
 pub struct Announcer {
     door: mpsc::Sender<Announcement>,
     meters: Arc<Meters>,
-    modules: BTreeMap<ModuleName, Standing>,
+    modules: BTreeMap<ModuleName, Announced>,
     /// The first converge is over: later switches are news.
     converged: bool,
 }
 
 /// The last announced state of a module. A module without an announcement has none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Standing {
+enum Announced {
     Ready,
     NotReady,
 }
@@ -103,7 +103,7 @@ impl Announcer {
                 module, step, failure, ..
             } => self.failed(module, step, failure),
             Notice::ModuleBlocked { module, failure } => {
-                self.modules.insert(module.clone(), Standing::NotReady);
+                self.modules.insert(module.clone(), Announced::NotReady);
                 let note = format!("module '{module}' cannot be run as it is declared: {}", failure.report);
                 Some(of_module(module, "ModuleHeld", "Run", Weight::Warning, note))
             }
@@ -147,7 +147,7 @@ impl Announcer {
     fn passed_over(&mut self, notice: &Notice) -> Option<Announcement> {
         match notice {
             Notice::ModuleLate { module, waits_for } => {
-                self.modules.insert(module.clone(), Standing::NotReady);
+                self.modules.insert(module.clone(), Announced::NotReady);
                 let note = format!(
                     "the run of module '{module}' does not progress, other modules continue without it: {waits_for}"
                 );
@@ -177,7 +177,7 @@ impl Announcer {
             return None;
         }
         let (word, state) = if enabled {
-            self.modules.insert(module.clone(), Standing::NotReady);
+            self.modules.insert(module.clone(), Announced::NotReady);
             ("ModuleEnabled", "enabled")
         } else {
             self.modules.remove(module);
@@ -189,9 +189,9 @@ impl Announcer {
 
     /// A release that was upgraded is news; that a run changed nothing is not, unless there was something to mend.
     fn ready(&mut self, module: &ModuleName, action: Option<SyncAction>) -> Option<Announcement> {
-        let before = self.modules.insert(module.clone(), Standing::Ready);
+        let before = self.modules.insert(module.clone(), Announced::Ready);
         let upgraded = action == Some(SyncAction::Upgraded);
-        if !upgraded && before != Some(Standing::NotReady) {
+        if !upgraded && before != Some(Announced::NotReady) {
             return None;
         }
         let how = if upgraded {
@@ -207,7 +207,7 @@ impl Announcer {
         if !is_news(failure) {
             return None;
         }
-        self.modules.insert(module.clone(), Standing::NotReady);
+        self.modules.insert(module.clone(), Announced::NotReady);
         if failure.class == Class::Held {
             let note = format!("module '{module}': {}", failure.report);
             return Some(of_module(module, "UpgradeHeld", "Upgrade", Weight::Warning, note));

@@ -32,7 +32,7 @@ use self::reply::{Reply, document, shown, text};
 use self::route::{Format, PATTERNS, Route, Section};
 use super::parameters::{Parameters, SetError};
 use super::queue_text;
-use super::standing::{self, Standing};
+use super::standing::{self, ActingRole};
 use super::{Loop, Unanswered, not_found};
 use crate::cluster::drift::lookout::Lookout;
 use crate::cluster::monitor::Monitors;
@@ -134,7 +134,7 @@ async fn look(State(debug): State<Debug>, Query(wishes): Query<Wishes>, uri: Uri
         return not_found().await;
     };
     let standing = debug.standing.borrow().clone();
-    if let (Standing::Standby(leader), false) = (standing, route.is_of_each_replica()) {
+    if let (ActingRole::Standby(leader), false) = (standing, route.is_of_each_replica()) {
         return leader.instead_of_us();
     }
     let Some(secrets) = debug.secrets(&wishes) else {

@@ -15,7 +15,7 @@ use tokio::sync::{Notify, watch};
 use tracing::warn;
 
 use super::probe::Probe;
-use super::standing::Standing;
+use super::standing::ActingRole;
 use super::{not_found, text};
 
 /// The way to the part that follows the registry.
@@ -83,12 +83,12 @@ pub(super) async fn notify(State(probe): State<Probe>, headers: HeaderMap) -> Re
         return text(StatusCode::CONFLICT, format!("the registry is not followed: {why}\n"));
     }
     match &*probe.standing.borrow() {
-        Standing::Leads => {
+        ActingRole::Leads => {
             bell.ring();
             text(StatusCode::ACCEPTED, "the registry is asked at once\n")
         }
-        Standing::Standby(leader) => leader.instead_of_us(),
-        Standing::Seeks { .. } => text(StatusCode::SERVICE_UNAVAILABLE, "no replica leads at the moment\n"),
+        ActingRole::Standby(leader) => leader.instead_of_us(),
+        ActingRole::Seeks { .. } => text(StatusCode::SERVICE_UNAVAILABLE, "no replica leads at the moment\n"),
     }
 }
 

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::watch;
 
-use super::standing::{self, Standing};
+use super::standing::{self, ActingRole};
 use super::{Loop, Unanswered, not_found, notify, text};
 use crate::cluster::monitor::{Monitors, StaleWatch};
 use crate::meters::{Meters, Sample};
@@ -192,7 +192,7 @@ async fn readyz(
 ) -> Result<Response, Unanswered> {
     let status = super::status(&probe.doors).await?;
     let standing = probe.standing.borrow().clone();
-    if let Standing::Standby(leader) = &standing {
+    if let ActingRole::Standby(leader) = &standing {
         return Ok(match parameters.itself {
             Some(_) => standing::ready(),
             None => standing::readyz(leader, probe.port).await,
@@ -213,7 +213,7 @@ async fn readyz(
     body.extend(stale.iter().map(told_stale));
     if let Some(trouble) = probe.trouble.borrow().as_deref() {
         let _ = writeln!(body, "{trouble}");
-    } else if let Standing::Seeks { trouble: Some(trouble) } = standing {
+    } else if let ActingRole::Seeks { trouble: Some(trouble) } = standing {
         let _ = writeln!(body, "no leader is elected: {trouble}");
     }
     if parameters.verbose.is_some() {

@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Whether it is for us to act.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Standing {
+pub enum ActingRole {
     /// It is.
     #[default]
     Leads,
@@ -43,7 +43,7 @@ pub struct Leader {
 }
 
 /// Told whenever it changes.
-pub type Told = watch::Receiver<Standing>;
+pub type Told = watch::Receiver<ActingRole>;
 
 /// Whether we are ready to take over: we are while the leader does well. One that cannot be asked is taken for well as
 /// long as it renews its lease.

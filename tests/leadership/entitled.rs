@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use addon_core::artifact::reference::ImageDigest;
 use addon_core::leadership::lease::{Holder, Sighting, Timing, Written};
-use addon_core::leadership::{Election, Move, Standing};
+use addon_core::leadership::{Election, Move, ReplicaRole};
 use addon_core::time::{Now, Tick};
 use addon_operator::cluster::Cluster;
 use addon_operator::cluster::kubeconfig::Address;
@@ -145,7 +145,7 @@ impl Candidate {
     }
 
     fn leads(&self) -> bool {
-        self.election.standing(now().tick) == Standing::Leads
+        self.election.standing(now().tick) == ReplicaRole::Leads
     }
 
     async fn step(&mut self) {

@@ -21,7 +21,7 @@ use addon_operator::meters::Meters;
 use addon_operator::notices::announcements::channel::ChannelAnnouncer;
 use addon_operator::registry::credentials::ReadCredentials;
 use addon_operator::serve::notify::Bell;
-use addon_operator::serve::standing::Standing;
+use addon_operator::serve::standing::ActingRole;
 use addon_operator::settings::Environment;
 use addon_operator::settings::channel::{ChannelSettings, Follow};
 use serde_json::json;
@@ -39,7 +39,7 @@ const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 struct World {
     guard: Guard,
     settings: Arc<Mutex<Settings>>,
-    standing: watch::Sender<Standing>,
+    standing: watch::Sender<ActingRole>,
     installed: watch::Sender<Option<Installed>>,
     followed: watch::Receiver<Followed>,
     bell: Bell,
@@ -102,7 +102,7 @@ impl World {
         let office = Office::new(&settings, files, &Environment::default(), read(&guard)).unwrap();
         let (doors, mut mail) = mailbox(CancellationToken::new());
         let settings = Arc::new(Mutex::new(Settings::default()));
-        let (standing, told) = watch::channel(Standing::Leads);
+        let (standing, told) = watch::channel(ActingRole::Leads);
         let (found, known) = watch::channel(Some(installed(&guard, name, runs)));
         let (followed, heard) = watch::channel(Followed::Unknown);
         let (bell, meters) = (Bell::default(), Arc::new(Meters::new("own_")));
@@ -186,7 +186,7 @@ async fn a_tag_that_moves_is_seen_and_told() {
     world.bell.ring();
     world.until("a choice", |known| begins(known, &two)).await;
     // Others lead: they ask.
-    world.standing.send_replace(Standing::Seeks { trouble: None });
+    world.standing.send_replace(ActingRole::Seeks { trouble: None });
     world.guard.seen();
     let page = async || {
         while world.meters.render(None).contains("own_channel_verified 0") {

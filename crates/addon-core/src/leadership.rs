@@ -47,7 +47,7 @@ pub type Limit = Duration;
 
 /// The role of a replica.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum ReplicaRole {
     /// Another replica leads, or none does.
     Standby,
     /// It leads.
@@ -161,14 +161,14 @@ impl Election {
     }
 
     /// Its role at this moment. Must be checked before every act as leader.
-    pub fn standing(&self, now: Tick) -> Standing {
+    pub fn standing(&self, now: Tick) -> ReplicaRole {
         match &self.role {
-            Role::Standby => Standing::Standby,
+            Role::Standby => ReplicaRole::Standby,
             Role::Leads(term) if now < self.end_of(term) => match term.claim {
-                Claim::Sound | Claim::Despite(_) => Standing::Leads,
-                Claim::Yielded => Standing::Yields,
+                Claim::Sound | Claim::Despite(_) => ReplicaRole::Leads,
+                Claim::Yielded => ReplicaRole::Yields,
             },
-            Role::Leads(_) | Role::Deposed => Standing::Deposed,
+            Role::Leads(_) | Role::Deposed => ReplicaRole::Deposed,
         }
     }
 

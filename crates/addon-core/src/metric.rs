@@ -19,7 +19,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-pub use parse::{BadMetrics, Dropped, Parsed, Place, Problem, Useless, parse};
+pub use parse::{BadMetrics, Dropped, OperationPlace, Parsed, Problem, Useless, parse};
 pub use spelling::Alike;
 pub use store::{Applied, BUDGET, Lost, MAX_LABELS, Refusal, Store};
 

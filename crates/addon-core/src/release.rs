@@ -21,7 +21,7 @@ use crate::digest::Digest;
 use crate::failure::{Class, Failure};
 pub use likeness::Likeness;
 pub use status::Status;
-pub use step::{Reason, Step};
+pub use step::{Reason, ReleaseStep};
 
 use brake::{Asked, Base, Held, Part};
 use tenure::{Holder, Tenure};
@@ -212,21 +212,22 @@ pub struct Facts {
 }
 
 /// The next step towards the release that the inputs describe.
-pub fn decide(facts: &Facts) -> Step {
+pub fn decide(facts: &Facts) -> ReleaseStep {
     match next_step(facts) {
-        step @ (Step::Repair { .. } | Step::LookAtBase | Step::Hold(_) | Step::Upgrade(_)) => {
-            facts.left_to_another().map_or(step, Step::Refuse)
-        }
+        step @ (ReleaseStep::Repair { .. }
+        | ReleaseStep::LookAtBase
+        | ReleaseStep::Hold(_)
+        | ReleaseStep::Upgrade(_)) => facts.left_to_another().map_or(step, ReleaseStep::Refuse),
         step => step,
     }
 }
 
-fn next_step(facts: &Facts) -> Step {
+fn next_step(facts: &Facts) -> ReleaseStep {
     let Some(newest) = &facts.newest else {
-        return Step::Upgrade(Reason::NotInstalled);
+        return ReleaseStep::Upgrade(Reason::NotInstalled);
     };
     if !newest.ours {
-        return Step::Refuse(foreign(&facts.release));
+        return ReleaseStep::Refuse(foreign(&facts.release));
     }
     if newest.status.is_unfinished() {
         return repair_or_wait(facts, newest);
@@ -234,7 +235,7 @@ fn next_step(facts: &Facts) -> Step {
     match (facts.unmanaged, newest.unmanaged) {
         // Also one that could not be brought to where it should be: trying again and again would be work on it.
         (true, true) => {
-            return Step::LeaveAlone {
+            return ReleaseStep::LeaveAlone {
                 revision: newest.revision,
             };
         }
@@ -245,7 +246,7 @@ fn next_step(facts: &Facts) -> Step {
     match newest.status {
         Status::Deployed => {}
         // Nothing of it is there.
-        Status::Uninstalled => return Step::Upgrade(Reason::Last(newest.status)),
+        Status::Uninstalled => return ReleaseStep::Upgrade(Reason::Last(newest.status)),
         status => return brake::upgrade(facts, newest, Reason::Last(status)),
     }
     if facts.torn {
@@ -253,24 +254,24 @@ fn next_step(facts: &Facts) -> Step {
     }
     if newest.inputs.as_deref() == Some(facts.inputs.as_str()) {
         let revision = newest.revision;
-        return with_objects(facts, Step::Keep { revision });
+        return with_objects(facts, ReleaseStep::Keep { revision });
     }
     let Some(rendered) = &facts.rendered else {
-        return brake::held_before(facts, newest).map_or(Step::Render, Step::Hold);
+        return brake::held_before(facts, newest).map_or(ReleaseStep::Render, ReleaseStep::Hold);
     };
     // A checksum counts on a revision that we have marked: helm copies it to those that other programs make, and the
     // original works it out in another way.
     let is_known = newest.inputs.is_some() && newest.checksum.as_ref() == Some(&rendered.checksum);
     match facts.likeness {
         _ if is_known => {}
-        None => return Step::Compare,
+        None => return ReleaseStep::Compare,
         Some(Likeness::Other) => return brake::upgrade(facts, newest, Reason::Changed),
         Some(Likeness::Same) => {}
     }
     let checksum = newest.checksum.as_ref().unwrap_or(&rendered.checksum);
     with_objects(
         facts,
-        Step::Record {
+        ReleaseStep::Record {
             revision: newest.revision,
             checksum: checksum.clone(),
         },
@@ -278,10 +279,10 @@ fn next_step(facts: &Facts) -> Step {
 }
 
 /// The step, if the objects exist. A rendering that equals the deployed one deletes nothing.
-fn with_objects(facts: &Facts, step: Step) -> Step {
+fn with_objects(facts: &Facts, step: ReleaseStep) -> ReleaseStep {
     match &facts.objects {
-        Objects::Unknown => Step::LookAtObjects,
-        Objects::Missing(object) => Step::Upgrade(Reason::Absent(object.clone())),
+        Objects::Unknown => ReleaseStep::LookAtObjects,
+        Objects::Missing(object) => ReleaseStep::Upgrade(Reason::Absent(object.clone())),
         Objects::Present => step,
     }
 }
@@ -310,15 +311,15 @@ pub fn delay_of_removal(facts: &Facts) -> Option<Failure> {
         return None;
     }
     match repair_or_wait(facts, newest) {
-        Step::Refuse(failure) => Some(failure),
+        ReleaseStep::Refuse(failure) => Some(failure),
         _ => None,
     }
 }
 
-fn repair_or_wait(facts: &Facts, newest: &Newest) -> Step {
+fn repair_or_wait(facts: &Facts, newest: &Newest) -> ReleaseStep {
     let left_by_us = facts.intent.as_ref().is_some_and(|intent| intent.explains(newest));
     if left_by_us || facts.unchanged >= facts.helm_timeout {
-        return Step::Repair {
+        return ReleaseStep::Repair {
             revision: newest.revision,
             left: newest.status,
         };
@@ -327,7 +328,7 @@ fn repair_or_wait(facts: &Facts, newest: &Newest) -> Step {
         facts.unchanged.as_secs(),
         (facts.helm_timeout.saturating_sub(facts.unchanged)).as_secs(),
     );
-    Step::Refuse(
+    ReleaseStep::Refuse(
         Failure::new(
             Class::Unavailable,
             format!(

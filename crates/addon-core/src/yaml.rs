@@ -34,7 +34,7 @@ pub struct YamlError {
 }
 
 impl YamlError {
-    fn at(place: Place, message: impl Into<String>) -> Self {
+    fn at(place: TextPlace, message: impl Into<String>) -> Self {
         Self {
             line: place.line,
             column: place.column,
@@ -45,12 +45,12 @@ impl YamlError {
 
 /// A place in the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Place {
+struct TextPlace {
     line: usize,
     column: usize,
 }
 
-impl From<Marker> for Place {
+impl From<Marker> for TextPlace {
     fn from(marker: Marker) -> Self {
         Self {
             line: marker.line(),

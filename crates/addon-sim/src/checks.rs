@@ -66,7 +66,7 @@ pub(crate) fn ensure(holds: bool, invariant: &'static str, text: impl FnOnce() -
 
 /// One event that was handled, before its effects begin.
 #[derive(Debug, Clone, Copy)]
-pub struct Step<'a> {
+pub struct SimStep<'a> {
     /// Microseconds of the world.
     pub clock: u64,
     /// The event.
@@ -85,7 +85,7 @@ pub struct Step<'a> {
     pub after: &'a Seen,
 }
 
-impl Step<'_> {
+impl SimStep<'_> {
     /// Nothing else was due at that moment, so what happened follows from the event alone. A clock that was set is noticed
     /// with the next event, and may make schedules due.
     fn is_alone(&self) -> bool {
@@ -159,7 +159,7 @@ impl Checks {
     }
 
     /// Everything that must hold of one step.
-    pub fn step(&mut self, step: &Step<'_>) -> Result<(), Violation> {
+    pub fn step(&mut self, step: &SimStep<'_>) -> Result<(), Violation> {
         self.removal.signs(step.world, &step.life.told);
         self.removal.event(step);
         step.effects.iter().try_for_each(|effect| lost::check(step, effect))?;
@@ -230,7 +230,7 @@ impl Checks {
     }
 
     /// M6: our own writes, and news that are none, set off nothing.
-    fn echo_causes_nothing(&mut self, step: &Step<'_>) -> Result<(), Violation> {
+    fn echo_causes_nothing(&mut self, step: &SimStep<'_>) -> Result<(), Violation> {
         if !std::mem::take(&mut self.echo) || !step.is_alone() {
             return Ok(());
         }

@@ -15,7 +15,7 @@ use addon_core::operator::event::Event;
 use serde::{Deserialize, Serialize};
 
 use crate::action::{Action, Timed};
-use crate::checks::{Checks, Step, Violation};
+use crate::checks::{Checks, SimStep, Violation};
 use crate::life::{Life, Seen};
 use crate::setup::Setup;
 use crate::show;
@@ -292,7 +292,7 @@ impl<'a> Run<'a> {
         self.life.told.settle(&after);
         let before = std::mem::replace(&mut self.seen, after);
         self.record(event, ended, &effects);
-        let step = Step {
+        let step = SimStep {
             clock: self.clock,
             event,
             ended,

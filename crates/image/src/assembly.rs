@@ -19,7 +19,7 @@ use crate::layer::Written;
 use crate::layout::{self, CONFIG, Descriptor, Draft, LAYER, LayoutError, MANIFEST, Manifest, Platform};
 use crate::manifest;
 use crate::papers::{self, Origin, Parts};
-use crate::place::{Place, PlaceError};
+use crate::place::{ImagePath, PlaceError};
 use crate::tree::{Content, Node, Taken, Tree, TreeError};
 
 /// What the definition names, found.
@@ -42,7 +42,7 @@ pub struct Inputs<'a> {
 #[derive(Clone, Debug)]
 pub struct Added {
     pub source: PathBuf,
-    pub place: Place,
+    pub place: ImagePath,
 }
 
 /// An image that was assembled.
@@ -62,7 +62,7 @@ pub enum AssemblyError {
     #[error("cannot put {what} into the image")]
     Put { what: String, source: TreeError },
     #[error("cannot find a place for {} in the image", .0.display())]
-    Place(PathBuf, #[source] PlaceError),
+    ImagePath(PathBuf, #[source] PlaceError),
     #[error("cannot read what goes into the image")]
     Read(#[from] io::Error),
     #[error("cannot list {}", .0.display())]
@@ -70,7 +70,7 @@ pub enum AssemblyError {
     #[error("{0} is neither a file, a folder nor a link")]
     Odd(PathBuf),
     #[error("{0} has no files to bundle")]
-    EmptyBundle(Place),
+    EmptyBundle(ImagePath),
     #[error("cannot write the image")]
     Layout(#[from] LayoutError),
 }
@@ -173,14 +173,14 @@ fn put_layer(
 }
 
 /// Where the operator of the image looks for modules.
-fn modules_dirs(definition: &Definition) -> impl Iterator<Item = Place> {
+fn modules_dirs(definition: &Definition) -> impl Iterator<Item = ImagePath> {
     let dirs = definition.run.environment.get("MODULES_DIR");
     let dirs = dirs.into_iter().flat_map(|dirs| dirs.split(':'));
-    dirs.filter_map(|dir| Place::absolute(dir).ok())
+    dirs.filter_map(|dir| ImagePath::absolute(dir).ok())
 }
 
 /// Says in each folder of modules what must be there.
-fn put_manifests(folders: impl Iterator<Item = Place>, tree: &mut Tree) -> Result<(), AssemblyError> {
+fn put_manifests(folders: impl Iterator<Item = ImagePath>, tree: &mut Tree) -> Result<(), AssemblyError> {
     for folder in folders {
         let Some((place, text)) = manifest::of(&folder, tree)? else {
             continue;
@@ -194,7 +194,7 @@ fn put_manifests(folders: impl Iterator<Item = Place>, tree: &mut Tree) -> Resul
     Ok(())
 }
 
-fn put(tree: &mut Tree, place: &Place, node: Node) -> Result<(), AssemblyError> {
+fn put(tree: &mut Tree, place: &ImagePath, node: Node) -> Result<(), AssemblyError> {
     let put = tree.put(place, node, Taken::Refused);
     put.map_err(|source| AssemblyError::Put {
         what: place.to_string(),
@@ -203,7 +203,7 @@ fn put(tree: &mut Tree, place: &Place, node: Node) -> Result<(), AssemblyError> 
 }
 
 /// All files below a folder of the image, one after the other, in the order of their places.
-fn bundle(folder: &Place, tree: &Tree) -> Result<Vec<u8>, AssemblyError> {
+fn bundle(folder: &ImagePath, tree: &Tree) -> Result<Vec<u8>, AssemblyError> {
     let mut bundled = Vec::new();
     for (_, node) in tree.nodes().filter(|(place, _)| place.is_within(folder)) {
         match node {
@@ -230,7 +230,7 @@ fn bundle(folder: &Place, tree: &Tree) -> Result<Vec<u8>, AssemblyError> {
 }
 
 /// A file or a folder of a disk, with everything in it. Of rights only one matters: whether something is a program.
-fn copy(source: &Path, place: &Place, taken: Taken, tree: &mut Tree) -> Result<(), AssemblyError> {
+fn copy(source: &Path, place: &ImagePath, taken: Taken, tree: &mut Tree) -> Result<(), AssemblyError> {
     let entries = WalkDir::new(source)
         .sort_by_file_name()
         .into_iter()
@@ -244,7 +244,7 @@ fn copy(source: &Path, place: &Place, taken: Taken, tree: &mut Tree) -> Result<(
         } else {
             place.join(&inner)
         };
-        let at = at.map_err(|source| AssemblyError::Place(entry.path().to_owned(), source))?;
+        let at = at.map_err(|source| AssemblyError::ImagePath(entry.path().to_owned(), source))?;
         let kind = entry.file_type();
         let node = if kind.is_dir() {
             Node::FOLDER

@@ -10,7 +10,7 @@ use fs_err as fs;
 use serde::Deserialize;
 use thiserror::Error;
 
-use crate::place::Place;
+use crate::place::ImagePath;
 
 /// What goes in, from the bottom layer to the top, and how it is run.
 #[derive(Clone, Debug, Deserialize)]
@@ -33,7 +33,7 @@ pub struct Debian {
     pub without: BTreeMap<String, String>,
     /// Folders of packages that stay out.
     #[serde(default)]
-    pub leave_out: Vec<Place>,
+    pub leave_out: Vec<ImagePath>,
     /// Names of files that come in all the same.
     #[serde(default)]
     pub keep: BTreeSet<String>,
@@ -45,22 +45,22 @@ pub struct Debian {
 pub struct Layer {
     pub name: String,
     #[serde(default)]
-    pub folders: BTreeMap<Place, Mode>,
+    pub folders: BTreeMap<ImagePath, Mode>,
     #[serde(default)]
-    pub links: BTreeMap<Place, String>,
+    pub links: BTreeMap<ImagePath, String>,
     /// Names of Debian packages; what they depend on comes with them.
     #[serde(default)]
     pub packages: BTreeSet<String>,
     #[serde(default)]
-    pub files: BTreeMap<Place, String>,
+    pub files: BTreeMap<ImagePath, String>,
     /// Files that are all files of a folder of the image, one after the other.
     #[serde(default)]
-    pub bundles: BTreeMap<Place, Place>,
+    pub bundles: BTreeMap<ImagePath, ImagePath>,
     #[serde(default)]
-    pub programs: BTreeMap<Place, Program>,
+    pub programs: BTreeMap<ImagePath, Program>,
     /// Files and folders of the repository.
     #[serde(default)]
-    pub copies: BTreeMap<Place, RepositoryPath>,
+    pub copies: BTreeMap<ImagePath, RepositoryPath>,
 }
 
 /// The rights to a folder, written in octal.
@@ -249,7 +249,7 @@ labels: {}
         let definition = read(SMALL).unwrap();
         assert_eq!(definition.packages(), BTreeSet::from(["bash", "jq"]));
         assert_eq!(definition.programs(), BTreeSet::from([Program::Operator]));
-        let tmp = Place::absolute("/tmp").unwrap();
+        let tmp = ImagePath::absolute("/tmp").unwrap();
         assert_eq!(definition.layers[0].folders[&tmp], Mode(0o1777));
     }
 

@@ -131,7 +131,7 @@ fn hexadecimal(hash: Sha256) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::place::Place;
+    use crate::place::ImagePath;
     use crate::tree::Taken;
     use flate2::read::GzDecoder;
 
@@ -152,7 +152,7 @@ mod tests {
         let mut tree = Tree::default();
         for index in order {
             let (at, node) = &nodes[*index];
-            tree.put(&Place::absolute(at).unwrap(), node.clone(), Taken::Refused)
+            tree.put(&ImagePath::absolute(at).unwrap(), node.clone(), Taken::Refused)
                 .unwrap();
         }
         tree

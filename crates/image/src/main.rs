@@ -17,7 +17,7 @@ use image::definition::{Definition, Program};
 use image::layer::sha256;
 use image::layout::Layout;
 use image::papers::{Built, Origin, Parts};
-use image::place::Place;
+use image::place::ImagePath;
 use image::push::{self, Target};
 use image::signing::Signer;
 use jiff::Timestamp;
@@ -363,7 +363,7 @@ fn architecture() -> anyhow::Result<&'static str> {
 
 fn added(text: &str) -> Result<Added, String> {
     let (source, place) = text.rsplit_once(':').ok_or("written as SOURCE:PLACE")?;
-    let place = Place::absolute(place).map_err(|error| error.to_string())?;
+    let place = ImagePath::absolute(place).map_err(|error| error.to_string())?;
     let source = PathBuf::from(source);
     if !source.exists() {
         return Err(format!("there is no {}", source.display()));

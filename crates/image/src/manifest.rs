@@ -8,7 +8,7 @@ use fs_err as fs;
 use serde_json::json;
 
 use crate::layer::sha256;
-use crate::place::{Place, PlaceError};
+use crate::place::{ImagePath, PlaceError};
 use crate::tree::{Content, Node, Tree};
 
 /// Its name, at the root of a folder of modules.
@@ -18,7 +18,7 @@ const COMMON: &str = "values.yaml";
 
 /// The place of the manifest and its text, for the folder as it stands in the image. A folder without modules has none, except one that is
 /// empty: that one is meant to be so.
-pub(crate) fn of(folder: &Place, tree: &Tree) -> io::Result<Option<(Place, Vec<u8>)>> {
+pub(crate) fn of(folder: &ImagePath, tree: &Tree) -> io::Result<Option<(ImagePath, Vec<u8>)>> {
     let mut files = BTreeMap::new();
     for (place, node) in tree.nodes().filter(|(place, _)| place.is_within(folder)) {
         let Node::File { content, .. } = node else { continue };

@@ -10,7 +10,7 @@ use thiserror::Error;
 /// A path below the root, kept without the slash at its front; the root itself is empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(try_from = "String")]
-pub struct Place(String);
+pub struct ImagePath(String);
 
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum PlaceError {
@@ -23,7 +23,7 @@ pub enum PlaceError {
 /// What stands before names that a layer takes away from the layers below it.
 const WHITEOUT: &str = ".wh.";
 
-impl Place {
+impl ImagePath {
     /// The root of the image.
     pub fn root() -> Self {
         Self::default()
@@ -86,7 +86,7 @@ impl Place {
     }
 }
 
-impl TryFrom<String> for Place {
+impl TryFrom<String> for ImagePath {
     type Error = PlaceError;
 
     fn try_from(text: String) -> Result<Self, PlaceError> {
@@ -94,7 +94,7 @@ impl TryFrom<String> for Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for ImagePath {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "/{}", self.0)
     }
@@ -106,35 +106,39 @@ mod tests {
 
     #[test]
     fn people_and_archives_name_the_same_place() {
-        let place = Place::absolute("/usr/bin/jq").unwrap();
+        let place = ImagePath::absolute("/usr/bin/jq").unwrap();
         assert_eq!(place.as_str(), "usr/bin/jq");
         assert_eq!(place.to_string(), "/usr/bin/jq");
         for text in ["./usr/bin/jq", "usr/bin/jq", "/usr/bin/jq", "./usr/bin/jq/"] {
-            assert_eq!(Place::in_archive(text).unwrap(), place, "{text}");
+            assert_eq!(ImagePath::in_archive(text).unwrap(), place, "{text}");
         }
         for text in ["./", ".", "/", ""] {
-            assert_eq!(Place::in_archive(text).unwrap(), Place::root(), "{text}");
+            assert_eq!(ImagePath::in_archive(text).unwrap(), ImagePath::root(), "{text}");
         }
-        assert_eq!(Place::in_archive(".profile").unwrap().as_str(), ".profile");
+        assert_eq!(ImagePath::in_archive(".profile").unwrap().as_str(), ".profile");
     }
 
     #[test]
     fn nothing_leads_out_and_nothing_deletes() {
-        assert_eq!(Place::absolute("usr"), Err(PlaceError::Relative("usr".to_owned())));
+        assert_eq!(ImagePath::absolute("usr"), Err(PlaceError::Relative("usr".to_owned())));
         for text in ["/a/../b", "/..", "/a//b", "/a/./b", "/a/.wh.b", "/.wh..wh..opq"] {
-            assert_eq!(Place::absolute(text), Err(PlaceError::Part(text.to_owned())), "{text}");
+            assert_eq!(
+                ImagePath::absolute(text),
+                Err(PlaceError::Part(text.to_owned())),
+                "{text}"
+            );
         }
-        assert!(Place::root().join("../a").is_err());
+        assert!(ImagePath::root().join("../a").is_err());
     }
 
     #[test]
     fn a_place_knows_what_it_is_in() {
-        let place = Place::absolute("/usr/share/man").unwrap();
-        let within = |folder: &str| place.is_within(&Place::absolute(folder).unwrap());
+        let place = ImagePath::absolute("/usr/share/man").unwrap();
+        let within = |folder: &str| place.is_within(&ImagePath::absolute(folder).unwrap());
         assert!(within("/usr/share/man") && within("/usr") && within("/"));
         assert!(!within("/usr/sh") && !within("/usr/share/man/man1"));
-        assert_eq!(place.parent(), Some(Place::absolute("/usr/share").unwrap()));
-        assert_eq!(Place::absolute("/usr").unwrap().parent(), Some(Place::root()));
-        assert_eq!(Place::root().parent(), None);
+        assert_eq!(place.parent(), Some(ImagePath::absolute("/usr/share").unwrap()));
+        assert_eq!(ImagePath::absolute("/usr").unwrap().parent(), Some(ImagePath::root()));
+        assert_eq!(ImagePath::root().parent(), None);
     }
 }

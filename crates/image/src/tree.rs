@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use crate::place::{Place, PlaceError};
+use crate::place::{ImagePath, PlaceError};
 
 /// The bytes of a file, or where they are read when a layer is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,13 +65,13 @@ pub enum Taken {
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum TreeError {
     #[error("{0} is there already, and it is something else")]
-    Taken(Place),
+    Taken(ImagePath),
     #[error("{0} is no folder, and something was to be put into it")]
-    NoFolder(Place),
+    NoFolder(ImagePath),
     #[error("links lead in a circle at {0}")]
-    Circle(Place),
+    Circle(ImagePath),
     #[error("a link on the way to {0} leads nowhere that an image has")]
-    Astray(Place, #[source] PlaceError),
+    Astray(ImagePath, #[source] PlaceError),
 }
 
 /// More links than this on the way to one place is a circle; Linux thinks so too.
@@ -80,18 +80,18 @@ const LINKS: usize = 40;
 /// A whole file system.
 #[derive(Clone, Debug, Default)]
 pub struct Tree {
-    nodes: BTreeMap<Place, Node>,
+    nodes: BTreeMap<ImagePath, Node>,
 }
 
 impl Tree {
     /// Puts something in, and the folders on its way that are missing.
-    pub fn put(&mut self, place: &Place, node: Node, taken: Taken) -> Result<(), TreeError> {
+    pub fn put(&mut self, place: &ImagePath, node: Node, taken: Taken) -> Result<(), TreeError> {
         let place = if matches!(node, Node::Folder { .. }) {
             self.resolve(place)?
         } else {
             self.resolve_parent(place)?
         };
-        if place == Place::root() {
+        if place == ImagePath::root() {
             return Ok(());
         }
         self.make_way(&place)?;
@@ -109,12 +109,12 @@ impl Tree {
     }
 
     /// What stands there, if links are followed on the way but not at the end.
-    pub fn get(&self, place: &Place) -> Option<&Node> {
+    pub fn get(&self, place: &ImagePath) -> Option<&Node> {
         self.nodes.get(&self.resolve_parent(place).ok()?)
     }
 
     /// Everything in it, folders before what they hold.
-    pub fn nodes(&self) -> impl Iterator<Item = (&Place, &Node)> {
+    pub fn nodes(&self) -> impl Iterator<Item = (&ImagePath, &Node)> {
         self.nodes.iter()
     }
 
@@ -139,10 +139,10 @@ impl Tree {
         Self { nodes }
     }
 
-    fn make_way(&mut self, place: &Place) -> Result<(), TreeError> {
+    fn make_way(&mut self, place: &ImagePath) -> Result<(), TreeError> {
         let mut missing = Vec::new();
         let mut way = place.parent();
-        while let Some(folder) = way.filter(|folder| *folder != Place::root()) {
+        while let Some(folder) = way.filter(|folder| *folder != ImagePath::root()) {
             match self.nodes.get(&folder) {
                 None => missing.push(folder.clone()),
                 Some(Node::Folder { .. }) => break,
@@ -156,10 +156,10 @@ impl Tree {
     }
 
     /// Where the links on the way lead; a link at the end is followed too.
-    fn resolve(&self, place: &Place) -> Result<Place, TreeError> {
+    fn resolve(&self, place: &ImagePath) -> Result<ImagePath, TreeError> {
         let mut todo: Vec<String> = place.names().map(str::to_owned).collect();
         todo.reverse();
-        let mut reached = Place::root();
+        let mut reached = ImagePath::root();
         let mut links = 0;
         while let Some(name) = todo.pop() {
             if name == ".." {
@@ -178,7 +178,7 @@ impl Tree {
                 return Err(TreeError::Circle(place.clone()));
             }
             if target.starts_with('/') {
-                reached = Place::root();
+                reached = ImagePath::root();
             }
             todo.extend(
                 target
@@ -191,9 +191,9 @@ impl Tree {
         Ok(reached)
     }
 
-    fn resolve_parent(&self, place: &Place) -> Result<Place, TreeError> {
+    fn resolve_parent(&self, place: &ImagePath) -> Result<ImagePath, TreeError> {
         let (Some(parent), Some(name)) = (place.parent(), place.names().last()) else {
-            return Ok(Place::root());
+            return Ok(ImagePath::root());
         };
         let parent = self.resolve(&parent)?;
         parent
@@ -206,8 +206,8 @@ impl Tree {
 mod tests {
     use super::*;
 
-    fn place(text: &str) -> Place {
-        Place::absolute(text).unwrap()
+    fn place(text: &str) -> ImagePath {
+        ImagePath::absolute(text).unwrap()
     }
 
     fn link(target: &str) -> Node {
@@ -280,7 +280,7 @@ mod tests {
             Err(TreeError::NoFolder(place("/a")))
         );
         assert_eq!(
-            tree.put(&Place::root().join("a").unwrap(), Node::FOLDER, Taken::Refused),
+            tree.put(&ImagePath::root().join("a").unwrap(), Node::FOLDER, Taken::Refused),
             Err(TreeError::Taken(place("/a")))
         );
     }

@@ -16,9 +16,9 @@ const PLACE: usize = 12;
 
 /// The namespace in which our process numbers are valid; `None` if the machine does not report it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place(Option<String>);
+pub(super) struct PidNamespace(Option<String>);
 
-impl Place {
+impl PidNamespace {
     pub(super) fn here() -> Self {
         let place = || {
             let boot = fs_err::read_to_string(BOOT).ok()?;
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn a_process_that_runs_is_not_gone() {
-        let place = Place::here();
+        let place = PidNamespace::here();
         let me = place.name(Some("pod"), 0);
         assert!(me.starts_with("pod_") && me.split('_').count() == 4, "{me}");
         assert_eq!(place.judge(&me), Holder::Unknown);
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn a_process_that_has_ended_is_gone() {
-        let place = Place::here();
+        let place = PidNamespace::here();
         let me = place.name(Some("a_pod"), 0);
         let (front, start) = me.rsplit_once('_').unwrap();
         let (front, _) = front.rsplit_once('_').unwrap();
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_seen_from_here_may_live() {
-        let place = Place::here();
+        let place = PidNamespace::here();
         for holder in [
             "",
             "operator-0.10-0-0-7.ns.pod",
@@ -131,7 +131,7 @@ mod tests {
         ] {
             assert_eq!(place.judge(holder), Holder::Unknown, "{holder}");
         }
-        let blind = Place(None);
+        let blind = PidNamespace(None);
         assert_eq!(blind.judge("host__4194999_1"), Holder::Unknown);
         assert_eq!(blind.name(Some("pod"), 7), "pod_0000000000000007");
     }

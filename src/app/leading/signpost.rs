@@ -15,7 +15,7 @@ use crate::cluster::Cluster;
 use crate::cluster::endpoints::Lead;
 use crate::cluster::error::RequestError;
 use crate::cluster::leader::Mark;
-use crate::serve::standing::Standing;
+use crate::serve::standing::ActingRole;
 use crate::settings::Settings;
 use crate::settings::leadership::{LeaderLabel, LeaderServices};
 
@@ -27,7 +27,7 @@ const PAUSE: Duration = Duration::from_secs(2);
 const FAREWELL: Duration = Duration::from_secs(3);
 
 /// Keeps the signs of the leader up to date with the election.
-pub(super) fn start(settings: &Settings, cluster: &Cluster, standing: &watch::Receiver<Standing>, parts: &mut Parts) {
+pub(super) fn start(settings: &Settings, cluster: &Cluster, standing: &watch::Receiver<ActingRole>, parts: &mut Parts) {
     if let Some(label) = &settings.leader_label {
         follow(
             "the label of the leader",
@@ -43,7 +43,13 @@ pub(super) fn start(settings: &Settings, cluster: &Cluster, standing: &watch::Re
     }
 }
 
-fn follow(name: &'static str, sign: Sign, cluster: &Cluster, standing: &watch::Receiver<Standing>, parts: &mut Parts) {
+fn follow(
+    name: &'static str,
+    sign: Sign,
+    cluster: &Cluster,
+    standing: &watch::Receiver<ActingRole>,
+    parts: &mut Parts,
+) {
     let mut bearer = Bearer {
         sign,
         cluster: cluster.clone(),
@@ -71,7 +77,7 @@ enum Sign {
 struct Bearer {
     sign: Sign,
     cluster: Cluster,
-    standing: watch::Receiver<Standing>,
+    standing: watch::Receiver<ActingRole>,
     /// Why the sign is not where it should be.
     trouble: Option<String>,
     /// How often in a row it could not be brought there.
@@ -83,8 +89,8 @@ impl Bearer {
     async fn follow(&mut self) {
         loop {
             let wanted = match &*self.standing.borrow_and_update() {
-                Standing::Leads => Mark::Carried,
-                Standing::Seeks { .. } | Standing::Standby(_) => Mark::Absent,
+                ActingRole::Leads => Mark::Carried,
+                ActingRole::Seeks { .. } | ActingRole::Standby(_) => Mark::Absent,
             };
             let pause = match (self.bring(wanted).await, wanted) {
                 (Err(()), _) => Some((PAUSE * (1 << self.failures.min(8))).min(LOOK_EVERY)),

@@ -14,7 +14,7 @@ use serde_json::Value;
 use thiserror::Error;
 
 use super::installed::granted;
-use super::rules::{Place, Rights};
+use super::rules::{Rights, Scope};
 use super::watched::place_of;
 
 /// Of a module's `module.yaml`, which has other fields, too.
@@ -137,10 +137,10 @@ impl Claim {
             "verbs": self.verbs,
         });
         let named = self.namespaces.iter().map(|name| place_of(name, release_namespace));
-        let own = self.in_release.then_some(Place::Release);
-        let mut places: Vec<Place> = named.chain(own).collect();
+        let own = self.in_release.then_some(Scope::Release);
+        let mut places: Vec<Scope> = named.chain(own).collect();
         if places.is_empty() {
-            places.push(Place::Cluster);
+            places.push(Scope::Cluster);
         }
         for place in places {
             granted(&rule, &place, needed_by, rights);
@@ -163,10 +163,10 @@ rights:
         for claim in parse(text).unwrap() {
             claim.collect("ours", "m", &mut rights);
         }
-        let elsewhere = Place::Namespace("kube-system".to_owned());
-        assert_eq!(rights.places(), [&Place::Cluster, &Place::Release, &elsewhere].into());
+        let elsewhere = Scope::Namespace("kube-system".to_owned());
+        assert_eq!(rights.places(), [&Scope::Cluster, &Scope::Release, &elsewhere].into());
         assert_eq!(
-            rights.rules(&Place::Cluster)[0].document().to_string(),
+            rights.rules(&Scope::Cluster)[0].document().to_string(),
             r#"{"apiGroups":[""],"resources":["secrets"],"verbs":["create"]}"#
         );
     }

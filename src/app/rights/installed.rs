@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::Hands;
 use super::kinds::Resource;
-use super::rules::{Place, Rights, Subject};
+use super::rules::{Rights, Scope, Subject};
 
 /// The verbs of helm on objects, and those to notice that they vanish.
 const KEEPING: [&str; 6] = ["create", "delete", "get", "list", "patch", "watch"];
@@ -26,7 +26,7 @@ pub(super) type Roles = BTreeSet<(String, String)>;
 /// Adds the rights for one rendered object; `place` is its namespace or the cluster.
 pub(super) fn collect(
     object: &Value,
-    (resource, place): (&Resource, &Place),
+    (resource, place): (&Resource, &Scope),
     roles: &Roles,
     needed_by: &str,
     rights: &mut Rights,
@@ -37,7 +37,7 @@ pub(super) fn collect(
     rights.allow(place, Subject::all(group, plural), &KEEPING, needed_by);
     if object.pointer("/metadata/annotations/helm.sh~1hook").is_some() {
         // Before it makes such an object anew helm looks whether the namespace is about to go.
-        rights.allow(&Place::Release, Subject::all("", "namespaces"), &["get"], needed_by);
+        rights.allow(&Scope::Release, Subject::all("", "namespaces"), &["get"], needed_by);
     }
     if group != RBAC {
         return;
@@ -50,7 +50,7 @@ pub(super) fn collect(
 }
 
 /// Adds the rights to watch an object that an account of the module installs.
-pub(super) fn seen(resource: &Resource, place: &Place, needed_by: &str, rights: &mut Rights) {
+pub(super) fn seen(resource: &Resource, place: &Scope, needed_by: &str, rights: &mut Rights) {
     let subject = Subject::all(&resource.group, &resource.plural);
     rights.allow(place, subject, &SEEING, needed_by);
 }
@@ -62,7 +62,7 @@ pub(super) fn role(object: &Value) -> Option<(String, String)> {
     Some((kind.to_owned(), text("/metadata/name")?.to_owned()))
 }
 
-fn of_role(role: &Value, plural: &str, place: &Place, needed_by: &str, rights: &mut Rights) {
+fn of_role(role: &Value, plural: &str, place: &Scope, needed_by: &str, rights: &mut Rights) {
     if role.get("aggregationRule").is_some() {
         // Rules that other roles add to it are not known.
         let name = role
@@ -77,14 +77,14 @@ fn of_role(role: &Value, plural: &str, place: &Place, needed_by: &str, rights: &
 }
 
 /// Adds the rights that a rule grants.
-pub(super) fn granted(rule: &Value, place: &Place, needed_by: &str, rights: &mut Rights) {
+pub(super) fn granted(rule: &Value, place: &Scope, needed_by: &str, rights: &mut Rights) {
     let texts = |field: &str| {
         let items = rule.get(field).and_then(Value::as_array).into_iter().flatten();
         items.filter_map(Value::as_str).collect::<Vec<_>>()
     };
     let (verbs, names) = (texts("verbs"), texts("resourceNames"));
     for path in texts("nonResourceURLs") {
-        rights.allow(&Place::Cluster, Subject::Path(path.to_owned()), &verbs, needed_by);
+        rights.allow(&Scope::Cluster, Subject::Path(path.to_owned()), &verbs, needed_by);
     }
     for group in texts("apiGroups") {
         for resource in texts("resources") {
@@ -98,7 +98,7 @@ pub(super) fn granted(rule: &Value, place: &Place, needed_by: &str, rights: &mut
     }
 }
 
-fn of_binding(binding: &Value, place: &Place, roles: &Roles, needed_by: &str, rights: &mut Rights) {
+fn of_binding(binding: &Value, place: &Scope, roles: &Roles, needed_by: &str, rights: &mut Rights) {
     let text = |pointer: &str| binding.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let (kind, name) = (text("/roleRef/kind"), text("/roleRef/name"));
     if roles.contains(&(kind.to_owned(), name.to_owned())) {
@@ -115,16 +115,16 @@ fn of_binding(binding: &Value, place: &Place, roles: &Roles, needed_by: &str, ri
 pub(super) fn crd(name: &str, hands: Hands, needed_by: &str, rights: &mut Rights) {
     let (group, resource) = CRDS;
     if hands == Hands::Theirs {
-        return rights.allow(&Place::Cluster, Subject::one(group, resource, name), &SEEING, needed_by);
+        return rights.allow(&Scope::Cluster, Subject::one(group, resource, name), &SEEING, needed_by);
     }
-    rights.allow(&Place::Cluster, Subject::all(group, resource), &["create"], needed_by);
+    rights.allow(&Scope::Cluster, Subject::all(group, resource), &["create"], needed_by);
     let one = Subject::one(group, resource, name);
-    rights.allow(&Place::Cluster, one, &["get", "list", "patch", "watch"], needed_by);
+    rights.allow(&Scope::Cluster, one, &["get", "list", "patch", "watch"], needed_by);
     let status = Subject::one(group, &format!("{resource}/status"), name);
-    rights.allow(&Place::Cluster, status, &["patch"], needed_by);
+    rights.allow(&Scope::Cluster, status, &["patch"], needed_by);
     // Which of them will lose a version cannot be seen before it is gone from the file.
     if let Some((plural, group)) = name.split_once('.') {
-        rights.allow(&Place::Cluster, Subject::all(group, plural), &REWRITING, needed_by);
+        rights.allow(&Scope::Cluster, Subject::all(group, plural), &REWRITING, needed_by);
     }
 }
 
@@ -167,19 +167,19 @@ roleRef: {kind: ClusterRole, name: view}
             let kind = object["kind"].as_str().unwrap();
             let resource = kinds.of_manifest("rbac.authorization.k8s.io/v1", kind).unwrap();
             let place = if resource.is_namespaced {
-                Place::Release
+                Scope::Release
             } else {
-                Place::Cluster
+                Scope::Cluster
             };
             collect(object, (resource, &place), &roles, "m", &mut rights);
         }
-        let told = |place: &Place| -> Vec<String> {
+        let told = |place: &Scope| -> Vec<String> {
             let rules = rights.rules(place).into_iter();
             rules.map(|rule| rule.document().to_string()).collect()
         };
         let keeping = r#""verbs":["create","delete","get","list","patch","watch"]"#;
         assert_eq!(
-            told(&Place::Cluster),
+            told(&Scope::Cluster),
             [
                 r#"{"nonResourceURLs":["/metrics"],"verbs":["get"]}"#.to_owned(),
                 r#"{"apiGroups":[""],"resourceNames":["a"],"resources":["pods"],"verbs":["get"]}"#.to_owned(),
@@ -191,7 +191,7 @@ roleRef: {kind: ClusterRole, name: view}
             ]
         );
         assert_eq!(
-            told(&Place::Release),
+            told(&Scope::Release),
             [
                 format!(r#"{{"apiGroups":["{RBAC}"],"resources":["rolebindings"],{keeping}}}"#),
                 format!(

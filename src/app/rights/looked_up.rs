@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use walkdir::WalkDir;
 
 use super::kinds::{Kinds, Resource};
-use super::rules::{Place, Rights, Subject};
+use super::rules::{Rights, Scope, Subject};
 use super::watched::place_of;
 
 const CALL: &str = "lookup";
@@ -73,12 +73,12 @@ fn templates(chart: &Path) -> Vec<PathBuf> {
     files.map(walkdir::DirEntry::into_path).filter(is_template).collect()
 }
 
-fn place(call: &LookUp, resource: &Resource, release_namespace: &str) -> Place {
+fn place(call: &LookUp, resource: &Resource, release_namespace: &str) -> Scope {
     match &call.namespace {
-        _ if !resource.is_namespaced => Place::Cluster,
+        _ if !resource.is_namespaced => Scope::Cluster,
         Word::Said(name) if !name.is_empty() => place_of(name, release_namespace),
-        Word::Computed(text) if text.trim_start_matches('$') == ".Release.Namespace" => Place::Release,
-        Word::Said(_) | Word::Computed(_) => Place::Cluster,
+        Word::Computed(text) if text.trim_start_matches('$') == ".Release.Namespace" => Scope::Release,
+        Word::Said(_) | Word::Computed(_) => Scope::Cluster,
     }
 }
 
@@ -144,7 +144,7 @@ mod tests {
         fs_err::write(chart.path().join("README.md"), "lookup \"v1\" \"Pod\" \"\" \"\"").unwrap();
         let mut rights = Rights::default();
         let unclear = collect(chart.path(), (&Kinds::built_in(), "ours"), "m", &mut rights);
-        let places: Vec<Place> = rights.places().into_iter().cloned().collect();
+        let places: Vec<Scope> = rights.places().into_iter().cloned().collect();
         let rules = places.iter().flat_map(|place| {
             let rules = rights.rules(place).into_iter();
             rules.map(move |rule| format!("{place:?} {}", rule.document()))

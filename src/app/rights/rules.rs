@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 /// Where a right counts.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Place {
+pub enum Scope {
     /// In all namespaces, and outside of them.
     Cluster,
     /// In the namespace of the releases, under any name.
@@ -57,7 +57,7 @@ impl Subject {
 
 /// All rights, each with the modules and hooks that need it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Rights(BTreeMap<(Place, Subject), BTreeMap<String, BTreeSet<String>>>);
+pub struct Rights(BTreeMap<(Scope, Subject), BTreeMap<String, BTreeSet<String>>>);
 
 /// One rule of a role.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -83,7 +83,7 @@ struct Likeness {
 
 impl Rights {
     /// Adds one right for a module or hook.
-    pub(super) fn allow(&mut self, place: &Place, subject: Subject, verbs: &[&str], needed_by: &str) {
+    pub(super) fn allow(&mut self, place: &Scope, subject: Subject, verbs: &[&str], needed_by: &str) {
         let known = self.0.entry((place.clone(), subject)).or_default();
         for verb in verbs {
             let needed = known.entry((*verb).to_owned()).or_default();
@@ -96,7 +96,7 @@ impl Rights {
     }
 
     /// The places in which there is anything to be granted.
-    pub fn places(&self) -> BTreeSet<&Place> {
+    pub fn places(&self) -> BTreeSet<&Scope> {
         self.0.keys().map(|(place, _)| place).collect()
     }
 
@@ -105,7 +105,7 @@ impl Rights {
         let all = std::mem::take(&mut self.0);
         for ((place, subject), verbs) in all {
             let place = match place {
-                Place::Namespace(name) if is_unknown(&name) => Place::Cluster,
+                Scope::Namespace(name) if is_unknown(&name) => Scope::Cluster,
                 place => place,
             };
             let known = self.0.entry((place, subject)).or_default();
@@ -127,11 +127,11 @@ impl Rights {
     }
 
     /// Whether a right is granted by a wider one, which is of another place or about all objects.
-    fn is_covered(&self, place: &Place, subject: &Subject, verb: &str) -> bool {
+    fn is_covered(&self, place: &Scope, subject: &Subject, verb: &str) -> bool {
         let wider = [
             (place.clone(), subject.widened()),
-            (Place::Cluster, subject.clone()),
-            (Place::Cluster, subject.widened()),
+            (Scope::Cluster, subject.clone()),
+            (Scope::Cluster, subject.widened()),
         ];
         let same = (place.clone(), subject.clone());
         let mut wider = wider.iter().filter(|wider| **wider != same);
@@ -139,7 +139,7 @@ impl Rights {
     }
 
     /// Few rules that grant all of it in one place and nothing else, always in the same order.
-    pub fn rules(&self, place: &Place) -> Vec<Rule> {
+    pub fn rules(&self, place: &Scope) -> Vec<Rule> {
         let mut rules: BTreeMap<Likeness, Rule> = BTreeMap::new();
         let here = self.0.iter().filter(|((of, _), _)| of == place);
         for ((_, subject), verbs) in here {
@@ -211,7 +211,7 @@ impl Rule {
 mod tests {
     use super::*;
 
-    fn rules(rights: &Rights, place: &Place) -> Vec<String> {
+    fn rules(rights: &Rights, place: &Scope) -> Vec<String> {
         let rules = rights.rules(place).into_iter();
         let shown = rules.map(|rule| {
             let needed: Vec<&str> = rule.needed_by.iter().map(String::as_str).collect();
@@ -223,7 +223,7 @@ mod tests {
     #[test]
     fn rules_are_few_and_grant_nothing_else() {
         let mut rights = Rights::default();
-        let release = Place::Release;
+        let release = Scope::Release;
         for resource in ["configmaps", "services"] {
             rights.allow(&release, Subject::all("", resource), &["get", "create"], "one");
         }
@@ -245,19 +245,19 @@ mod tests {
     #[test]
     fn what_is_granted_anyway_is_not_granted_twice() {
         let mut rights = Rights::default();
-        let elsewhere = Place::Namespace("kube-system".to_owned());
-        rights.allow(&Place::Cluster, Subject::all("", "secrets"), &["list", "watch"], "one");
+        let elsewhere = Scope::Namespace("kube-system".to_owned());
+        rights.allow(&Scope::Cluster, Subject::all("", "secrets"), &["list", "watch"], "one");
         rights.allow(&elsewhere, Subject::all("", "secrets"), &["get", "list"], "two");
         rights.allow(&elsewhere, Subject::one("", "secrets", "a"), &["get", "watch"], "two");
         assert_eq!(
             rules(&rights, &elsewhere),
             [r#"{"apiGroups":[""],"resources":["secrets"],"verbs":["get"]} for two"#]
         );
-        assert_eq!(rules(&rights, &Place::Cluster).len(), 1);
+        assert_eq!(rules(&rights, &Scope::Cluster).len(), 1);
         rights.lift(|name| name == "kube-system");
-        assert_eq!(rights.places(), [&Place::Cluster].into());
+        assert_eq!(rights.places(), [&Scope::Cluster].into());
         assert_eq!(
-            rules(&rights, &Place::Cluster),
+            rules(&rights, &Scope::Cluster),
             [r#"{"apiGroups":[""],"resources":["secrets"],"verbs":["get","list","watch"]} for one, two"#]
         );
     }

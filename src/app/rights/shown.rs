@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use super::Answer;
-use super::rules::{Place, Rights, Rule};
+use super::rules::{Rights, Rule, Scope};
 
 /// The form in which they are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,17 +33,17 @@ pub fn shown(answer: &Answer, form: Form) -> String {
 }
 
 /// Names of other namespaces in which there is something to be granted.
-fn elsewhere(rights: &Rights) -> Vec<&Place> {
+fn elsewhere(rights: &Rights) -> Vec<&Scope> {
     let places = rights.places().into_iter();
-    let others = places.filter(|place| matches!(place, Place::Namespace(_)) && !rights.rules(place).is_empty());
+    let others = places.filter(|place| matches!(place, Scope::Namespace(_)) && !rights.rules(place).is_empty());
     others.collect()
 }
 
-fn name(place: &Place) -> &str {
+fn name(place: &Scope) -> &str {
     match place {
-        Place::Cluster => "cluster",
-        Place::Release => "release",
-        Place::Namespace(name) => name,
+        Scope::Cluster => "cluster",
+        Scope::Release => "release",
+        Scope::Namespace(name) => name,
     }
 }
 
@@ -53,12 +53,12 @@ fn document(rights: &Rights) -> Value {
         .into_iter()
         .map(|place| json!({"name": name(place), "rules": rules(place)}))
         .collect();
-    json!({"cluster": rules(&Place::Cluster), "release": rules(&Place::Release), "namespaces": others})
+    json!({"cluster": rules(&Scope::Cluster), "release": rules(&Scope::Release), "namespaces": others})
 }
 
 fn yaml(rights: &Rights) -> String {
     let mut text = format!("{HEAD}rbac:\n  moduleRules:\n");
-    for place in [&Place::Cluster, &Place::Release] {
+    for place in [&Scope::Cluster, &Scope::Release] {
         list(&mut text, "    ", name(place), rights.rules(place));
     }
     let others = elsewhere(rights);
@@ -126,9 +126,9 @@ mod tests {
     fn both_forms_say_the_same() {
         let mut rights = Rights::default();
         let subject = Subject::one("", "secrets", "on");
-        rights.allow(&Place::Release, subject, &["get"], "one");
-        rights.allow(&Place::Cluster, Subject::Path("/x".to_owned()), &["get"], "one");
-        let elsewhere = Place::Namespace("kube-system".to_owned());
+        rights.allow(&Scope::Release, subject, &["get"], "one");
+        rights.allow(&Scope::Cluster, Subject::Path("/x".to_owned()), &["get"], "one");
+        let elsewhere = Scope::Namespace("kube-system".to_owned());
         rights.allow(&elsewhere, Subject::all("*", "*"), &["*"], "two");
         let answer = Answer {
             rights,

@@ -4,7 +4,7 @@
 use addon_core::hook::config::{HookConfig, KubernetesBinding};
 
 use super::kinds::{self, Kinds, Resource};
-use super::rules::{Place, Rights, Subject};
+use super::rules::{Rights, Scope, Subject};
 
 /// A watch begins with a list.
 const WATCHING: [&str; 2] = ["list", "watch"];
@@ -36,13 +36,13 @@ pub(super) fn collect(
             .as_ref()
             .is_some_and(|chosen| chosen.labels.is_some())
         {
-            rights.allow(&Place::Cluster, Subject::all("", "namespaces"), &WATCHING, needed_by);
+            rights.allow(&Scope::Cluster, Subject::all("", "namespaces"), &WATCHING, needed_by);
         }
     }
     for conversion in &config.conversions {
         let (group, resource) = CRDS;
         let subject = Subject::one(group, resource, &conversion.crd_name);
-        rights.allow(&Place::Cluster, subject, &["get", "patch"], needed_by);
+        rights.allow(&Scope::Cluster, subject, &["get", "patch"], needed_by);
     }
     guessed
 }
@@ -56,23 +56,23 @@ fn subjects(binding: &KubernetesBinding, Resource { group, plural, .. }: &Resour
     names.map(|name| Subject::one(group, plural, name)).collect()
 }
 
-fn places(binding: &KubernetesBinding, resource: &Resource, release_namespace: &str) -> Vec<Place> {
+fn places(binding: &KubernetesBinding, resource: &Resource, release_namespace: &str) -> Vec<Scope> {
     match &binding.namespaces {
         Some(chosen) if resource.is_namespaced && chosen.labels.is_none() && !chosen.names.is_empty() => chosen
             .names
             .iter()
             .map(|name| place_of(name, release_namespace))
             .collect(),
-        _ => vec![Place::Cluster],
+        _ => vec![Scope::Cluster],
     }
 }
 
 /// The namespace of the releases has another name in another cluster.
-pub(super) fn place_of(namespace: &str, release_namespace: &str) -> Place {
+pub(super) fn place_of(namespace: &str, release_namespace: &str) -> Scope {
     if namespace == release_namespace {
-        Place::Release
+        Scope::Release
     } else {
-        Place::Namespace(namespace.to_owned())
+        Scope::Namespace(namespace.to_owned())
     }
 }
 

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use addon_core::artifact::reference::Reference;
-use addon_core::artifact::trial::replica::{Me, Place};
+use addon_core::artifact::trial::replica::{Me, PodKind};
 use addon_core::artifact::view::ChannelState;
 use addon_core::failure::Failure;
 use tokio::time::sleep;
@@ -57,9 +57,9 @@ fn me(installation: &Installation) -> Option<Me> {
         digest,
         digests: installation.digests.clone(),
         place: if installation.is_on_trial {
-            Place::Trial
+            PodKind::Trial
         } else {
-            Place::Deployment
+            PodKind::Deployment
         },
     })
 }

@@ -47,7 +47,7 @@ pub(super) struct Watcher {
     cluster: Cluster,
     name: String,
     silence: Duration,
-    place: Place,
+    place: Progress,
     history: History,
     /// The reading behind the news that the history went back.
     next: Option<ConfigRead>,
@@ -58,7 +58,7 @@ pub(super) struct Watcher {
 
 /// How far we have read.
 #[derive(Default)]
-enum Place {
+enum Progress {
     /// Nothing is known.
     #[default]
     Lost,
@@ -87,7 +87,7 @@ impl Watcher {
             cluster,
             name,
             silence,
-            place: Place::Lost,
+            place: Progress::Lost,
             history: History::default(),
             next: None,
             pause: FIRST_PAUSE,
@@ -113,12 +113,12 @@ impl Watcher {
     /// One request, or one event. After an error our place is lost.
     async fn step(&mut self) -> Result<Option<Heard>, RequestError> {
         match std::mem::take(&mut self.place) {
-            Place::Lost => self.list().await.map(Some),
-            Place::At(version) => {
-                self.place = Place::Following(self.begin(version).await?);
+            Progress::Lost => self.list().await.map(Some),
+            Progress::At(version) => {
+                self.place = Progress::Following(self.begin(version).await?);
                 Ok(None)
             }
-            Place::Following(watch) => Ok(self.follow(watch).await?.map(Heard::Read)),
+            Progress::Following(watch) => Ok(self.follow(watch).await?.map(Heard::Read)),
         }
     }
 
@@ -141,7 +141,7 @@ impl Watcher {
         let read = found.map_or(ConfigRead::Missing, present);
         let seen = self.history.newest();
         let went_back = self.history.listed(number(&version), &read);
-        self.place = Place::At(version);
+        self.place = Progress::At(version);
         if went_back {
             warn!(
                 version = self.history.newest(),
@@ -173,7 +173,7 @@ impl Watcher {
             let Ok(event) = timeout(TRIAL, watch.events.next()).await else {
                 watch.on_trial = false;
                 self.recovered();
-                self.place = Place::Following(watch);
+                self.place = Progress::Following(watch);
                 return Ok(None);
             };
             event
@@ -209,7 +209,7 @@ impl Watcher {
         }
         watch.on_trial = false;
         self.recovered();
-        self.place = Place::Following(watch);
+        self.place = Progress::Following(watch);
         Ok(read)
     }
 

@@ -19,7 +19,7 @@ const MANAGER: &str = "helm";
 const TRIES: usize = 3;
 
 /// An object where it lives.
-struct Place {
+struct ObjectPlace {
     api: Api<DynamicObject>,
     key: ObjectKey,
     attempt: Attempt,
@@ -88,7 +88,7 @@ impl Cluster {
 
     /// Nothing for a document that is no object, and for a kind that is not served: the runs of modules notice that it
     /// is absent.
-    fn place_of(&self, manifest: &Value, apis: &Apis) -> Option<Place> {
+    fn place_of(&self, manifest: &Value, apis: &Apis) -> Option<ObjectPlace> {
         let key = key_of(manifest)?;
         let kind = apis.kind(&key.api_version, &key.kind)?;
         let namespace = kind
@@ -106,10 +106,10 @@ impl Cluster {
             server: self.server.clone(),
             account: self.account.clone(),
         };
-        Some(Place { api, key, attempt })
+        Some(ObjectPlace { api, key, attempt })
     }
 
-    async fn live(&self, Place { api, key, attempt }: &Place) -> Result<Option<Value>, Failure> {
+    async fn live(&self, ObjectPlace { api, key, attempt }: &ObjectPlace) -> Result<Option<Value>, Failure> {
         let found = self.ask(attempt.clone(), api.get_opt(&key.name)).await?;
         Ok(found.map(plain))
     }

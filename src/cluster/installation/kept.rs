@@ -38,7 +38,7 @@ pub(super) struct Kept<K> {
     attempt: Attempt,
     /// How long a watch may bring nothing before everything is read anew.
     pub(super) silence: Duration,
-    place: Place<K>,
+    place: Progress<K>,
     known: Option<Objects<K>>,
     pause: Pause,
     told: Option<String>,
@@ -47,7 +47,7 @@ pub(super) struct Kept<K> {
 }
 
 /// How far we have read.
-enum Place<K> {
+enum Progress<K> {
     /// Nothing is asked until then.
     Resting(Instant),
     /// The list is on its way.
@@ -86,7 +86,7 @@ where
             config,
             attempt,
             silence,
-            place: Place::Resting(Instant::now()),
+            place: Progress::Resting(Instant::now()),
             known: None,
             pause: Pause::default(),
             told: None,
@@ -127,24 +127,24 @@ where
     /// Waits for the next thing that happens; afterwards something may be known that was not. Dropping it loses nothing.
     pub(super) async fn step(&mut self) {
         let next = match &mut self.place {
-            Place::Resting(until) => {
+            Progress::Resting(until) => {
                 sleep_until(*until).await;
-                self.place = Place::Listing {
+                self.place = Progress::Listing {
                     stream: watcher(self.api.clone(), self.config.clone()).boxed(),
                     found: Objects::new(),
                     until: Instant::now() + LISTING,
                 };
                 return;
             }
-            Place::Listing { stream, until, .. }
-            | Place::OnTrial { stream, until, .. }
-            | Place::Following { stream, until } => timeout_at(*until, stream.next()).await,
+            Progress::Listing { stream, until, .. }
+            | Progress::OnTrial { stream, until, .. }
+            | Progress::Following { stream, until } => timeout_at(*until, stream.next()).await,
         };
         match next {
             Ok(Some(Ok(event))) => self.take(event),
             Ok(Some(Err(error))) => self.fail(self.error(error)),
             // That is how watches end; a list makes up for the gap.
-            Ok(None) => self.place = Place::Resting(Instant::now()),
+            Ok(None) => self.place = Progress::Resting(Instant::now()),
             Err(_) => self.be_silent(),
         }
     }
@@ -152,11 +152,11 @@ where
     /// Nothing came in time.
     fn be_silent(&mut self) {
         let now = Instant::now();
-        match std::mem::replace(&mut self.place, Place::Resting(now)) {
+        match std::mem::replace(&mut self.place, Progress::Resting(now)) {
             // Its other end may be gone: a list shows that.
-            Place::Following { .. } | Place::Resting(_) => {}
-            Place::OnTrial { stream, found, .. } => self.follow(stream, found),
-            Place::Listing { .. } => self.fail(RequestError::Silent {
+            Progress::Following { .. } | Progress::Resting(_) => {}
+            Progress::OnTrial { stream, found, .. } => self.follow(stream, found),
+            Progress::Listing { .. } => self.fail(RequestError::Silent {
                 attempt: self.attempt("list"),
                 waited: LISTING,
             }),
@@ -165,19 +165,19 @@ where
 
     fn take(&mut self, event: Event<K>) {
         let now = Instant::now();
-        self.place = match std::mem::replace(&mut self.place, Place::Resting(now)) {
-            Place::Resting(until) => Place::Resting(until),
-            Place::Listing { stream, found, until } => self.list(event, stream, found, until),
-            Place::OnTrial { stream, found, .. } => {
+        self.place = match std::mem::replace(&mut self.place, Progress::Resting(now)) {
+            Progress::Resting(until) => Progress::Resting(until),
+            Progress::Listing { stream, found, until } => self.list(event, stream, found, until),
+            Progress::OnTrial { stream, found, .. } => {
                 self.follow(stream, found);
                 return self.take(event);
             }
-            Place::Following { stream, .. } => self.hear(event, stream),
+            Progress::Following { stream, .. } => self.hear(event, stream),
         };
     }
 
     /// One event while the list is on its way.
-    fn list(&mut self, event: Event<K>, stream: Stream<K>, mut found: Objects<K>, until: Instant) -> Place<K> {
+    fn list(&mut self, event: Event<K>, stream: Stream<K>, mut found: Objects<K>, until: Instant) -> Progress<K> {
         match event {
             Event::Init => found.clear(),
             Event::InitApply(object) | Event::Apply(object) => {
@@ -188,18 +188,18 @@ where
             }
             Event::InitDone if self.told.is_some() => {
                 let until = Instant::now() + TRIAL;
-                return Place::OnTrial { stream, found, until };
+                return Progress::OnTrial { stream, found, until };
             }
             Event::InitDone => {
                 self.follow(stream, found);
-                return std::mem::replace(&mut self.place, Place::Resting(until));
+                return std::mem::replace(&mut self.place, Progress::Resting(until));
             }
         }
-        Place::Listing { stream, found, until }
+        Progress::Listing { stream, found, until }
     }
 
     /// One event of the watch.
-    fn hear(&mut self, event: Event<K>, stream: Stream<K>) -> Place<K> {
+    fn hear(&mut self, event: Event<K>, stream: Stream<K>) -> Progress<K> {
         let now = Instant::now();
         let until = now + self.silence;
         let known = self.known.get_or_insert_default();
@@ -214,10 +214,10 @@ where
             // It has begun a list of its own.
             Event::Init | Event::InitApply(_) | Event::InitDone => {
                 let (found, until) = (Objects::new(), now + LISTING);
-                return Place::Listing { stream, found, until };
+                return Progress::Listing { stream, found, until };
             }
         }
-        Place::Following { stream, until }
+        Progress::Following { stream, until }
     }
 
     /// The list is complete, and the watch works.
@@ -227,7 +227,7 @@ where
         self.confirmed = 0;
         self.pause.reset();
         let until = Instant::now() + self.silence;
-        self.place = Place::Following { stream, until };
+        self.place = Progress::Following { stream, until };
         if self.told.take().is_some() {
             info!(resource = self.attempt.resource, "watching our own installation again");
         }
@@ -259,7 +259,7 @@ where
     /// A single failure may only be the end of a connection; the next list shows more.
     fn fail(&mut self, error: RequestError) {
         let is_first = self.pause.is_first();
-        self.place = Place::Resting(Instant::now() + self.pause.next(None));
+        self.place = Progress::Resting(Instant::now() + self.pause.next(None));
         if is_first && !error.is_forbidden() {
             debug!(
                 error = &error as &dyn std::error::Error,

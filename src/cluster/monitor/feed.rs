@@ -41,7 +41,7 @@ pub(super) struct Feed {
     id: PartId,
     source: Source,
     wake: Arc<Notify>,
-    place: Place,
+    place: Progress,
     pause: Pause,
     /// The last connection may have withheld something, or led to another history.
     doubt: bool,
@@ -54,7 +54,7 @@ pub(super) struct Feed {
 
 /// How far everything was taken.
 #[derive(Default)]
-enum Place {
+enum Progress {
     /// Nothing is known, or changes since then are unknown.
     #[default]
     Lost,
@@ -94,7 +94,7 @@ impl Feed {
             id,
             source,
             wake,
-            place: Place::Lost,
+            place: Progress::Lost,
             pause: Pause::default(),
             doubt: false,
             paged: false,
@@ -115,22 +115,22 @@ impl Feed {
     /// One request, or one event. After an error the place holds only what is still certain.
     async fn step(&mut self) -> Result<(), Trouble> {
         match std::mem::take(&mut self.place) {
-            Place::Lost => self.list().await,
-            Place::At(version) => match self.resume(&version).await {
+            Progress::Lost => self.list().await,
+            Progress::At(version) => match self.resume(&version).await {
                 Ok(lines) => {
-                    self.place = Place::Following(Watch::begin(lines, version));
+                    self.place = Progress::Following(Watch::begin(lines, version));
                     Ok(())
                 }
                 Err(trouble) => Err(self.stay(version, trouble)),
             },
-            Place::Following(watch) => self.follow(watch).await,
+            Progress::Following(watch) => self.follow(watch).await,
         }
     }
 
     /// The place that is still certain after that.
     fn stay(&mut self, version: String, trouble: Trouble) -> Trouble {
         if !trouble.is_expired() {
-            self.place = Place::At(version);
+            self.place = Progress::At(version);
         }
         trouble
     }
@@ -157,11 +157,11 @@ impl Feed {
             return Ok(());
         }
         match self.wait(&mut watch).await {
-            Event::Wanted => self.place = Place::Following(watch),
+            Event::Wanted => self.place = Progress::Following(watch),
             Event::Silence if watch.on_trial => {
                 watch.on_trial = false;
                 self.recovered();
-                self.place = Place::Following(watch);
+                self.place = Progress::Following(watch);
             }
             Event::Silence => {
                 debug!(watch = %self.source, "the watch was silent for long, watching over another connection");
@@ -171,11 +171,11 @@ impl Feed {
                     namespace: selection.namespace.as_deref(),
                 });
                 self.doubt = true;
-                self.place = Place::At(watch.version);
+                self.place = Progress::At(watch.version);
             }
             // That is how a watch ends from time to time.
             Event::Line(Err(trouble)) if trouble.kind == WatchError::Eof && !watch.on_trial => {
-                self.place = Place::At(watch.version);
+                self.place = Progress::At(watch.version);
             }
             Event::Line(Err(trouble)) => return Err(self.stay(watch.version, trouble)),
             Event::Line(Ok(heard)) => {
@@ -185,7 +185,7 @@ impl Feed {
                     return Err(self.stay(watch.version, trouble));
                 }
                 self.recovered();
-                self.place = Place::Following(watch);
+                self.place = Progress::Following(watch);
             }
         }
         Ok(())
@@ -300,7 +300,7 @@ impl Feed {
     /// The kind was created anew under another plural: its history is another one.
     fn move_to(&mut self, resource: ApiResource) {
         info!(watch = %self.source, plural = resource.plural, "the kind has another plural now, watching the new resource");
-        self.place = Place::Lost;
+        self.place = Progress::Lost;
         self.shared.ledger().moved(self.id, &resource);
         self.source.selection.resource = resource;
     }
@@ -308,7 +308,7 @@ impl Feed {
     /// There is no object of a kind that does not exist, and nothing is withheld from us: its objects were told to be
     /// deleted before it went. When it comes back, that is another history.
     async fn await_kind(&mut self, missing: &Failure) {
-        self.place = Place::Lost;
+        self.place = Progress::Lost;
         {
             let mut ledger = self.shared.ledger();
             ledger.unserved(self.id);

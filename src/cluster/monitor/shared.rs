@@ -43,7 +43,7 @@ pub(in crate::cluster) struct Shared {
 }
 
 /// A place at a watch, given up when this is dropped before it is kept.
-pub(in crate::cluster) struct Place {
+pub(in crate::cluster) struct Seat {
     shared: Arc<Shared>,
     key: Key,
     feed: PartId,
@@ -121,9 +121,9 @@ impl Shared {
     }
 
     /// Joins a target to a selection, and waits for the first listing. Dropped before its end, it has no effect.
-    pub(in crate::cluster) async fn join(self: &Arc<Self>, key: Key, selection: &Selection) -> Result<Place, Failure> {
+    pub(in crate::cluster) async fn join(self: &Arc<Self>, key: Key, selection: &Selection) -> Result<Seat, Failure> {
         let Joined { feed, started, new } = self.ledger().join(key, selection, &self.root);
-        let mut place = Place {
+        let mut place = Seat {
             shared: Arc::clone(self),
             key,
             feed,
@@ -186,14 +186,14 @@ impl Shared {
     }
 }
 
-impl Place {
+impl Seat {
     /// Leaves the watch; its objects leave the snapshot.
     pub(in crate::cluster) fn leave(mut self) {
         self.kept = false;
     }
 }
 
-impl Drop for Place {
+impl Drop for Seat {
     fn drop(&mut self) {
         if !self.kept {
             self.shared.ledger().leave(self.key, self.feed);

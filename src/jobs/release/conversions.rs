@@ -8,7 +8,7 @@ use addon_core::failure::{Class, Failure};
 use addon_core::name::ModuleName;
 use addon_core::operator::effect::Conversions;
 use addon_core::release::brake::Asked;
-use addon_core::release::{self, ConfigTrace, Step};
+use addon_core::release::{self, ConfigTrace, ReleaseStep};
 use addon_core::values::section::Maintenance;
 use addon_core::yaml;
 use tokio_util::sync::CancellationToken;
@@ -63,17 +63,17 @@ async fn of_module(
     unless(cancel, sync.observe()).await?;
     match release::decide(&sync.facts) {
         // The inputs are those of the release: its absent objects come back with its own run.
-        Step::LookAtObjects | Step::Keep { .. } => return Ok(()),
+        ReleaseStep::LookAtObjects | ReleaseStep::Keep { .. } => return Ok(()),
         // Nothing is put where the release will not come to be.
-        Step::Refuse(failure) => return Err(failure),
-        Step::Hold(held) => return Err(held.failure(module.as_str())),
-        Step::LookAtBase
-        | Step::Render
-        | Step::Compare
-        | Step::Repair { .. }
-        | Step::Upgrade(_)
-        | Step::Record { .. }
-        | Step::LeaveAlone { .. } => {}
+        ReleaseStep::Refuse(failure) => return Err(failure),
+        ReleaseStep::Hold(held) => return Err(held.failure(module.as_str())),
+        ReleaseStep::LookAtBase
+        | ReleaseStep::Render
+        | ReleaseStep::Compare
+        | ReleaseStep::Repair { .. }
+        | ReleaseStep::Upgrade(_)
+        | ReleaseStep::Record { .. }
+        | ReleaseStep::LeaveAlone { .. } => {}
     }
     let manifest = sync.render().await?;
     let documents = yaml::documents_v2(&manifest).map_err(|error| {

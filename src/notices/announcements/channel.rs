@@ -172,7 +172,7 @@ fn channel(reason: &'static str, action: &'static str, weight: Weight, note: Str
 mod tests {
     use std::collections::BTreeSet;
 
-    use addon_core::artifact::choice::Step;
+    use addon_core::artifact::choice::VersionStep;
     use addon_core::artifact::policy::Mode;
     use addon_core::artifact::reference::{ImageDigest, Tag};
     use addon_core::artifact::version::Version;
@@ -204,7 +204,7 @@ mod tests {
     fn each_news_has_its_event_and_weight() {
         let approval = Reason::Approval {
             mode: Mode::Manual,
-            step: Step::Patch,
+            step: VersionStep::Patch,
         };
         let waits = News::Waits {
             target: target(),

@@ -16,7 +16,7 @@ use super::reply::{Reply, shown, text};
 use super::route::Format;
 use crate::serve::notify::Bell;
 
-use super::{Debug, Powers, Standing, bad_request};
+use super::{ActingRole, Debug, Powers, bad_request};
 
 /// A registry that is slow, or has to be asked for much, has answered by then.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -34,9 +34,9 @@ impl Debug {
     pub(super) fn channel_status(&self, format: Format) -> Reply {
         let standing = self.standing.borrow().clone();
         let answerer = match &standing {
-            Standing::Leads => Answerer::Leader,
-            Standing::Seeks { trouble: _ } => Answerer::Standby(None),
-            Standing::Standby(leader) => Answerer::Standby(Some(&leader.name)),
+            ActingRole::Leads => Answerer::Leader,
+            ActingRole::Seeks { trouble: _ } => Answerer::Standby(None),
+            ActingRole::Standby(leader) => Answerer::Standby(Some(&leader.name)),
         };
         let now = Timestamp::now();
         let view = View::of(&self.channel.state.borrow(), answerer, now);
@@ -50,7 +50,7 @@ pub(super) async fn check(State(debug): State<Debug>) -> Response {
         let refusal = "that the registry is asked now is said at the debug socket, not here\n";
         return text(StatusCode::FORBIDDEN, refusal).into_response();
     }
-    if let Standing::Standby(leader) = debug.standing.borrow().clone() {
+    if let ActingRole::Standby(leader) = debug.standing.borrow().clone() {
         return leader.instead_of_us();
     }
     let mut state = debug.channel.state.clone();

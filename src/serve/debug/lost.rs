@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::reply::{Reply, shown, text};
 use super::route::Format;
-use super::{Debug, Powers, Standing, Unanswered};
+use super::{ActingRole, Debug, Powers, Unanswered};
 
 impl Debug {
     pub(super) async fn lost(&self, format: Format) -> Result<Reply, Unanswered> {
@@ -40,7 +40,7 @@ pub(super) async fn confirm(State(debug): State<Debug>) -> Response {
         return text(StatusCode::FORBIDDEN, refusal).into_response();
     }
     let standing = debug.standing.borrow().clone();
-    if let Standing::Standby(leader) = standing {
+    if let ActingRole::Standby(leader) = standing {
         return leader.instead_of_us();
     }
     match confirmed(&debug).await {

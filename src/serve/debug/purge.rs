@@ -14,7 +14,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use thiserror::Error;
 
-use super::super::standing::Standing;
+use super::super::standing::ActingRole;
 use super::{Debug, Powers, bad_request, text};
 use crate::serve::{self, Unanswered};
 
@@ -48,7 +48,7 @@ pub(super) async fn confirm(State(debug): State<Debug>, Form(form): Form<Confirm
         )
         .into_response();
     }
-    if let Standing::Standby(leader) = debug.standing.borrow().clone() {
+    if let ActingRole::Standby(leader) = debug.standing.borrow().clone() {
         return leader.instead_of_us();
     }
     let said = form.confirm.unwrap_or_default();

@@ -63,15 +63,20 @@ fn held(release: &str) -> HeldRemoval {
 }
 
 async fn ask(request: &str) -> (u16, String, String) {
-    ask_of(Disclosure::OnRequest, Standing::Leads, request).await
+    ask_of(Disclosure::OnRequest, ActingRole::Leads, request).await
 }
 
-async fn ask_of(disclosure: Disclosure, standing: Standing, request: &str) -> (u16, String, String) {
+async fn ask_of(disclosure: Disclosure, standing: ActingRole, request: &str) -> (u16, String, String) {
     let powers = Powers::Confirming;
     ask_with(disclosure, powers, standing, request).await
 }
 
-async fn ask_with(disclosure: Disclosure, powers: Powers, standing: Standing, request: &str) -> (u16, String, String) {
+async fn ask_with(
+    disclosure: Disclosure,
+    powers: Powers,
+    standing: ActingRole,
+    request: &str,
+) -> (u16, String, String) {
     let (leader, _tasks) = debug(channel::off());
     let debug = Debug {
         standing: tokio::sync::watch::channel(standing).1,
@@ -94,7 +99,7 @@ fn debug(channel: Channel) -> (Debug, JoinSet<()>) {
         lookout: Arc::default(),
         charts: Arc::default(),
         channel,
-        standing: tokio::sync::watch::channel(Standing::Leads).1,
+        standing: tokio::sync::watch::channel(ActingRole::Leads).1,
         secrets,
         disclosure: Disclosure::OnRequest,
         powers: Powers::Confirming,
@@ -211,7 +216,7 @@ async fn secrets_are_shown_to_those_who_may_ask_for_them() {
         (Disclosure::Always, "", (200, shown)),
     ];
     for (disclosure, wish, expected) in rows {
-        let (status, _, body) = ask_of(disclosure, Standing::Leads, &format!("GET /global/config.json{wish}")).await;
+        let (status, _, body) = ask_of(disclosure, ActingRole::Leads, &format!("GET /global/config.json{wish}")).await;
         assert_eq!((status, body.as_str()), expected, "{disclosure:?} {wish}");
     }
 }
@@ -245,8 +250,8 @@ async fn parameters_are_set_by_a_form() {
 }
 
 /// Another replica leads.
-fn standby() -> Standing {
-    Standing::Standby(standing::Leader {
+fn standby() -> ActingRole {
+    ActingRole::Standby(standing::Leader {
         name: "operator-0".to_owned(),
         address: None,
     })
@@ -257,13 +262,13 @@ async fn a_lost_configuration_is_confirmed_at_the_socket_of_the_leader_alone() {
     let rows = [
         (
             Powers::Confirming,
-            Standing::Leads,
+            ActingRole::Leads,
             400,
             "no configuration is lost, so there is nothing to be confirmed\n",
         ),
         (
             Powers::Looking,
-            Standing::Leads,
+            ActingRole::Leads,
             403,
             "that a configuration is lost is confirmed at the debug socket, not here\n",
         ),
@@ -286,35 +291,35 @@ async fn removals_are_confirmed_at_the_socket_of_the_leader_alone() {
     let rows = [
         (
             Powers::Confirming,
-            Standing::Leads,
+            ActingRole::Leads,
             "confirm=2",
             200,
             "confirmed, and removed from now on: a,b\n",
         ),
         (
             Powers::Confirming,
-            Standing::Leads,
+            ActingRole::Leads,
             "confirm=b",
             200,
             "confirmed, and removed from now on: b\n",
         ),
         (
             Powers::Confirming,
-            Standing::Leads,
+            ActingRole::Leads,
             "confirm=3",
             400,
             "2 removals are held, not 3: a,b\n",
         ),
         (
             Powers::Confirming,
-            Standing::Leads,
+            ActingRole::Leads,
             "",
             400,
             "the removal of '' is not held; held are: a,b\n",
         ),
         (
             Powers::Looking,
-            Standing::Leads,
+            ActingRole::Leads,
             "confirm=2",
             403,
             "removals are confirmed at the debug socket, not here\n",

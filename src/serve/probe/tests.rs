@@ -18,7 +18,7 @@ fn probe(doors: Loop, trouble: Option<&str>) -> Probe {
         meters: Arc::new(Meters::new("own_")),
         trouble,
         monitors: Arc::default(),
-        standing: watch::channel(Standing::Leads).1,
+        standing: watch::channel(ActingRole::Leads).1,
         port: 0,
         door: notify::Door {
             bell: notify::Bell::default(),
@@ -199,11 +199,11 @@ async fn the_index_leads_to_every_route() {
 }
 
 /// What a replica of that standing answers, whose leader listens at that port.
-async fn readyz_of(standing: Standing, port: u16) -> (u16, String) {
+async fn readyz_of(standing: ActingRole, port: u16) -> (u16, String) {
     asked(standing, port, "GET /readyz").await
 }
 
-async fn asked(standing: Standing, port: u16, request: &str) -> (u16, String) {
+async fn asked(standing: ActingRole, port: u16, request: &str) -> (u16, String) {
     let (doors, _tasks) = stage::answering(|_| Answer::Status(stage::status()));
     let probe = Probe {
         standing: watch::channel(standing).1,
@@ -225,7 +225,7 @@ async fn standby_of(leader: Status) -> (u16, String) {
             name: "operator-0.127-0-0-1.ns.pod".to_owned(),
             address: Some(address.ip()),
         };
-        let answer = readyz_of(Standing::Standby(leader), address.port()).await;
+        let answer = readyz_of(ActingRole::Standby(leader), address.port()).await;
         stop.cancel();
         answer
     };
@@ -252,11 +252,11 @@ async fn a_standby_is_as_ready_as_its_leader() {
     };
     let nobody = "HA mode is enabled but couldn't send a request to the leader\n";
     assert_eq!(
-        readyz_of(Standing::Standby(leader(Some("127.0.0.1"))), 0).await,
+        readyz_of(ActingRole::Standby(leader(Some("127.0.0.1"))), 0).await,
         (500, nobody.to_owned())
     );
     assert_eq!(
-        readyz_of(Standing::Standby(leader(None)), 0).await,
+        readyz_of(ActingRole::Standby(leader(None)), 0).await,
         (200, waits.to_owned()),
         "the lease is renewed, and where it answers is not known"
     );
@@ -270,16 +270,16 @@ async fn a_standby_that_is_asked_for_itself_does_not_ask_its_leader() {
     };
     let waits = "HA mode is enabled and waiting for acquiring the lock.\n";
     assert_eq!(
-        asked(Standing::Standby(nowhere), 0, "GET /readyz?self").await,
+        asked(ActingRole::Standby(nowhere), 0, "GET /readyz?self").await,
         (200, waits.to_owned())
     );
     // Who leads is not excused, nor who knows of nobody that does.
     let progress = "Startup converge in progress\n";
     assert_eq!(
-        asked(Standing::Leads, 0, "GET /readyz?self").await,
+        asked(ActingRole::Leads, 0, "GET /readyz?self").await,
         (500, progress.to_owned())
     );
-    let seeks = Standing::Seeks { trouble: None };
+    let seeks = ActingRole::Seeks { trouble: None };
     assert_eq!(asked(seeks, 0, "GET /readyz?self").await, (500, progress.to_owned()));
 }
 
@@ -287,7 +287,7 @@ async fn a_standby_that_is_asked_for_itself_does_not_ask_its_leader() {
 async fn who_cannot_be_elected_says_why() {
     let trouble = Some("cannot get it".to_owned());
     assert_eq!(
-        readyz_of(Standing::Seeks { trouble }, 0).await,
+        readyz_of(ActingRole::Seeks { trouble }, 0).await,
         (
             500,
             "Startup converge in progress\nno leader is elected: cannot get it\n".to_owned()

@@ -23,7 +23,7 @@ use crate::time::Now;
 
 pub use memory::{Memory, PATIENCE};
 pub use reason::{Idle, Reason};
-pub use step::Step;
+pub use step::VersionStep;
 
 /// The version that runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -234,11 +234,11 @@ impl Situation<'_> {
         }
         if !(is_approved || wanted.tag.is_none() || memory.is_asked_for(&candidate.digest)) {
             reasons.extend(match self.step(wanted) {
-                Step::Older => Some(Reason::Older {
+                VersionStep::Older => Some(Reason::Older {
                     running: self.running.version.clone(),
                 }),
-                Step::Unknown => Some(Reason::NoVersion),
-                Step::Same | Step::Patch | Step::Minor | Step::Major => None,
+                VersionStep::Unknown => Some(Reason::NoVersion),
+                VersionStep::Same | VersionStep::Patch | VersionStep::Minor | VersionStep::Major => None,
             });
         }
         let is_lifted = is_approved && !self.is_any_of(candidate, self.spent);
@@ -248,8 +248,8 @@ impl Situation<'_> {
         reasons
     }
 
-    fn step(&self, wanted: &Wanted<'_>) -> Step {
-        Step::between(self.running.version.as_ref(), wanted.version().as_ref())
+    fn step(&self, wanted: &Wanted<'_>) -> VersionStep {
+        VersionStep::between(self.running.version.as_ref(), wanted.version().as_ref())
     }
 
     /// All that keeps it from being taken now.
@@ -261,7 +261,7 @@ impl Situation<'_> {
             let step = self.step(wanted);
             let goes_alone = match policy.mode {
                 Mode::Auto => true,
-                Mode::Patch => step == Step::Patch,
+                Mode::Patch => step == VersionStep::Patch,
                 Mode::Manual => false,
             };
             if !goes_alone {

@@ -72,9 +72,9 @@ fn a_lease_that_is_not_there_is_made() {
     let writing = writing(&mut election, 0);
     assert_eq!((writing.over.as_deref(), writing.record.transitions), (None, 0));
     assert_eq!(writing.record.holder, "me");
-    assert_eq!(election.standing(tick(0)), Standing::Standby);
+    assert_eq!(election.standing(tick(0)), ReplicaRole::Standby);
     election.wrote(tick(0), tick(1), writing, Written::Through("1".to_owned()));
-    assert_eq!(election.standing(tick(1)), Standing::Leads);
+    assert_eq!(election.standing(tick(1)), ReplicaRole::Leads);
     assert_eq!(
         election.poll(at(1)),
         Move::Wait(tick(10)),
@@ -158,7 +158,7 @@ fn a_leader_renews_what_it_wrote() {
         (at(0).wall, at(10).wall, 0)
     );
     assert_eq!(writing(&mut election, 20).over.as_deref(), Some("2"));
-    assert_eq!(election.standing(tick(39)), Standing::Leads);
+    assert_eq!(election.standing(tick(39)), ReplicaRole::Leads);
 }
 
 #[test]
@@ -172,8 +172,12 @@ fn a_leader_that_cannot_renew_ends_at_its_deadline() {
         election.wrote(tick(seconds), tick(seconds) + limit, writing, Written::Unknown);
     }
     assert_eq!(election.poll(at(29)), Move::Wait(tick(30)));
-    assert_eq!(election.standing(tick(29)), Standing::Leads);
-    assert_eq!(election.standing(tick(30)), Standing::Deposed, "also if nobody polls");
+    assert_eq!(election.standing(tick(29)), ReplicaRole::Leads);
+    assert_eq!(
+        election.standing(tick(30)),
+        ReplicaRole::Deposed,
+        "also if nobody polls"
+    );
     assert_eq!(election.poll(at(30)), Move::StepDown);
     // What comes late changes nothing.
     let late = held("2", "me").record;
@@ -201,7 +205,11 @@ fn a_leader_finds_its_own_write_again() {
     };
     election.looked(tick(17), Some(found));
     assert_eq!(writing(&mut election, 17).over.as_deref(), Some("2"));
-    assert_eq!(election.standing(tick(30)), Standing::Deposed, "a look renews nothing");
+    assert_eq!(
+        election.standing(tick(30)),
+        ReplicaRole::Deposed,
+        "a look renews nothing"
+    );
 }
 
 #[test]
@@ -213,7 +221,7 @@ fn a_leader_that_finds_another_in_its_place_ends_at_once() {
         election.wrote(tick(10), tick(10), lost, Written::Conflict);
         election.looked(tick(10), Some(found));
         assert_eq!(election.poll(at(10)), Move::StepDown);
-        assert_eq!(election.standing(tick(10)), Standing::Deposed);
+        assert_eq!(election.standing(tick(10)), ReplicaRole::Deposed);
     }
 }
 
@@ -249,7 +257,7 @@ fn a_lease_that_was_deleted_keeps_others_away_for_as_long_as_it_would_have() {
 fn a_leader_does_not_listen_to_old_news() {
     let mut election = leader();
     election.heard(tick(1), held("0", "other"));
-    assert_eq!(election.standing(tick(1)), Standing::Leads);
+    assert_eq!(election.standing(tick(1)), ReplicaRole::Leads);
     assert_eq!(election.leader(), None);
 }
 

@@ -55,7 +55,7 @@ pub enum Reading {
 
 /// A change of a series.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Step {
+pub enum SeriesChange {
     /// A counter or a gauge changes by this much.
     By(f64),
     /// A gauge becomes this.
@@ -159,7 +159,7 @@ impl<W> Family<W> {
     }
 
     /// Puts a series there, to which this happens. Without a reading it begins.
-    pub(super) fn put(&mut self, values: Values, writer: W, reading: Option<Reading>, step: Step) {
+    pub(super) fn put(&mut self, values: Values, writer: W, reading: Option<Reading>, step: SeriesChange) {
         let mut reading = reading.unwrap_or_else(|| self.shape.blank());
         reading.take(step, &self.shape);
         self.series.insert(values, Series { writer, reading });
@@ -197,7 +197,7 @@ impl<W> Family<W> {
 
 impl Family {
     /// The series with these values, which begins if it is not there, takes a step.
-    pub fn take(&mut self, values: Values, step: Step) {
+    pub fn take(&mut self, values: Values, step: SeriesChange) {
         let shape = &self.shape;
         let begin = || Series {
             writer: (),
@@ -242,7 +242,7 @@ impl Shape {
     }
 }
 
-impl From<&Sample> for Step {
+impl From<&Sample> for SeriesChange {
     fn from(sample: &Sample) -> Self {
         match sample {
             Sample::Add(by) => Self::By(by.get()),
@@ -253,11 +253,11 @@ impl From<&Sample> for Step {
 }
 
 impl Reading {
-    fn take(&mut self, step: Step, shape: &Shape) {
+    fn take(&mut self, step: SeriesChange, shape: &Shape) {
         match (self, step, shape) {
-            (Self::Number(number), Step::By(by), _) => *number += by,
-            (Self::Number(number), Step::To(to), _) => *number = to,
-            (Self::Spread { counts, total, sum }, Step::Of(value), Shape::Histogram(buckets)) => {
+            (Self::Number(number), SeriesChange::By(by), _) => *number += by,
+            (Self::Number(number), SeriesChange::To(to), _) => *number = to,
+            (Self::Spread { counts, total, sum }, SeriesChange::Of(value), Shape::Histogram(buckets)) => {
                 if let Some(place) = buckets.bounds().position(|bound| value <= bound) {
                     counts[place] += 1;
                 }
@@ -296,8 +296,8 @@ mod tests {
     #[test]
     fn series_keep_their_values_when_labels_come_and_go() {
         let mut family = Family::new(Shape::Gauge, [label("b"), label("d")]);
-        family.take(values(&["1", ""]), Step::To(1.0));
-        family.take(values(&["1", "2"]), Step::To(2.0));
+        family.take(values(&["1", ""]), SeriesChange::To(1.0));
+        family.take(values(&["1", "2"]), SeriesChange::To(2.0));
         family.relabel(["a", "b", "c", "d"].map(label).into());
         assert_eq!(shown(&family), [["", "1", "", ""], ["", "1", "", "2"]]);
         assert_eq!(family.used_labels(), ["b", "d"].map(label).into());
@@ -310,8 +310,8 @@ mod tests {
     #[test]
     fn a_step_that_does_not_fit_changes_nothing() {
         let mut family = Family::new(Shape::Counter, []);
-        family.take(values(&[]), Step::By(2.0));
-        family.take(values(&[]), Step::Of(3.0));
+        family.take(values(&[]), SeriesChange::By(2.0));
+        family.take(values(&[]), SeriesChange::Of(3.0));
         assert_eq!(family.series().next().unwrap().1, &Reading::Number(2.0));
     }
 }

@@ -22,7 +22,7 @@ pub struct Parsed {
 
 /// An operation and where it stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct OperationPlace {
     /// The line on which it begins, from 1.
     pub line: usize,
     /// Which operation of the file, from 1.
@@ -31,7 +31,7 @@ pub struct Place {
     pub name: Option<String>,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for OperationPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "line {}: operation {}", self.line, self.number)?;
         match &self.name {
@@ -46,7 +46,7 @@ impl fmt::Display for Place {
 #[error("{place} is dropped: {why}")]
 pub struct Dropped {
     /// Which one.
-    pub place: Place,
+    pub place: OperationPlace,
     /// Why.
     pub why: Useless,
 }
@@ -90,7 +90,7 @@ pub enum BadMetrics {
     #[error("got bad metrics: {place}")]
     Operation {
         /// Which one.
-        place: Place,
+        place: OperationPlace,
         /// Its mistake.
         #[source]
         problem: Problem,
@@ -161,7 +161,7 @@ pub fn parse(text: &str) -> Result<Parsed, BadMetrics> {
     for number in 1.. {
         let line = lines.of_next(documents.byte_offset());
         let Some(document) = documents.next() else { break };
-        let mut place = Place {
+        let mut place = OperationPlace {
             line,
             number,
             name: None,
@@ -194,7 +194,7 @@ impl Lines<'_> {
 }
 
 /// One operation, or why it is left out.
-fn read(document: Value, place: &mut Place) -> Result<Result<Operation, Useless>, Problem> {
+fn read(document: Value, place: &mut OperationPlace) -> Result<Result<Operation, Useless>, Problem> {
     let written = match document {
         Value::Object(fields) => {
             let name = field(&fields, "name").and_then(Value::as_str);

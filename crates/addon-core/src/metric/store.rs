@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use thiserror::Error;
 
-use super::family::{Family, Shape, Step};
+use super::family::{Family, SeriesChange, Shape};
 use super::name::{Group, LabelName, MetricName};
 use super::spelling::{Alike, Spellings};
 use super::{Change, Kind, Labels, Operation, Sample};
@@ -215,7 +215,12 @@ impl Store {
             group,
             cost,
         };
-        family.put(values, origin, kept.map(|series| series.reading), Step::from(sample));
+        family.put(
+            values,
+            origin,
+            kept.map(|series| series.reading),
+            SeriesChange::from(sample),
+        );
         Ok(alike)
     }
 

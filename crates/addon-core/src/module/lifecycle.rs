@@ -68,7 +68,7 @@ pub struct HookOrder {
 
 /// The next step. One step is one job.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step {
+pub enum ModuleStep {
     /// Put its CRDs into the cluster.
     EnsureCrds,
     /// Ask the hooks for their configuration.
@@ -91,7 +91,7 @@ pub enum Step {
     Done,
 }
 
-impl Step {
+impl ModuleStep {
     /// The step in words, for people.
     pub fn describe(&self) -> &'static str {
         match self {
@@ -319,15 +319,15 @@ impl Lifecycle {
     }
 
     /// Skips steps without work and returns the next one.
-    pub fn step(&mut self, hooks: &HookOrder, facts: Facts) -> Step {
+    pub fn step(&mut self, hooks: &HookOrder, facts: Facts) -> ModuleStep {
         loop {
             match self {
-                Self::Disabled | Self::Ready { .. } => return Step::Done,
-                Self::Ensuring if facts.needs_crds => return Step::EnsureCrds,
+                Self::Disabled | Self::Ready { .. } => return ModuleStep::Done,
+                Self::Ensuring if facts.needs_crds => return ModuleStep::EnsureCrds,
                 Self::Ensuring => *self = Self::Configuring,
-                Self::Configuring => return Step::Configure,
+                Self::Configuring => return ModuleStep::Configure,
                 Self::Starting(next) => match hook(&hooks.startup, *next) {
-                    Some(name) => return Step::Hook(Stage::OnStartup, name),
+                    Some(name) => return ModuleStep::Hook(Stage::OnStartup, name),
                     None => {
                         *self = Self::Watching {
                             next: 0,
@@ -337,21 +337,21 @@ impl Lifecycle {
                 },
                 Self::Watching { next, runs } => {
                     if let Some(name) = hook(&hooks.watching, *next) {
-                        return Step::Watch(name);
+                        return ModuleStep::Watch(name);
                     }
                     let outstanding = Outstanding::new(std::mem::take(runs));
                     *self = outstanding.map_or(Self::BeforeHelm(0), Self::Synchronizing);
                 }
                 Self::Synchronizing(outstanding) => {
                     let next = outstanding.runs().own.front();
-                    return next.map_or(Step::AwaitFirstRuns, |monitor| Step::FirstRun(*monitor));
+                    return next.map_or(ModuleStep::AwaitFirstRuns, |monitor| ModuleStep::FirstRun(*monitor));
                 }
                 Self::BeforeHelm(next) => match hook(&hooks.before_helm, *next) {
-                    Some(name) => return Step::Hook(Stage::BeforeHelm, name),
+                    Some(name) => return ModuleStep::Hook(Stage::BeforeHelm, name),
                     None => *self = Self::Releasing,
                 },
-                Self::Releasing if facts.needs_conversions => return Step::EnsureConversions,
-                Self::Releasing if facts.has_chart => return Step::Release,
+                Self::Releasing if facts.needs_conversions => return ModuleStep::EnsureConversions,
+                Self::Releasing if facts.has_chart => return ModuleStep::Release,
                 Self::Releasing => {
                     *self = Self::AfterHelm {
                         released: facts.version,
@@ -359,7 +359,7 @@ impl Lifecycle {
                     }
                 }
                 Self::AfterHelm { released, next } => match hook(&hooks.after_helm, *next) {
-                    Some(name) => return Step::Hook(Stage::AfterHelm, name),
+                    Some(name) => return ModuleStep::Hook(Stage::AfterHelm, name),
                     None => *self = Self::Ready { released: *released },
                 },
                 Self::Deleting(deletion) => match deletion.step(hooks, facts) {

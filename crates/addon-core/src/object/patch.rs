@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 
 pub use manifest::Manifest;
 pub use problem::{BadOperation, BadPatchFile, Problem, Unreadable};
-pub use step::{Pointer, Step};
+pub use step::{PatchStep, Pointer};
 pub use word::{ApiVersion, NotASegment, OperationName, Segment};
 
 /// One operation.
@@ -112,16 +112,16 @@ impl MergePatch {
 
 /// Steps of a JSON patch, at least one.
 #[derive(Debug, Clone, PartialEq)]
-pub struct JsonPatch(Vec<Step>);
+pub struct JsonPatch(Vec<PatchStep>);
 
 impl JsonPatch {
     /// A JSON patch, unless nothing is in it.
-    pub fn new(steps: Vec<Step>) -> Option<Self> {
+    pub fn new(steps: Vec<PatchStep>) -> Option<Self> {
         (!steps.is_empty()).then_some(Self(steps))
     }
 
     /// The steps in order.
-    pub fn steps(&self) -> &[Step] {
+    pub fn steps(&self) -> &[PatchStep] {
         &self.0
     }
 }

@@ -8,7 +8,7 @@ use super::modules::Turn;
 use super::query::Waiting;
 use super::survey::Survey;
 use super::task::{Lane, Task};
-use crate::module::lifecycle::Step;
+use crate::module::lifecycle::ModuleStep;
 use crate::queue::{Entry, State};
 use crate::time::Tick;
 
@@ -78,9 +78,11 @@ impl Survey<'_> {
                     life.begin_run();
                 }
                 match life.step(unit.order(), self.facts(module)) {
-                    Step::Configure | Step::Hook(..) | Step::FirstRun(_) => Some(Slot::Hook),
-                    Step::EnsureConversions | Step::Release | Step::Uninstall => Some(Slot::Helm),
-                    Step::EnsureCrds | Step::Watch(_) | Step::AwaitFirstRuns | Step::Done => None,
+                    ModuleStep::Configure | ModuleStep::Hook(..) | ModuleStep::FirstRun(_) => Some(Slot::Hook),
+                    ModuleStep::EnsureConversions | ModuleStep::Release | ModuleStep::Uninstall => Some(Slot::Helm),
+                    ModuleStep::EnsureCrds | ModuleStep::Watch(_) | ModuleStep::AwaitFirstRuns | ModuleStep::Done => {
+                        None
+                    }
                 }
             }
             Task::EnableKubernetes(_) | Task::EnableSchedules(_) | Task::AwaitFirstRuns | Task::Converge(_) => None,

@@ -8,7 +8,7 @@ use std::fmt::{self, Write as _};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Facts, Newest, Reason, Step};
+use super::{Facts, Newest, Reason, ReleaseStep};
 use crate::digest::Digest;
 use crate::failure::{Class, Failure};
 
@@ -160,24 +160,24 @@ fn is_asked_for(facts: &Facts, base: &Base) -> bool {
 }
 
 /// An upgrade of an existing release, unless it would delete objects without a request of people.
-pub(super) fn upgrade(facts: &Facts, newest: &Newest, reason: Reason) -> Step {
+pub(super) fn upgrade(facts: &Facts, newest: &Newest, reason: Reason) -> ReleaseStep {
     if let Some(held) = held_before(facts, newest) {
-        return Step::Hold(held);
+        return ReleaseStep::Hold(held);
     }
     let Some(base) = &facts.base else {
-        return Step::LookAtBase;
+        return ReleaseStep::LookAtBase;
     };
     if is_asked_for(facts, base) {
-        return Step::Upgrade(reason);
+        return ReleaseStep::Upgrade(reason);
     }
     let Some(rendered) = &facts.rendered else {
-        return Step::Render;
+        return ReleaseStep::Render;
     };
     // A confirmation counts again after an upgrade that failed.
     let confirmed = [newest.confirmed.as_ref(), base.confirmed.as_ref()];
     match holds(facts, base, &rendered.parts) {
-        Some(held) if !confirmed.iter().any(|word| held.is_confirmed_by(*word)) => Step::Hold(held),
-        Some(_) | None => Step::Upgrade(reason),
+        Some(held) if !confirmed.iter().any(|word| held.is_confirmed_by(*word)) => ReleaseStep::Hold(held),
+        Some(_) | None => ReleaseStep::Upgrade(reason),
     }
 }
 

@@ -8,7 +8,7 @@ use crate::failure::Failure;
 
 /// The next step.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step {
+pub enum ReleaseStep {
     /// Look whether the objects are there, and ask again.
     LookAtObjects,
     /// Render the chart, and ask again.

@@ -103,22 +103,26 @@ fn a_helm_that_left_no_revision_is_followed_by_another() {
     for inputs in ["same", "other"] {
         let mut facts = torn(Some(deployed.clone()));
         facts.inputs = inputs.to_owned();
-        assert_eq!(decide(&facts), Step::Render, "what it takes away may have to wait");
+        assert_eq!(
+            decide(&facts),
+            ReleaseStep::Render,
+            "what it takes away may have to wait"
+        );
         facts.rendered = rendered("text", &[]);
-        assert_eq!(decide(&facts), Step::Upgrade(Reason::Torn), "{inputs}");
+        assert_eq!(decide(&facts), ReleaseStep::Upgrade(Reason::Torn), "{inputs}");
     }
-    assert_eq!(decide(&torn(None)), Step::Upgrade(Reason::NotInstalled));
+    assert_eq!(decide(&torn(None)), ReleaseStep::Upgrade(Reason::NotInstalled));
     let mut unmanaged = torn(Some(Newest {
         unmanaged: true,
         ..deployed
     }));
     unmanaged.unmanaged = true;
-    assert!(matches!(decide(&unmanaged), Step::LeaveAlone { .. }));
+    assert!(matches!(decide(&unmanaged), ReleaseStep::LeaveAlone { .. }));
 }
 
 #[test]
 fn a_release_that_does_not_exist_is_installed_without_rendering_it_first() {
-    assert_eq!(decide(&facts(None)), Step::Upgrade(Reason::NotInstalled));
+    assert_eq!(decide(&facts(None)), ReleaseStep::Upgrade(Reason::NotInstalled));
 }
 
 #[test]
@@ -134,7 +138,7 @@ fn a_foreign_release_is_refused_in_whatever_state_it_is() {
             ..newest(status)
         }));
         facts.intent = Some(intent(IntentKind::Upgrade, 2));
-        let Step::Refuse(failure) = decide(&facts) else {
+        let ReleaseStep::Refuse(failure) = decide(&facts) else {
             panic!("{status}: not refused")
         };
         assert_eq!(failure.class, Class::Refused);
@@ -146,13 +150,13 @@ fn a_foreign_release_is_refused_in_whatever_state_it_is() {
 #[test]
 fn equal_inputs_ask_for_the_objects_and_never_for_a_rendering() {
     let mut facts = facts(Some(newest(Status::Deployed)));
-    assert_eq!(decide(&facts), Step::LookAtObjects);
+    assert_eq!(decide(&facts), ReleaseStep::LookAtObjects);
     facts.objects = Objects::Present;
-    assert_eq!(decide(&facts), Step::Keep { revision: 3 });
+    assert_eq!(decide(&facts), ReleaseStep::Keep { revision: 3 });
     facts.objects = Objects::Missing("ns/ConfigMap/x".to_owned());
     assert_eq!(
         decide(&facts),
-        Step::Upgrade(Reason::Absent("ns/ConfigMap/x".to_owned()))
+        ReleaseStep::Upgrade(Reason::Absent("ns/ConfigMap/x".to_owned()))
     );
 }
 
@@ -160,14 +164,14 @@ fn equal_inputs_ask_for_the_objects_and_never_for_a_rendering() {
 fn other_inputs_are_rendered_and_an_equal_rendering_is_only_recorded() {
     let mut facts = facts(Some(newest(Status::Deployed)));
     facts.inputs = "other".to_owned();
-    assert_eq!(decide(&facts), Step::Render);
+    assert_eq!(decide(&facts), ReleaseStep::Render);
     facts.rendered = rendered("text", &[]);
-    assert_eq!(decide(&facts), Step::LookAtObjects);
+    assert_eq!(decide(&facts), ReleaseStep::LookAtObjects);
     facts.objects = Objects::Present;
     let checksum = "text".to_owned();
-    assert_eq!(decide(&facts), Step::Record { revision: 3, checksum });
+    assert_eq!(decide(&facts), ReleaseStep::Record { revision: 3, checksum });
     facts.objects = Objects::Missing("x".to_owned());
-    assert_eq!(decide(&facts), Step::Upgrade(Reason::Absent("x".to_owned())));
+    assert_eq!(decide(&facts), ReleaseStep::Upgrade(Reason::Absent("x".to_owned())));
 }
 
 #[test]
@@ -175,9 +179,9 @@ fn another_rendering_is_an_upgrade_without_a_look_at_the_objects() {
     let mut facts = facts(Some(newest(Status::Deployed)));
     facts.inputs = "other".to_owned();
     facts.rendered = rendered("other text", &[]);
-    assert_eq!(decide(&facts), Step::Compare);
+    assert_eq!(decide(&facts), ReleaseStep::Compare);
     facts.likeness = Some(Likeness::Other);
-    assert_eq!(decide(&facts), Step::Upgrade(Reason::Changed));
+    assert_eq!(decide(&facts), ReleaseStep::Upgrade(Reason::Changed));
 }
 
 #[test]
@@ -188,16 +192,20 @@ fn a_revision_without_our_mark_is_compared_by_its_objects_and_keeps_its_checksum
             checksum: found.map(str::to_owned),
             ..newest(Status::Deployed)
         }));
-        assert_eq!(decide(&facts), Step::Render);
+        assert_eq!(decide(&facts), ReleaseStep::Render);
         facts.rendered = rendered("text", &[]);
-        assert_eq!(decide(&facts), Step::Compare, "also where the copied checksum is equal");
+        assert_eq!(
+            decide(&facts),
+            ReleaseStep::Compare,
+            "also where the copied checksum is equal"
+        );
         facts.likeness = Some(Likeness::Other);
-        assert_eq!(decide(&facts), Step::Upgrade(Reason::Changed));
+        assert_eq!(decide(&facts), ReleaseStep::Upgrade(Reason::Changed));
         facts.likeness = Some(Likeness::Same);
-        assert_eq!(decide(&facts), Step::LookAtObjects);
+        assert_eq!(decide(&facts), ReleaseStep::LookAtObjects);
         facts.objects = Objects::Present;
         let checksum = noted.to_owned();
-        assert_eq!(decide(&facts), Step::Record { revision: 3, checksum });
+        assert_eq!(decide(&facts), ReleaseStep::Record { revision: 3, checksum });
     }
 }
 
@@ -209,7 +217,7 @@ fn a_text_that_is_written_in_another_way_is_no_reason_for_a_revision() {
     facts.likeness = Some(Likeness::Same);
     facts.objects = Objects::Present;
     let checksum = "text".to_owned();
-    assert_eq!(decide(&facts), Step::Record { revision: 3, checksum });
+    assert_eq!(decide(&facts), ReleaseStep::Record { revision: 3, checksum });
 }
 
 #[test]
@@ -217,7 +225,7 @@ fn an_attempt_that_did_not_end_well_is_repeated_also_with_equal_inputs() {
     for status in [Status::Failed, Status::Superseded, Status::Uninstalled, Status::Unknown] {
         let mut facts = facts(Some(newest(status)));
         facts.rendered = rendered("text", &[]);
-        assert_eq!(decide(&facts), Step::Upgrade(Reason::Last(status)));
+        assert_eq!(decide(&facts), ReleaseStep::Upgrade(Reason::Last(status)));
     }
 }
 
@@ -232,7 +240,7 @@ fn what_our_killed_child_left_is_repaired_at_once() {
         facts.intent = Some(intent);
         assert_eq!(
             decide(&facts),
-            Step::Repair {
+            ReleaseStep::Repair {
                 revision: 3,
                 left: status
             }
@@ -250,7 +258,7 @@ fn what_another_helm_does_is_left_alone_until_its_time_is_over() {
     ] {
         let mut facts = facts(Some(newest(Status::PendingUpgrade)));
         facts.intent = intent;
-        let Step::Refuse(failure) = decide(&facts) else {
+        let ReleaseStep::Refuse(failure) = decide(&facts) else {
             panic!("not refused: {:?}", facts.intent)
         };
         assert_eq!(failure.class, Class::Unavailable);
@@ -265,7 +273,7 @@ fn what_another_helm_does_is_left_alone_until_its_time_is_over() {
         facts.unchanged = TIMEOUT;
         assert_eq!(
             decide(&facts),
-            Step::Repair {
+            ReleaseStep::Repair {
                 revision: 3,
                 left: Status::PendingUpgrade
             }
@@ -308,13 +316,19 @@ fn a_release_in_the_hands_of_people_is_marked_once_and_then_left_alone() {
             ..facts(Some(newest))
         })
     };
-    assert_eq!(wanted(true, false, Status::Deployed), Step::Upgrade(Reason::Yielded));
+    assert_eq!(
+        wanted(true, false, Status::Deployed),
+        ReleaseStep::Upgrade(Reason::Yielded)
+    );
     for status in [Status::Deployed, Status::Failed] {
-        assert_eq!(wanted(true, true, status), Step::LeaveAlone { revision: 3 });
+        assert_eq!(wanted(true, true, status), ReleaseStep::LeaveAlone { revision: 3 });
     }
-    assert_eq!(wanted(false, true, Status::Deployed), Step::Upgrade(Reason::TakenBack));
+    assert_eq!(
+        wanted(false, true, Status::Deployed),
+        ReleaseStep::Upgrade(Reason::TakenBack)
+    );
     assert!(
-        matches!(wanted(true, true, Status::PendingUpgrade), Step::Refuse(_)),
+        matches!(wanted(true, true, Status::PendingUpgrade), ReleaseStep::Refuse(_)),
         "another helm may be at work"
     );
 }
@@ -325,7 +339,7 @@ fn a_release_that_is_not_there_is_installed_also_for_the_hands_of_people() {
         unmanaged: true,
         ..facts(None)
     };
-    assert_eq!(decide(&facts), Step::Upgrade(Reason::NotInstalled));
+    assert_eq!(decide(&facts), ReleaseStep::Upgrade(Reason::NotInstalled));
 }
 
 fn holder(identity: &str, transitions: u32) -> Holder {
@@ -357,7 +371,7 @@ fn what_one_who_led_before_us_works_on_is_left_alone_until_nothing_of_it_can_run
             overlap: Duration::from_secs(1),
         };
         facts.tenure = Some(tenure.clone());
-        let Step::Refuse(failure) = decide(&facts) else {
+        let ReleaseStep::Refuse(failure) = decide(&facts) else {
             panic!("not refused: {facts:?}")
         };
         assert!(failure.report.contains("is left to 'a'"), "{failure}");
@@ -366,7 +380,7 @@ fn what_one_who_led_before_us_works_on_is_left_alone_until_nothing_of_it_can_run
         tenure.overlap = Duration::ZERO;
         facts.tenure = Some(tenure.clone());
         assert!(
-            matches!(decide(&facts), Step::Repair { .. } | Step::Upgrade(_)),
+            matches!(decide(&facts), ReleaseStep::Repair { .. } | ReleaseStep::Upgrade(_)),
             "{facts:?}"
         );
         assert_eq!(delay_of_removal(&facts), None);
@@ -375,7 +389,7 @@ fn what_one_who_led_before_us_works_on_is_left_alone_until_nothing_of_it_can_run
         tenure.holder = holder("a", 3);
         facts.tenure = Some(tenure);
         assert!(
-            matches!(decide(&facts), Step::Repair { .. } | Step::Upgrade(_)),
+            matches!(decide(&facts), ReleaseStep::Repair { .. } | ReleaseStep::Upgrade(_)),
             "{facts:?}"
         );
     }
@@ -393,7 +407,7 @@ fn a_release_that_is_as_it_should_be_is_no_reason_to_wait_for_anybody() {
         holder: holder("b", 4),
         overlap: Duration::from_secs(1),
     });
-    assert_eq!(decide(&facts), Step::Keep { revision: 3 });
+    assert_eq!(decide(&facts), ReleaseStep::Keep { revision: 3 });
 }
 
 #[test]
@@ -412,7 +426,11 @@ fn what_a_person_began_where_our_child_was_killed_is_not_ours() {
             ..newest(Status::PendingUpgrade)
         }));
         facts.intent = Some(intent(IntentKind::Upgrade, 2));
-        assert_eq!(matches!(decide(&facts), Step::Repair { .. }), is_ours, "{begun:?}");
+        assert_eq!(
+            matches!(decide(&facts), ReleaseStep::Repair { .. }),
+            is_ours,
+            "{begun:?}"
+        );
     }
 }
 
@@ -429,12 +447,12 @@ fn changed(deployed: &[&str], now: &[&str]) -> Facts {
 
 fn held(facts: &Facts) -> Held {
     match decide(facts) {
-        Step::Hold(held) => held,
+        ReleaseStep::Hold(held) => held,
         step => panic!("not held: {step:?}"),
     }
 }
 
-const UPGRADE: Step = Step::Upgrade(Reason::Changed);
+const UPGRADE: ReleaseStep = ReleaseStep::Upgrade(Reason::Changed);
 
 #[test]
 fn an_upgrade_that_takes_away_what_holds_others_or_most_of_a_release_is_held() {
@@ -543,9 +561,13 @@ fn an_attempt_that_did_not_end_well_and_other_hands_lift_no_brake() {
     failed.newest = Some(newest(Status::Failed));
     held(&failed);
     failed.rendered = None;
-    assert_eq!(decide(&failed), Step::Render);
+    assert_eq!(decide(&failed), ReleaseStep::Render);
     failed.base = None;
-    assert_eq!(decide(&failed), Step::LookAtBase, "what is cheap to know comes first");
+    assert_eq!(
+        decide(&failed),
+        ReleaseStep::LookAtBase,
+        "what is cheap to know comes first"
+    );
 
     let mut yielded = changed(&["PersistentVolumeClaim/p"], &[]);
     yielded.unmanaged = true;
@@ -555,7 +577,7 @@ fn an_attempt_that_did_not_end_well_and_other_hands_lift_no_brake() {
     uninstalled.newest = Some(newest(Status::Uninstalled));
     assert_eq!(
         decide(&uninstalled),
-        Step::Upgrade(Reason::Last(Status::Uninstalled)),
+        ReleaseStep::Upgrade(Reason::Last(Status::Uninstalled)),
         "nothing of it is there"
     );
 }
@@ -581,7 +603,7 @@ fn a_confirmation_counts_for_what_it_names() {
     );
     assert_eq!(
         decide(&failed),
-        Step::Upgrade(Reason::Last(Status::Failed)),
+        ReleaseStep::Upgrade(Reason::Last(Status::Failed)),
         "who confirmed what then failed"
     );
     facts.rendered = rendered("less text", &[]);
@@ -596,14 +618,14 @@ fn what_is_held_costs_no_rendering_until_something_changes() {
     newest.held = Some(note.clone());
     facts.newest = Some(newest);
     (facts.rendered, facts.base) = (None, None);
-    assert_eq!(decide(&facts), Step::Hold(note));
+    assert_eq!(decide(&facts), ReleaseStep::Hold(note));
     for change in [
         (|facts| facts.inputs = "a file was put back".to_owned()) as fn(&mut Facts),
         |facts| facts.asked.section = "another".to_owned(),
     ] {
         let mut facts = facts.clone();
         change(&mut facts);
-        assert_eq!(decide(&facts), Step::Render);
+        assert_eq!(decide(&facts), ReleaseStep::Render);
     }
 }
 

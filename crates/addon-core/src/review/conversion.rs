@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::reply::{self, NoAnswer};
 use super::request::{ConversionRequest, Head, conversion_review};
 use super::response::{ConversionResponse, HookResponse};
-use super::routes::{ConversionRoute, Step};
+use super::routes::{ConversionRoute, HookRule};
 use super::{CONVERSION_TIMEOUT, Ended, Progress, Run};
 use crate::hook::context::{Ask, BindingContext};
 use crate::object::ObjectName;
@@ -26,16 +26,16 @@ pub struct Conversion {
     /// As the last hook left them.
     objects: Vec<Value>,
     /// Versions that were not looked at yet, in the order in which they were seen, with the ways from them.
-    sources: VecDeque<(String, Vec<Step>)>,
+    sources: VecDeque<(String, Vec<HookRule>)>,
     /// The remaining steps from the current version; the first one is running.
-    steps: VecDeque<Step>,
+    steps: VecDeque<HookRule>,
 }
 
 impl Conversion {
     /// Looks for the ways from every version that occurs.
     pub(super) fn open(crd: &str, route: Option<&ConversionRoute>, request: ConversionRequest) -> (Self, Progress) {
         let ConversionRequest { head, desired, objects } = request;
-        let mut sources: VecDeque<(String, Vec<Step>)> = VecDeque::new();
+        let mut sources: VecDeque<(String, Vec<HookRule>)> = VecDeque::new();
         for object in &objects {
             let version = version(object);
             if version == desired || sources.iter().any(|(known, _)| known == version) {
@@ -101,7 +101,7 @@ impl Conversion {
         }
     }
 
-    fn run(&self, step: &Step) -> Run {
+    fn run(&self, step: &HookRule) -> Run {
         let context = BindingContext::Review {
             told: step.told.clone(),
             ask: Ask::Conversion {

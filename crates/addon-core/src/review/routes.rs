@@ -65,7 +65,7 @@ pub struct AdmissionRoute {
 
 /// One rule of a hook.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Step {
+pub struct HookRule {
     /// Whose it is.
     pub hook: HookId,
     /// From which version to which.
@@ -90,9 +90,9 @@ struct Converter {
 
 impl ConversionRoute {
     /// The way between two versions, if there is one.
-    pub fn steps(&self, from: &str, to: &str) -> Option<Vec<Step>> {
+    pub fn steps(&self, from: &str, to: &str) -> Option<Vec<HookRule>> {
         let path = self.chain.path(from, to)?.into_iter();
-        let steps = path.map(|(rule, Converter { hook, told, limit })| Step {
+        let steps = path.map(|(rule, Converter { hook, told, limit })| HookRule {
             hook: hook.clone(),
             rule: rule.clone(),
             told: told.clone(),

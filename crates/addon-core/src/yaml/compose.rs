@@ -6,7 +6,7 @@ use std::rc::Rc;
 use granit_parser::{Event, Parser, ScalarStyle, ScanError, Span, Tag, options};
 
 use super::node::{Content, Entries, Node};
-use super::{MAX_DEPTH, Place, YamlError, strictness};
+use super::{MAX_DEPTH, TextPlace, YamlError, strictness};
 
 /// Reads one document after the other.
 pub(super) struct Composer<'text> {
@@ -15,7 +15,7 @@ pub(super) struct Composer<'text> {
     anchors: BTreeMap<usize, Rc<Node>>,
 }
 
-type Spanned<'text> = (Event<'text>, Place);
+type Spanned<'text> = (Event<'text>, TextPlace);
 
 impl<'text> Composer<'text> {
     pub(super) fn new(text: &'text str) -> Result<Self, YamlError> {
@@ -55,7 +55,7 @@ impl<'text> Composer<'text> {
                 Some(Ok((Event::Anchor(..), _))) => {}
                 Some(Ok((event, span))) => return Ok((self.as_in_go(event, &span)?, span.start.into())),
                 Some(Err(error)) => return Err(scan_error(&error)),
-                None => return Ok((Event::StreamEnd, Place { line: 1, column: 1 })),
+                None => return Ok((Event::StreamEnd, TextPlace { line: 1, column: 1 })),
             }
         }
     }
@@ -100,7 +100,7 @@ impl<'text> Composer<'text> {
 
     /// The event as Go's readers have it.
     fn as_in_go(&self, mut event: Event<'text>, span: &Span) -> Result<Event<'text>, YamlError> {
-        let place = Place::from(span.start);
+        let place = TextPlace::from(span.start);
         if let Event::DocumentStart(_, version) = &event {
             strictness::refuse_newer(*version, place)?;
         }

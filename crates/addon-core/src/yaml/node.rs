@@ -6,12 +6,12 @@ use std::rc::Rc;
 use serde_json::{Map, Value};
 
 use super::scalar::{self, Scalar};
-use super::{Dialect, MAX_DEPTH, Place, YamlError};
+use super::{Dialect, MAX_DEPTH, TextPlace, YamlError};
 
 /// A node as written; an alias is the very node it points to.
 pub(super) struct Node {
     pub(super) content: Content,
-    pub(super) place: Place,
+    pub(super) place: TextPlace,
 }
 
 /// Keys and values of a mapping, in the order of the text.
@@ -126,7 +126,7 @@ impl Reader {
         if depth > MAX_DEPTH {
             let place = entries
                 .first()
-                .map_or(Place { line: 1, column: 1 }, |(key, _)| key.place);
+                .map_or(TextPlace { line: 1, column: 1 }, |(key, _)| key.place);
             return Err(YamlError::at(
                 place,
                 format!("merges nested deeper than {MAX_DEPTH} levels"),
@@ -163,7 +163,7 @@ impl Reader {
         if depth > MAX_DEPTH {
             let place = entries
                 .first()
-                .map_or(Place { line: 1, column: 1 }, |(key, _)| key.place);
+                .map_or(TextPlace { line: 1, column: 1 }, |(key, _)| key.place);
             return Err(YamlError::at(
                 place,
                 format!("merges nested deeper than {MAX_DEPTH} levels"),

@@ -3,11 +3,11 @@
 
 use granit_parser::YamlVersion;
 
-use super::{Place, YamlError};
+use super::{TextPlace, YamlError};
 
 /// Go's reader refuses these anywhere, the parser only in some places.
 pub(super) fn refuse_unprintable(text: &str) -> Result<(), YamlError> {
-    let mut place = Place { line: 1, column: 1 };
+    let mut place = TextPlace { line: 1, column: 1 };
     for c in text.chars() {
         let printable = matches!(c,
             '\t' | '\n' | '\r' | ' '..='~' | '\u{85}' | '\u{a0}'..='\u{fefe}' | '\u{ff00}'..='\u{fffd}' | '\u{10000}'..);
@@ -15,7 +15,7 @@ pub(super) fn refuse_unprintable(text: &str) -> Result<(), YamlError> {
             return Err(YamlError::at(place, "control characters are not allowed"));
         }
         if c == '\n' {
-            place = Place {
+            place = TextPlace {
                 line: place.line + 1,
                 column: 1,
             };
@@ -37,7 +37,7 @@ pub(super) fn refuse_unknown_directives(text: &str) -> Result<(), YamlError> {
         };
         let name = directive.split([' ', '\t']).next().unwrap_or_default();
         if !["YAML", "TAG"].contains(&name) {
-            let place = Place {
+            let place = TextPlace {
                 line: index + 1,
                 column: 1,
             };
@@ -48,7 +48,7 @@ pub(super) fn refuse_unknown_directives(text: &str) -> Result<(), YamlError> {
 }
 
 /// Go's readers know version 1.1 alone.
-pub(super) fn refuse_newer(version: Option<YamlVersion>, place: Place) -> Result<(), YamlError> {
+pub(super) fn refuse_newer(version: Option<YamlVersion>, place: TextPlace) -> Result<(), YamlError> {
     match version {
         Some(YamlVersion { major, minor }) if (major, minor) != (1, 1) => {
             let problem = format!("a document of YAML {major}.{minor}: leave the version out, or write 1.1");
@@ -59,7 +59,7 @@ pub(super) fn refuse_newer(version: Option<YamlVersion>, place: Place) -> Result
 }
 
 /// JSON may escape a slash, and YAML 1.1 may not.
-pub(super) fn refuse_escaped_slash(written: &str, place: Place) -> Result<(), YamlError> {
+pub(super) fn refuse_escaped_slash(written: &str, place: TextPlace) -> Result<(), YamlError> {
     let mut chars = written.chars();
     while let Some(c) = chars.next() {
         if c == '\\' && chars.next() == Some('/') {

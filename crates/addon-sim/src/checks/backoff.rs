@@ -10,7 +10,7 @@ use addon_core::operator::event::Event;
 use addon_core::operator::query::ModuleReport;
 
 use super::jobs::{lane, lane_of};
-use super::{Seen, Step, Violation, ensure};
+use super::{Seen, SimStep, Violation, ensure};
 use crate::setup::key_of;
 use crate::world::{job_name, owner_name};
 
@@ -43,14 +43,14 @@ fn hook_lane(hook: &HookId, labels: &HookLabels) -> String {
 }
 
 /// A key stands for all that was changed with it: a module that is given back together with a flag is told by the flag.
-fn handed_over(step: &Step<'_>) -> impl Iterator<Item = String> {
+fn handed_over(step: &SimStep<'_>) -> impl Iterator<Item = String> {
     let held = |seen: &Seen, name: &str| seen.modules.get(name).is_some_and(|module| module.in_maintenance);
     let handed = move |name: &&String| held(step.before, name) != held(step.after, name);
     step.after.modules.keys().filter(handed).map(|name| key_of(name))
 }
 
 impl Backoffs {
-    pub(super) fn effect(&mut self, step: &Step<'_>, effect: &Effect) -> Result<(), Violation> {
+    pub(super) fn effect(&mut self, step: &SimStep<'_>, effect: &Effect) -> Result<(), Violation> {
         match effect {
             Effect::Tell(notice) => self.notice(step, notice),
             Effect::StartJob(job) => self.start(step, job),
@@ -61,7 +61,7 @@ impl Backoffs {
     }
 
     /// A head that is tried again when its hook is off is dropped, and says nothing.
-    pub(super) fn over(&mut self, step: &Step<'_>) {
+    pub(super) fn over(&mut self, step: &SimStep<'_>) {
         let dropped = |asleep: &Asleep| {
             let is_due = asleep.until <= step.clock;
             is_due && asleep.hook.as_ref().is_some_and(|hook| is_off(step, hook))
@@ -70,7 +70,7 @@ impl Backoffs {
         self.applied.clear();
     }
 
-    fn notice(&mut self, step: &Step<'_>, notice: &Notice) -> Result<(), Violation> {
+    fn notice(&mut self, step: &SimStep<'_>, notice: &Notice) -> Result<(), Violation> {
         match notice {
             Notice::HookFailed { .. } => self.hook_failed(step, notice),
             // Its hooks have no place in any queue, and stand at the end when they come back.
@@ -129,7 +129,7 @@ impl Backoffs {
         }
     }
 
-    fn hook_failed(&mut self, step: &Step<'_>, notice: &Notice) -> Result<(), Violation> {
+    fn hook_failed(&mut self, step: &SimStep<'_>, notice: &Notice) -> Result<(), Violation> {
         let Notice::HookFailed {
             hook,
             labels,
@@ -163,7 +163,7 @@ impl Backoffs {
 
     fn sleep(
         &mut self,
-        step: &Step<'_>,
+        step: &SimStep<'_>,
         lane: String,
         retry_in: Duration,
         hook: Option<HookId>,
@@ -193,7 +193,7 @@ impl Backoffs {
     }
 
     /// Those whose sections changed go on with them, unless a further script is asked first.
-    fn wake_touched(&mut self, step: &Step<'_>) {
+    fn wake_touched(&mut self, step: &SimStep<'_>) {
         let touched = &self.touched;
         let is_touched = |lane: &str| {
             let name = lane.strip_prefix("main of ");
@@ -212,7 +212,7 @@ impl Backoffs {
         self.asleep.retain(|lane, _| !lane.starts_with("main of "));
     }
 
-    fn start(&mut self, step: &Step<'_>, job: &Job) -> Result<(), Violation> {
+    fn start(&mut self, step: &SimStep<'_>, job: &Job) -> Result<(), Violation> {
         let Some(lane) = lane(job) else { return Ok(()) };
         let Some(asleep) = self.asleep.remove(&lane) else {
             return Ok(());
@@ -241,7 +241,7 @@ impl Backoffs {
 }
 
 /// A converge let a module run whose last run had failed: its turn has come, and another task begins.
-fn is_new_run(step: &Step<'_>, lane: &str) -> bool {
+fn is_new_run(step: &SimStep<'_>, lane: &str) -> bool {
     let module = lane
         .strip_prefix("main of ")
         .and_then(|name| step.after.modules.get(name));
@@ -249,7 +249,7 @@ fn is_new_run(step: &Step<'_>, lane: &str) -> bool {
 }
 
 /// The hook's module was switched off, or has not started again, so that the hook has no place in its queue any more.
-fn is_off(step: &Step<'_>, hook: &HookId) -> bool {
+fn is_off(step: &SimStep<'_>, hook: &HookId) -> bool {
     let idle = |module: &ModuleReport| {
         !module.enabled || ["Disabled", "Deleting", "Configuring", "Starting"].contains(&module.state.as_str())
     };
@@ -260,7 +260,7 @@ fn is_off(step: &Step<'_>, hook: &HookId) -> bool {
 /// A run that its deadline ended is left alone for as long as it took at most; the longest deadline is that of hooks.
 const LONGEST_RUN: Duration = Duration::from_mins(30);
 
-fn bounded(step: &Step<'_>, retry_in: Duration) -> Result<(), Violation> {
+fn bounded(step: &SimStep<'_>, retry_in: Duration) -> Result<(), Violation> {
     let (first, mut longest) = BOUNDS;
     if matches!(step.event, Event::JobFinished(finished) if finished.failure().is_some_and(|failure| failure.class == Class::TimedOut))
     {

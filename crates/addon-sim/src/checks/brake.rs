@@ -7,7 +7,7 @@ use addon_core::operator::effect::{Effect, Job, Notice};
 use addon_core::operator::event::Event;
 use addon_core::operator::query::HeldBy;
 
-use super::{Step, Violation, ensure};
+use super::{SimStep, Violation, ensure};
 use crate::life::Seen;
 
 /// Ten minutes, in microseconds.
@@ -24,7 +24,7 @@ pub(super) struct Brake {
 }
 
 impl Brake {
-    pub(super) fn check(&mut self, step: &Step<'_>) -> Result<(), Violation> {
+    pub(super) fn check(&mut self, step: &SimStep<'_>) -> Result<(), Violation> {
         self.confirmed.retain(|name| is_unspoken(step, name));
         self.gone.retain(|_, at| step.clock - *at < WINDOW);
         let (before, after) = (held(step.before), held(step.after));
@@ -52,7 +52,7 @@ impl Brake {
 
     fn confirmations(
         &mut self,
-        step: &Step<'_>,
+        step: &SimStep<'_>,
         before: &BTreeSet<String>,
         after: &BTreeSet<String>,
     ) -> Result<(), Violation> {
@@ -68,7 +68,7 @@ impl Brake {
         Ok(())
     }
 
-    fn taken_up(&mut self, step: &Step<'_>) -> Result<(), Violation> {
+    fn taken_up(&mut self, step: &SimStep<'_>) -> Result<(), Violation> {
         let before = removals(step.before);
         let new = removals(step.after).into_iter().chain(removed(step));
         let new: Vec<String> = new
@@ -87,7 +87,7 @@ impl Brake {
     }
 
     /// All that is there of ours, or was a while ago.
-    fn there(&self, step: &Step<'_>) -> BTreeSet<String> {
+    fn there(&self, step: &SimStep<'_>) -> BTreeSet<String> {
         let listed = step.life.listed.iter().filter(|(_, ours)| **ours).map(|(name, _)| name);
         let releases = step.world.releases.iter().filter(|(_, release)| release.ours);
         let modules = step.before.modules.values().chain(step.after.modules.values());
@@ -99,7 +99,7 @@ impl Brake {
     }
 
     /// The releases that would go if silence were an answer.
-    fn unspoken(&self, step: &Step<'_>) -> BTreeSet<String> {
+    fn unspoken(&self, step: &SimStep<'_>) -> BTreeSet<String> {
         let mut there = self.there(step);
         // As long as its script fails a module keeps the verdict of before, which may be silence.
         let stands_off = |name: &String| {
@@ -112,7 +112,7 @@ impl Brake {
 }
 
 /// Nobody says whether it is to run, or it is no module any more.
-fn is_unspoken(step: &Step<'_>, name: &str) -> bool {
+fn is_unspoken(step: &SimStep<'_>, name: &str) -> bool {
     let told = &step.life.told;
     told.knows(name).is_none() || told.opinion(name).is_none()
 }
@@ -123,7 +123,7 @@ fn held(seen: &Seen) -> BTreeSet<String> {
 }
 
 /// Modules whose removals have ended, be it as soon as they were taken up, as of some nothing is there.
-fn removed(step: &Step<'_>) -> impl Iterator<Item = String> {
+fn removed(step: &SimStep<'_>) -> impl Iterator<Item = String> {
     step.effects.iter().filter_map(|effect| match effect {
         Effect::Tell(Notice::ModuleDeleted { module }) => Some(module.to_string()),
         _ => None,

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use addon_core::operator::effect::{Conversions, Effect, Job, Notice};
 use addon_core::operator::event::{Event, Finished};
 
-use super::{Step, Violation, ensure};
+use super::{SimStep, Violation, ensure};
 
 /// What was looked after.
 #[derive(Debug, Default)]
@@ -21,7 +21,7 @@ pub(super) struct Looked {
 
 impl Looked {
     /// What is learnt from the event, before its effects.
-    pub(super) fn event(&mut self, step: &Step<'_>) {
+    pub(super) fn event(&mut self, step: &SimStep<'_>) {
         if let Event::JobFinished(Finished::ConversionsEnsured(_, Ok(outcomes))) = step.event {
             for (name, _) in outcomes.iter().filter(|(_, outcome)| outcome.is_ok()) {
                 self.ever.insert(name.to_string());
@@ -34,7 +34,7 @@ impl Looked {
             .extend(modules.filter(|name| told.in_maintenance(name)).cloned());
     }
 
-    pub(super) fn effect(&mut self, step: &Step<'_>, effect: &Effect) -> Result<(), Violation> {
+    pub(super) fn effect(&mut self, step: &SimStep<'_>, effect: &Effect) -> Result<(), Violation> {
         match effect {
             Effect::StartJob(Job::EnsureConversions(of, _)) => in_nobodys_hands(step, of),
             Effect::StartJob(Job::SyncRelease { module, .. }) => {
@@ -59,7 +59,7 @@ impl Looked {
     }
 
     /// Everything that is as it should be had its conversions looked after in this converge.
-    fn finished(&self, step: &Step<'_>, reason: &str) -> Result<(), Violation> {
+    fn finished(&self, step: &SimStep<'_>, reason: &str) -> Result<(), Violation> {
         // One that only runs hooks after all modules takes none of them up.
         if reason == "AfterAll-After-Recovery" {
             return Ok(());
@@ -75,12 +75,12 @@ impl Looked {
     }
 }
 
-fn has_some(step: &Step<'_>, name: &str) -> bool {
+fn has_some(step: &SimStep<'_>, name: &str) -> bool {
     let spec = step.life.told.knows(name);
     spec.is_some_and(|spec| spec.chart && spec.conversions)
 }
 
-fn in_nobodys_hands(step: &Step<'_>, of: &[Conversions]) -> Result<(), Violation> {
+fn in_nobodys_hands(step: &SimStep<'_>, of: &[Conversions]) -> Result<(), Violation> {
     let theirs = of.iter().find(|one| step.life.told.in_maintenance(one.module.as_str()));
     ensure(theirs.is_none(), "N3", || {
         let name = theirs.map(|one| one.module.as_str());

@@ -6,7 +6,7 @@ use addon_core::operator::effect::{Effect, Job};
 use addon_core::operator::event::{Event, ReviewId};
 use addon_core::review::reply::{NoAnswer, Reply};
 
-use super::{Step, Violation, ensure};
+use super::{SimStep, Violation, ensure};
 use crate::world::Wanted;
 
 /// The questions that nobody has answered yet.
@@ -24,7 +24,7 @@ struct Open {
 
 impl Edits {
     /// What is learnt from the event, before its effects. True if it was a question about an edit.
-    pub(super) fn event(&mut self, step: &Step<'_>) -> bool {
+    pub(super) fn event(&mut self, step: &SimStep<'_>) -> bool {
         match step.event {
             Event::ReviewRequested(_, asked) => {
                 let Some(Wanted { number, sound }) = Wanted::of_question(asked) else {
@@ -51,7 +51,7 @@ impl Edits {
     }
 
     /// True if the effect was about an edit.
-    pub(super) fn effect(&mut self, step: &Step<'_>, effect: &Effect) -> Result<bool, Violation> {
+    pub(super) fn effect(&mut self, step: &SimStep<'_>, effect: &Effect) -> Result<bool, Violation> {
         match effect {
             Effect::StartJob(job @ Job::JudgeEdit(..)) => {
                 let number = Wanted::of_job(job).map(|wanted| wanted.number);
@@ -73,7 +73,7 @@ impl Edits {
     }
 
     /// A step is over: nobody has waited too long, and nobody waits for his turn while nothing is judged.
-    pub(super) fn over(&self, step: &Step<'_>, starts: &[&Job]) -> Result<(), Violation> {
+    pub(super) fn over(&self, step: &SimStep<'_>, starts: &[&Job]) -> Result<(), Violation> {
         let late = self.0.iter().find(|(_, open)| open.until < step.clock);
         ensure(late.is_none() || step.life.stopping.is_some(), "E1", || {
             format!("nobody has answered an edit in time: {late:?}")
@@ -91,7 +91,7 @@ impl Edits {
 
 impl Open {
     /// E2: a sound edit is never refused, an unsound one never allowed, and who says nothing has a reason.
-    fn reply(&self, step: &Step<'_>, number: u64, reply: &Reply) -> Result<(), Violation> {
+    fn reply(&self, step: &SimStep<'_>, number: u64, reply: &Reply) -> Result<(), Violation> {
         let good = match reply {
             Reply::NoAnswer(NoAnswer::Unjudged) => self.failed || self.until <= step.clock,
             Reply::NoAnswer(NoAnswer::NotReady) => !step.before.status.ready,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use addon_core::operator::effect::{Effect, Job, Notice};
 
-use super::{Step, Violation, ensure};
+use super::{SimStep, Violation, ensure};
 
 /// What is known of enabled scripts.
 #[derive(Debug, Default)]
@@ -14,7 +14,7 @@ pub(super) struct Holds {
 }
 
 impl Holds {
-    pub(super) fn check(&mut self, step: &Step<'_>) -> Result<(), Violation> {
+    pub(super) fn check(&mut self, step: &SimStep<'_>) -> Result<(), Violation> {
         for effect in step.effects {
             match effect {
                 Effect::Tell(Notice::ScriptFailed { module, .. } | Notice::ScriptLate { module, .. }) => {
@@ -31,7 +31,7 @@ impl Holds {
     }
 
     /// One whose script is silent is not simply off.
-    fn held(&self, step: &Step<'_>, module: &str, reason: &str) -> Result<(), Violation> {
+    fn held(&self, step: &SimStep<'_>, module: &str, reason: &str) -> Result<(), Violation> {
         let asks = |effect: &Effect| matches!(effect, Effect::StartJob(Job::RunEnabledScript { .. }));
         let mut running = step.life.running.values();
         let asking = running.any(|running| matches!(running.job, Job::RunEnabledScript { .. }));

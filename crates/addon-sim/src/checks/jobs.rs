@@ -8,7 +8,7 @@ use addon_core::operator::event::Event;
 
 use super::patience::{self, Patience};
 use super::scripts::Scripts;
-use super::{Step, Violation, ensure};
+use super::{SimStep, Violation, ensure};
 use crate::world::{asked_of, job_name, owner_name};
 
 /// Job names that were used.
@@ -88,7 +88,7 @@ fn script(job: &Job) -> Option<String> {
 }
 
 impl Jobs {
-    pub(super) fn check(&mut self, step: &Step<'_>, starts: &[&Job]) -> Result<(), Violation> {
+    pub(super) fn check(&mut self, step: &SimStep<'_>, starts: &[&Job]) -> Result<(), Violation> {
         for effect in step.effects {
             self.effect(step, effect, starts.len())?;
         }
@@ -140,7 +140,7 @@ impl Jobs {
         self.patience.slots(step, hooks, helms)
     }
 
-    fn effect(&mut self, step: &Step<'_>, effect: &Effect, starts: usize) -> Result<(), Violation> {
+    fn effect(&mut self, step: &SimStep<'_>, effect: &Effect, starts: usize) -> Result<(), Violation> {
         match effect {
             Effect::StartJob(job) => ensure(self.used.insert(job.id()), "J1", || {
                 format!("the name {} is used twice", job.id())
@@ -166,7 +166,7 @@ impl Jobs {
 }
 
 /// Hooks alone that cannot say what they want are nothing to go on with.
-fn gives_up(step: &Step<'_>) -> Result<(), Violation> {
+fn gives_up(step: &SimStep<'_>) -> Result<(), Violation> {
     let refused = matches!(step.event, Event::JobFinished(finished) if finished.failure().is_some())
         && matches!(step.ended, Some(Job::ConfigureHooks(Owner::Global, _)));
     let may_go_on = !step.world.setup.alone || step.life.stopping.is_some();

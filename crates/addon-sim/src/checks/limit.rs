@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use addon_core::name::HookId;
 use addon_core::operator::effect::{Effect, HookRun, Job};
 
-use super::{Step, Violation, ensure};
+use super::{SimStep, Violation, ensure};
 use crate::world::owner_name;
 
 /// When hooks with settings began to run, in microseconds of the world.
@@ -15,7 +15,7 @@ pub(super) struct Limits {
 }
 
 impl Limits {
-    pub(super) fn effect(&mut self, step: &Step<'_>, effect: &Effect) -> Result<(), Violation> {
+    pub(super) fn effect(&mut self, step: &SimStep<'_>, effect: &Effect) -> Result<(), Violation> {
         let Effect::StartJob(Job::RunHook(HookRun { hook, .. }, _)) = effect else {
             return Ok(());
         };

@@ -3,9 +3,9 @@
 use addon_core::operator::effect::{Effect, Job};
 use addon_core::release::ConfigTrace;
 
-use super::{Step, Violation, ensure};
+use super::{SimStep, Violation, ensure};
 
-pub(super) fn check(step: &Step<'_>, effect: &Effect) -> Result<(), Violation> {
+pub(super) fn check(step: &SimStep<'_>, effect: &Effect) -> Result<(), Violation> {
     let name = match effect {
         Effect::StartJob(Job::SyncRelease { module, .. }) => module.as_str(),
         Effect::StartJob(Job::DeleteRelease { release, .. }) => release.as_str(),

@@ -9,7 +9,7 @@ use addon_core::operator::effect::{Effect, HookRun, Job, MonitorStart, Notice};
 use addon_core::operator::event::{Event, Finished, HookRan};
 
 use super::jobs::{lane, lane_of};
-use super::{Step, Violation, ensure};
+use super::{SimStep, Violation, ensure};
 use crate::life::{Life, Seen};
 use crate::monitors::told;
 use crate::setup::{HookSpec, Watch};
@@ -54,12 +54,12 @@ struct Run {
 }
 
 /// The hooks of an owner as they were when the directories were read.
-fn hooks<'a>(step: &Step<'a>, owner: &str) -> &'a [HookSpec] {
+fn hooks<'a>(step: &SimStep<'a>, owner: &str) -> &'a [HookSpec] {
     let known = step.life.told.knows(owner);
     known.map_or(&step.world.setup.global_hooks, |module| &module.hooks)
 }
 
-fn watch_of(step: &Step<'_>, hook: &HookId, binding: &BindingName) -> Option<Watch> {
+fn watch_of(step: &SimStep<'_>, hook: &HookId, binding: &BindingName) -> Option<Watch> {
     let specs = hooks(step, &owner_name(&hook.owner));
     let spec = specs.iter().find(|spec| spec.name == hook.name.as_str())?;
     let index = binding.as_str().strip_prefix('w')?.parse::<usize>().ok()?;
@@ -68,7 +68,7 @@ fn watch_of(step: &Step<'_>, hook: &HookId, binding: &BindingName) -> Option<Wat
 
 impl Monitored {
     /// What is learnt from the event, before its effects.
-    pub(super) fn event(&mut self, step: &Step<'_>) {
+    pub(super) fn event(&mut self, step: &SimStep<'_>) {
         let Event::JobFinished(finished) = step.event else {
             return;
         };
@@ -99,7 +99,7 @@ impl Monitored {
         }
     }
 
-    pub(super) fn effect(&mut self, step: &Step<'_>, effect: &Effect) -> Result<(), Violation> {
+    pub(super) fn effect(&mut self, step: &SimStep<'_>, effect: &Effect) -> Result<(), Violation> {
         match effect {
             Effect::StartJob(Job::StartMonitors { hook, monitors, .. }) => self.start(step, hook, monitors),
             Effect::StartJob(job @ Job::RunHook(run, _)) => {
@@ -125,7 +125,7 @@ impl Monitored {
     }
 
     /// A step is over: changes for a module that is not to run are for nobody.
-    pub(super) fn over(&mut self, step: &Step<'_>) {
+    pub(super) fn over(&mut self, step: &SimStep<'_>) {
         for known in self.known.values_mut() {
             if let Some(module) = known.hook.owner.module().filter(|_| !known.warm) {
                 let report = step.after.modules.get(module.as_str());
@@ -134,7 +134,7 @@ impl Monitored {
         }
     }
 
-    fn start(&mut self, step: &Step<'_>, hook: &HookId, starts: &[MonitorStart]) -> Result<(), Violation> {
+    fn start(&mut self, step: &SimStep<'_>, hook: &HookId, starts: &[MonitorStart]) -> Result<(), Violation> {
         // Who stands by may watch everything.
         if step.world.setup.alone && step.life.leads {
             let before = self.known.values().find(|known| !known.open && !known.warm);
@@ -213,7 +213,7 @@ impl Monitored {
     }
 
     /// A run for nothing but what is there at first is for no binding that does not want that.
-    fn skips(&self, step: &Step<'_>, run: &HookRun, found: &Run) -> Result<(), Violation> {
+    fn skips(&self, step: &SimStep<'_>, run: &HookRun, found: &Run) -> Result<(), Violation> {
         let is_first = found.firsts.len() == run.contexts.len() && found.groups.is_empty();
         let mut firsts = found.firsts.iter().filter_map(|id| self.known.get(id));
         let skipping = firsts.find(|known| known.watch.skips && is_first && !step.world.setup.alone);
@@ -256,7 +256,7 @@ impl Monitored {
     }
 
     /// What may run only after first runs that must be waited for.
-    fn order(&self, step: &Step<'_>, run: &HookRun) -> Result<(), Violation> {
+    fn order(&self, step: &SimStep<'_>, run: &HookRun) -> Result<(), Violation> {
         let owner = owner_name(&run.hook.owner);
         match run.labels.cause.key() {
             "beforeAll" if !step.before.status.ready => self.all_open("global", "G2"),

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Step, Violation, ensure};
+use super::{SimStep, Violation, ensure};
 use crate::life::Seen;
 use crate::setup::ModuleSpec;
 
 /// A removal that is taken up leaves nobody behind who needs the module, and of whom it is certain, too, that he goes.
-pub(super) fn check(step: &Step<'_>) -> Result<(), Violation> {
+pub(super) fn check(step: &SimStep<'_>) -> Result<(), Violation> {
     let Some((modules, _)) = &step.life.told.modules else {
         return Ok(());
     };

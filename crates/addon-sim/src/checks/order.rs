@@ -7,7 +7,7 @@ use addon_core::name::{HookId, Owner};
 use addon_core::operator::effect::{Effect, HookLabels, HookRun, Job, Notice};
 use addon_core::operator::event::{Event, Finished};
 
-use super::{Step, Violation, ensure};
+use super::{SimStep, Violation, ensure};
 use crate::model;
 use crate::setup::{HookSpec, ModuleSpec, Setup};
 use crate::world::owner_name;
@@ -46,7 +46,7 @@ fn in_order(hooks: &[HookSpec], stage: &str) -> Vec<String> {
 }
 
 /// The module's run began, and then a converge began anew in the same step: what is seen after the step is the next one.
-fn is_overtaken(step: &Step<'_>, begun: &Notice) -> bool {
+fn is_overtaken(step: &SimStep<'_>, begun: &Notice) -> bool {
     let is_begun = |effect: &&Effect| matches!(effect, Effect::Tell(notice) if std::ptr::eq(notice, begun));
     let mut later = step.effects.iter().skip_while(|effect| !is_begun(effect));
     later.any(|effect| matches!(effect, Effect::Tell(Notice::ConvergeStarted { .. })))
@@ -54,7 +54,7 @@ fn is_overtaken(step: &Step<'_>, begun: &Notice) -> bool {
 
 impl Order {
     /// What is learnt from the event itself, before its effects.
-    pub(super) fn event(&mut self, step: &Step<'_>) {
+    pub(super) fn event(&mut self, step: &SimStep<'_>) {
         if let (Event::JobFinished(Finished::CrdsEnsured(_, Ok(failed))), Some(Job::EnsureCrds { modules, .. })) =
             (step.event, step.ended)
         {
@@ -73,7 +73,7 @@ impl Order {
     }
 
     /// What hooks have answered counts from now on, whenever they were asked.
-    fn configured(&mut self, step: &Step<'_>, owner: &Owner, bindings: &[(HookId, usize)]) {
+    fn configured(&mut self, step: &SimStep<'_>, owner: &Owner, bindings: &[(HookId, usize)]) {
         let owner = owner_name(owner);
         let known = |spec: &&HookSpec| bindings.iter().any(|(hook, _)| hook.name.as_str() == spec.name);
         let hooks = match step.life.told.knows(&owner) {
@@ -84,7 +84,7 @@ impl Order {
             .insert(owner, hooks.iter().filter(known).cloned().collect());
     }
 
-    pub(super) fn effect(&mut self, step: &Step<'_>, effect: &Effect) -> Result<(), Violation> {
+    pub(super) fn effect(&mut self, step: &SimStep<'_>, effect: &Effect) -> Result<(), Violation> {
         self.event(step);
         match effect {
             Effect::StartJob(Job::RunHook(run, _)) => self.hook(step, run),
@@ -108,7 +108,7 @@ impl Order {
     /// All hooks of the stage succeeded in this pass.
     fn require(
         &self,
-        step: &Step<'_>,
+        step: &SimStep<'_>,
         owner: &str,
         stage: &'static str,
         invariant: &'static str,
@@ -131,7 +131,7 @@ impl Order {
         })
     }
 
-    fn hook(&mut self, step: &Step<'_>, run: &HookRun) -> Result<(), Violation> {
+    fn hook(&mut self, step: &SimStep<'_>, run: &HookRun) -> Result<(), Violation> {
         let owner = owner_name(&run.hook.owner);
         let (name, stage) = (run.hook.name.as_str(), run.labels.cause.key());
         ensure(!run.contexts.is_empty(), "H3", || {
@@ -177,7 +177,7 @@ impl Order {
         })
     }
 
-    fn sync(&mut self, step: &Step<'_>, module: &str) -> Result<(), Violation> {
+    fn sync(&mut self, step: &SimStep<'_>, module: &str) -> Result<(), Violation> {
         self.first_job(step, module)?;
         self.require(step, module, "onStartup", "M3")?;
         self.require(step, module, "beforeHelm", "M3")?;
@@ -204,7 +204,7 @@ impl Order {
     }
 
     /// In the first converge, lower numbers come first.
-    fn first_job(&mut self, step: &Step<'_>, module: &str) -> Result<(), Violation> {
+    fn first_job(&mut self, step: &SimStep<'_>, module: &str) -> Result<(), Violation> {
         let enabled = |name: &str| step.after.modules.get(name).is_some_and(|module| module.enabled);
         if !enabled(module) || !self.begun.insert(module.to_owned()) || step.before.status.ready {
             return Ok(());
@@ -266,7 +266,7 @@ impl Order {
     }
 
     /// One whose need failed, hangs or is off, be it by way of others, is passed by.
-    fn is_held(&self, step: &Step<'_>, modules: &BTreeMap<String, ModuleSpec>, name: &str) -> bool {
+    fn is_held(&self, step: &SimStep<'_>, modules: &BTreeMap<String, ModuleSpec>, name: &str) -> bool {
         let mut needs = vec![name];
         let mut seen = BTreeSet::new();
         while let Some(next) = needs.pop() {
@@ -319,7 +319,7 @@ impl Order {
         self.late.remove(name);
     }
 
-    fn ready(&mut self, step: &Step<'_>, name: &str) -> Result<(), Violation> {
+    fn ready(&mut self, step: &SimStep<'_>, name: &str) -> Result<(), Violation> {
         self.require(step, name, "onStartup", "M3")?;
         self.require(step, name, "afterHelm", "M3")?;
         let chart = step.life.told.knows(name).is_some_and(|spec| spec.chart);
@@ -338,7 +338,7 @@ impl Order {
         Ok(())
     }
 
-    fn notice(&mut self, step: &Step<'_>, notice: &Notice) -> Result<(), Violation> {
+    fn notice(&mut self, step: &SimStep<'_>, notice: &Notice) -> Result<(), Violation> {
         match notice {
             Notice::HooksConfigured { owner, bindings } => self.configured(step, owner, bindings),
             // Its hooks may have been asked earlier, while somebody else led.

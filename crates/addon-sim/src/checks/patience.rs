@@ -8,7 +8,7 @@ use addon_core::operator::effect::{Effect, HookRun, Job, JobId};
 use addon_core::operator::event::Event;
 use addon_core::operator::policy::Policy;
 
-use super::{Step, Violation, ensure};
+use super::{SimStep, Violation, ensure};
 use crate::world::asked_of;
 
 /// So many times the slots of hooks, and of helm, are lent.
@@ -40,7 +40,7 @@ pub(super) fn is_helm(job: &Job) -> bool {
 
 impl Patience {
     /// Takes note of what began and ended.
-    pub(super) fn note(&mut self, step: &Step<'_>) {
+    pub(super) fn note(&mut self, step: &SimStep<'_>) {
         if let Event::JobFinished(finished) = step.event {
             self.began.remove(&finished.id());
             self.beyond.remove(&finished.id());
@@ -52,19 +52,19 @@ impl Patience {
         }
     }
 
-    fn patience(step: &Step<'_>) -> u64 {
+    fn patience(step: &SimStep<'_>) -> u64 {
         let said = step.world.setup.patience.map(Duration::from_secs);
         let patience = said.unwrap_or(Policy::default().patience);
         u64::try_from(patience.as_micros()).unwrap_or(u64::MAX)
     }
 
-    fn is_late(&self, step: &Step<'_>, id: JobId) -> bool {
+    fn is_late(&self, step: &SimStep<'_>, id: JobId) -> bool {
         let patience = Self::patience(step);
         self.began.get(&id).is_some_and(|began| began + patience <= step.clock)
     }
 
     /// How the slots are held by these jobs.
-    pub(super) fn held<'a>(&self, step: &Step<'_>, jobs: impl Iterator<Item = (JobId, &'a Job)>) -> Held {
+    pub(super) fn held<'a>(&self, step: &SimStep<'_>, jobs: impl Iterator<Item = (JobId, &'a Job)>) -> Held {
         let within = jobs.filter(|(id, _)| !self.beyond.contains(id));
         within.fold(Held::default(), |mut held, (id, _)| {
             if self.is_late(step, id) {
@@ -77,7 +77,7 @@ impl Patience {
     }
 
     /// Hooks and helm jobs at a time, all of whom are given.
-    pub(super) fn slots(&mut self, step: &Step<'_>, hooks: Held, mut helms: Held) -> Result<(), Violation> {
+    pub(super) fn slots(&mut self, step: &SimStep<'_>, hooks: Held, mut helms: Held) -> Result<(), Violation> {
         let setup = &step.world.setup;
         let (hook_slots, helm_slots) = (setup.hook_slots.max(1), setup.helm_slots.max(1));
         let mut looks = step.effects.iter().filter_map(|effect| match effect {
@@ -98,7 +98,7 @@ impl Patience {
     }
 
     /// Where nothing but runs of modules is under way, and all of them hang, nobody waits for them for longer.
-    pub(super) fn nobody_waits(&mut self, step: &Step<'_>) -> Result<(), Violation> {
+    pub(super) fn nobody_waits(&mut self, step: &SimStep<'_>) -> Result<(), Violation> {
         let starts = step.effects.iter().any(|effect| matches!(effect, Effect::StartJob(_)));
         let ends = matches!(step.event, Event::JobFinished(_));
         if starts || ends || !self.all_wait(step) {
@@ -113,7 +113,7 @@ impl Patience {
         })
     }
 
-    fn all_wait(&self, step: &Step<'_>) -> bool {
+    fn all_wait(&self, step: &SimStep<'_>) -> bool {
         let sleeps = step.after.queues.iter().any(|queue| queue.status.starts_with("sleep"));
         let is_free = sleeps || step.world.setup.strict || step.life.stopping.is_some();
         if is_free || !step.life.leads || step.life.running.is_empty() {

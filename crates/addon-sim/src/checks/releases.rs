@@ -8,7 +8,7 @@ use addon_core::operator::effect::{Effect, Job, Notice};
 use addon_core::operator::event::{Drift, Event, Finished};
 use addon_core::values::section::Maintenance;
 
-use super::{Step, Violation, ensure};
+use super::{SimStep, Violation, ensure};
 use crate::setup::key_of;
 use crate::world::document;
 
@@ -84,7 +84,7 @@ impl Releases {
         known.or_insert((drift.clone(), clock)).0 = drift.clone();
     }
 
-    pub(super) fn effect(&mut self, step: &Step<'_>, effect: &Effect) -> Result<(), Violation> {
+    pub(super) fn effect(&mut self, step: &SimStep<'_>, effect: &Effect) -> Result<(), Violation> {
         match effect {
             Effect::StartJob(job @ Job::SyncRelease { .. }) => sync(step, job),
             Effect::Tell(Notice::ReleaseDrifted { module, drift, times }) => {
@@ -104,7 +104,7 @@ impl Releases {
         }
     }
 
-    fn repair(&mut self, step: &Step<'_>, module: &str, drift: &Drift, times: u32) -> Result<(), Violation> {
+    fn repair(&mut self, step: &SimStep<'_>, module: &str, drift: &Drift, times: u32) -> Result<(), Violation> {
         let sight = self.sights.get(module);
         let lasts = sight.is_some_and(|(seen, since)| seen == drift && since + SETTLES <= step.clock);
         ensure(lasts, "X1", || {
@@ -130,7 +130,7 @@ impl Releases {
 }
 
 /// What the end of a job tells of releases.
-pub(super) fn check(step: &Step<'_>) -> Result<(), Violation> {
+pub(super) fn check(step: &SimStep<'_>) -> Result<(), Violation> {
     let meddled = &step.world.ledger.meddled;
     ensure(meddled.is_empty(), "N1", || {
         format!("we wrote to {meddled:?}, which is in people's hands and is to stay there")
@@ -148,7 +148,7 @@ pub(super) fn check(step: &Step<'_>) -> Result<(), Violation> {
 }
 
 /// The second of two who render one object fails by name.
-fn quarrel_is_told(step: &Step<'_>, module: &str, failure: &Failure) -> Result<(), Violation> {
+fn quarrel_is_told(step: &SimStep<'_>, module: &str, failure: &Failure) -> Result<(), Violation> {
     if !failure.report.contains("which belongs to module") {
         return Ok(());
     }
@@ -173,7 +173,7 @@ fn quarrel_is_told(step: &Step<'_>, module: &str, failure: &Failure) -> Result<(
 }
 
 /// A release job is given what the `ConfigMap` says of whose hands it is in, and values that helm can use.
-fn sync(step: &Step<'_>, job: &Job) -> Result<(), Violation> {
+fn sync(step: &SimStep<'_>, job: &Job) -> Result<(), Violation> {
     let Job::SyncRelease {
         module,
         values,

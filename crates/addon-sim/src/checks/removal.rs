@@ -8,7 +8,7 @@ use addon_core::operator::event::Event;
 use addon_core::operator::query::ModuleReport;
 
 use super::needs::removals;
-use super::{Step, Violation, ensure};
+use super::{SimStep, Violation, ensure};
 use crate::life::Seen;
 use crate::told::Told;
 use crate::world::World;
@@ -48,7 +48,7 @@ impl Removals {
     }
 
     /// A removal that was given up before this step is none any more, whatever runs before the next one begins.
-    pub(super) fn event(&mut self, step: &Step<'_>) {
+    pub(super) fn event(&mut self, step: &SimStep<'_>) {
         if let Event::PurgeConfirmed(names) = step.event {
             let held = step.before.status.held.iter().map(|held| &held.release);
             self.gone.extend(held.filter(|name| names.contains(*name)).cloned());
@@ -58,7 +58,7 @@ impl Removals {
             .retain(|name| modules.get(name).is_none_or(|module| !is_taken_back(module)));
     }
 
-    pub(super) fn effect(&mut self, step: &Step<'_>, effect: &Effect) -> Result<(), Violation> {
+    pub(super) fn effect(&mut self, step: &SimStep<'_>, effect: &Effect) -> Result<(), Violation> {
         match effect {
             Effect::StartJob(Job::DeleteRelease { release, .. }) => self.delete(step, release),
             Effect::StartJob(Job::SyncRelease { module, .. }) => {
@@ -91,13 +91,13 @@ impl Removals {
     }
 
     /// A removal that failed is given up when its module is switched on again.
-    fn taken_back(&mut self, step: &Step<'_>, module: &str) {
+    fn taken_back(&mut self, step: &SimStep<'_>, module: &str) {
         if step.after.modules.get(module).is_some_and(is_taken_back) {
             self.deleting.remove(module);
         }
     }
 
-    fn delete(&mut self, step: &Step<'_>, name: &str) -> Result<(), Violation> {
+    fn delete(&mut self, step: &SimStep<'_>, name: &str) -> Result<(), Violation> {
         let foreign = step.world.releases.get(name).is_some_and(|release| !release.ours);
         ensure(!foreign || !was_foreign(step, name), "R1", || {
             format!("{name} is deleted and is not ours")
@@ -127,7 +127,7 @@ fn is_taken_back(module: &ModuleReport) -> bool {
 
 /// R7: a removal is taken up only while somebody says so. C5: nobody asks for a converge for the sake of removals that are
 /// under way.
-pub(super) fn begun(step: &Step<'_>) -> Result<(), Violation> {
+pub(super) fn begun(step: &SimStep<'_>) -> Result<(), Violation> {
     let before = removals(step.before);
     let told = &step.life.told;
     let mut begun = removals(step.after).into_iter().filter(|name| !before.contains(name));
@@ -150,6 +150,6 @@ pub(super) fn begun(step: &Step<'_>) -> Result<(), Violation> {
 }
 
 /// The release was foreign already when the operator listed the releases, so it could know.
-fn was_foreign(step: &Step<'_>, name: &str) -> bool {
+fn was_foreign(step: &SimStep<'_>, name: &str) -> bool {
     step.life.listed.get(name) == Some(&false)
 }

@@ -13,7 +13,7 @@ use addon_core::review::reply::{NoAnswer, Reply};
 use addon_core::review::routes::Routes;
 use serde_json::Value;
 
-use super::{Step, Violation, ensure};
+use super::{SimStep, Violation, ensure};
 use crate::life::Seen;
 use crate::setup::{Asks, HookSpec, Webhook};
 use crate::world::{World, owner_name, review_of};
@@ -77,7 +77,7 @@ fn is_enabled(seen: &Seen, hook: &HookId) -> bool {
 
 impl Reviews {
     /// What is learnt from the event, before its effects.
-    pub(super) fn event(&mut self, step: &Step<'_>) {
+    pub(super) fn event(&mut self, step: &SimStep<'_>) {
         match step.event {
             Event::ReviewRequested(ReviewId(number), asked) => {
                 let enabled = step.before.modules.values().filter(|module| module.enabled);
@@ -113,7 +113,7 @@ impl Reviews {
         }
     }
 
-    pub(super) fn effect(&mut self, step: &Step<'_>, effect: &Effect) -> Result<(), Violation> {
+    pub(super) fn effect(&mut self, step: &SimStep<'_>, effect: &Effect) -> Result<(), Violation> {
         match effect {
             Effect::StartJob(job @ Job::RunHook(run, _)) => match review_of(job) {
                 Some(number) => self.run(step, number, run),
@@ -142,7 +142,7 @@ impl Reviews {
     }
 
     /// A2, A3: a hook is started for a question that is open, if it was there when it was asked, and ends in time.
-    fn run(&mut self, step: &Step<'_>, number: u64, run: &HookRun) -> Result<(), Violation> {
+    fn run(&mut self, step: &SimStep<'_>, number: u64, run: &HookRun) -> Result<(), Violation> {
         let hook = &run.hook;
         let Some(open) = self.open.get_mut(&number) else {
             let text = format!("{hook} runs for review {number}, for which nobody waits");
@@ -168,7 +168,7 @@ impl Reviews {
     }
 
     /// A step is over: whoever has waited long enough has an answer, and nobody waits for a slot that is free.
-    pub(super) fn over(&mut self, step: &Step<'_>, starts: &[&Job]) -> Result<(), Violation> {
+    pub(super) fn over(&mut self, step: &SimStep<'_>, starts: &[&Job]) -> Result<(), Violation> {
         let mut waits = step.after.status.waiting.iter();
         let put_off = step.life.stopping.is_some() || waits.any(|line| line.starts_with("publish the webhooks"));
         let neglected = self.kept.due.is_some_and(|due| due < step.clock);
@@ -240,7 +240,7 @@ impl Reviews {
 
 impl Open {
     /// A2: what is answered was said by a hook that ran for it, or nobody could answer, and why is true.
-    fn reply(&self, step: &Step<'_>, number: u64, reply: &Reply) -> Result<(), Violation> {
+    fn reply(&self, step: &SimStep<'_>, number: u64, reply: &Reply) -> Result<(), Violation> {
         let good = match reply {
             Reply::NoAnswer(NoAnswer::Late(..)) => self.timed_out || self.until <= step.clock,
             Reply::NoAnswer(NoAnswer::NotStarted(hook, _)) => !self.running && !is_up(step, hook),
@@ -259,7 +259,7 @@ impl Open {
     }
 
     /// What the hook said that has just ended well is passed on, and nobody else says yes.
-    fn is_said(&self, step: &Step<'_>, number: u64, response: &Value) -> bool {
+    fn is_said(&self, step: &SimStep<'_>, number: u64, response: &Value) -> bool {
         let ended = step.ended.and_then(review_of) == Some(number);
         let said = |event: &Event| matches!(event, Event::JobFinished(Finished::HookRan(_, Ok(HookRan { output, .. }))) if output.is_empty());
         let ended_well = ended && said(step.event);
@@ -278,7 +278,7 @@ impl Open {
 }
 
 /// The hook's module has come so far that it answers, and had before this step.
-fn is_up(step: &Step<'_>, hook: &HookId) -> bool {
+fn is_up(step: &SimStep<'_>, hook: &HookId) -> bool {
     let owner = owner_name(&hook.owner);
     [step.before, step.after].iter().all(|seen| runs(seen, &owner))
 }
@@ -290,7 +290,7 @@ fn runs(seen: &Seen, owner: &str) -> bool {
 }
 
 /// A4: nobody is to be asked whose module is switched off.
-fn published_live(step: &Step<'_>, routes: &Arc<Routes>) -> Result<(), Violation> {
+fn published_live(step: &SimStep<'_>, routes: &Arc<Routes>) -> Result<(), Violation> {
     let off = routes
         .admissions()
         .map(|(_, route)| &route.hook)

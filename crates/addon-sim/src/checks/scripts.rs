@@ -7,7 +7,7 @@ use addon_core::name::ModuleName;
 use addon_core::operator::effect::{Effect, Job, JobId, Notice};
 use addon_core::operator::event::Event;
 
-use super::{Step, Violation, ensure};
+use super::{SimStep, Violation, ensure};
 
 /// So long all modules wait for one script, in microseconds.
 const PATIENCE: u64 = 10_000_000;
@@ -25,7 +25,7 @@ impl Scripts {
         self.late.contains(module)
     }
 
-    pub(super) fn check(&mut self, step: &Step<'_>) -> Result<(), Violation> {
+    pub(super) fn check(&mut self, step: &SimStep<'_>) -> Result<(), Violation> {
         if let (Event::JobFinished(finished), Some(Job::RunEnabledScript { module, .. })) = (step.event, step.ended) {
             self.began.remove(&finished.id());
             self.late.remove(module);
@@ -43,13 +43,13 @@ impl Scripts {
     }
 
     /// When the script of this module began, if it runs.
-    fn since(&self, step: &Step<'_>, module: &ModuleName) -> Option<u64> {
+    fn since(&self, step: &SimStep<'_>, module: &ModuleName) -> Option<u64> {
         let of_module = |job: &Job| matches!(job, Job::RunEnabledScript { module: other, .. } if other == module);
         let running = step.life.running.iter().find(|(_, running)| of_module(&running.job));
         self.began.get(running?.0).copied()
     }
 
-    fn told(&mut self, step: &Step<'_>, module: &ModuleName) -> Result<(), Violation> {
+    fn told(&mut self, step: &SimStep<'_>, module: &ModuleName) -> Result<(), Violation> {
         let since = self.since(step, module);
         let is_slow = since.is_some_and(|since| since + PATIENCE <= step.clock);
         ensure(is_slow && !step.world.setup.strict, "Z2", || {
@@ -61,7 +61,7 @@ impl Scripts {
     }
 
     /// Where nothing else is under way, a script that runs is waited for by all.
-    fn nobody_waits(&self, step: &Step<'_>) -> Result<(), Violation> {
+    fn nobody_waits(&self, step: &SimStep<'_>) -> Result<(), Violation> {
         let starts = step.effects.iter().any(|effect| matches!(effect, Effect::StartJob(_)));
         let sleeps = step.after.queues.iter().any(|queue| queue.status.starts_with("sleep"));
         if starts || sleeps || step.world.setup.strict || step.life.stopping.is_some() {

@@ -10,9 +10,9 @@ use addon_core::operator::event::{Event, Finished};
 use addon_core::operator::query::ModuleReport;
 use addon_core::review::reply::Reply;
 
-use super::{Step, Violation, ensure};
+use super::{SimStep, Violation, ensure};
 
-pub(super) fn check(step: &Step<'_>) -> Result<(), Violation> {
+pub(super) fn check(step: &SimStep<'_>) -> Result<(), Violation> {
     if !step.life.leads {
         let acts = step.effects.iter().find(|effect| !is_quiet(step, effect));
         ensure(acts.is_none(), "B1", || format!("who stands by does {acts:?}"))?;
@@ -38,7 +38,7 @@ pub(super) fn check(step: &Step<'_>) -> Result<(), Violation> {
 }
 
 /// To read what lies on our own disk, to watch, and to say that nobody can be asked here.
-fn is_quiet(step: &Step<'_>, effect: &Effect) -> bool {
+fn is_quiet(step: &SimStep<'_>, effect: &Effect) -> bool {
     match effect {
         Effect::StartJob(Job::ConfigureHooks(owner, _)) => would_run(step, owner),
         Effect::StartJob(Job::StartMonitors { hook, .. }) => would_run(step, &hook.owner),
@@ -48,7 +48,7 @@ fn is_quiet(step: &Step<'_>, effect: &Effect) -> bool {
     }
 }
 
-fn would_run(step: &Step<'_>, owner: &Owner) -> bool {
+fn would_run(step: &SimStep<'_>, owner: &Owner) -> bool {
     owner
         .module()
         .is_none_or(|module| step.life.told.would_run(module.as_str()))
@@ -62,7 +62,7 @@ pub(super) struct Standbys {
 }
 
 impl Standbys {
-    pub(super) fn check(&mut self, step: &Step<'_>) -> Result<(), Violation> {
+    pub(super) fn check(&mut self, step: &SimStep<'_>) -> Result<(), Violation> {
         if !step.life.leads {
             self.learn(step);
             // What is watched ends with the process; who is about to end does not care.
@@ -99,7 +99,7 @@ impl Standbys {
         Ok(())
     }
 
-    fn learn(&mut self, step: &Step<'_>) {
+    fn learn(&mut self, step: &SimStep<'_>) {
         if let (
             Event::JobFinished(Finished::HooksConfigured(_, Ok(_))),
             Some(Job::ConfigureHooks(Owner::Module(module), _)),
@@ -110,7 +110,7 @@ impl Standbys {
     }
 }
 
-fn only_wanted_is_watched(step: &Step<'_>) -> Result<(), Violation> {
+fn only_wanted_is_watched(step: &SimStep<'_>) -> Result<(), Violation> {
     // Nobody knows of a start that it has succeeded before its end is told.
     let is_starting = |hook: &HookId| {
         let mut jobs = step.life.running.values().map(|running| &running.job);

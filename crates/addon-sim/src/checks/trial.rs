@@ -8,11 +8,11 @@ use addon_core::operator::event::{Event, Finished, TrialStage};
 use addon_core::operator::policy::OnTrial;
 use addon_core::operator::query::HeldBy;
 
-use super::{Step, Violation, ensure};
+use super::{SimStep, Violation, ensure};
 use crate::life::Seen;
 use crate::world::World;
 
-pub(super) fn check(step: &Step<'_>) -> Result<(), Violation> {
+pub(super) fn check(step: &SimStep<'_>) -> Result<(), Violation> {
     if let Event::JobFinished(Finished::SectionsSettled(_, Ok(_))) = step.event {
         nothing_is_left(step.world)?;
     }

@@ -9,7 +9,7 @@ use addon_core::operator::query::ModuleReport;
 use serde_json::{Value, json};
 
 use super::jobs::lane;
-use super::{Step, Violation, ensure};
+use super::{SimStep, Violation, ensure};
 use crate::flat::{self, Flat};
 use crate::life::Seen;
 use crate::setup::{Deed, key_of};
@@ -17,7 +17,7 @@ use crate::world::{Misdeed, asked_of, document, job_name, owner_name};
 
 /// The end of a hook changes at most the patches of its owner; one that trespassed in memory changes none, and saves
 /// nothing but what its config patch says.
-pub(super) fn check(step: &Step<'_>, misdeed: Option<Misdeed>, lives: &Lives) -> Result<(), Violation> {
+pub(super) fn check(step: &SimStep<'_>, misdeed: Option<Misdeed>, lives: &Lives) -> Result<(), Violation> {
     let Event::JobFinished(Finished::HookRan(ticket, Ok(HookRan { output, .. }))) = step.event else {
         return Ok(());
     };
@@ -82,7 +82,7 @@ pub(super) struct Lives {
 }
 
 impl Lives {
-    pub(super) fn note(&mut self, step: &Step<'_>) {
+    pub(super) fn note(&mut self, step: &SimStep<'_>) {
         let ended = |owner: &str| {
             let removed = step.effects.iter().any(|effect| is_removal_of(owner, effect));
             removed || new_lives(step).any(|(name, _)| name == owner)
@@ -94,7 +94,7 @@ impl Lives {
 }
 
 /// The modules that were being removed, and are wanted after all.
-fn new_lives<'a>(step: &Step<'a>) -> impl Iterator<Item = (&'a String, &'a ModuleReport)> {
+fn new_lives<'a>(step: &SimStep<'a>) -> impl Iterator<Item = (&'a String, &'a ModuleReport)> {
     let before = step.before;
     let was_removed = |name: &String| before.modules.get(name).is_some_and(|was| was.state == "Deleting");
     let modules = step.after.modules.iter();
@@ -102,7 +102,7 @@ fn new_lives<'a>(step: &Step<'a>) -> impl Iterator<Item = (&'a String, &'a Modul
 }
 
 /// V10: a module that is wanted after all while it is being removed begins a new life, which knows nothing of the old one.
-pub(super) fn check_new_lives(step: &Step<'_>) -> Result<(), Violation> {
+pub(super) fn check_new_lives(step: &SimStep<'_>) -> Result<(), Violation> {
     let mut begun = new_lives(step);
     let haunted = begun.find(|(name, _)| step.after.patches.get(*name).is_some_and(|patches| !patches.is_null()));
     ensure(haunted.is_none(), "V10", || {
@@ -151,7 +151,7 @@ fn is_between(own: &Value, before: Option<&Value>, written: &Flat, after: Option
 }
 
 /// The section that was written for this owner, if that ended with this step.
-fn written(step: &Step<'_>, owner: &str) -> Flat {
+fn written(step: &SimStep<'_>, owner: &str) -> Flat {
     match (step.event, step.ended) {
         (
             Event::JobFinished(Finished::ConfigSaved(_, Ok(Saved::Written { .. }))),
@@ -162,7 +162,7 @@ fn written(step: &Step<'_>, owner: &str) -> Flat {
 }
 
 /// The keys that the hook set whose success made room for this job in its queue, if both have one owner.
-fn set_ahead_of(step: &Step<'_>, job: &Job) -> Vec<String> {
+fn set_ahead_of(step: &SimStep<'_>, job: &Job) -> Vec<String> {
     let owner = owner_of(job).filter(|_| step.ended.is_some_and(|ended| lane(ended) == lane(job)));
     let set = owner.map(|owner| set_by(step, &owner)).unwrap_or_default();
     set.into_iter().map(|(key, _)| key).collect()
@@ -170,7 +170,7 @@ fn set_ahead_of(step: &Step<'_>, job: &Job) -> Vec<String> {
 
 /// What was in force between the end of a hook and the end of its module's removal, if both came in this step: what had
 /// been, and upon it what the hook set.
-fn before_removal(step: &Step<'_>, module: &str) -> Option<Value> {
+fn before_removal(step: &SimStep<'_>, module: &str) -> Option<Value> {
     let mut values = step.before.values.get(module).cloned()?;
     let report = step.before.modules.get(module);
     // One that stood in line by itself when its module was off already has no say any more.
@@ -185,7 +185,7 @@ fn before_removal(step: &Step<'_>, module: &str) -> Option<Value> {
 }
 
 /// What a hook of this owner set that succeeded in this step, by keys.
-fn set_by(step: &Step<'_>, owner: &str) -> Vec<(String, Value)> {
+fn set_by(step: &SimStep<'_>, owner: &str) -> Vec<(String, Value)> {
     let (Event::JobFinished(Finished::HookRan(_, Ok(HookRan { output, .. }))), Some(ended)) = (step.event, step.ended)
     else {
         return Vec::new();
@@ -204,7 +204,7 @@ fn set_by(step: &Step<'_>, owner: &str) -> Vec<(String, Value)> {
 }
 
 /// What there is of that which hooks of this module may set.
-fn set_by_any(step: &Step<'_>, module: &str, values: &Value) -> Flat {
+fn set_by_any(step: &SimStep<'_>, module: &str, values: &Value) -> Flat {
     let hooks = step.life.told.knows(module).into_iter().flat_map(|spec| &spec.hooks);
     let keys = hooks.flat_map(|hook| &hook.does).filter_map(|deed| match deed {
         Deed::Set { key, .. } | Deed::Tick { key } => Some(key),
@@ -235,7 +235,7 @@ pub(super) struct Globals {
 
 impl Globals {
     /// Takes note of the state after a step, and of runs that ended with it.
-    pub(super) fn note(&mut self, step: &Step<'_>) {
+    pub(super) fn note(&mut self, step: &SimStep<'_>) {
         if let Some(now) = step.after.values.get("global")
             && self.states.last() != Some(now)
         {
@@ -251,7 +251,7 @@ impl Globals {
 
     /// A job that starts is given what is in force. A run of a module sees the global values in one state, the one
     /// in which it began. `later` is what the operator wants done after it in the same step.
-    pub(super) fn job(&self, step: &Step<'_>, job: &Job, later: &[Effect]) -> Result<(), Violation> {
+    pub(super) fn job(&self, step: &SimStep<'_>, job: &Job, later: &[Effect]) -> Result<(), Violation> {
         let (owner, given, in_run) = match job {
             Job::RunHook(run, _) => {
                 let in_run = run.hook.owner.module().is_some() && run.labels.cause.key() != "schedule";

@@ -13,7 +13,7 @@ use std::time::Duration;
 use addon_core::failure::{Class, Failure};
 use addon_core::operator::event::{ReleaseSummary, SyncAction, Synced};
 use addon_core::release::brake::{Asked, Held};
-use addon_core::release::{self, ConfigTrace, Facts, Intent, Likeness, Newest, Objects, Status, Step};
+use addon_core::release::{self, ConfigTrace, Facts, Intent, Likeness, Newest, Objects, ReleaseStep, Status};
 use addon_core::values::section::Maintenance;
 use serde_json::Value;
 
@@ -203,22 +203,22 @@ impl World {
     }
 
     /// Takes the steps that the core names, up to the last one.
-    fn approach(&mut self, facts: &mut Facts, rendering: &Rendering) -> Result<Step, Failure> {
+    fn approach(&mut self, facts: &mut Facts, rendering: &Rendering) -> Result<ReleaseStep, Failure> {
         loop {
             match release::decide(facts) {
-                Step::LookAtObjects => {
+                ReleaseStep::LookAtObjects => {
                     let release = self.releases.get(&facts.release);
                     let missing = release.and_then(|release| release.missing.first().cloned());
                     facts.objects = missing.map_or(Objects::Present, Objects::Missing);
                 }
                 // A rendering has one text here.
-                Step::Compare => facts.likeness = Some(Likeness::Other),
-                Step::Render => {
+                ReleaseStep::Compare => facts.likeness = Some(Likeness::Other),
+                ReleaseStep::Render => {
                     self.claim(&facts.release, &rendering.objects)?;
                     facts.rendered = Some(halves::rendered(rendering));
                 }
-                Step::LookAtBase => facts.base = self.releases.get(&facts.release).map(Release::base),
-                Step::Repair { .. } => {
+                ReleaseStep::LookAtBase => facts.base = self.releases.get(&facts.release).map(Release::base),
+                ReleaseStep::Repair { .. } => {
                     let now = self.seconds();
                     if let Some(release) = self.releases.get_mut(&facts.release) {
                         release.status = Status::Failed;
@@ -269,7 +269,7 @@ impl World {
         let (digest, rendering) = self.rendering(&spec, values, facts.unmanaged);
         facts.inputs = digest;
         match self.approach(&mut facts, &rendering)? {
-            Step::Keep { revision } | Step::LeaveAlone { revision } => {
+            ReleaseStep::Keep { revision } | ReleaseStep::LeaveAlone { revision } => {
                 if let Some(release) = self.releases.get_mut(module).filter(|release| !release.unmanaged) {
                     (release.asked, release.held) = (Some(facts.asked), None);
                 }
@@ -279,7 +279,7 @@ impl World {
                     adopted: Vec::new(),
                 })
             }
-            Step::Record { revision, checksum } => {
+            ReleaseStep::Record { revision, checksum } => {
                 self.note_write(&facts);
                 if let Some(release) = self.releases.get_mut(module) {
                     release.inputs = values.to_string();
@@ -292,9 +292,9 @@ impl World {
                     adopted: Vec::new(),
                 })
             }
-            Step::Upgrade(_) => self.upgrade(&facts, rendering, values),
-            Step::Refuse(failure) => Err(failure),
-            Step::Hold(held) => {
+            ReleaseStep::Upgrade(_) => self.upgrade(&facts, rendering, values),
+            ReleaseStep::Refuse(failure) => Err(failure),
+            ReleaseStep::Hold(held) => {
                 self.hold(module, &held);
                 Err(held.failure(module))
             }

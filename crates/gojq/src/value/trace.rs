@@ -15,13 +15,13 @@ use crate::number::Num;
 #[derive(Debug)]
 pub(crate) struct Traced<'a> {
     pub(crate) search: u64,
-    pub(crate) path: Option<Rc<Step<'a>>>,
+    pub(crate) path: Option<Rc<PathStep<'a>>>,
     pub(crate) value: Val<'a>,
 }
 
 /// The last step of a path and those before it.
 #[derive(Debug)]
-pub(crate) struct Step<'a> {
+pub(crate) struct PathStep<'a> {
     key: Val<'a>,
     before: Option<Rc<Self>>,
     length: u32,
@@ -43,7 +43,7 @@ impl<'a> Traced<'a> {
         if length > MAX_DEPTH {
             return Err(fault(format!("a path of more than {MAX_DEPTH} steps")));
         }
-        let step = Step {
+        let step = PathStep {
             key,
             before: self.path.clone(),
             length,

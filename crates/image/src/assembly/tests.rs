@@ -143,7 +143,7 @@ fn what_is_added_is_a_layer_on_top_and_wins() {
     let plain = world.assemble("plain", &[]).unwrap();
     let added = Added {
         source: world.folder.path().join("ours"),
-        place: Place::absolute("/modules").unwrap(),
+        place: ImagePath::absolute("/modules").unwrap(),
     };
     let image = world.assemble("image", std::slice::from_ref(&added)).unwrap();
     assert_eq!(
@@ -220,7 +220,7 @@ fn folders_of_modules_say_what_must_be_in_them() {
     world.definition.run.environment.extend([variable]);
     let added = |place| Added {
         source: root.join("ours"),
-        place: Place::absolute(place).unwrap(),
+        place: ImagePath::absolute(place).unwrap(),
     };
     world.assemble("image", &[added("/modules"), added("/more")]).unwrap();
     let said = |number, folder: &str| -> Value {
@@ -246,7 +246,7 @@ fn folders_of_modules_say_what_must_be_in_them() {
 #[test]
 fn an_empty_folder_of_modules_is_said_to_be_so() {
     let mut world = World::new();
-    let modules = Place::absolute("/own").unwrap();
+    let modules = ImagePath::absolute("/own").unwrap();
     let top = world.definition.layers.last_mut().unwrap();
     top.folders.insert(modules.clone(), definition::Mode(0o755));
     let variable = ("MODULES_DIR".to_owned(), "/own:/nowhere".to_owned());
@@ -281,7 +281,7 @@ fn the_operator_knows_what_must_be_in_a_folder_as_it_would_say_it_itself() {
     let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/manifest");
     let modules = Added {
         source: shared.join("modules"),
-        place: Place::absolute("/shared").unwrap(),
+        place: ImagePath::absolute("/shared").unwrap(),
     };
     world.assemble("image", &[modules]).unwrap();
     let layer = world.layer("image", 2);

@@ -12,7 +12,7 @@ use testbed::process;
 use thiserror::Error;
 
 use crate::definition::Debian;
-use crate::place::{Place, PlaceError};
+use crate::place::{ImagePath, PlaceError};
 use crate::tree::{Content, Node, Taken, Tree, TreeError};
 
 #[derive(Debug, Error)]
@@ -28,9 +28,9 @@ pub enum ArchiveError {
     #[error("{} does not fit to what is there", file.display())]
     Put { file: PathBuf, source: TreeError },
     #[error("{} has a hard link at {at} to a file that it does not have", file.display())]
-    HardLink { file: PathBuf, at: Place },
+    HardLink { file: PathBuf, at: ImagePath },
     #[error("{} has a device or a pipe at {at}", file.display())]
-    Device { file: PathBuf, at: Place },
+    Device { file: PathBuf, at: ImagePath },
 }
 
 /// Where scanners for vulnerabilities look for packages that no dpkg has installed, a file each.
@@ -47,7 +47,7 @@ pub fn unpack(file: &Path, name: &str, wishes: &Debian, tree: &mut Tree) -> Resu
     for entry in archive.entries().map_err(unreadable)? {
         let mut entry = entry.map_err(unreadable)?;
         let path = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
-        let at = Place::in_archive(&path).map_err(|source| ArchiveError::Name {
+        let at = ImagePath::in_archive(&path).map_err(|source| ArchiveError::Name {
             file: file.to_owned(),
             source,
         })?;
@@ -62,7 +62,7 @@ pub fn unpack(file: &Path, name: &str, wishes: &Debian, tree: &mut Tree) -> Resu
         })?;
     }
     let control = dpkg_deb("--field", file)?;
-    let at = Place::absolute(KNOWN).and_then(|folder| folder.join(name));
+    let at = ImagePath::absolute(KNOWN).and_then(|folder| folder.join(name));
     let at = at.map_err(|source| ArchiveError::Name {
         file: file.to_owned(),
         source,
@@ -74,7 +74,7 @@ pub fn unpack(file: &Path, name: &str, wishes: &Debian, tree: &mut Tree) -> Resu
     })
 }
 
-fn node(entry: &mut tar::Entry<'_, &[u8]>, at: &Place, file: &Path, tree: &Tree) -> Result<Node, ArchiveError> {
+fn node(entry: &mut tar::Entry<'_, &[u8]>, at: &ImagePath, file: &Path, tree: &Tree) -> Result<Node, ArchiveError> {
     let unreadable = |source| ArchiveError::Read {
         file: file.to_owned(),
         source,
@@ -96,7 +96,7 @@ fn node(entry: &mut tar::Entry<'_, &[u8]>, at: &Place, file: &Path, tree: &Tree)
         }
         EntryType::Symlink => Node::Link { target: target(entry) },
         EntryType::Link => {
-            let first = Place::in_archive(&target(entry)).ok();
+            let first = ImagePath::in_archive(&target(entry)).ok();
             let found = first.and_then(|first| tree.get(&first));
             found.cloned().ok_or_else(|| ArchiveError::HardLink {
                 file: file.to_owned(),
@@ -114,7 +114,7 @@ fn node(entry: &mut tar::Entry<'_, &[u8]>, at: &Place, file: &Path, tree: &Tree)
 
 impl Debian {
     /// Does a file or folder of a package come in?
-    fn want(&self, place: &Place) -> bool {
+    fn want(&self, place: &ImagePath) -> bool {
         let left_out = self.leave_out.iter().any(|folder| place.is_within(folder));
         !left_out || place.names().last().is_some_and(|name| self.keep.contains(name))
     }

@@ -16,7 +16,7 @@ use tokio::time::sleep;
 
 use super::board::Board;
 use super::environment::namespace;
-use super::network::{self, Place};
+use super::network::{self, PodNetwork};
 use super::status::{Restart, status};
 use super::volumes::Volumes;
 use super::{Agent, container, say};
@@ -37,7 +37,7 @@ pub(super) struct Sandbox {
     pub(super) pod: Arc<Pod>,
     pub(super) spec: PodSpec,
     pub(super) folder: PathBuf,
-    pub(super) place: Place,
+    pub(super) place: PodNetwork,
     pub(super) volumes: tokio::sync::Mutex<Volumes>,
     pub(super) board: Board,
     /// Set when the pod is to end, to the time that it is given.

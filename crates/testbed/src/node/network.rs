@@ -73,7 +73,7 @@ struct Taken {
 
 /// A network namespace with an address; the address is free again when this is dropped.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct PodNetwork {
     pub(super) network: Network,
     number: u8,
     taken: Arc<Mutex<Taken>>,
@@ -81,12 +81,12 @@ pub(super) struct Place {
 
 impl Addresses {
     /// A place for a pod, with interfaces that are up.
-    pub(super) fn take(&self) -> Result<Place, SpaceError> {
+    pub(super) fn take(&self) -> Result<PodNetwork, SpaceError> {
         let number = self.number().ok_or_else(|| {
             let text = "all addresses of pods are taken".to_owned();
             SpaceError::Furnish(text)
         })?;
-        let place = Place {
+        let place = PodNetwork {
             network: Network::create()?,
             number,
             taken: Arc::clone(&self.0),
@@ -123,14 +123,14 @@ impl Addresses {
 const FIRST: u8 = 2;
 const MOST: u8 = 254;
 
-impl Place {
+impl PodNetwork {
     pub(super) fn address(&self) -> Ipv4Addr {
         let [a, b, c, _] = NODE.octets();
         Ipv4Addr::new(a, b, c, self.number)
     }
 }
 
-impl Drop for Place {
+impl Drop for PodNetwork {
     fn drop(&mut self) {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         taken.numbers.remove(&self.number);

@@ -64,7 +64,7 @@ enum Stage {
     /// Its objects are being listed.
     Joining(AbortHandle),
     /// They are watched.
-    Standing,
+    WorkRequests,
     /// They could not be.
     Waiting(Instant),
 }
@@ -108,7 +108,7 @@ impl Posts {
             let due = match self.by_kind.get(*kind).map(|post| &post.stage) {
                 None => true,
                 Some(Stage::Waiting(until)) => *until <= now,
-                Some(Stage::Joining(_) | Stage::Standing) => false,
+                Some(Stage::Joining(_) | Stage::WorkRequests) => false,
             };
             if due {
                 self.begin(kind, errands);
@@ -151,7 +151,7 @@ impl Posts {
         };
         match joined {
             Ok(()) => {
-                post.stage = Stage::Standing;
+                post.stage = Stage::WorkRequests;
                 post.failures = 0;
                 if post.told.take().is_some() {
                     info!(kind = kind.kind, "objects of this kind are watched again");
@@ -195,7 +195,7 @@ impl Posts {
 
     fn ask<T>(&self, kind: &KindName, question: impl FnOnce(&Target) -> T) -> Option<T> {
         let post = self.by_kind.get(kind)?;
-        let Stage::Standing = post.stage else {
+        let Stage::WorkRequests = post.stage else {
             return None;
         };
         self.shared.ledger().target(Key::Own(post.id)).map(question)
@@ -211,7 +211,7 @@ impl Posts {
     pub(super) fn next(&self) -> Option<Instant> {
         let waiting = self.by_kind.values().filter_map(|post| match post.stage {
             Stage::Waiting(until) => Some(until),
-            Stage::Joining(_) | Stage::Standing => None,
+            Stage::Joining(_) | Stage::WorkRequests => None,
         });
         waiting.min()
     }

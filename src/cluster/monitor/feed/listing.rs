@@ -15,7 +15,7 @@ use super::super::lens::Item;
 use super::super::observation::Observation;
 use super::super::stream::Page;
 use super::super::trouble::Trouble;
-use super::{BATCH, Feed, Place, Watch};
+use super::{BATCH, Feed, Progress, Watch};
 
 impl Feed {
     /// Lists everything. The number of lists at once is limited: each needs memory.
@@ -65,7 +65,7 @@ impl Feed {
                 Heard::Mark { version, .. } => {
                     self.take(batch).await;
                     self.complete().await;
-                    self.place = Place::Following(Watch::begin(lines, version));
+                    self.place = Progress::Following(Watch::begin(lines, version));
                     return Ok(());
                 }
             }
@@ -93,7 +93,7 @@ impl Feed {
             next = page.metadata.next;
             if next.is_empty() {
                 self.complete().await;
-                self.place = Place::At(page.metadata.resource_version);
+                self.place = Progress::At(page.metadata.resource_version);
                 return Ok(());
             }
         }

@@ -39,10 +39,10 @@ fn followed(rounds: u64) -> ChannelState {
 #[tokio::test]
 async fn every_replica_tells_how_the_channel_stands() {
     for (standing, asked) in [
-        (Standing::Leads, None),
+        (ActingRole::Leads, None),
         (standby(), Some("asked:      a standby; operator-0 leads")),
         (
-            Standing::Seeks { trouble: None },
+            ActingRole::Seeks { trouble: None },
             Some("asked:      a standby; nobody leads"),
         ),
     ] {
@@ -67,11 +67,11 @@ async fn every_replica_tells_how_the_channel_stands() {
 #[tokio::test]
 async fn only_a_leader_that_follows_a_channel_asks_for_it_and_only_at_the_socket() {
     let check = async |powers, standing| ask_with(Disclosure::OnRequest, powers, standing, "POST /channel/check").await;
-    let (code, _, body) = check(Powers::Looking, Standing::Leads).await;
+    let (code, _, body) = check(Powers::Looking, ActingRole::Leads).await;
     assert_eq!((code, body.contains("at the debug socket")), (403, true), "{body}");
     let (code, _, body) = check(Powers::Confirming, standby()).await;
     assert_eq!((code, body.contains("operator-0 leads")), (503, true), "{body}");
-    let (code, _, body) = check(Powers::Confirming, Standing::Leads).await;
+    let (code, _, body) = check(Powers::Confirming, ActingRole::Leads).await;
     assert_eq!((code, body), (400, format!("no channel is followed: {OFF}\n")));
 }
 

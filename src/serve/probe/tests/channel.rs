@@ -76,8 +76,8 @@ async fn who_cannot_ask_the_registry_says_so_to_those_who_have_the_token() {
     };
     let good = "Authorization: Bearer opensesame";
     for (standing, says) in [
-        (Standing::Standby(leader), "operator-1 leads"),
-        (Standing::Seeks { trouble: None }, "no replica leads"),
+        (ActingRole::Standby(leader), "operator-1 leads"),
+        (ActingRole::Seeks { trouble: None }, "no replica leads"),
     ] {
         probe.standing = watch::channel(standing).1;
         let (code, body, is_rung) = shown(&probe, good).await;
@@ -86,7 +86,7 @@ async fn who_cannot_ask_the_registry_says_so_to_those_who_have_the_token() {
         let (code, body, _) = shown(&probe, "").await;
         assert!(code == 401 && !body.contains(says), "{body}");
     }
-    probe.standing = watch::channel(Standing::Leads).1;
+    probe.standing = watch::channel(ActingRole::Leads).1;
     probe.door.bell.unhang("ADDON_OPERATOR_CHANNEL is false");
     let told = "the registry is not followed: ADDON_OPERATOR_CHANNEL is false\n".to_owned();
     assert_eq!(shown(&probe, good).await, (409, told, false));

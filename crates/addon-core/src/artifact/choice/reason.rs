@@ -7,7 +7,7 @@ use std::fmt;
 
 use jiff::Timestamp;
 
-use super::Step;
+use super::VersionStep;
 use crate::artifact::platform::Platform;
 use crate::artifact::policy::Mode;
 use crate::artifact::range::Range;
@@ -96,7 +96,7 @@ pub enum Reason {
         /// Because of this mode.
         mode: Mode,
         /// And this kind of step.
-        step: Step,
+        step: VersionStep,
     },
     /// It was seen a short time ago.
     Delay {

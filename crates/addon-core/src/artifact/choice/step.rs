@@ -6,7 +6,7 @@ use crate::artifact::version::Version;
 
 /// The kind of a change of versions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum VersionStep {
     /// One of the two versions is not known.
     Unknown,
     /// Back.
@@ -21,7 +21,7 @@ pub enum Step {
     Major,
 }
 
-impl Step {
+impl VersionStep {
     /// The step from one version to another.
     pub fn between(from: Option<&Version>, to: Option<&Version>) -> Self {
         let (Some(from), Some(to)) = (from, to) else {
@@ -37,7 +37,7 @@ impl Step {
     }
 }
 
-impl fmt::Display for Step {
+impl fmt::Display for VersionStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Unknown => "it is not known how far this step goes",
@@ -57,23 +57,23 @@ mod tests {
     #[test]
     fn steps_are_told_apart() {
         for (from, to, step) in [
-            ("1.4.2", "1.4.3", Step::Patch),
-            ("1.4.2", "1.4.20", Step::Patch),
-            ("0.4.2", "0.4.3", Step::Patch),
-            ("1.4.2-rc.1", "1.4.2", Step::Patch),
-            ("1.4.2", "1.4.3-rc.1", Step::Minor),
-            ("1.4.2", "1.5.0", Step::Minor),
-            ("1.4.2", "2.0.0", Step::Major),
-            ("0.4.2", "1.0.0-rc.1", Step::Major),
-            ("1.4.2", "1.4.2", Step::Same),
-            ("1.4.2", "1.4.1", Step::Older),
-            ("1.4.2", "1.4.2-rc.1", Step::Older),
-            ("1.4.2", "0.9.9", Step::Older),
+            ("1.4.2", "1.4.3", VersionStep::Patch),
+            ("1.4.2", "1.4.20", VersionStep::Patch),
+            ("0.4.2", "0.4.3", VersionStep::Patch),
+            ("1.4.2-rc.1", "1.4.2", VersionStep::Patch),
+            ("1.4.2", "1.4.3-rc.1", VersionStep::Minor),
+            ("1.4.2", "1.5.0", VersionStep::Minor),
+            ("1.4.2", "2.0.0", VersionStep::Major),
+            ("0.4.2", "1.0.0-rc.1", VersionStep::Major),
+            ("1.4.2", "1.4.2", VersionStep::Same),
+            ("1.4.2", "1.4.1", VersionStep::Older),
+            ("1.4.2", "1.4.2-rc.1", VersionStep::Older),
+            ("1.4.2", "0.9.9", VersionStep::Older),
         ] {
             let [from, to] = [from, to].map(|text| Version::parse(text).unwrap());
-            assert_eq!(Step::between(Some(&from), Some(&to)), step, "{from} to {to}");
-            assert_eq!(Step::between(None, Some(&to)), Step::Unknown);
-            assert_eq!(Step::between(Some(&from), None), Step::Unknown);
+            assert_eq!(VersionStep::between(Some(&from), Some(&to)), step, "{from} to {to}");
+            assert_eq!(VersionStep::between(None, Some(&to)), VersionStep::Unknown);
+            assert_eq!(VersionStep::between(Some(&from), None), VersionStep::Unknown);
         }
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::action::{Action, image_of};
 use super::record::{Ruling, Trial, Verdict};
-use super::replica::Place;
+use super::replica::PodKind;
 use super::sight::{PodState, TrialPod, TrialSet};
 use super::stage::{Remains, Stage};
 use super::watch::{LOSSES, Watch};
@@ -33,8 +33,8 @@ impl Trials {
     /// There is no verdict yet.
     pub(super) fn during(&self, view: View<'_>, trial: &Trial, now: Now) -> Plan {
         match self.me.place {
-            Place::Trial => return self.as_candidate(view, trial),
-            Place::Deployment => {}
+            PodKind::Trial => return self.as_candidate(view, trial),
+            PodKind::Deployment => {}
         }
         if let Some(why) = self.void(view, trial) {
             return self.rule(trial, Ruling::Void, why, now);
@@ -180,8 +180,8 @@ impl Trials {
             let stage = Stage::Promotes(target());
             let due = self.clocks.passed.map(|since| since + PATIENCE);
             let may = match self.me.place {
-                Place::Deployment => self.is_of(&trial.from),
-                Place::Trial => {
+                PodKind::Deployment => self.is_of(&trial.from),
+                PodKind::Trial => {
                     self.is_of(&trial.to_digests) && self.leads() && due.is_some_and(|due| due <= view.heard)
                 }
             };
@@ -192,8 +192,8 @@ impl Trials {
             };
         }
         match self.me.place {
-            Place::Trial => return Plan::rest(farewell(view, trial, verdict)),
-            Place::Deployment => {}
+            PodKind::Trial => return Plan::rest(farewell(view, trial, verdict)),
+            PodKind::Deployment => {}
         }
         let rightful = self.rightful(view, trial);
         if is_wrong(view, trial, rightful.as_ref()) {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::action::{Action, pinned};
 use super::memory;
 use super::record::{Remembered, Trial, Unclear};
-use super::replica::{Place, Wanted};
+use super::replica::{PodKind, Wanted};
 use super::sight::Deployment;
 use super::stage::{Hold, Stage};
 use super::{Plan, Trials, View};
@@ -38,8 +38,8 @@ impl Trials {
     /// There is no record of a trial.
     pub(super) fn between(&self, view: View<'_>, now: Now) -> Plan {
         match self.me.place {
-            Place::Trial => return Plan::rest(Stage::Idle),
-            Place::Deployment => {}
+            PodKind::Trial => return Plan::rest(Stage::Idle),
+            PodKind::Deployment => {}
         }
         let plan = self.remains(view).unwrap_or_else(|| self.as_leader(view, now));
         match (&plan.action, self.leads()) {

@@ -18,12 +18,12 @@ pub struct Me {
     /// All digests of its version: that one, and those of the manifests in it.
     pub digests: BTreeSet<ImageDigest>,
     /// The kind of its pod.
-    pub place: Place,
+    pub place: PodKind,
 }
 
 /// The kind of a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum PodKind {
     /// One of those that the Deployment wants.
     Deployment,
     /// That of a trial.

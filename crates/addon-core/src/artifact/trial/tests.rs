@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use jiff::Timestamp;
 
 use super::record::{Failed, Failures, Verdict};
-use super::replica::{Place, Wanted};
+use super::replica::{PodKind, Wanted};
 use super::sight::{PodState, TrialPod};
 use super::*;
 use crate::artifact::choice::{Activity, Target};
@@ -90,7 +90,7 @@ pub(super) struct Bench {
 
 impl Bench {
     /// A pod of the version 1, which runs in two pods; the version 2 is wanted.
-    pub(super) fn new(pod: &str, version: u8, place: Place) -> Self {
+    pub(super) fn new(pod: &str, version: u8, place: PodKind) -> Self {
         let me = Me {
             pod: pod.to_owned(),
             digest: digest(version),
@@ -126,14 +126,14 @@ impl Bench {
     }
 
     pub(super) fn leader() -> Self {
-        let mut bench = Self::new("r0", 1, Place::Deployment);
+        let mut bench = Self::new("r0", 1, PodKind::Deployment);
         bench.wish.lead = Lead::Leads;
         bench
     }
 
     /// A standby of the old version, and the new one in the lead.
     pub(super) fn judge() -> Self {
-        let mut bench = Self::new("r1", 1, Place::Deployment);
+        let mut bench = Self::new("r1", 1, PodKind::Deployment);
         let mut trial = trial();
         trial.pod = Some("u1".to_owned());
         trial.handed = 1;

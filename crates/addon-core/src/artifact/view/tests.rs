@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::artifact::channel::Channel as Wanted;
-use crate::artifact::choice::{Choice, Idle, Reason, Running as Runs, Step};
+use crate::artifact::choice::{Choice, Idle, Reason, Running as Runs, VersionStep};
 use crate::artifact::platform::Platform;
 use crate::artifact::policy::{Mode, Policy as Way};
 use crate::artifact::reference::{Reference, Tag};
@@ -207,7 +207,7 @@ fn little_is_known_at_first() {
 fn a_person_is_waited_for() {
     let approval = Reason::Approval {
         mode: Mode::Patch,
-        step: Step::Minor,
+        step: VersionStep::Minor,
     };
     let window = Reason::Window {
         opens: Some(at("2026-01-06T02:00:00Z")),

@@ -78,7 +78,7 @@ fn a_released_lease_is_taken_at_once_by_the_version_that_is_entitled() {
         election.heard(tick(5), released("7", Some(name.clone())));
         let record = write(&mut election, 5, "8");
         assert_eq!(record.entitled, Some(name), "it stays there");
-        assert_eq!(election.standing(tick(5)), Standing::Leads);
+        assert_eq!(election.standing(tick(5)), ReplicaRole::Leads);
     }
 }
 
@@ -100,9 +100,9 @@ fn a_replica_that_learns_its_version_is_entitled_from_then_on() {
     write(&mut election, 40, "8");
     election.name_versions(tick(41), [ours()].into());
     overtaken(&mut election, 50, "9", Some(other()));
-    assert_eq!(election.standing(tick(50)), Standing::Yields);
+    assert_eq!(election.standing(tick(50)), ReplicaRole::Yields);
     overtaken(&mut election, 51, "10", Some(ours()));
-    assert_eq!(election.standing(tick(51)), Standing::Yields, "once is for good");
+    assert_eq!(election.standing(tick(51)), ReplicaRole::Yields, "once is for good");
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn others_wait_for_a_whole_lease_whatever_tells_that_nobody_holds_it() {
             assert_eq!(election.poll(at(39)), Move::Wait(tick(40)), "{found:?}");
             let record = write(&mut election, 40, "8");
             assert_eq!(record.entitled, Some(other()), "it stays there");
-            assert_eq!(election.standing(tick(40)), Standing::Leads);
+            assert_eq!(election.standing(tick(40)), ReplicaRole::Leads);
             assert_eq!(election.reign().unwrap().succession, Succession::Clear);
         }
     }
@@ -179,16 +179,16 @@ fn a_renewal_keeps_who_is_entitled_and_so_does_a_lease_that_is_made_again() {
 fn a_leader_yields_when_it_finds_that_another_version_is_entitled() {
     for mut election in [leader_of_ours(), leader()] {
         overtaken(&mut election, 10, "3", Some(other()));
-        assert_eq!(election.standing(tick(10)), Standing::Yields);
+        assert_eq!(election.standing(tick(10)), ReplicaRole::Yields);
         let renewed = write(&mut election, 10, "4");
         assert_eq!(renewed.entitled, Some(other()), "it renews while its work ends");
-        assert_eq!(election.standing(tick(39)), Standing::Yields);
+        assert_eq!(election.standing(tick(39)), ReplicaRole::Yields);
         assert!(election.reign().is_some());
         let release = election.release(at(12)).unwrap();
         assert_eq!(release.record.entitled, Some(other()));
         assert_eq!(
             election.standing(tick(40)),
-            Standing::Deposed,
+            ReplicaRole::Deposed,
             "its deadline counts as ever"
         );
     }
@@ -200,12 +200,16 @@ fn a_leader_that_yields_does_so_to_its_end() {
     overtaken(&mut election, 10, "3", Some(other()));
     write(&mut election, 10, "4");
     overtaken(&mut election, 20, "5", Some(ours()));
-    assert_eq!(election.standing(tick(20)), Standing::Yields, "its work is being ended");
+    assert_eq!(
+        election.standing(tick(20)),
+        ReplicaRole::Yields,
+        "its work is being ended"
+    );
     let release = election.release(at(20)).unwrap();
     assert_eq!(release.record.entitled, Some(ours()));
     let released = Written::Through("6".to_owned());
     election.wrote(tick(20), tick(20), release, released);
-    assert_eq!(election.standing(tick(20)), Standing::Deposed);
+    assert_eq!(election.standing(tick(20)), ReplicaRole::Deposed);
 }
 
 #[test]
@@ -213,7 +217,7 @@ fn a_leader_does_not_yield_to_its_own_version_nor_to_none() {
     for whom in [Some(digest(OURS, 2)), None] {
         let mut election = leader_of_ours();
         overtaken(&mut election, 10, "3", whom.clone());
-        assert_eq!(election.standing(tick(10)), Standing::Leads);
+        assert_eq!(election.standing(tick(10)), ReplicaRole::Leads);
         assert_eq!(write(&mut election, 10, "4").entitled, whom);
     }
 }
@@ -223,17 +227,17 @@ fn an_order_goes_out_with_the_next_write_which_is_made_at_once() {
     let mut election = leader_of_ours();
     assert_eq!(election.poll(at(1)), Move::Wait(tick(10)));
     election.entitle(tick(1), Some(other()));
-    assert_eq!(election.standing(tick(1)), Standing::Leads, "nobody knows of it");
+    assert_eq!(election.standing(tick(1)), ReplicaRole::Leads, "nobody knows of it");
     let record = write(&mut election, 1, "3");
     assert_eq!(record.entitled, Some(other()));
-    assert_eq!(election.standing(tick(1)), Standing::Yields);
+    assert_eq!(election.standing(tick(1)), ReplicaRole::Yields);
     assert_eq!(election.entitled(), Some(&other()));
 
     let mut election = leader_of_ours();
     election.entitle(tick(1), None);
     assert_eq!(write(&mut election, 1, "3").entitled, None);
     assert_eq!(write(&mut election, 11, "4").entitled, None);
-    assert_eq!(election.standing(tick(11)), Standing::Leads);
+    assert_eq!(election.standing(tick(11)), ReplicaRole::Leads);
 }
 
 #[test]
@@ -258,7 +262,7 @@ fn an_order_that_was_not_written_gives_way_to_what_makes_a_leader_yield() {
     let mut election = leader_of_ours();
     election.entitle(tick(1), Some(ours()));
     overtaken(&mut election, 1, "3", Some(other()));
-    assert_eq!(election.standing(tick(1)), Standing::Yields);
+    assert_eq!(election.standing(tick(1)), ReplicaRole::Yields);
     assert_eq!(writing(&mut election, 1).record.entitled, Some(other()));
 }
 
@@ -276,16 +280,16 @@ fn who_leads_because_the_entitled_version_did_not_come_goes_on_until_another_one
     let mut election = leads_despite();
     write(&mut election, 50, "9");
     overtaken(&mut election, 60, "10", Some(other()));
-    assert_eq!(election.standing(tick(60)), Standing::Leads);
+    assert_eq!(election.standing(tick(60)), ReplicaRole::Leads);
     // Named again after another one was.
     overtaken(&mut election, 61, "11", Some(ours()));
     write(&mut election, 61, "12");
     overtaken(&mut election, 71, "13", Some(other()));
-    assert_eq!(election.standing(tick(71)), Standing::Yields);
+    assert_eq!(election.standing(tick(71)), ReplicaRole::Yields);
 
     let mut election = leads_despite();
     overtaken(&mut election, 50, "9", Some(digest(3, 1)));
-    assert_eq!(election.standing(tick(50)), Standing::Yields);
+    assert_eq!(election.standing(tick(50)), ReplicaRole::Yields);
 }
 
 #[test]
@@ -293,7 +297,7 @@ fn who_leads_because_the_entitled_version_did_not_come_can_be_told_to_yield_to_i
     let mut election = leads_despite();
     election.entitle(tick(41), Some(other()));
     write(&mut election, 41, "9");
-    assert_eq!(election.standing(tick(41)), Standing::Yields);
+    assert_eq!(election.standing(tick(41)), ReplicaRole::Yields);
 }
 
 #[test]
@@ -316,7 +320,7 @@ fn a_standby_says_who_is_entitled_and_leaves_the_lease_to_its_holder() {
     };
     assert_eq!(order, wanted);
     election.wrote(tick(3), tick(3), order, Written::Through("8".to_owned()));
-    assert_eq!(election.standing(tick(3)), Standing::Standby);
+    assert_eq!(election.standing(tick(3)), ReplicaRole::Standby);
     assert_eq!(election.leader(), Some("other"));
     // Nothing came from the holder in between, so the wait did not begin anew.
     election.look_failed(tick(33));

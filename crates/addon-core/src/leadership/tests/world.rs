@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::artifact::reference::ImageDigest;
 use crate::leadership::lease::{Aim, Holder, Record, Sighting, Timing, Writing, Written};
-use crate::leadership::{Election, Move, Standing};
+use crate::leadership::{Election, Move, ReplicaRole};
 use crate::time::{Jitter, Now, Tick};
 use entitled::Orders;
 use jiff::Timestamp;
@@ -179,8 +179,8 @@ impl World {
     fn leads(&self, number: usize) -> bool {
         let replica = &self.replicas[number];
         match replica.election.standing(replica.skew.tick(self.now)) {
-            Standing::Leads | Standing::Yields => true,
-            Standing::Standby | Standing::Deposed => false,
+            ReplicaRole::Leads | ReplicaRole::Yields => true,
+            ReplicaRole::Standby | ReplicaRole::Deposed => false,
         }
     }
 

@@ -1,6 +1,6 @@
 //! The states of a removal. Must never name the uninstalling as a step where there is no release of ours.
 
-use super::{Facts, HookOrder, Step, hook};
+use super::{Facts, HookOrder, ModuleStep, hook};
 use crate::hook::config::Stage;
 
 /// How far a removal has come.
@@ -27,19 +27,19 @@ impl Deletion {
     }
 
     /// Skips steps without work and returns the next one; `None` at the end.
-    pub(super) fn step(&mut self, hooks: &HookOrder, facts: Facts) -> Option<Step> {
+    pub(super) fn step(&mut self, hooks: &HookOrder, facts: Facts) -> Option<ModuleStep> {
         loop {
             match self {
-                Self::Configuring => return Some(Step::Configure),
+                Self::Configuring => return Some(ModuleStep::Configure),
                 Self::BeforeDelete(next) if facts.has_release => match hook(&hooks.before_delete, *next) {
-                    Some(name) => return Some(Step::Hook(Stage::BeforeDeleteHelm, name)),
+                    Some(name) => return Some(ModuleStep::Hook(Stage::BeforeDeleteHelm, name)),
                     None => *self = Self::Uninstalling,
                 },
                 Self::BeforeDelete(_) => *self = Self::Uninstalling,
-                Self::Uninstalling if facts.has_release => return Some(Step::Uninstall),
+                Self::Uninstalling if facts.has_release => return Some(ModuleStep::Uninstall),
                 Self::Uninstalling => *self = Self::AfterDelete(0),
                 Self::AfterDelete(next) => {
-                    return hook(&hooks.after_delete, *next).map(|name| Step::Hook(Stage::AfterDeleteHelm, name));
+                    return hook(&hooks.after_delete, *next).map(|name| ModuleStep::Hook(Stage::AfterDeleteHelm, name));
                 }
             }
         }

@@ -15,11 +15,11 @@ fn order() -> HookOrder {
     }
 }
 
-fn drive(state: &mut Lifecycle, hooks: &HookOrder, facts: Facts) -> Vec<Step> {
+fn drive(state: &mut Lifecycle, hooks: &HookOrder, facts: Facts) -> Vec<ModuleStep> {
     let mut steps = Vec::new();
     loop {
         let step = state.step(hooks, facts);
-        if step == Step::Done {
+        if step == ModuleStep::Done {
             return steps;
         }
         steps.push(step);
@@ -48,11 +48,11 @@ fn a_first_run_does_everything_and_a_second_leaves_out_start_up() {
     let mut state = Lifecycle::Disabled;
     state.begin_run();
     let before = [
-        Step::Hook(Stage::BeforeHelm, name("b1")),
-        Step::Hook(Stage::BeforeHelm, name("b2")),
+        ModuleStep::Hook(Stage::BeforeHelm, name("b1")),
+        ModuleStep::Hook(Stage::BeforeHelm, name("b2")),
     ];
-    let after = [Step::Release, Step::Hook(Stage::AfterHelm, name("a"))];
-    let start = [Step::Configure, Step::Hook(Stage::OnStartup, name("s"))];
+    let after = [ModuleStep::Release, ModuleStep::Hook(Stage::AfterHelm, name("a"))];
+    let start = [ModuleStep::Configure, ModuleStep::Hook(Stage::OnStartup, name("s"))];
     assert_eq!(
         drive(&mut state, &order(), chart()),
         [&start[..], &before, &after].concat()
@@ -108,7 +108,7 @@ fn a_removal_without_a_release_runs_only_the_hooks_after_it() {
             ..chart()
         },
     );
-    assert_eq!(steps, [Step::Hook(Stage::AfterDeleteHelm, name("ad"))]);
+    assert_eq!(steps, [ModuleStep::Hook(Stage::AfterDeleteHelm, name("ad"))]);
     assert_eq!(state, Lifecycle::Disabled);
 }
 
@@ -120,10 +120,10 @@ fn a_removal_decided_while_we_were_down_asks_for_the_hooks_first() {
     assert_eq!(
         steps,
         [
-            Step::Configure,
-            Step::Hook(Stage::BeforeDeleteHelm, name("bd")),
-            Step::Uninstall,
-            Step::Hook(Stage::AfterDeleteHelm, name("ad")),
+            ModuleStep::Configure,
+            ModuleStep::Hook(Stage::BeforeDeleteHelm, name("bd")),
+            ModuleStep::Uninstall,
+            ModuleStep::Hook(Stage::AfterDeleteHelm, name("ad")),
         ]
     );
 }
@@ -142,30 +142,30 @@ fn the_release_waits_for_first_runs_and_for_nothing_when_there_are_none() {
         ..HookOrder::default()
     };
     let mut state = Lifecycle::Starting(0);
-    assert_eq!(state.step(&hooks, chart()), Step::Watch(name("w1")));
+    assert_eq!(state.step(&hooks, chart()), ModuleStep::Watch(name("w1")));
     state.watched(FirstRuns {
         own: [MonitorId(1)].into(),
         elsewhere: [MonitorId(2), MonitorId(3)].into(),
     });
-    assert_eq!(state.step(&hooks, chart()), Step::Watch(name("w2")));
+    assert_eq!(state.step(&hooks, chart()), ModuleStep::Watch(name("w2")));
     state.first_run_over(MonitorId(2));
     state.begin_run();
     state.watched(FirstRuns::default());
-    assert_eq!(state.step(&hooks, chart()), Step::FirstRun(MonitorId(1)));
+    assert_eq!(state.step(&hooks, chart()), ModuleStep::FirstRun(MonitorId(1)));
     state.first_run_over(MonitorId(1));
     state.begin_run();
-    assert_eq!(state.step(&hooks, chart()), Step::AwaitFirstRuns);
+    assert_eq!(state.step(&hooks, chart()), ModuleStep::AwaitFirstRuns);
     assert!(state.awaits(MonitorId(3)) && !state.takes_events());
     state.first_run_over(MonitorId(3));
     assert_eq!(state, Lifecycle::BeforeHelm(0));
     state.begin_run();
-    assert_eq!(state.step(&hooks, chart()), Step::Release, "once in a life");
+    assert_eq!(state.step(&hooks, chart()), ModuleStep::Release, "once in a life");
 
     let mut state = Lifecycle::Watching {
         next: 2,
         runs: FirstRuns::default(),
     };
-    assert_eq!(state.step(&hooks, chart()), Step::Release);
+    assert_eq!(state.step(&hooks, chart()), ModuleStep::Release);
     state.watch_again();
-    assert_eq!(state.step(&hooks, chart()), Step::Watch(name("w1")));
+    assert_eq!(state.step(&hooks, chart()), ModuleStep::Watch(name("w1")));
 }

@@ -103,7 +103,7 @@ pub enum Problem {
     },
     /// No step of a JSON patch has this name.
     #[error("names no step of a JSON patch: {found:?}")]
-    Step {
+    PatchStep {
         /// The name.
         found: String,
     },
@@ -180,7 +180,7 @@ impl BadOperation {
             Problem::Segment(_) => "write the bare name, as kubectl shows it".to_owned(),
             Problem::Text(_) => "the lines are those inside of the string; a block that begins with | keeps them".to_owned(),
             Problem::Several { .. } => "write one operation for each document".to_owned(),
-            Problem::Step { .. } => "a step is one of add, remove, replace, move, copy and test".to_owned(),
+            Problem::PatchStep { .. } => "a step is one of add, remove, replace, move, copy and test".to_owned(),
             Problem::Pointer { .. } => {
                 "a path begins with a slash; inside of a key ~1 stands for a slash and ~0 for a tilde".to_owned()
             }

@@ -13,7 +13,7 @@ use super::word::glimpse;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "op", rename_all = "lowercase")]
 #[expect(missing_docs, reason = "the names are those of the RFC")]
-pub enum Step {
+pub enum PatchStep {
     Add { path: Pointer, value: Value },
     Remove { path: Pointer },
     Replace { path: Pointer, value: Value },
@@ -50,7 +50,7 @@ impl Pointer {
 type BadField = (&'static str, Problem);
 
 /// Reads a step.
-pub(super) fn read(item: &Value) -> Result<Step, BadField> {
+pub(super) fn read(item: &Value) -> Result<PatchStep, BadField> {
     let Value::Object(keys) = item else {
         return Err(("", wrong(A_MAP, item)));
     };
@@ -68,31 +68,31 @@ pub(super) fn read(item: &Value) -> Result<Step, BadField> {
     // Null is a value too.
     let value = || keys.get("value").cloned().ok_or((".value", Problem::Missing));
     let step = match text("op", ".op")? {
-        "add" => Step::Add {
+        "add" => PatchStep::Add {
             path: path()?,
             value: value()?,
         },
-        "remove" => Step::Remove { path: path()? },
-        "replace" => Step::Replace {
+        "remove" => PatchStep::Remove { path: path()? },
+        "replace" => PatchStep::Replace {
             path: path()?,
             value: value()?,
         },
-        "move" => Step::Move {
+        "move" => PatchStep::Move {
             from: from()?,
             path: path()?,
         },
-        "copy" => Step::Copy {
+        "copy" => PatchStep::Copy {
             from: from()?,
             path: path()?,
         },
-        "test" => Step::Test {
+        "test" => PatchStep::Test {
             path: path()?,
             value: value()?,
         },
-        other => return Err((".op", Problem::Step { found: glimpse(other) })),
+        other => return Err((".op", Problem::PatchStep { found: glimpse(other) })),
     };
     match &step {
-        Step::Move { from, path } if path.lies_inside(from) => Err((".path", Problem::Inside)),
+        PatchStep::Move { from, path } if path.lies_inside(from) => Err((".path", Problem::Inside)),
         _ => Ok(step),
     }
 }

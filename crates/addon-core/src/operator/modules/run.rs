@@ -1,6 +1,6 @@
 //! A run of a module, from its first step to its end, and how far it has come with the release.
 
-use crate::module::lifecycle::Step;
+use crate::module::lifecycle::ModuleStep;
 use crate::operator::event::SyncAction;
 use crate::time::Tick;
 use crate::values::{Globals, Version};
@@ -12,7 +12,7 @@ pub(in crate::operator) struct Run {
     /// The global values as this attempt found them: it sees one state of them from start to end.
     pub(in crate::operator) globals: Globals,
     /// The step of which a job was started last.
-    pub(in crate::operator) step: Step,
+    pub(in crate::operator) step: ModuleStep,
     pub(in crate::operator) release: Release,
 }
 
@@ -54,18 +54,18 @@ impl Run {
         Self {
             began: now,
             globals,
-            step: Step::Done,
+            step: ModuleStep::Done,
             release: Release::ToCome,
         }
     }
 
     /// An attempt failed. The next one sees the global values of now. Says which step failed, and since when helm was at work.
-    pub(in crate::operator) fn fail(&mut self, globals: Globals) -> (Step, Option<Tick>) {
+    pub(in crate::operator) fn fail(&mut self, globals: Globals) -> (ModuleStep, Option<Tick>) {
         self.globals = globals;
         match self.release {
             Release::UnderWay { began, .. } => {
                 self.release = Release::ToCome;
-                (Step::Release, Some(began))
+                (ModuleStep::Release, Some(began))
             }
             Release::ToCome | Release::Synced { .. } => (self.step.clone(), None),
         }

@@ -4,7 +4,7 @@ use super::{Hold, Release, Run, Turn};
 use crate::failure::{Class, Failure};
 use crate::module::Module;
 use crate::module::first_runs::FirstRuns;
-use crate::module::lifecycle::{Facts, HookOrder, Lifecycle, Step};
+use crate::module::lifecycle::{Facts, HookOrder, Lifecycle, ModuleStep};
 use crate::name::{ModuleName, MonitorId};
 use crate::operator::event::SyncAction;
 use crate::time::Tick;
@@ -42,7 +42,7 @@ pub(in crate::operator) struct Unit {
 pub(in crate::operator) struct FailedAttempt {
     pub(in crate::operator) began: Tick,
     /// The step that failed.
-    pub(in crate::operator) step: Step,
+    pub(in crate::operator) step: ModuleStep,
     /// Since when helm was at work, if it was.
     pub(in crate::operator) helm_began: Option<Tick>,
 }
@@ -227,7 +227,7 @@ impl Unit {
     }
 
     /// Passes over what has nothing to do and names the next step.
-    pub(in crate::operator) fn next_step(&mut self, facts: Facts) -> Step {
+    pub(in crate::operator) fn next_step(&mut self, facts: Facts) -> ModuleStep {
         let step = self.life.step(&self.order, facts);
         if let Some(run) = &mut self.run {
             run.step.clone_from(&step);
@@ -295,14 +295,14 @@ impl Unit {
     }
 
     /// The run begins anew after this step failed.
-    pub(in crate::operator) fn run_failed(&mut self, step: &Step, failure: &Failure) {
+    pub(in crate::operator) fn run_failed(&mut self, step: &ModuleStep, failure: &Failure) {
         self.life.begin_run();
         if !self.turn.is_to_come() {
             self.turn = Turn::Failed;
         }
         self.note_failure(failure);
         // A failure on the way to the release says nothing of the upgrade.
-        self.upgrade_held = failure.class == Class::Held || self.upgrade_held && *step != Step::Release;
+        self.upgrade_held = failure.class == Class::Held || self.upgrade_held && *step != ModuleStep::Release;
     }
 
     /// Its run is given up.

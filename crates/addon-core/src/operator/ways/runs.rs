@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::failure::{Class, Failure};
 use crate::hook::config::{HookConfig, Stage};
-use crate::module::lifecycle::Step;
+use crate::module::lifecycle::ModuleStep;
 use crate::name::{HookId, HookName, ModuleName, Owner};
 use crate::operator::Operator;
 use crate::operator::effect::{Job, Notice};
@@ -59,36 +59,36 @@ impl Operator {
         loop {
             let facts = self.survey().facts(name);
             let unit = self.modules.get_mut(name);
-            match unit.map_or(Step::Done, |unit| unit.next_step(facts)) {
-                Step::EnsureCrds => {
+            match unit.map_or(ModuleStep::Done, |unit| unit.next_step(facts)) {
+                ModuleStep::EnsureCrds => {
                     self.start_crds(lane, vec![name.clone()]);
                     return Some(true);
                 }
-                Step::Configure => match self.known_hooks(name) {
+                ModuleStep::Configure => match self.known_hooks(name) {
                     Some(hooks) => {
                         self.hooks_configured(&Owner::Module(name.clone()), hooks);
                         self.modules.step_succeeded(name);
                     }
                     None => return Some(self.start_configure(lane, name)),
                 },
-                Step::Hook(stage, hook) => return Some(self.start_step_hook(lane, name, stage, hook)),
-                Step::Watch(hook) => {
+                ModuleStep::Hook(stage, hook) => return Some(self.start_step_hook(lane, name, stage, hook)),
+                ModuleStep::Watch(hook) => {
                     self.start_module_monitors(lane, name, hook);
                     return Some(true);
                 }
-                Step::FirstRun(monitor) => {
+                ModuleStep::FirstRun(monitor) => {
                     if let Some(moved) = self.start_first_run(lane, name, monitor) {
                         return Some(moved);
                     }
                 }
-                Step::AwaitFirstRuns => {
+                ModuleStep::AwaitFirstRuns => {
                     self.await_first_runs(lane, name);
                     return Some(true);
                 }
-                Step::EnsureConversions => return Some(self.start_own_conversions(lane, name)),
-                Step::Release => return Some(self.start_release(lane, name)),
-                Step::Uninstall => return Some(self.start_uninstall(lane, name.to_string())),
-                Step::Done => return None,
+                ModuleStep::EnsureConversions => return Some(self.start_own_conversions(lane, name)),
+                ModuleStep::Release => return Some(self.start_release(lane, name)),
+                ModuleStep::Uninstall => return Some(self.start_uninstall(lane, name.to_string())),
+                ModuleStep::Done => return None,
             }
         }
     }

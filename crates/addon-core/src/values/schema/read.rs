@@ -45,7 +45,7 @@ pub(super) fn read(files: &Files, path: &str) -> Result<Node, SchemaError> {
     let document = reader
         .document(path)
         .map_err(|problem| SchemaError::new(path, &[], problem))?;
-    let mut place = Place {
+    let mut place = NodePlace {
         at: root.clone(),
         open: vec![root],
         nesting: 0,
@@ -59,14 +59,14 @@ pub(super) fn read(files: &Files, path: &str) -> Result<Node, SchemaError> {
 
 /// The node that is being read.
 #[derive(Debug)]
-struct Place {
+struct NodePlace {
     at: Target,
     /// The references on the way here, to recognise a circle.
     open: Vec<Target>,
     nesting: usize,
 }
 
-impl Place {
+impl NodePlace {
     fn fault<T>(&self, problem: Problem) -> Result<T, SchemaError> {
         Err(SchemaError::new(&self.at.file, &self.at.steps, problem))
     }
@@ -103,7 +103,7 @@ impl Reader<'_> {
         Ok(document)
     }
 
-    fn node(&mut self, place: &mut Place, value: &Value, reach: Reach) -> Read<Box<Node>> {
+    fn node(&mut self, place: &mut NodePlace, value: &Value, reach: Reach) -> Read<Box<Node>> {
         let Value::Object(map) = value else {
             return place.fault(Problem::Kind("a schema, which is a map"));
         };
@@ -128,7 +128,7 @@ impl Reader<'_> {
     }
 
     /// Keywords beside a reference do not count.
-    fn follow(&mut self, place: &mut Place, text: &str, reach: Reach) -> Read<Box<Node>> {
+    fn follow(&mut self, place: &mut NodePlace, text: &str, reach: Reach) -> Read<Box<Node>> {
         let to = match target(&place.at.file, text) {
             Ok(to) => to,
             Err(problem) => return place.fault(problem),
@@ -162,7 +162,7 @@ impl Reader<'_> {
     }
 
     /// The keywords that hold no other nodes. Nodes are boxed early: they are large, and reading them goes deep.
-    fn own(&mut self, place: &mut Place, map: &Map<String, Value>, reach: Reach) -> Read<Box<Node>> {
+    fn own(&mut self, place: &mut NodePlace, map: &Map<String, Value>, reach: Reach) -> Read<Box<Node>> {
         let mut keys = Keys { map, place };
         let mut node = Box::new(Node {
             types: keys.types()?,
@@ -203,7 +203,7 @@ impl Reader<'_> {
         Ok(node)
     }
 
-    fn children(&mut self, place: &mut Place, map: &Map<String, Value>, node: &mut Node, reach: Reach) -> Read<()> {
+    fn children(&mut self, place: &mut NodePlace, map: &Map<String, Value>, node: &mut Node, reach: Reach) -> Read<()> {
         let other = Reach::Elsewhere;
         for (name, value) in (Keys { map, place }).map("properties")? {
             let child = self.at(place, &["properties", name], value, reach)?;
@@ -237,14 +237,14 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn at(&mut self, place: &mut Place, steps: &[&str], value: &Value, reach: Reach) -> Read<Box<Node>> {
+    fn at(&mut self, place: &mut NodePlace, steps: &[&str], value: &Value, reach: Reach) -> Read<Box<Node>> {
         match steps {
             [] => self.node(place, value, reach),
             [step, rest @ ..] => place.below(*step, |place| self.at(place, rest, value, reach)),
         }
     }
 
-    fn several(&mut self, place: &mut Place, map: &Map<String, Value>, key: &str) -> Read<Vec<Node>> {
+    fn several(&mut self, place: &mut NodePlace, map: &Map<String, Value>, key: &str) -> Read<Vec<Node>> {
         let list = Keys { map, place }.list(key)?.unwrap_or_default();
         let mut nodes = Vec::new();
         for (index, value) in list.iter().enumerate() {
@@ -253,7 +253,7 @@ impl Reader<'_> {
         Ok(nodes)
     }
 
-    fn others(&mut self, place: &mut Place, map: &Map<String, Value>, key: &str) -> Read<Option<Others>> {
+    fn others(&mut self, place: &mut NodePlace, map: &Map<String, Value>, key: &str) -> Read<Option<Others>> {
         match given(map, key) {
             None => Ok(None),
             Some(Value::Bool(true)) => Ok(Some(Others::Allowed)),
@@ -266,7 +266,7 @@ impl Reader<'_> {
         }
     }
 
-    fn pattern(&mut self, place: &Place, text: &str) -> Read<Pattern> {
+    fn pattern(&mut self, place: &NodePlace, text: &str) -> Read<Pattern> {
         if let Some(known) = self.patterns.get(text) {
             return Ok(known.clone());
         }
@@ -287,7 +287,7 @@ fn given<'map>(map: &'map Map<String, Value>, key: &str) -> Option<&'map Value> 
 /// The plain keywords of a node.
 struct Keys<'map, 'place> {
     map: &'map Map<String, Value>,
-    place: &'place mut Place,
+    place: &'place mut NodePlace,
 }
 
 impl<'map> Keys<'map, '_> {

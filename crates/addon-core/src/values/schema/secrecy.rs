@@ -21,13 +21,13 @@ pub(super) fn said_by(node: &Map<String, Value>) -> Option<bool> {
 }
 
 /// A place of a document with all schema nodes about it.
-struct Place<'a> {
+struct DocumentPlace<'a> {
     nodes: Vec<&'a Node>,
     /// Its key, unless it is the root or an item.
     key: Option<&'a str>,
 }
 
-impl<'a> Place<'a> {
+impl<'a> DocumentPlace<'a> {
     fn new(nodes: impl IntoIterator<Item = &'a Node>, key: Option<&'a str>) -> Self {
         let mut all = Vec::new();
         for node in nodes {
@@ -36,12 +36,12 @@ impl<'a> Place<'a> {
         Self { nodes: all, key }
     }
 
-    fn at_key<'b>(&self, key: &'b str) -> Place<'b>
+    fn at_key<'b>(&self, key: &'b str) -> DocumentPlace<'b>
     where
         'a: 'b,
     {
         let nodes = self.nodes.iter().flat_map(|node| below_key(node, key));
-        Place::new(nodes, Some(key))
+        DocumentPlace::new(nodes, Some(key))
     }
 
     fn at_item(&self, index: usize) -> Self {
@@ -50,7 +50,7 @@ impl<'a> Place<'a> {
     }
 
     /// Where a part of a JSON pointer leads, which may be a key or an index.
-    fn at<'b>(&self, step: &'b str) -> Place<'b>
+    fn at<'b>(&self, step: &'b str) -> DocumentPlace<'b>
     where
         'a: 'b,
     {
@@ -172,9 +172,9 @@ fn leaves(value: &Value, found: &mut BTreeSet<String>) {
 }
 
 impl Schemas {
-    fn root(&self) -> Place<'_> {
+    fn root(&self) -> DocumentPlace<'_> {
         let nodes = [self.config.as_deref(), self.values.as_deref()];
-        Place::new(nodes.into_iter().flatten(), None)
+        DocumentPlace::new(nodes.into_iter().flatten(), None)
     }
 
     /// A section as it may be shown.

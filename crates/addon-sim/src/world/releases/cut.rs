@@ -1,6 +1,6 @@
 //! The remains of a helm that is cut off in the midst of its work.
 
-use addon_core::release::{self, ConfigTrace, Facts, Intent, IntentKind, Status, Step};
+use addon_core::release::{self, ConfigTrace, Facts, Intent, IntentKind, ReleaseStep, Status};
 use addon_core::values::section::Maintenance;
 use serde_json::Value;
 
@@ -24,7 +24,7 @@ impl World {
         facts.asked = halves::asked(&spec, asked);
         let (digest, rendering) = self.rendering(&spec, values, facts.unmanaged);
         facts.inputs = digest;
-        let Ok(Step::Upgrade(_)) = self.approach(&mut facts, &rendering) else {
+        let Ok(ReleaseStep::Upgrade(_)) = self.approach(&mut facts, &rendering) else {
             return;
         };
         if self.claim(module, &rendering.objects).is_err() {

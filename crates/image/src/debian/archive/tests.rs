@@ -26,8 +26,8 @@ fn write(file: &Path, text: &str, mode: u32) {
     fs::set_permissions(file, std::fs::Permissions::from_mode(mode)).unwrap();
 }
 
-fn place(text: &str) -> Place {
-    Place::absolute(text).unwrap()
+fn place(text: &str) -> ImagePath {
+    ImagePath::absolute(text).unwrap()
 }
 
 fn text(tree: &Tree, at: &str) -> (u32, String) {

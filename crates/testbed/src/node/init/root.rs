@@ -23,7 +23,7 @@ pub(super) enum RootError {
         source: io::Error,
     },
     #[error("cannot make a place for mounts")]
-    Place(#[from] io::Error),
+    PodNetwork(#[from] io::Error),
     #[error("cannot change the root")]
     Pivot(#[source] io::Error),
     #[error("cannot mount a root at {0}: the path has a colon, a comma or a backslash")]

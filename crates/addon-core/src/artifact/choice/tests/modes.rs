@@ -11,12 +11,12 @@ const NEXT: &str = "2026-01-12T02:00:00Z";
 #[test]
 fn mode_window_and_kind_of_step_decide_together() {
     let steps = [
-        ("1.4.3", Step::Patch),
-        ("1.5.0", Step::Minor),
-        ("1.4.3-rc.1", Step::Minor),
-        ("2.0.0", Step::Major),
-        ("1.4.1", Step::Older),
-        (RUNS, Step::Same),
+        ("1.4.3", VersionStep::Patch),
+        ("1.5.0", VersionStep::Minor),
+        ("1.4.3-rc.1", VersionStep::Minor),
+        ("2.0.0", VersionStep::Major),
+        ("1.4.1", VersionStep::Older),
+        (RUNS, VersionStep::Same),
     ];
     for mode in ["auto", "patch", "manual"] {
         for (window, wall) in [("", CLOSED), (WINDOWS, OPEN), (WINDOWS, CLOSED)] {
@@ -37,12 +37,12 @@ fn mode_window_and_kind_of_step_decide_together() {
                         world.approve("other");
                     }
                     let mut expected = Vec::new();
-                    if step == Step::Older && !approved {
+                    if step == VersionStep::Older && !approved {
                         expected.push("older");
                     }
                     let wants_approval = match mode {
                         "auto" => false,
-                        "patch" => step != Step::Patch,
+                        "patch" => step != VersionStep::Patch,
                         _ => true,
                     };
                     if wants_approval && !approved {
@@ -143,11 +143,11 @@ fn each_reason_is_a_sentence() {
             "it failed on trial and is not tried again; releaseApproved with its digest lifts that for one trial",
         ),
         (
-            approval(Mode::Manual, Step::Patch),
+            approval(Mode::Manual, VersionStep::Patch),
             "it wants an approval (releaseApproved): the mode is manual",
         ),
         (
-            approval(Mode::Patch, Step::Minor),
+            approval(Mode::Patch, VersionStep::Minor),
             "it wants an approval (releaseApproved): the mode is patch, and more than the patch level rises",
         ),
         (

@@ -46,7 +46,7 @@ fn a_version_that_passes_is_promoted_and_all_of_the_trial_goes() {
 
     // A pod of the new version goes on.
     let sight = bench.sight.clone();
-    let mut heir = Bench::new("r2", 2, Place::Deployment);
+    let mut heir = Bench::new("r2", 2, PodKind::Deployment);
     heir.sight = sight;
     let deployment = heir.sight.deployment.as_mut().unwrap();
     (deployment.is_rolled_out, deployment.stuck) = (true, None);
@@ -190,7 +190,7 @@ fn a_pod_that_is_lost_is_counted_once_and_the_lease_named_back() {
 
 #[test]
 fn the_new_version_promotes_itself_only_if_no_judge_does() {
-    let mut bench = Bench::new("trial-1", 2, Place::Trial);
+    let mut bench = Bench::new("trial-1", 2, PodKind::Trial);
     bench.sight = Bench::judge().sight;
     bench.wish.lead = Lead::Leads;
     bench.pass(60);
@@ -260,7 +260,7 @@ fn whoever_is_of_another_version_winds_up_and_does_not_judge() {
         digest: digest(7),
         digests: [digest(7)].into(),
         pod: "r1".to_owned(),
-        place: Place::Deployment,
+        place: PodKind::Deployment,
     });
     bench.put_pod(PodState::Crashed(String::new()), 5);
     bench.pass(120);
@@ -273,7 +273,7 @@ fn whoever_is_of_another_version_winds_up_and_does_not_judge() {
         digest: digest(7),
         digests: [digest(7)].into(),
         pod: "trial-0".to_owned(),
-        place: Place::Trial,
+        place: PodKind::Trial,
     });
     stranger.pass(120);
     assert_eq!(stranger.done(), [""; 0]);

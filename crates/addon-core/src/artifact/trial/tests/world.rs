@@ -13,8 +13,8 @@ use crate::artifact::choice::Activity;
 use crate::artifact::policy::Policy;
 use crate::artifact::reference::Tag;
 use crate::artifact::settings::Settings;
-use crate::artifact::trial::replica::Place;
-use crate::leadership::Standing;
+use crate::artifact::trial::replica::PodKind;
+use crate::leadership::ReplicaRole;
 use crate::time::Jitter;
 use cluster::Cluster;
 use pod::Pod;
@@ -233,8 +233,8 @@ impl World {
             let tick = pod.clock(self.now).tick;
             let standing = pod.process.as_ref().map(|process| process.election.standing(tick));
             match standing {
-                Some(Standing::Leads | Standing::Yields) => true,
-                Some(Standing::Standby | Standing::Deposed) | None => false,
+                Some(ReplicaRole::Leads | ReplicaRole::Yields) => true,
+                Some(ReplicaRole::Standby | ReplicaRole::Deposed) | None => false,
             }
         };
         let leaders: Vec<&str> = self.pods.iter().filter(leads).map(|pod| pod.name.as_str()).collect();
@@ -355,7 +355,7 @@ fn without_trouble_each_version_gets_what_it_deserves() {
         let wanted = if kind.may_pass() { 2 } else { 1 };
         assert_eq!(world.runs(), Some(wanted), "seed {seed}, {kind:?}\n{}", world.told(""));
         assert_eq!(world.cluster.trials, 1, "seed {seed}, {kind:?}\n{}", world.told(""));
-        assert!(world.pods.iter().all(|pod| pod.place == Place::Deployment));
+        assert!(world.pods.iter().all(|pod| pod.place == PodKind::Deployment));
         let bound = if kind == Kind::Hangs { 60 } else { 15 };
         let longest = world.longest_leaderless;
         assert!(

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::{Happening, Life, SECOND, Skew, World};
 use crate::artifact::reference::ImageDigest;
 use crate::leadership::lease::{Record, Timing};
-use crate::leadership::{Election, Standing};
+use crate::leadership::{Election, ReplicaRole};
 
 /// The orders about who is entitled, and the first write against them.
 #[derive(Debug, Default)]
@@ -123,7 +123,7 @@ impl World {
     pub(super) fn yield_if_told(&mut self, number: usize) {
         let now = self.clock(number).tick;
         let replica = &mut self.replicas[number];
-        if replica.election.standing(now) == Standing::Yields && !replica.is_yielding {
+        if replica.election.standing(now) == ReplicaRole::Yields && !replica.is_yielding {
             replica.is_yielding = true;
             let takes = self.roll(10 * SECOND);
             self.enter(self.now + takes, number, Happening::WorkEnded);

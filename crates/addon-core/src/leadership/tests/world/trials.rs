@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::{Skew, World, digest};
 use crate::artifact::reference::ImageDigest;
-use crate::leadership::{Election, Standing};
+use crate::leadership::{Election, ReplicaRole};
 
 /// The version that the Deployment names at first.
 const FIRST: u8 = 1;
@@ -190,7 +190,7 @@ impl World {
         }
         if number == pod {
             let is_on_trial = trials.record.is_some_and(|record| record.verdict.is_none());
-            let leads = self.replicas[number].election.standing(now) == Standing::Leads;
+            let leads = self.replicas[number].election.standing(now) == ReplicaRole::Leads;
             trials.tally.led += u32::from(is_on_trial && leads);
             return ControlFlow::Continue(());
         }
@@ -214,7 +214,7 @@ impl World {
 
     fn may_lead(&self, number: usize) -> bool {
         let now = self.clock(number).tick;
-        self.replicas[number].election.standing(now) == Standing::Leads
+        self.replicas[number].election.standing(now) == ReplicaRole::Leads
     }
 
     /// The version that is entitled, as this replica knows it.

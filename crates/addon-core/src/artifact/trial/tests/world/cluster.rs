@@ -8,7 +8,7 @@ use super::pod::{Pod, State};
 use crate::artifact::reference::{ImageDigest, Reference};
 use crate::artifact::trial::action::{Action, Outcome};
 use crate::artifact::trial::record::{Remembered, Report, Ruling, Trial};
-use crate::artifact::trial::replica::Place;
+use crate::artifact::trial::replica::PodKind;
 use crate::artifact::trial::sight::{Deployment, Known, LeaseSight, Replica, Sight, TrialPod, TrialSet};
 use crate::leadership::lease;
 use crate::time::Tick;
@@ -156,7 +156,9 @@ impl World {
                     set.is_going = true;
                 }
                 let pods = 0..self.pods.len();
-                let of_trial: Vec<usize> = pods.filter(|number| self.pods[*number].place == Place::Trial).collect();
+                let of_trial: Vec<usize> = pods
+                    .filter(|number| self.pods[*number].place == PodKind::Trial)
+                    .collect();
                 for number in of_trial {
                     self.end_gently(number);
                 }
@@ -217,7 +219,7 @@ impl World {
     /// The controllers of the Deployment and of the ReplicaSet.
     pub(super) fn keep_pods(&mut self) {
         let template = self.cluster.deployment.template.clone();
-        let of_deployment = |pod: &&Pod| pod.place == Place::Deployment;
+        let of_deployment = |pod: &&Pod| pod.place == PodKind::Deployment;
         let total = self.pods.iter().filter(of_deployment).count();
         let is_fresh = |pod: &&Pod| pod.template == template;
         let fresh = self.pods.iter().filter(of_deployment).filter(is_fresh).count();
@@ -230,19 +232,19 @@ impl World {
         let wanted = self.cluster.replicas;
         if fresh < wanted && total <= wanted {
             let version = version_of(&self.cluster.deployment.image);
-            self.make_pod(Place::Deployment, version);
+            self.make_pod(PodKind::Deployment, version);
         } else if total > wanted && ready > wanted {
-            let stale = |pod: &Pod| pod.place == Place::Deployment && pod.template != template && pod.ends.is_none();
+            let stale = |pod: &Pod| pod.place == PodKind::Deployment && pod.template != template && pod.ends.is_none();
             if let Some(number) = self.pods.iter().position(stale) {
                 self.end_gently(number);
             }
         }
-        let pod = self.pods.iter().any(|pod| pod.place == Place::Trial);
+        let pod = self.pods.iter().any(|pod| pod.place == PodKind::Trial);
         match &self.cluster.set {
             Some(set) if set.is_going && !pod => self.cluster.set = None,
             Some(set) if !set.is_going && !pod => {
                 let version = version_of(&format!("x@{}", set.digest));
-                self.make_pod(Place::Trial, version);
+                self.make_pod(PodKind::Trial, version);
             }
             Some(_) | None => {}
         }
@@ -250,16 +252,16 @@ impl World {
 
     pub(super) fn is_rolled_out(&self) -> bool {
         let is_right = |pod: &Pod| pod.template == self.cluster.deployment.template && pod.is_ready();
-        let mut pods = self.pods.iter().filter(|pod| pod.place == Place::Deployment);
+        let mut pods = self.pods.iter().filter(|pod| pod.place == PodKind::Deployment);
         pods.clone().count() == self.cluster.replicas && pods.all(is_right)
     }
 
     /// The cluster as it is, without the lease.
     pub(super) fn sight(&self) -> Sight {
-        let of = |place: Place| self.pods.iter().filter(move |pod| pod.place == place);
+        let of = |place: PodKind| self.pods.iter().filter(move |pod| pod.place == place);
         let cluster = &self.cluster;
         let known = |set: &Set| {
-            let pod = of(Place::Trial).find(|pod| pod.ends.is_none()).map(|pod| TrialPod {
+            let pod = of(PodKind::Trial).find(|pod| pod.ends.is_none()).map(|pod| TrialPod {
                 name: pod.name.clone(),
                 uid: pod.name.clone(),
                 state: pod.shown(),
@@ -278,7 +280,7 @@ impl World {
                 is_rolled_out: self.is_rolled_out(),
                 ..cluster.deployment.clone()
             }),
-            replicas: Some(of(Place::Deployment).map(replica).collect()),
+            replicas: Some(of(PodKind::Deployment).map(replica).collect()),
             set: cluster.set.as_ref().map_or(Known::Absent, known),
             lease: Some(LeaseSight::default()),
             trial: cluster.trial.clone().map_or(Known::Absent, Known::There),

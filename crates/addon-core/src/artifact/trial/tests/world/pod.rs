@@ -7,12 +7,12 @@ use super::{Kind, World};
 use crate::artifact::reference::ImageDigest;
 use crate::artifact::trial::action::{Action, Move as Deed, Outcome};
 use crate::artifact::trial::record::{Failures, Report};
-use crate::artifact::trial::replica::{Lead, Me, Place, Wish};
+use crate::artifact::trial::replica::{Lead, Me, PodKind, Wish};
 use crate::artifact::trial::sight::{PodState, Sight};
 use crate::artifact::trial::stage::Stage;
 use crate::artifact::trial::{FRESH, Trials};
 use crate::leadership::lease::{Holder, Sighting, Timing, Writing, Written};
-use crate::leadership::{Election, Move, Standing};
+use crate::leadership::{Election, Move, ReplicaRole};
 use crate::time::Now;
 
 /// One pod.
@@ -20,7 +20,7 @@ use crate::time::Now;
 pub(super) struct Pod {
     pub(super) name: String,
     pub(super) version: u8,
-    pub(super) place: Place,
+    pub(super) place: PodKind,
     pub(super) template: String,
     pub(super) state: State,
     pub(super) restarts: u32,
@@ -92,10 +92,10 @@ impl Pod {
 }
 
 impl World {
-    pub(super) fn make_pod(&mut self, place: Place, version: u8) {
+    pub(super) fn make_pod(&mut self, place: PodKind, version: u8) {
         let word = match place {
-            Place::Deployment => "pod",
-            Place::Trial => "trial",
+            PodKind::Deployment => "pod",
+            PodKind::Trial => "trial",
         };
         let name = format!("{word}-{}-v{version}", self.cluster.mint());
         self.note(&format!("{name} is made"));
@@ -242,16 +242,16 @@ impl World {
         let (now, tick) = (self.now, self.clock(number).tick);
         let is_ending = self.pods[number].ends.is_some();
         match process.election.standing(tick) {
-            Standing::Leads => {
+            ReplicaRole::Leads => {
                 let since = *process.leads.get_or_insert(now);
-                if self.pods[number].place == Place::Trial {
+                if self.pods[number].place == PodKind::Trial {
                     self.cluster.longest_lead = self.cluster.longest_lead.max(now - since);
                 }
             }
-            Standing::Standby => process.leads = None,
-            Standing::Deposed => return (!is_ending).then(|| self.begin(number)),
-            Standing::Yields if process.yields.is_none() => process.yields = Some(now + self.roll(5)),
-            Standing::Yields => {}
+            ReplicaRole::Standby => process.leads = None,
+            ReplicaRole::Deposed => return (!is_ending).then(|| self.begin(number)),
+            ReplicaRole::Yields if process.yields.is_none() => process.yields = Some(now + self.roll(5)),
+            ReplicaRole::Yields => {}
         }
         if is_ending && process.yields.is_none() {
             process.yields = Some(now + self.roll(5));
@@ -349,7 +349,7 @@ impl World {
             .trial
             .as_ref()
             .is_some_and(|trial| trial.to.digest == digest(pod.version));
-        if pod.place != Place::Trial || !is_on_trial || self.is_cut_off(number) || self.now < process.reported + 10 {
+        if pod.place != PodKind::Trial || !is_on_trial || self.is_cut_off(number) || self.now < process.reported + 10 {
             return;
         }
         let kind = self.kinds[&pod.version];
@@ -406,7 +406,7 @@ impl World {
             && sees_trial
             && is_there
             && deeds == 0
-            && place == Place::Deployment
+            && place == PodKind::Deployment
             && is_nameless(process.trials.stage())
         {
             let text = format!(
