@@ -12,6 +12,7 @@ mod finding;
 mod layering;
 mod layers;
 mod machines;
+mod mutants;
 mod names;
 mod promises;
 mod repository;
