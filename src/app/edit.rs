@@ -91,7 +91,7 @@ pub(super) fn place(cluster: &Cluster, config_map: &str) -> String {
     format!("ConfigMap '{config_map}' in namespace '{namespace}' of {server}")
 }
 
-/// On one line: several words may stand on several.
+/// The text on one line, for an error: the value may have several lines.
 fn shown(text: Option<&str>) -> String {
     let on_one_line = |text: &str| format!("'{}'", text.trim_end().replace('\n', " "));
     text.map_or_else(|| "not there".to_owned(), on_one_line)

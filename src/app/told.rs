@@ -26,7 +26,7 @@ use crate::serve::probe;
 use crate::serve::standing::ActingRole;
 use crate::telemetry::Spools;
 
-/// Said of the channel where nothing follows one.
+/// The answer about the channel of a program that follows none.
 const NOT_FOLLOWED: &str = "this program follows no channel";
 
 /// All that answers need, also before there is a cluster.

@@ -332,7 +332,7 @@ items:
         let error = add_labels("---\n# Source: one/templates/a.yaml\nsize: 1\n", &labels()).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "one/templates/a.yaml renders what helm cannot install"
+            "one/templates/a.yaml renders a document that helm cannot install"
         );
     }
 

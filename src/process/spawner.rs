@@ -85,7 +85,7 @@ impl Spawner {
         &self.secrets
     }
 
-    /// The same, which starts nothing once this has run out.
+    /// The same spawner, which starts nothing after this warrant has expired.
     #[must_use]
     pub fn under(self, warrant: Warrant) -> Self {
         Self { warrant, ..self }
