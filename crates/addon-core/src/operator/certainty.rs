@@ -1,6 +1,6 @@
-//! Whether what is there of a module may be removed: only on a positive sign, and after what needs it.
+//! Whether the release and the hooks of a module may be removed: only on a positive sign, and after the modules that need it.
 //!
-//! Must never take silence for a sign while somebody has yet to speak.
+//! Must never take silence for a sign while a source has yet to speak.
 
 use std::collections::BTreeSet;
 

@@ -1,8 +1,7 @@
-//! What the ConfigMap says, what of it is in force, and what an edit sets off.
+//! The ConfigMap: the texts that it holds, those that are in force, and the sections that wait for the end of a run.
 //!
-//! A broken key leaves its owner on the last good one. A ConfigMap that is gone changes nothing: only a ConfigMap that
-//! says otherwise does. What we wrote ourselves sets off nothing, and what a program made says nothing by what it leaves
-//! out.
+//! A broken key leaves its owner on the last good text. A ConfigMap that is gone changes nothing: only a ConfigMap that says otherwise does. The
+//! operator's own writes set off nothing, and a key that a program leaves out of a ConfigMap that it made takes nothing back.
 
 mod channel;
 mod history;

@@ -1,4 +1,4 @@
-//! What every machine works with: the moment, the settings, and the ways out.
+//! The context of every machine: the moment, the settings, and the ways out.
 //!
 //! Must never hold anything that one machine knows and another does not.
 

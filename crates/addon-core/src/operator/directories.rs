@@ -1,5 +1,5 @@
-//! What the disk says: whether its directories were read completely, what their values files said before, and whether a second
-//! look finds the same.
+//! The directories on disk: whether they were read completely, what their values files said before, and whether a second look finds
+//! the same.
 //!
 //! Must never be taken for complete because nothing is known yet.
 

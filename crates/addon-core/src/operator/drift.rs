@@ -1,8 +1,8 @@
-//! Releases that somebody damages between two runs of their modules, and when a run restores them.
+//! Damage of releases between two runs of their modules, and when a run repairs it.
 //!
-//! What is told of a release is a state and not a stroke, and it counts only while nobody of us works on the module: what
-//! our own run leaves behind is seen after it. Must never run a module for what we do to its release ourselves, nor
-//! without a pause after a run that did not help.
+//! Damage is a state and not a single event. It counts only while no run works on the module, because a run leaves changes of its own that
+//! are seen after it. Must never run a module for a change that the operator made to its release itself, nor without a pause after a run that
+//! did not help.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,8 +1,7 @@
-//! What whoever edits the ConfigMap is told before the edit counts.
+//! The answer to an edit of the ConfigMap before the edit counts.
 //!
-//! A question holds all that its answer depends on, so that it can be worked out where nobody else waits. Must never
-//! refuse what was wrong before and is left as it is, nor what it cannot judge: the edit of one section is not to be
-//! held up by the mistake in another.
+//! A question holds all that its answer depends on, so that a job can work it out while nothing else waits. Must never refuse a mistake that
+//! was there before and stays as it is, nor a section that cannot be judged: the mistake in one section must not hold up the edit of another.
 
 use std::collections::{BTreeMap, BTreeSet};
 

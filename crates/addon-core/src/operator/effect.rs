@@ -1,4 +1,4 @@
-//! What the operator asks of the world. Closed: the driver carries out these and nothing else.
+//! The effects that the operator asks of the world. Closed: the driver carries out these and nothing else.
 
 mod notice;
 

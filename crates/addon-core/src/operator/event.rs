@@ -1,4 +1,4 @@
-//! What the world tells the operator. Closed: whatever can wake the core is listed here.
+//! The events of the world. Closed: every event that can wake the core is listed here.
 
 mod finished;
 

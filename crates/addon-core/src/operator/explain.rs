@@ -1,4 +1,4 @@
-//! What people see: queues, modules, values, and what each waits for, by name.
+//! The reports that people see: queues, modules, values, and the wait of each, by name.
 
 mod converge;
 mod module;

@@ -1,6 +1,6 @@
 //! The lanes: the queues of tasks, the hooks that their heads run, and how often hooks may run.
 //!
-//! Knows no module, no values and no ConfigMap: whoever lets a head go on does. Must never take a task out of the way of another one.
+//! Knows no module, no values and no ConfigMap: the ways that let a head go on know them. Must never let a task overtake another one of its lane.
 
 mod doing;
 mod overflow;

@@ -1,7 +1,7 @@
 //! Monitors: which binding each serves, and the way of a change to its hook.
 //!
-//! The shell keeps the objects; here is only what must be decided: who is told, and from when on. Knows no module: the end of a
-//! first run is returned to whoever waits for it.
+//! The shell keeps the objects. This machine decides which hook is told of a change, and from when on. It knows no module: the end of a first run
+//! is returned to the way that waits for it.
 
 mod gate;
 

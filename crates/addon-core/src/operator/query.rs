@@ -1,4 +1,4 @@
-//! What people may ask the operator, and the shapes of its answers. An answer is one borrow: never half of two moments.
+//! The questions that people may ask the operator, and the shapes of its answers. An answer is one borrow: never half of two moments.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

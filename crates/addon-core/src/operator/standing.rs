@@ -1,7 +1,7 @@
-//! Whether we may act at all: not before we lead, and nothing new once we are to end.
+//! Whether the operator may act at all: not before it leads, and nothing new once it is to end.
 //!
-//! Where several of us may run, whoever leads is told so, and told when that is over; until then nothing is done that
-//! anybody else could notice.
+//! Where several replicas run, the leader is told when it begins to lead, and when that is over. Until then nothing is done that another program
+//! could notice.
 
 use std::time::Duration;
 

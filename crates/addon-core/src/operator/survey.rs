@@ -1,6 +1,6 @@
 //! The operator as it is seen at one moment by all that only look: reports, and rules that ask several machines.
 //!
-//! What a report about all modules needs of the whole is worked out once: the plan of their order, the tasks that fail, and the wait of
+//! Facts about the whole that a report about all modules needs are worked out once: the plan of their order, the tasks that fail, and the wait of
 //! the converge. A survey must never be kept for another moment.
 
 use std::cell::OnceCell;

@@ -1,4 +1,4 @@
-//! What waits in the queues, and how it is shown.
+//! The tasks of the queues, and how they are shown.
 
 mod reason;
 

@@ -1,10 +1,10 @@
-//! What a standby finds out before its time, so that little is left to do once it leads: what the hooks of the modules
-//! bind to that would run, and the objects that hooks watch.
+//! The preparations of a standby, so that little is left to do once it leads: the bindings of hooks whose modules would run, and the
+//! objects that hooks watch.
 //!
-//! Files and the flags of the ConfigMap say which modules these are; nothing is run but `--config`, and what changes is
-//! told to nobody. Nothing of this is begun before another one is known to lead: who is about to lead does everything in
-//! its order, as hooks may see. Must never hold up who leads: what is ready is taken, what is under way is waited for where
-//! it would have to be done, what failed is the leader's, who says so.
+//! Files and the flags of the ConfigMap tell which modules these are. Nothing is run except `--config`, and no hook is told of changes. Nothing
+//! is prepared before another replica is known to lead: a replica that is about to lead does everything in its order, as hooks may see.
+//! Must never hold up the leader. It takes answers that are ready, waits for one under way where it would have to ask itself, and
+//! asks again where one failed, so that the failure is its own to tell.
 
 use std::collections::BTreeMap;
 

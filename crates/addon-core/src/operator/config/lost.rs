@@ -1,8 +1,8 @@
 //! A configuration that is lost: releases were made with one, and neither a ConfigMap tells of it nor our own state.
 //!
-//! With what is left of it their values would be others than anybody chose, and helm would delete what is not rendered any
-//! more. Their modules are held until people say something: by a ConfigMap, be it an empty one, or by confirming that
-//! there is none. Must never take what a program made for their word.
+//! With the rest of it their values would be values that no person chose, and helm would delete the objects that are no longer rendered. Their
+//! modules are held until a person decides: by a ConfigMap, also an empty one, or by confirming that there is none. Must never take a
+//! ConfigMap that a program made for that decision.
 
 use std::collections::BTreeMap;
 

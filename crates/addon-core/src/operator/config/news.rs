@@ -1,4 +1,4 @@
-//! What a reading of the ConfigMap says that was not in force before.
+//! The news of a reading of the ConfigMap: the keys that mean something else than those in force.
 //!
 //! Compares what keys mean, never how they are written.
 

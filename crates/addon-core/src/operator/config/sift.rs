@@ -1,6 +1,6 @@
-//! What of a reading of the ConfigMap can be used: keys that are sound, and sections that keep to their schemas.
+//! The part of a reading of the ConfigMap that can be used: keys that are sound, and sections that keep to their schemas.
 //!
-//! What cannot be used is told once. Must never put anything in force.
+//! A key that cannot be used is told once. Must never put anything in force.
 
 use std::collections::BTreeMap;
 

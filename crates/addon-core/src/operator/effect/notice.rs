@@ -1,4 +1,4 @@
-//! What is told of the operator's doings: to people through the log, and to those who count.
+//! Notices of the operator's doings: for people through the log, and for metrics.
 
 use std::fmt;
 use std::sync::Arc;

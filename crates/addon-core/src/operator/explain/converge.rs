@@ -1,4 +1,4 @@
-//! What holds up the start and a converge, in words.
+//! The waits of the start and of a converge, in words.
 
 use super::super::converge::Phase;
 use super::super::converge::wave::Wave;

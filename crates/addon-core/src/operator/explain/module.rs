@@ -1,4 +1,4 @@
-//! What holds up one module, in pieces that people and programs can follow.
+//! The waits of one module, in pieces that people and programs can follow.
 
 use super::super::lanes::Lanes;
 use super::super::modules::{Turn, Unit};

@@ -1,4 +1,4 @@
-//! What of a monitor's changes a hook may be told. Every change is either inside of a snapshot that the binding's first
+//! The changes of a monitor that a hook may be told. Every change is either inside of a snapshot that the binding's first
 //! run read, or told afterwards: none is lost, none is told twice.
 
 use crate::operator::event::ObjectChange;

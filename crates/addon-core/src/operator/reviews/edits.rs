@@ -1,7 +1,7 @@
-//! Edits of our own ConfigMap that somebody wants to make. They are judged one after another: each may take a while, and
+//! Edits of our own ConfigMap that wait for an answer. They are judged one after another: each may take a while, and
 //! nothing else is to wait for that.
 //!
-//! What we write ourselves passes. Must never let a question go without a reply.
+//! The operator's own writes pass. Must never let a question go without a reply.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What stands in the cluster so that the API server asks our hooks, and when it is looked after.
+//! The webhook configurations and conversions in the cluster by which the API server asks our hooks, and when they are looked after.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What is asked of lanes, verdicts and chores from everywhere: another run of a module, another converge, a look at the verdicts, a
+//! Requests from everywhere to lanes, verdicts and chores: another run of a module, another converge, a look at the verdicts, a
 //! chore.
 
 use std::collections::BTreeSet;
