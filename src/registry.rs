@@ -35,7 +35,7 @@ use admission::{Admission, Server};
 use credentials::ReadCredentials;
 use documents::{Descriptor, Document, Index, KINDS, Kind};
 use error::{Asked, Problem, RegistryError, What};
-use place::{Host, ImageRepository, Reference, Repository, digest_of, tag_of};
+use place::{Host, ImagePlace, Reference, Repository, digest_of, tag_of};
 use proxies::Proxies;
 use url::Url;
 use way::{SetupError, Ways};
@@ -126,43 +126,34 @@ impl Registry {
     }
 
     /// Where a reference leads now, for the price of one small question where the registry knows how to answer it.
-    pub async fn head(&self, place: &ImageRepository, reference: &Reference) -> Result<Found, RegistryError> {
+    pub async fn head(&self, place: &ImagePlace, reference: &Reference) -> Result<Found, RegistryError> {
         let what = What::Version(reference.clone());
         let ask = move |server| -> BoxFuture<'_, _> { Box::pin(self.head_at(server, reference)) };
         self.first(place, what, ask).await
     }
 
     /// A manifest or an index. One that was asked for by its digest has that digest.
-    pub async fn manifest(&self, place: &ImageRepository, reference: &Reference) -> Result<Document, RegistryError> {
+    pub async fn manifest(&self, place: &ImagePlace, reference: &Reference) -> Result<Document, RegistryError> {
         let what = What::Version(reference.clone());
         let ask = move |server| -> BoxFuture<'_, _> { Box::pin(self.manifest_at(server, reference)) };
         self.first(place, what, ask).await
     }
 
     /// A blob of at most this size in bytes. It has the requested digest.
-    pub async fn blob(
-        &self,
-        place: &ImageRepository,
-        digest: &ImageDigest,
-        limit: usize,
-    ) -> Result<Bytes, RegistryError> {
+    pub async fn blob(&self, place: &ImagePlace, digest: &ImageDigest, limit: usize) -> Result<Bytes, RegistryError> {
         let what = What::Blob(digest.clone());
         let ask = move |server| -> BoxFuture<'_, _> { Box::pin(self.blob_at(server, digest, limit)) };
         self.first(place, what, ask).await
     }
 
     /// All tags, or an error if they are too many: the best cannot be chosen from a part of them.
-    pub async fn tags(&self, place: &ImageRepository) -> Result<BTreeSet<Tag>, RegistryError> {
+    pub async fn tags(&self, place: &ImagePlace) -> Result<BTreeSet<Tag>, RegistryError> {
         let ask = move |server| -> BoxFuture<'_, _> { Box::pin(self.tags_at(server)) };
         self.first(place, What::Tags, ask).await
     }
 
     /// All referrers of a version: signatures and other documents, found by the registry or by a tag.
-    pub async fn referrers(
-        &self,
-        place: &ImageRepository,
-        digest: &ImageDigest,
-    ) -> Result<Vec<Descriptor>, RegistryError> {
+    pub async fn referrers(&self, place: &ImagePlace, digest: &ImageDigest) -> Result<Vec<Descriptor>, RegistryError> {
         let what = What::Referrers(digest.clone());
         let ask = move |server| -> BoxFuture<'_, _> { Box::pin(self.referrers_at(server, digest)) };
         match self.first(place, what, ask).await {
@@ -174,7 +165,7 @@ impl Registry {
     /// Asks the mirrors of a registry and then itself, until one gives an answer that counts.
     async fn first<'a, T>(
         &'a self,
-        place: &ImageRepository,
+        place: &ImagePlace,
         what: What,
         ask: impl Fn(Arc<Server>) -> BoxFuture<'a, Result<T, Problem>>,
     ) -> Result<T, RegistryError> {
@@ -221,7 +212,7 @@ impl Registry {
         }
     }
 
-    fn mirror(&self, mirror: &Mirror, place: &ImageRepository) -> Server {
+    fn mirror(&self, mirror: &Mirror, place: &ImagePlace) -> Server {
         let below = mirror.below.as_ref();
         let repository = below.map_or_else(|| place.repository.clone(), |outer| place.repository.within(outer));
         Server {

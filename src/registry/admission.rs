@@ -17,7 +17,7 @@ use serde::Deserialize;
 use super::challenge::{Challenge, Issuer, challenges};
 use super::credentials::{Credentials, Login, ReadCredentials};
 use super::error::Problem;
-use super::place::{Host, ImageRepository, Repository};
+use super::place::{Host, ImagePlace, Repository};
 use super::said;
 use super::url::{Origin, Url, escaped};
 use super::way::{Nearness, Reach};
@@ -164,7 +164,7 @@ impl Admission {
             *kept = Some(Arc::clone(&read));
             read
         };
-        let place = ImageRepository {
+        let place = ImagePlace {
             host: server.host.clone(),
             repository: server.repository.clone(),
         };

@@ -13,7 +13,7 @@ use futures::future::BoxFuture;
 use serde::Deserialize;
 use thiserror::Error;
 
-use super::place::{Host, ImageRepository};
+use super::place::{Host, ImagePlace};
 
 /// Tells our credentials as they are now. Called when they are first needed, and whenever they are refused.
 pub type ReadCredentials = Box<dyn Fn() -> BoxFuture<'static, Result<Credentials, Failure>> + Send + Sync>;
@@ -109,7 +109,7 @@ impl Credentials {
     }
 
     /// The login for a repository: the one given for the longest beginning of its name.
-    pub fn for_place(&self, place: &ImageRepository) -> Option<&Login> {
+    pub fn for_place(&self, place: &ImagePlace) -> Option<&Login> {
         let mut best: Option<&(Scope, Login)> = None;
         for candidate in self.logins.iter().filter(|(scope, _)| scope.covers(place)) {
             if best.is_none_or(|(scope, _)| candidate.0.rank() > scope.rank()) {
@@ -191,7 +191,7 @@ impl Scope {
         })
     }
 
-    fn covers(&self, place: &ImageRepository) -> bool {
+    fn covers(&self, place: &ImagePlace) -> bool {
         let labels: Vec<&str> = place.host.name().split('.').collect();
         let is_host = self.port == place.host.port()
             && self.labels.len() == labels.len()

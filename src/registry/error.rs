@@ -10,7 +10,7 @@ use addon_core::failure::{Class, Failure};
 use jiff::Timestamp;
 use thiserror::Error;
 
-use super::place::{Host, ImageRepository, Reference};
+use super::place::{Host, ImagePlace, Reference};
 use super::way::WayError;
 use crate::report::Chain;
 
@@ -18,7 +18,7 @@ use crate::report::Chain;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asked {
     /// Where.
-    pub place: ImageRepository,
+    pub place: ImagePlace,
     /// The thing there.
     pub what: What,
 }
@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     fn error(problem: Problem) -> RegistryError {
-        let place: ImageRepository = "registry.example/team/app".parse().unwrap();
+        let place: ImagePlace = "registry.example/team/app".parse().unwrap();
         RegistryError {
             server: place.host.clone(),
             asked: Asked {

@@ -152,14 +152,14 @@ impl fmt::Display for Repository {
 
 /// A repository of a registry: where all versions of an image are.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ImageRepository {
+pub struct ImagePlace {
     /// The registry.
     pub host: Host,
     /// The repository there.
     pub repository: Repository,
 }
 
-impl FromStr for ImageRepository {
+impl FromStr for ImagePlace {
     type Err = BadName;
 
     /// Nothing is left out: Docker Hub is `docker.io`, and its own images are in `library`.
@@ -176,7 +176,7 @@ impl FromStr for ImageRepository {
     }
 }
 
-impl fmt::Display for ImageRepository {
+impl fmt::Display for ImagePlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.host, self.repository)
     }
@@ -259,10 +259,10 @@ mod tests {
         for text in ["", "/a", "a/", "a//b", "a/../b", "A", "a?n=1", "a b", "a%2f", "-a"] {
             assert!(text.parse::<Repository>().is_err(), "{text}");
         }
-        let place: ImageRepository = "registry.example:5000/team/app".parse().unwrap();
+        let place: ImagePlace = "registry.example:5000/team/app".parse().unwrap();
         assert_eq!((place.host.port(), place.repository.as_str()), (Some(5000), "team/app"));
         for text in ["app", "registry.example", "registry.example/", "/app", "a b/c"] {
-            assert!(text.parse::<ImageRepository>().is_err(), "{text}");
+            assert!(text.parse::<ImagePlace>().is_err(), "{text}");
         }
     }
 

@@ -12,7 +12,7 @@ use addon_core::artifact::following::{Answer, Question, Trouble};
 use addon_core::artifact::platform::Platform;
 use addon_core::artifact::reference::{ImageDigest, Tag};
 use addon_operator::app::following::asking::Inquiry;
-use addon_operator::registry::place::{ImageRepository, digest_of};
+use addon_operator::registry::place::{ImagePlace, digest_of};
 use addon_operator::signatures::Keys;
 use image::layout::{CONFIG, Draft, MANIFEST};
 use image::push::Target;
@@ -36,7 +36,7 @@ fn keys(name: &str) -> Option<Keys> {
     Some(Keys::parse(&text).unwrap())
 }
 
-fn inquiry(guard: &Guard, place: &ImageRepository, keys: Option<Keys>) -> Inquiry {
+fn inquiry(guard: &Guard, place: &ImagePlace, keys: Option<Keys>) -> Inquiry {
     Inquiry::new(client(access(guard)), place.clone(), keys)
 }
 

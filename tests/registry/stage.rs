@@ -10,7 +10,7 @@ use std::time::Duration;
 use addon_core::artifact::reference::{ImageDigest, Tag};
 use addon_operator::certificates::material::Pem;
 use addon_operator::registry::credentials::{Credentials, ReadCredentials};
-use addon_operator::registry::place::{Host, ImageRepository, Reference};
+use addon_operator::registry::place::{Host, ImagePlace, Reference};
 use addon_operator::registry::wire::Limits;
 use addon_operator::registry::{Access, Registry};
 use futures::future::ready;
@@ -44,15 +44,15 @@ pub(crate) fn host(address: SocketAddr) -> Host {
     address.to_string().parse().unwrap()
 }
 
-pub(crate) fn place(host: &Host, name: &str) -> ImageRepository {
-    ImageRepository {
+pub(crate) fn place(host: &Host, name: &str) -> ImagePlace {
+    ImagePlace {
         host: host.clone(),
         repository: name.parse().unwrap(),
     }
 }
 
 /// A guard, and behind it a repository with one image under the tag 1.
-pub(crate) async fn repository_of_one(name: &str) -> (Guard, ImageRepository, ImageDigest) {
+pub(crate) async fn repository_of_one(name: &str) -> (Guard, ImagePlace, ImageDigest) {
     let guard = guard();
     let place = place(&host(guard.address()), name);
     let digest = push(name, "1", "one").await;

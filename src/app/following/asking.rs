@@ -16,7 +16,7 @@ use tokio::time::timeout;
 
 use crate::registry::Registry;
 use crate::registry::error::RegistryError;
-use crate::registry::place::{ImageRepository, Reference};
+use crate::registry::place::{ImagePlace, Reference};
 use crate::signatures::{Keys, Verdict};
 
 /// All that is known of a version is some ten small documents; its signatures may be some more.
@@ -26,13 +26,13 @@ const LONGEST: Duration = Duration::from_mins(3);
 #[derive(Debug)]
 pub struct Inquiry {
     registry: Registry,
-    place: ImageRepository,
+    place: ImagePlace,
     keys: Option<Keys>,
 }
 
 impl Inquiry {
     /// Asks nothing yet.
-    pub fn new(registry: Registry, place: ImageRepository, keys: Option<Keys>) -> Self {
+    pub fn new(registry: Registry, place: ImagePlace, keys: Option<Keys>) -> Self {
         Self { registry, place, keys }
     }
 

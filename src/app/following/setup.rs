@@ -14,7 +14,7 @@ use thiserror::Error;
 use super::asking::Inquiry;
 use crate::certificates::material::{BadCertificate, Pem};
 use crate::registry::credentials::ReadCredentials;
-use crate::registry::place::{BadName, Host, ImageRepository};
+use crate::registry::place::{BadName, Host, ImagePlace};
 use crate::registry::proxies::{BadProxy, Proxies};
 use crate::registry::way::SetupError;
 use crate::registry::wire::Limits;
@@ -145,8 +145,8 @@ impl Office {
     }
 }
 
-fn place(repository: &Repository) -> Result<ImageRepository, BadName> {
-    Ok(ImageRepository {
+fn place(repository: &Repository) -> Result<ImagePlace, BadName> {
+    Ok(ImagePlace {
         host: repository.registry().parse()?,
         repository: repository.path().parse()?,
     })
