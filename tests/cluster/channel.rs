@@ -132,7 +132,7 @@ fn a_person_approves_of_versions_one_by_one() {
     place.kubectl(r#"patch configmap addon-operator --type=merge --patch={"data":{"releaseApproved":"1.4"}}"#);
     let why = place.refused(&format!("approve {b} --yes"));
     assert!(
-        why.contains("'releaseApproved' of the ConfigMap cannot be read") && why.contains("hint: mend it"),
+        why.contains("'releaseApproved' of the ConfigMap cannot be read") && why.contains("hint: correct it"),
         "{why}"
     );
     assert_eq!(place.key("releaseApproved"), "1.4");
