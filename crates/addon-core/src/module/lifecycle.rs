@@ -1,8 +1,10 @@
 //! The states of one module. A state owns its data; the next step follows from the state alone.
 
 mod deletion;
+mod step;
 
 pub use self::deletion::Deletion;
+pub use self::step::{Facts, ModuleStep};
 
 use super::first_runs::{FirstRuns, Outstanding};
 use crate::hook::config::Stage;
@@ -64,63 +66,6 @@ pub struct HookOrder {
     pub before_delete: Vec<HookName>,
     /// `afterDeleteHelm`.
     pub after_delete: Vec<HookName>,
-}
-
-/// The next step. One step is one job.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ModuleStep {
-    /// Put its CRDs into the cluster.
-    EnsureCrds,
-    /// Ask the hooks for their configuration.
-    Configure,
-    /// Run this hook for this stage.
-    Hook(Stage, HookName),
-    /// Start the monitors of this hook.
-    Watch(HookName),
-    /// Run the hook of this monitor for the objects that are there at first.
-    FirstRun(MonitorId),
-    /// Wait for first runs in other queues.
-    AwaitFirstRuns,
-    /// Put the conversion webhooks of its chart into the cluster.
-    EnsureConversions,
-    /// Bring the release up to date.
-    Release,
-    /// Uninstall the release.
-    Uninstall,
-    /// Nothing: the run has reached its end.
-    Done,
-}
-
-impl ModuleStep {
-    /// The step in words, for people.
-    pub fn describe(&self) -> &'static str {
-        match self {
-            Self::EnsureCrds => "ensure its CRDs",
-            Self::Configure => "ask its hooks for their configuration",
-            Self::Hook(stage, _) => stage.key(),
-            Self::Watch(_) => "start the monitors of its hooks",
-            Self::FirstRun(_) | Self::AwaitFirstRuns => "run its hooks for the objects that are there",
-            Self::EnsureConversions => "ensure its conversion webhooks",
-            Self::Release => "bring its release up to date",
-            Self::Uninstall => "uninstall its release",
-            Self::Done => "nothing",
-        }
-    }
-}
-
-/// The inputs of a run beside the state.
-#[derive(Debug, Clone, Copy)]
-pub struct Facts {
-    /// There is something for helm to install.
-    pub has_chart: bool,
-    /// Its CRDs have not been looked after since it was switched on.
-    pub needs_crds: bool,
-    /// The conversion webhooks of its chart have not been looked after since a converge took it up.
-    pub needs_conversions: bool,
-    /// A release of ours exists.
-    pub has_release: bool,
-    /// The version of the module's values now.
-    pub version: Version,
 }
 
 impl Lifecycle {

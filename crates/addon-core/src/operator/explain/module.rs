@@ -111,7 +111,16 @@ impl Survey<'_> {
                         let hook = unit.order().watching.get(*next).map(ToString::to_string);
                         format!("the monitors of hook '{}' to start", hook.unwrap_or_default())
                     }
-                    life => life.describe().to_owned(),
+                    life @ (Lifecycle::Disabled
+                    | Lifecycle::Ensuring
+                    | Lifecycle::Configuring
+                    | Lifecycle::Starting(_)
+                    | Lifecycle::Synchronizing(_)
+                    | Lifecycle::BeforeHelm(_)
+                    | Lifecycle::Releasing
+                    | Lifecycle::AfterHelm { .. }
+                    | Lifecycle::Ready { .. }
+                    | Lifecycle::Deleting(_)) => life.describe().to_owned(),
                 },
             },
             State::Held(_) => self.of.lanes.describe_rate_limit(&self.of.cx, &lane),
