@@ -75,7 +75,7 @@ impl Spools {
             tracing::warn!(
                 records,
                 "Log records were lost, because standard output was not read in time"
-            )
+            );
         };
         Ok(Self {
             records: Spool::start("log", io::stdout(), tell)?,
