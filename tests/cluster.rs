@@ -8,6 +8,7 @@ mod cluster {
     mod config_map;
     mod events;
     mod installation;
+    mod kinds;
     mod late_writes;
     mod leftovers;
     mod monitor;

@@ -3,24 +3,41 @@
 //! Must never guess: a kind that the API server does not list is unknown, and only a new list makes it so.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use addon_core::failure::{Class, Failure};
+use futures::FutureExt as _;
+use futures::future::{BoxFuture, Shared, WeakShared};
 use kube::core::discovery::v2::{APIGroupDiscovery, APIResourceDiscovery};
 use kube::core::{ApiResource, GroupVersionKind};
 use thiserror::Error;
-use tokio::sync::Mutex;
 
 use super::Cluster;
 use super::apis::{self, Kind};
 use super::error::RequestError;
 
 /// All kinds of one cluster. Clones share the found ones.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Kinds {
     cluster: Cluster,
-    found: Arc<Mutex<Option<Arc<Table>>>>,
+    known: Arc<Mutex<Known>>,
 }
+
+/// The last list, and the list that is under way. The lock on it is never held across a request: a kind that is known is found while
+/// another one is asked for.
+#[derive(Default)]
+struct Known {
+    table: Option<Arc<Table>>,
+    /// The request for a list, shared by all look-ups that wait for it. It ends with the last of them.
+    under_way: Option<WeakShared<Listing>>,
+    /// The number of lists that were begun; the last one has this number.
+    begun: u64,
+    /// Lists up to this number are too old to be kept.
+    forgotten: u64,
+}
+
+type Listing = BoxFuture<'static, Result<Arc<Table>, Failure>>;
 
 /// Why a kind is not known.
 #[derive(Debug, Error)]
@@ -47,12 +64,12 @@ pub enum KindError {
         kind: String,
     },
     /// The API server did not list its kinds.
-    #[error("cannot look up the kind '{kind}'")]
+    #[error("cannot look up the kind '{kind}': {failure}")]
     Ask {
         /// The name that was asked for.
         kind: String,
-        /// Why it did not.
-        source: RequestError,
+        /// The failure of the request, which several look-ups may share.
+        failure: Failure,
     },
 }
 
@@ -62,7 +79,7 @@ impl From<KindError> for Failure {
             KindError::Unknown { .. } => Self::new(Class::Refused, error.to_string())
                 .hint("create the CRD, or correct the binding's apiVersion and kind"),
             KindError::Stale { .. } => Self::new(Class::Unavailable, error.to_string()),
-            KindError::Ask { kind, source } => Self::from(source).within(format!("cannot look up the kind '{kind}'")),
+            KindError::Ask { kind, failure } => failure.within(format!("cannot look up the kind '{kind}'")),
         }
     }
 }
@@ -72,45 +89,70 @@ impl Kinds {
     pub fn new(cluster: Cluster) -> Self {
         Self {
             cluster,
-            found: Arc::default(),
+            known: Arc::default(),
         }
     }
 
     /// Finds a kind by its name, plural or short name in any case. Without an `api_version` the preferred version of
-    /// each group is searched. A kind that is not found is looked up once more in a new list of the API server.
+    /// each group is searched. A kind that is not found is looked up once more in a new list of the API server, one that
+    /// was asked for after this look-up began.
     pub async fn resolve(&self, api_version: Option<&str>, kind: &str) -> Result<Kind, KindError> {
-        let mut found = self.found.lock().await;
-        if let Some(known) = found.as_ref().and_then(|table| table.find(api_version, kind)) {
-            return Ok(known.clone());
-        }
-        let table = Arc::new(self.ask().await.map_err(|source| KindError::Ask {
-            kind: kind.to_owned(),
-            source,
-        })?);
-        let known = table.find(api_version, kind).cloned();
-        let stale = api_version.filter(|version| table.stale.contains(*version));
-        if let (None, Some(api_version)) = (&known, stale) {
-            return Err(KindError::Stale {
-                api_version: api_version.to_owned(),
+        let began = self.known().begun;
+        loop {
+            let (number, listing) = {
+                let mut known = self.known();
+                if let Some(found) = known.table.as_ref().and_then(|table| table.find(api_version, kind)) {
+                    return Ok(found.clone());
+                }
+                self.list(&mut known)
+            };
+            let table = listing.await.map_err(|failure| KindError::Ask {
                 kind: kind.to_owned(),
-            });
+                failure,
+            })?;
+            match table.find(api_version, kind) {
+                Some(found) => return Ok(found.clone()),
+                // Others had asked for this list before; the kind may have come since.
+                None if number <= began => {}
+                None => return Err(table.lacks(api_version, kind)),
+            }
         }
-        *found = Some(table);
-        known.ok_or_else(|| KindError::Unknown {
-            api_version: api_version.unwrap_or_default().to_owned(),
-            kind: kind.to_owned(),
-        })
     }
 
     /// Asks anew how the objects of a kind are addressed.
     pub(super) async fn again(&self, resource: &ApiResource) -> Result<Kind, KindError> {
-        self.forget().await;
+        self.forget();
         self.resolve(Some(&resource.api_version), &resource.kind).await
     }
 
     /// Drops the found kinds: the API server's list has changed.
-    pub async fn forget(&self) {
-        *self.found.lock().await = None;
+    pub fn forget(&self) {
+        let mut known = self.known();
+        known.table = None;
+        known.under_way = None;
+        known.forgotten = known.begun;
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        // Nothing that is done under the lock leaves it half changed.
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The list that is under way, or a new one, with its number.
+    fn list(&self, known: &mut Known) -> (u64, Shared<Listing>) {
+        if let Some(listing) = known.under_way.as_ref().and_then(WeakShared::upgrade) {
+            return (known.begun, listing);
+        }
+        known.begun += 1;
+        let (number, kinds) = (known.begun, self.clone());
+        let listing = async move {
+            let answer = kinds.ask().await.map(Arc::new);
+            kinds.known().take(number, answer.as_ref().ok());
+            Ok(answer?)
+        };
+        let listing = listing.boxed().shared();
+        known.under_way = listing.downgrade();
+        (number, listing)
     }
 
     async fn ask(&self) -> Result<Table, RequestError> {
@@ -125,6 +167,28 @@ impl Kinds {
         };
         let (core, groups) = self.cluster.ask(attempt, answers).await?;
         Ok(Table::of(core.items.iter().chain(&groups.items)))
+    }
+}
+
+impl Known {
+    /// The list of this number has come, or failed.
+    fn take(&mut self, number: u64, table: Option<&Arc<Table>>) {
+        if number <= self.forgotten {
+            return;
+        }
+        self.under_way = None;
+        // A list that may lack kinds takes no known kind away.
+        if let Some(table) = table.filter(|table| table.stale.is_empty() || self.table.is_none()) {
+            self.table = Some(Arc::clone(table));
+        }
+    }
+}
+
+impl fmt::Debug for Kinds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Kinds")
+            .field("lists", &self.known().begun)
+            .finish_non_exhaustive()
     }
 }
 
@@ -165,6 +229,16 @@ impl Table {
             }
         }
         Self { rows, stale }
+    }
+
+    /// The error for a kind that is not in this list.
+    fn lacks(&self, api_version: Option<&str>, kind: &str) -> KindError {
+        let (api_version, kind) = (api_version.unwrap_or_default().to_owned(), kind.to_owned());
+        if self.stale.contains(&api_version) {
+            KindError::Stale { api_version, kind }
+        } else {
+            KindError::Unknown { api_version, kind }
+        }
     }
 
     fn find(&self, api_version: Option<&str>, kind: &str) -> Option<&Kind> {

@@ -61,7 +61,7 @@ impl Patcher {
         }
         if !failures.is_empty() {
             // The known kinds may be outdated; the next try reads them anew.
-            self.kinds.forget().await;
+            self.kinds.forget();
         }
         joined(failures)
     }
@@ -106,7 +106,7 @@ impl Patcher {
             return Ok(address);
         }
         // A kind may have moved out of its namespaces, or into them, since we asked.
-        self.kinds.forget().await;
+        self.kinds.forget();
         self.resolved(api_version, kind, namespace).await
     }
 
