@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use addon_core::hook::config::{HookConfig, HookKind};
 use addon_core::name::{HookId, HookName, MonitorId, Owner};
 use addon_core::operator::effect::MonitorStart;
-use addon_core::operator::event::ObjectChange;
+use addon_core::operator::event::Event;
 use addon_operator::cluster::Cluster;
 use addon_operator::cluster::kinds::Kinds;
 use addon_operator::cluster::kubeconfig::Address;
@@ -234,7 +234,7 @@ fn starts(way: &str, namespace: &str) -> anyhow::Result<Vec<MonitorStart>> {
 
 /// From the moment at which the API server has answered a create, or its event was heard if that is earlier, counted from
 /// the moment at which the request was sent: what lies in between is the API server's.
-async fn time_changes(cli: &Cli, changes: &mut mpsc::Receiver<ObjectChange>) -> anyhow::Result<Vec<Duration>> {
+async fn time_changes(cli: &Cli, changes: &mut mpsc::Receiver<Event>) -> anyhow::Result<Vec<Duration>> {
     let api: Api<ConfigMap> = Api::default_namespaced(client(cli.kubeconfig.clone()).await?);
     let way = std::process::id();
     let mut took = Vec::new();

@@ -259,7 +259,7 @@ fn watches(
     outside.monitors.get_or_init(|| monitors.clone());
     let lookout = helm.map(|helm| {
         let settings = watching::looking(helm.options(), restored);
-        watching::lookout((&monitors, cluster), settings, doors, parts)
+        Lookout::new(&monitors, cluster, settings, doors.objects())
     });
     if let Some(lookout) = &lookout {
         outside.lookout.get_or_init(|| lookout.clone());

@@ -95,9 +95,9 @@ impl<E, Q, A> Doors<E, Q, A> {
         self.configurations.send(event).await.map_err(|_| Closed)
     }
 
-    /// A change of a watched object; waits for room.
-    pub async fn observe(&self, event: E) -> Result<(), Closed> {
-        self.objects.send(event).await.map_err(|_| Closed)
+    /// The door for changes of watched objects. A watch waits there for room before it takes a change in.
+    pub fn objects(&self) -> mpsc::Sender<E> {
+        self.objects.clone()
     }
 }
 
@@ -245,7 +245,7 @@ mod tests {
     #[tokio::test]
     async fn what_matters_most_comes_first() {
         let ((doors, mut mailbox), token) = opened();
-        doors.observe(6).await.unwrap();
+        doors.objects().send(6).await.unwrap();
         doors.configure(5).await.unwrap();
         doors.review(4).await.unwrap();
         let mut asking = Box::pin(doors.ask("why"));
@@ -326,9 +326,10 @@ mod tests {
     async fn watchers_wait_when_the_loop_is_behind() {
         let ((doors, mut mailbox), _token) = opened();
         for n in 0..OBJECTS {
-            doors.observe(n.try_into().unwrap()).await.unwrap();
+            doors.objects().send(n.try_into().unwrap()).await.unwrap();
         }
-        let mut next = Box::pin(doors.observe(999));
+        let door = doors.objects();
+        let mut next = Box::pin(door.send(999));
         assert!(poll!(&mut next).is_pending());
         assert_eq!(label(&mailbox.next(pending()).await), "object 0");
         assert_eq!(poll!(&mut next), Poll::Ready(Ok(())));
@@ -360,6 +361,6 @@ mod tests {
         assert_eq!(doors.post(1), Err(Closed));
         assert_eq!(doors.review(1).await, Err(Closed));
         assert_eq!(doors.configure(1).await, Err(Closed));
-        assert_eq!(doors.observe(1).await, Err(Closed));
+        assert!(doors.objects().is_closed());
     }
 }

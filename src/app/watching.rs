@@ -1,20 +1,18 @@
-//! The watches of objects: what is built around them, what they measure, and how changes get to the loop.
+//! The watches of objects: what is built around them, what they measure, and which door of the loop they use.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use addon_core::module::description::Restoring;
-use addon_core::operator::event::{Event, ObjectChange};
 use gojq::filter::Filter;
-use tokio::sync::mpsc;
 use tokio::time::sleep;
 use tracing::error;
 
 use super::parts::Parts;
 use crate::cluster::Cluster;
 use crate::cluster::drift::Restored;
-use crate::cluster::drift::lookout::{self, Lookout};
+use crate::cluster::drift::lookout;
 use crate::cluster::kinds::Kinds;
 use crate::cluster::monitor::lens::Sieve;
 use crate::cluster::monitor::observation::{Labels, Observation};
@@ -25,14 +23,10 @@ use crate::meters::bindings::{Bound, WatchError};
 use crate::serve::Loop;
 use crate::settings::{Settings as Setup, Work};
 
-/// How many changes may wait for the loop before watches wait for it, too.
-const CHANGES: usize = 256;
-/// Releases change seldom, and the lookout can wait.
-const SIGHTS: usize = 16;
 /// How often it is looked which watches are stale.
 const LOOK: Duration = Duration::from_secs(5);
 
-/// Monitors without a watch yet, and the tasks that carry their changes.
+/// Monitors without a watch yet, and the tasks that report on watches.
 pub(super) fn start(
     cluster: &Cluster,
     kinds: &Kinds,
@@ -40,7 +34,6 @@ pub(super) fn start(
     meters: &Arc<Meters>,
     parts: &mut Parts,
 ) -> Monitors {
-    let (sender, changes) = mpsc::channel(CHANGES);
     let settings = Settings {
         bound: Settings::BOUND,
         patience: Settings::PATIENCE,
@@ -50,8 +43,7 @@ pub(super) fn start(
         let meters = Arc::clone(meters);
         Arc::new(move |seen: &Observation<'_>| measure(&meters, seen))
     };
-    let monitors = Monitors::new(cluster, kinds, sender, settings, observe);
-    parts.spawn("the way of changes to the loop", carry(changes, doors.clone()));
+    let monitors = Monitors::new(cluster, kinds, doors.objects(), settings, observe);
     parts.spawn(
         "the report of stale watches",
         report(monitors.clone(), Arc::clone(meters)),
@@ -85,25 +77,6 @@ pub(super) fn looking(helm: &helm::Options, restored: Restored) -> lookout::Sett
     }
 }
 
-/// The lookout for releases, and the task that carries its sights to the loop.
-pub(super) fn lookout(
-    (monitors, cluster): (&Monitors, &Cluster),
-    settings: lookout::Settings,
-    doors: &Loop,
-    parts: &mut Parts,
-) -> Lookout {
-    let (sender, mut sights) = mpsc::channel(SIGHTS);
-    let doors = doors.clone();
-    parts.spawn("the way of releases to the loop", async move {
-        while let Some(sight) = sights.recv().await {
-            if doors.observe(Event::ReleaseSeen(sight)).await.is_err() {
-                return;
-            }
-        }
-    });
-    Lookout::new(monitors, cluster, settings, sender)
-}
-
 /// Shows which watches are stale, and takes back those that are not any more.
 async fn report(monitors: Monitors, meters: Arc<Meters>) {
     let mut shown: BTreeSet<(String, String)> = BTreeSet::new();
@@ -118,14 +91,6 @@ async fn report(monitors: Monitors, meters: Arc<Meters>) {
             meters.watch_fresh(kind, namespace);
         }
         shown = stale;
-    }
-}
-
-async fn carry(mut changes: mpsc::Receiver<ObjectChange>, doors: Loop) {
-    while let Some(change) = changes.recv().await {
-        if doors.observe(Event::ObjectChanged(change)).await.is_err() {
-            return;
-        }
     }
 }
 

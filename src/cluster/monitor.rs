@@ -25,7 +25,7 @@ use addon_core::name::{HookId, MonitorId};
 use addon_core::object::snapshot::{Operations, Order, Snapshot};
 use addon_core::object::{ObjectName, ObjectView};
 use addon_core::operator::effect::MonitorStart;
-use addon_core::operator::event::ObjectChange;
+use addon_core::operator::event::Event;
 use futures::future::try_join_all;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -108,19 +108,19 @@ pub struct StaleWatch {
 }
 
 impl Monitors {
-    /// No monitor yet. Changes go out in the order in which they stand in snapshots; while there is no room for one, the
+    /// No monitor yet. Changes go through the door in the order in which they stand in snapshots; while there is no room for one, the
     /// watch that brought it waits.
     pub fn new(
         cluster: &Cluster,
         kinds: &Kinds,
-        changes: mpsc::Sender<ObjectChange>,
+        door: mpsc::Sender<Event>,
         settings: Settings,
         observe: Observe,
     ) -> Self {
         Self(Arc::new(Shared::new(
             cluster.clone(),
             kinds.clone(),
-            changes,
+            door,
             settings,
             observe,
         )))

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use addon_core::hook::config::WatchEvent;
 use addon_core::name::MonitorId;
-use addon_core::operator::event::ObjectChange;
+use addon_core::operator::event::{Event, ObjectChange};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{DeleteParams, ObjectMeta, Patch, PatchParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -87,15 +87,15 @@ async fn play(seed: u64) -> u64 {
         }
         // The plan's own time: a fault has to last to do harm.
         sleep(Duration::from_millis(20 + dice.below(300))).await;
-        while let Ok(change) = stage.changes.try_recv() {
-            hear(&mut observers, &change, seed);
+        while let Ok(event) = stage.changes.try_recv() {
+            hear(&mut observers, event, seed);
         }
     }
     proxy.heal();
     world.put(&api, MARK).await;
     while observers.values().any(|observer| observer.known != world.objects) {
         match timeout(PATIENCE, stage.changes.recv()).await {
-            Ok(change) => hear(&mut observers, &change.unwrap(), seed),
+            Ok(event) => hear(&mut observers, event.unwrap(), seed),
             Err(_) => break,
         }
     }
@@ -116,9 +116,12 @@ async fn play(seed: u64) -> u64 {
     proxy.seen().1
 }
 
-fn hear(observers: &mut BTreeMap<MonitorId, Observer>, change: &ObjectChange, seed: u64) {
+fn hear(observers: &mut BTreeMap<MonitorId, Observer>, event: Event, seed: u64) {
+    let Event::ObjectChanged(change) = event else {
+        panic!("plan {seed}: a monitor tells changes of objects: {event:?}");
+    };
     let observer = observers.get_mut(&change.monitor).unwrap();
-    let sense = observer.hear(change);
+    let sense = observer.hear(&change);
     assert_eq!(sense, Ok(()), "plan {seed}, monitor {}: {change:?}", change.monitor.0);
 }
 

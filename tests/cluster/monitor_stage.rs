@@ -10,7 +10,7 @@ use addon_core::hook::config::{HookConfig, HookKind, WatchEvent};
 use addon_core::name::{HookId, HookName, MonitorId, Owner};
 use addon_core::object::ObjectView;
 use addon_core::operator::effect::MonitorStart;
-use addon_core::operator::event::ObjectChange;
+use addon_core::operator::event::{Event, ObjectChange};
 use addon_operator::cluster::Cluster;
 use addon_operator::cluster::kinds::Kinds;
 use addon_operator::cluster::kubeconfig::Address;
@@ -32,7 +32,7 @@ const ROOM: usize = 256;
 pub(crate) struct Stage {
     pub(crate) namespace: Namespace<'static>,
     pub(crate) monitors: Monitors,
-    pub(crate) changes: mpsc::Receiver<ObjectChange>,
+    pub(crate) changes: mpsc::Receiver<Event>,
     pub(crate) watch_errors: Arc<Mutex<Vec<&'static str>>>,
     /// Watches that others took the place of, each with its namespace.
     pub(crate) replaced: Arc<Mutex<Vec<(String, String)>>>,
@@ -139,9 +139,11 @@ impl Stage {
 
     pub(crate) async fn next(&mut self) -> ObjectChange {
         let change = tokio::time::timeout(PATIENCE, self.changes.recv()).await;
-        change
-            .expect("no change is told")
-            .expect("nobody tells changes any more")
+        let event = change.expect("no change is told");
+        match event.expect("the door of the monitors is closed") {
+            Event::ObjectChanged(change) => change,
+            other => panic!("a monitor tells changes of objects: {other:?}"),
+        }
     }
 
     /// The next changes, one line each: monitor, event, name, and what there is to see.

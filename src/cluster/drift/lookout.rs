@@ -19,7 +19,7 @@ use addon_core::module::description::Restoring;
 use addon_core::name::ModuleName;
 use addon_core::object::snapshot::Change;
 use addon_core::object::{ObjectName, ObjectView};
-use addon_core::operator::event::{Drift, ReleaseSight};
+use addon_core::operator::event::{Drift, Event, ReleaseSight};
 use k8s_openapi::api::core::v1::Secret;
 use kube::core::ApiResource;
 use tokio::sync::mpsc;
@@ -65,19 +65,19 @@ struct Inner {
     shared: Arc<Shared>,
     cluster: Cluster,
     settings: Settings,
-    sights: mpsc::Sender<ReleaseSight>,
+    door: mpsc::Sender<Event>,
     releases: Mutex<BTreeMap<String, Release>>,
     quarrels: Mutex<Quarrels>,
 }
 
 impl Lookout {
-    /// A lookout that is not started yet. It sends its sights through `sights`.
-    pub fn new(monitors: &Monitors, cluster: &Cluster, settings: Settings, sights: mpsc::Sender<ReleaseSight>) -> Self {
+    /// A lookout that is not started yet. Sights of releases go through the door.
+    pub fn new(monitors: &Monitors, cluster: &Cluster, settings: Settings, door: mpsc::Sender<Event>) -> Self {
         Self(Arc::new(Inner {
             shared: Arc::clone(monitors.shared()),
             cluster: cluster.clone(),
             settings,
-            sights,
+            door,
             releases: Mutex::default(),
             quarrels: Mutex::default(),
         }))
@@ -216,7 +216,7 @@ impl Watch {
         self.take_in();
         loop {
             for sight in self.look() {
-                if self.inner.sights.send(sight).await.is_err() {
+                if self.inner.door.send(Event::ReleaseSeen(sight)).await.is_err() {
                     return;
                 }
             }

@@ -14,7 +14,7 @@ use addon_core::failure::Failure;
 use addon_core::name::{HookId, MonitorId};
 use addon_core::object::snapshot::{PartId, Sighting, Snapshot};
 use addon_core::object::{ObjectName, ObjectView};
-use addon_core::operator::event::ObjectChange;
+use addon_core::operator::event::Event;
 use kube::core::ApiResource;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::Instant;
@@ -249,7 +249,7 @@ impl Ledger {
         viewer: &Viewer,
         name: &Arc<ObjectName>,
         news: News,
-        room: Option<mpsc::Permit<'_, ObjectChange>>,
+        room: Option<mpsc::Permit<'_, Event>>,
     ) {
         let Some(target) = self.targets.get_mut(&viewer.key) else {
             return;

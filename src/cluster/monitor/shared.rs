@@ -1,4 +1,4 @@
-//! Shared by all watches of one process: the ledger, the channel to the core, and the owner of their tasks.
+//! Shared by all watches of one process: the ledger, the way to the core, and the owner of their tasks.
 //!
 //! Must never let a task of a watch end unnoticed: a watch that is gone looks like a cluster in which nothing happens.
 
@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use addon_core::failure::{Class, Failure};
 use addon_core::object::snapshot::PartId;
-use addon_core::operator::event::ObjectChange;
+use addon_core::operator::event::Event;
 use futures::FutureExt as _;
 use tokio::sync::{Notify, Semaphore, SemaphorePermit, mpsc, watch};
 use tokio_util::sync::CancellationToken;
@@ -34,7 +34,7 @@ pub(in crate::cluster) struct Shared {
     pub(in crate::cluster) kinds: Kinds,
     pub(super) settings: Settings,
     ledger: Mutex<Ledger>,
-    changes: mpsc::Sender<ObjectChange>,
+    door: mpsc::Sender<Event>,
     observe: Observe,
     lists: Semaphore,
     root: CancellationToken,
@@ -54,7 +54,7 @@ impl Shared {
     pub(super) fn new(
         cluster: Cluster,
         kinds: Kinds,
-        changes: mpsc::Sender<ObjectChange>,
+        door: mpsc::Sender<Event>,
         settings: Settings,
         observe: Observe,
     ) -> Self {
@@ -63,7 +63,7 @@ impl Shared {
             kinds,
             settings,
             ledger: Mutex::default(),
-            changes,
+            door,
             observe,
             lists: Semaphore::new(LISTS),
             root: CancellationToken::new(),
@@ -92,8 +92,8 @@ impl Shared {
     }
 
     /// Waits until the core has room for one more change; nothing if it is gone.
-    pub(super) async fn room(&self) -> Option<mpsc::Permit<'_, ObjectChange>> {
-        self.changes.reserve().await.ok()
+    pub(super) async fn room(&self) -> Option<mpsc::Permit<'_, Event>> {
+        self.door.reserve().await.ok()
     }
 
     /// Waits until another list may begin.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use addon_core::hook::config::WatchEvent;
 use addon_core::object::ObjectName;
 use addon_core::object::snapshot::Change;
-use addon_core::operator::event::ObjectChange;
+use addon_core::operator::event::{Event, ObjectChange};
 use tokio::sync::mpsc;
 
 use super::{Key, OwnId, Target};
@@ -42,7 +42,7 @@ impl Target {
         key: Key,
         name: &Arc<ObjectName>,
         change: Change,
-        room: Option<mpsc::Permit<'_, ObjectChange>>,
+        room: Option<mpsc::Permit<'_, Event>>,
     ) {
         if let (Outlet::Own(door), Key::Own(id)) = (&self.outlet, key) {
             let name = Arc::clone(name);
@@ -57,13 +57,13 @@ impl Target {
         };
         match (&self.outlet, key, room) {
             (Outlet::Core(events), Key::Monitor(monitor), Some(room)) if events.contains(&event) => {
-                room.send(ObjectChange {
+                room.send(Event::ObjectChanged(ObjectChange {
                     monitor,
                     seq: self.snapshot.seq(),
                     event,
                     name: ObjectName::clone(name),
                     view,
-                });
+                }));
             }
             (Outlet::Namespaces(door), ..) => {
                 let moved = Moved {
