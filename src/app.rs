@@ -41,14 +41,12 @@ use addon_core::operator::Operator;
 use addon_core::operator::event::Event;
 use axum::Router;
 use axum_server::{AddrListener, Address};
-use futures::StreamExt;
 use jiff::Timestamp;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tracing::error;
 
 use crate::cluster::Cluster;
-use crate::cluster::config_map::watch::{Heard, SILENCE, Trouble};
 use crate::cluster::drift::Restored;
 use crate::cluster::drift::lookout::Lookout;
 use crate::cluster::kinds::Kinds;
@@ -172,13 +170,14 @@ async fn build(
         start::check_helm(&found).await;
         helm = Some(found);
         config_map.clone_from(&modules.config_map);
-        let watched = watch_config(cluster.clone(), config_map.clone(), outside.clone(), trouble);
-        parts.spawn("the watch of the ConfigMap", watched);
     }
     let (kinds, replies, traces) = (Kinds::new(cluster.clone()), Replies::default(), traces.clone());
     let webhooks = reviews::start(settings, &cluster, &outside, &replies, parts)?;
     let restored = watching::restored(settings, found.restoring);
     let (monitors, lookout) = watches(&cluster, &kinds, (helm.as_ref(), restored), &outside, parts);
+    if helm.is_some() {
+        monitors.watch_config(&config_map, watching::ways(&config_map, &outside, trouble));
+    }
     let notices = notices(settings, &cluster, &outside, parts);
     let tools = Arc::new(Tools {
         webhooks,
@@ -320,23 +319,6 @@ where
             error!(server = name, %error, "Server failed");
         }
     });
-}
-
-/// Passes the contents of the `ConfigMap` to the loop, and the trouble of its watch to `/readyz`.
-async fn watch_config(cluster: Cluster, name: String, outside: Outside, trouble: Trouble) {
-    let mut readings = std::pin::pin!(cluster.watch_config(&name, SILENCE, trouble));
-    while let Some(heard) = readings.next().await {
-        let event = match heard {
-            Heard::Read(read) => {
-                outside.events.read(&name, &read);
-                Event::ConfigChanged(read)
-            }
-            Heard::WentBack => Event::HistoryWentBack,
-        };
-        if outside.doors.configure(event).await.is_err() {
-            return;
-        }
-    }
 }
 
 /// Any number that differs from run to run: it only spreads retries.

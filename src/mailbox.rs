@@ -95,6 +95,11 @@ impl<E, Q, A> Doors<E, Q, A> {
         self.configurations.send(event).await.map_err(|_| Closed)
     }
 
+    /// The door for changes of the configuration.
+    pub fn configurations(&self) -> mpsc::Sender<E> {
+        self.configurations.clone()
+    }
+
     /// The door for changes of watched objects. A watch waits there for room before it takes a change in.
     pub fn objects(&self) -> mpsc::Sender<E> {
         self.objects.clone()

@@ -10,7 +10,9 @@ use tokio::time::sleep;
 use tracing::error;
 
 use super::parts::Parts;
+use super::told::Outside;
 use crate::cluster::Cluster;
+use crate::cluster::config_map::watch::{Trouble, Ways};
 use crate::cluster::drift::Restored;
 use crate::cluster::drift::lookout;
 use crate::cluster::kinds::Kinds;
@@ -58,6 +60,16 @@ pub(super) fn start(
         }
     });
     monitors
+}
+
+/// The ways of the ConfigMap's contents to the loop, and of the trouble of its watch to `/readyz`.
+pub(super) fn ways(config_map: &str, outside: &Outside, trouble: Trouble) -> Ways {
+    let (events, name) = (outside.events.clone(), config_map.to_owned());
+    Ways {
+        door: outside.doors.configurations(),
+        trouble,
+        witness: Box::new(move |read| events.read(&name, read)),
+    }
 }
 
 /// The drift of releases that is reverted, with the settings of single modules.

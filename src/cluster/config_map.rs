@@ -7,35 +7,16 @@ mod history;
 mod returning;
 pub mod watch;
 
-use std::time::Duration;
-
 use addon_core::operator::event::{ConfigRead, Saved};
 use addon_core::operator::provenance::{self, Provenance};
-use futures::stream::{self, Stream};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::PostParams;
 use kube::core::ObjectMeta;
 
 use super::Cluster;
 use super::error::RequestError;
-use watch::{Heard, Trouble, Watcher};
 
 impl Cluster {
-    /// The contents of the `ConfigMap`, now and after each change. The stream never ends and recovers by itself; it
-    /// tells the log and `trouble` the reason of a wait. After that much `silence` a connection is taken for dead.
-    pub fn watch_config(
-        &self,
-        name: &str,
-        silence: Duration,
-        trouble: Trouble,
-    ) -> impl Stream<Item = Heard> + Send + use<> {
-        let watcher = Watcher::new(self.clone(), name.to_owned(), silence, trouble);
-        stream::unfold(watcher, |mut watcher| async move {
-            let heard = watcher.next().await;
-            Some((heard, watcher))
-        })
-    }
-
     /// The contents of the `ConfigMap` at this moment.
     pub async fn read_config(&self, name: &str) -> Result<ConfigRead, RequestError> {
         let config_map = self

@@ -161,7 +161,13 @@ impl RequestError {
 
 impl From<RequestError> for Failure {
     fn from(error: RequestError) -> Self {
-        let failure = Self::new(error.class(), Chain(&error).to_string());
+        Self::from(&error)
+    }
+}
+
+impl From<&RequestError> for Failure {
+    fn from(error: &RequestError) -> Self {
+        let failure = Self::new(error.class(), Chain(error).to_string());
         match error.hint() {
             Some(hint) => failure.hint(hint),
             None => failure,

@@ -9,6 +9,7 @@ mod heard;
 pub(super) mod ledger;
 pub mod lens;
 pub mod observation;
+pub(super) mod reader;
 pub(super) mod selection;
 pub(super) mod shared;
 mod stream;
@@ -34,6 +35,7 @@ use self::ledger::outlet::Outlet;
 use self::ledger::{Key, Target};
 use self::lens::{Compile, Lens};
 use self::observation::{Labels, Observe};
+use self::reader::Reader;
 use self::shared::Shared;
 use super::Cluster;
 use super::kinds::Kinds;
@@ -347,6 +349,11 @@ impl Target {
             live: true,
             end,
         }
+    }
+
+    /// One whose whole objects a part of ours reads.
+    pub(super) fn read_by(reader: Arc<dyn Reader>, end: CancellationToken) -> Self {
+        Self::own(Outlet::Reader(reader), Lens::whole(), end)
     }
 
     /// One of our own, seen through this lens.

@@ -65,6 +65,7 @@ impl Namespaces {
             labels: selection::labels(selector),
             fields: None,
             metadata_only: false,
+            is_read: false,
         };
         shared.join(key, &selection).await?;
         let mut set = Self {

@@ -1,35 +1,73 @@
 //! The `ConfigMap`: watched, and written one key at a time.
 
 use std::convert::Infallible;
-use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use addon_core::failure::{Class, Failure};
-use addon_core::operator::event::{ConfigRead, Saved};
+use addon_core::operator::event::{ConfigRead, Event, Saved};
 use addon_operator::cluster::Cluster;
-use addon_operator::cluster::config_map::watch::{Heard, SILENCE};
+use addon_operator::cluster::config_map::watch::Ways;
+use addon_operator::cluster::kinds::Kinds;
 use addon_operator::cluster::kubeconfig::Address;
-use futures::{Stream, StreamExt as _};
+use addon_operator::cluster::monitor::{Monitors, Settings};
 use tempfile::TempDir;
 use testbed::plane::User;
 use testbed::proxy::{Fault, On, Proxy, What};
 use testbed::wait::wait_until;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
 use super::tools::meters;
 use super::world::{PATIENCE, World};
 
 const NAME: &str = "addon-operator";
 
-async fn next(stream: &mut (impl Stream<Item = Heard> + Unpin)) -> ConfigRead {
-    let heard = tokio::time::timeout(PATIENCE, stream.next())
-        .await
-        .expect("the watch brings nothing")
-        .expect("the watch ended");
-    let Heard::Read(read) = heard else {
-        unreachable!("nobody has taken the history back")
-    };
-    read
+/// A watch of the `ConfigMap`, and its news.
+struct Watched {
+    events: mpsc::Receiver<Event>,
+    told: watch::Receiver<Option<String>>,
+    _monitors: Monitors,
+}
+
+impl Watched {
+    fn new(cluster: &Cluster) -> Self {
+        Self::within(cluster, Settings::BOUND, mpsc::channel(1).0)
+    }
+
+    /// After a part of this bound, a silent connection is taken for dead. Other watches send their changes through that door.
+    fn within(cluster: &Cluster, bound: Duration, changes: mpsc::Sender<Event>) -> Self {
+        let ((door, events), (trouble, told)) = (mpsc::channel(8), watch::channel(None));
+        let settings = Settings {
+            bound,
+            patience: Settings::PATIENCE,
+            compile: |_| Err("no filters here".to_owned()),
+        };
+        let monitors = Monitors::new(
+            cluster,
+            &Kinds::new(cluster.clone()),
+            changes,
+            settings,
+            Arc::new(|_| {}),
+        );
+        let witness = Box::new(|_: &ConfigRead| {});
+        monitors.watch_config(NAME, Ways { door, trouble, witness });
+        Self {
+            events,
+            told,
+            _monitors: monitors,
+        }
+    }
+
+    async fn next(&mut self) -> ConfigRead {
+        let event = tokio::time::timeout(PATIENCE, self.events.recv())
+            .await
+            .expect("the watch brings nothing")
+            .expect("the watch ended");
+        match event {
+            Event::ConfigChanged(read) => read,
+            other => unreachable!("nobody has taken the history back: {other:?}"),
+        }
+    }
 }
 
 fn entry(read: &ConfigRead, key: &str) -> Option<String> {
@@ -54,17 +92,30 @@ pub(crate) async fn behind(world: &World, server: String) -> (Cluster, TempDir) 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_change_is_read_and_only_the_server_says_missing() {
     let world = World::new("watch").await;
-    let mut stream = pin!(world.tools.cluster.watch_config(NAME, SILENCE, watch::channel(None).0));
-    assert_eq!(next(&mut stream).await, ConfigRead::Missing);
+    let mut watched = Watched::new(&world.tools.cluster);
+    assert_eq!(watched.next().await, ConfigRead::Missing);
     world.kubectl("create configmap addon-operator --from-literal=one=a");
-    assert_eq!(entry(&next(&mut stream).await, "one").as_deref(), Some("a"));
+    assert_eq!(entry(&watched.next().await, "one").as_deref(), Some("a"));
     world.kubectl("create configmap other --from-literal=one=b");
     world.kubectl("delete configmap addon-operator");
     assert_eq!(
-        next(&mut stream).await,
+        watched.next().await,
         ConfigRead::Missing,
         "another ConfigMap is none of our business"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_edit_does_not_wait_behind_changes_of_objects() {
+    let world = World::new("behind").await;
+    let (changes, _full) = mpsc::channel(1);
+    changes.try_send(Event::TimerFired).expect("there is room for one");
+    let mut watched = Watched::within(&world.tools.cluster, Settings::BOUND, changes);
+    assert_eq!(watched.next().await, ConfigRead::Missing);
+    world.kubectl("create configmap addon-operator --from-literal=one=a");
+    assert_eq!(entry(&watched.next().await, "one").as_deref(), Some("a"));
+    world.kubectl("delete configmap addon-operator");
+    assert_eq!(watched.next().await, ConfigRead::Missing);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -140,8 +191,15 @@ async fn an_unreachable_server_is_named_and_is_no_reading() {
     let failure = Failure::from(cluster.read_config(NAME).await.expect_err("nobody is there"));
     assert_eq!(failure.class, Class::Unavailable);
     assert!(failure.hints[0].contains("https://127.0.0.1:1"), "{failure:?}");
-    let mut stream = pin!(cluster.watch_config(NAME, SILENCE, watch::channel(None).0));
-    assert!(futures::poll!(stream.next()).is_pending());
+    let mut watched = Watched::new(&cluster);
+    let told = watched
+        .told
+        .wait_for(Option::is_some)
+        .await
+        .expect("it is watched")
+        .clone();
+    assert!(told.is_some_and(|told| told.contains("https://127.0.0.1:1")));
+    assert!(watched.events.try_recv().is_err());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -149,11 +207,10 @@ async fn a_connection_that_brings_nothing_any_more_is_replaced() {
     let world = World::new("silent").await;
     let proxy = Proxy::start(testbed::shared::plane(), User::Operator).expect("loopback has a free port");
     let (cluster, _dir) = behind(&world, proxy.server()).await;
-    let silence = Duration::from_secs(3);
-    let mut stream = pin!(cluster.watch_config(NAME, silence, watch::channel(None).0));
-    assert_eq!(next(&mut stream).await, ConfigRead::Missing);
+    let mut watched = Watched::within(&cluster, Duration::from_secs(4), mpsc::channel(1).0);
+    assert_eq!(watched.next().await, ConfigRead::Missing);
     world.kubectl("create configmap addon-operator --from-literal=one=a");
-    assert_eq!(entry(&next(&mut stream).await, "one").as_deref(), Some("a"));
+    assert_eq!(entry(&watched.next().await, "one").as_deref(), Some("a"));
     proxy.impose(vec![Fault {
         on: On::Watches,
         what: What::BlackHole,
@@ -164,7 +221,7 @@ async fn a_connection_that_brings_nothing_any_more_is_replaced() {
     .expect("it is under way");
     proxy.heal();
     world.kubectl("patch configmap addon-operator --type=merge -p {\"data\":{\"one\":\"b\"}}");
-    assert_eq!(entry(&next(&mut stream).await, "one").as_deref(), Some("b"));
+    assert_eq!(entry(&watched.next().await, "one").as_deref(), Some("b"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -176,20 +233,19 @@ async fn a_server_that_forgets_our_place_each_time_is_told_of() {
         on: On::Watches,
         what: What::Gone,
     }]);
-    let (trouble, told) = watch::channel(None);
-    let mut stream = pin!(cluster.watch_config(NAME, SILENCE, trouble));
+    let mut watched = Watched::new(&cluster);
     for reading in 1.. {
-        assert_eq!(next(&mut stream).await, ConfigRead::Missing);
-        if told.borrow().is_some() {
-            assert_eq!(reading, 3, "once alone is nothing");
+        assert_eq!(watched.next().await, ConfigRead::Missing);
+        if watched.told.borrow().is_some() {
+            assert!(reading > 1, "once alone is nothing");
             break;
         }
         assert!(reading < 3, "nothing is told");
     }
     proxy.heal();
     world.kubectl("create configmap addon-operator --from-literal=one=a");
-    while entry(&next(&mut stream).await, "one").is_none() {}
+    while entry(&watched.next().await, "one").is_none() {}
     world.kubectl("patch configmap addon-operator --type=merge -p {\"data\":{\"one\":\"b\"}}");
-    assert_eq!(entry(&next(&mut stream).await, "one").as_deref(), Some("b"));
-    assert_eq!(*told.borrow(), None);
+    assert_eq!(entry(&watched.next().await, "one").as_deref(), Some("b"));
+    assert_eq!(*watched.told.borrow(), None);
 }

@@ -59,7 +59,10 @@ async fn a_known_kind_is_found_while_the_list_for_another_kind_hangs() {
     let mut asking = stage.kinds.resolve(None, "Gadget").boxed();
     assert!(poll!(&mut asking).is_pending());
     let pod = stage.kinds.resolve(Some("v1"), "Pod").now_or_never();
-    assert_eq!(pod.expect("a known kind needs no request").unwrap().resource.plural, "pods");
+    assert_eq!(
+        pod.expect("a known kind needs no request").unwrap().resource.plural,
+        "pods"
+    );
     drop(asking);
     stage.proxy.heal();
     let asked = timeout(PATIENCE, stage.kinds.resolve(None, "Gadget")).await;

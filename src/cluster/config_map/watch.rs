@@ -1,77 +1,84 @@
-//! The watch of the `ConfigMap`: a list, then what changes, and a list again whenever the watch has lost its place.
+//! The `ConfigMap` as a reader of its watch takes it in: readings for the loop, and the reason of a wait for people.
 //!
-//! It never ends and recovers by itself. It logs once when it waits and once when the wait is over, and never floods a
-//! server that answers badly: a watch that ends as soon as it has begun counts as a failure. Must never trust a silent
-//! connection: its other end may be gone. Nor a watch that continues after a break: the server's store may have been
-//! restored from a backup meanwhile, and then a watch from our resource version would bring nothing for long.
+//! The watch itself is one of the monitors, which never ends and recovers by itself. It lists the `ConfigMap` again after each break: the
+//! server's store may have been restored from a backup meanwhile, and a watch from our resource version would bring nothing for
+//! long. Logs once when the `ConfigMap` cannot be watched, and once when it is watched again.
 
-use std::time::Duration;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use addon_core::failure::Failure;
-use addon_core::operator::event::ConfigRead;
-use futures::stream::{BoxStream, StreamExt as _};
+use addon_core::object::json::Json;
+use addon_core::operator::event::{ConfigRead, Event};
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{ListParams, WatchEvent, WatchParams};
-use tokio::sync::watch;
-use tokio::time::{sleep, timeout};
+use kube::core::ApiResource;
+use tokio::sync::{mpsc, watch};
 use tracing::{info, warn};
 
-use super::super::Cluster;
-use super::super::error::RequestError;
+use super::super::monitor::Monitors;
+use super::super::monitor::ledger::Key;
+use super::super::monitor::reader::{Answer, Condition, Reader};
+use super::super::monitor::selection::Selection;
 use super::history::History;
 use super::{number, present};
-
-const FIRST_PAUSE: Duration = Duration::from_millis(250);
-/// The longest pause: after it an API server that is back is noticed.
-const LONGEST_PAUSE: Duration = Duration::from_secs(8);
-/// A list that takes longer is logged.
-const FIRST_WORD: Duration = Duration::from_secs(3);
-/// A watch that has lasted for this time counts as working.
-const TRIAL: Duration = Duration::from_secs(1);
-/// How long a watch may usually bring nothing before everything is read anew. Marks come about once a minute.
-pub const SILENCE: Duration = Duration::from_secs(75);
 
 /// The reason why the `ConfigMap` cannot be watched, in a sentence for people; `None` if it is watched.
 pub type Trouble = watch::Sender<Option<String>>;
 
-/// News of the `ConfigMap`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Heard {
-    Read(ConfigRead),
-    /// The history of the API server went back; a reading of the present state comes next.
-    WentBack,
+/// The ways of readings and troubles to the rest of the program.
+pub struct Ways {
+    /// To the loop.
+    pub door: mpsc::Sender<Event>,
+    /// To `/readyz`.
+    pub trouble: Trouble,
+    /// Sees each reading before the loop does.
+    pub witness: Box<dyn Fn(&ConfigRead) + Send + Sync>,
 }
 
-/// The stream's own state between two readings.
-pub(super) struct Watcher {
-    cluster: Cluster,
+impl fmt::Debug for Ways {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ways")
+            .field("trouble", &self.trouble)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Monitors {
+    /// Watches the `ConfigMap` in the namespace of the operator from now on, until all watches end. Its contents go to the loop, at first and
+    /// after each change.
+    pub fn watch_config(&self, name: &str, ways: Ways) {
+        let shared = self.shared();
+        let selection = Selection {
+            resource: ApiResource::erase::<ConfigMap>(&()),
+            namespace: Some(shared.cluster.namespace().to_owned()),
+            labels: None,
+            fields: Some(format!("metadata.name={name}")),
+            metadata_only: false,
+            is_read: true,
+        };
+        let reader = Arc::new(Contents {
+            name: name.to_owned(),
+            server: shared.cluster.server().to_owned(),
+            ways,
+            state: Mutex::default(),
+        });
+        shared.attach(Key::ConfigMap, reader, &selection);
+    }
+}
+
+/// See the head of this file.
+struct Contents {
     name: String,
-    silence: Duration,
-    place: Progress,
-    history: History,
-    /// The reading behind the news that the history went back.
-    next: Option<ConfigRead>,
-    pause: Duration,
-    told: Option<Told>,
-    trouble: Trouble,
+    server: String,
+    ways: Ways,
+    state: Mutex<State>,
 }
 
-/// How far we have read.
 #[derive(Default)]
-enum Progress {
-    /// Nothing is known.
-    #[default]
-    Lost,
-    /// Everything up to this version.
-    At(String),
-    /// Everything up to this version, and more is on its way.
-    Following(Watch),
-}
-
-struct Watch {
-    events: BoxStream<'static, Result<WatchEvent<ConfigMap>, kube::Error>>,
-    /// It has not shown yet that it works.
-    on_trial: bool,
+struct State {
+    history: History,
+    last: Option<ConfigRead>,
+    told: Option<Told>,
 }
 
 /// The last logged reason of a wait.
@@ -81,186 +88,99 @@ enum Told {
     Other(String),
 }
 
-impl Watcher {
-    pub(super) fn new(cluster: Cluster, name: String, silence: Duration, trouble: Trouble) -> Self {
-        Self {
-            cluster,
-            name,
-            silence,
-            place: Progress::Lost,
-            history: History::default(),
-            next: None,
-            pause: FIRST_PAUSE,
-            told: None,
-            trouble,
-        }
-    }
-
-    /// The contents of the `ConfigMap`, for the first time or after a change.
-    pub(super) async fn next(&mut self) -> Heard {
-        if let Some(read) = self.next.take() {
-            return Heard::Read(read);
-        }
-        loop {
-            match self.step().await {
-                Ok(Some(heard)) => return heard,
-                Ok(None) => {}
-                Err(error) => self.wait_after(error).await,
+impl Reader for Contents {
+    fn read(&self, answer: Answer<'_>, objects: &[Json]) -> Result<Vec<Event>, String> {
+        let mut state = self.state();
+        let (version, is_list) = match answer {
+            Answer::List(version) => (version, true),
+            Answer::Change(version) => (version, false),
+            Answer::Mark(version) => {
+                state.history.marked(number(version));
+                return Ok(Vec::new());
+            }
+        };
+        let read = self.contents(objects)?;
+        let went_back = is_list && self.went_back(&mut state.history, number(version), &read);
+        if !is_list {
+            state.history.followed(number(version), &read);
+            if state.last.as_ref() == Some(&read) {
+                return Ok(Vec::new());
             }
         }
+        state.last = Some(read.clone());
+        drop(state);
+        (self.ways.witness)(&read);
+        let first = went_back.then_some(Event::HistoryWentBack);
+        Ok(first.into_iter().chain([Event::ConfigChanged(read)]).collect())
     }
 
-    /// One request, or one event. After an error our place is lost.
-    async fn step(&mut self) -> Result<Option<Heard>, RequestError> {
-        match std::mem::take(&mut self.place) {
-            Progress::Lost => self.list().await.map(Some),
-            Progress::At(version) => {
-                self.place = Progress::Following(self.begin(version).await?);
-                Ok(None)
+    fn door(&self) -> &mpsc::Sender<Event> {
+        &self.ways.door
+    }
+
+    fn hear(&self, condition: Condition<'_>) {
+        let told = &mut self.state().told;
+        match condition {
+            Condition::Overdue => self.tell_silence(told),
+            Condition::Fails { trouble, .. } if trouble.error.is_unreachable() => {
+                self.tell_unreachable(told, trouble.failure());
             }
-            Progress::Following(watch) => Ok(self.follow(watch).await?.map(Heard::Read)),
+            // One alone may be how a server goes away, or how it says that our place in the history is gone; the next
+            // request tells what it was.
+            Condition::Fails { first: true, .. } => {}
+            Condition::Fails { trouble, .. } => self.tell_other(told, trouble.failure()),
+            Condition::Works => self.tell_recovery(told),
         }
     }
+}
 
-    async fn list(&mut self) -> Result<Heard, RequestError> {
-        let cluster = self.cluster.clone();
-        let (api, params) = (cluster.config_maps(), ListParams::default().fields(&self.selector()));
-        let attempt = cluster.attempt("list", "configmaps", &self.name);
-        let mut listing = std::pin::pin!(cluster.ask(attempt.clone(), api.list(&params)));
-        let list = if let Ok(list) = timeout(FIRST_WORD, listing.as_mut()).await {
-            list?
-        } else {
-            self.tell_silence();
-            listing.await?
-        };
-        let Some(version) = list.metadata.resource_version.filter(|version| !version.is_empty()) else {
-            let problem = "it has no resourceVersion".to_owned();
-            return Err(RequestError::Unusable { attempt, problem });
-        };
-        let found = list.items.iter().find(|found| self.is_ours(found));
-        let read = found.map_or(ConfigRead::Missing, present);
-        let seen = self.history.newest();
-        let went_back = self.history.listed(number(&version), &read);
-        self.place = Progress::At(version);
+impl Contents {
+    fn state(&self) -> MutexGuard<'_, State> {
+        // The panic of a watch ends the operator elsewhere.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Only an answer without the `ConfigMap` says that it is missing. A server that knows no field selectors sends others with it.
+    fn contents(&self, objects: &[Json]) -> Result<ConfigRead, String> {
+        for object in objects {
+            let found: ConfigMap = serde_json::from_str(object.as_str()).map_err(|error| error.to_string())?;
+            if found.metadata.name.as_ref() == Some(&self.name) {
+                return Ok(present(&found));
+            }
+        }
+        Ok(ConfigRead::Missing)
+    }
+
+    fn went_back(&self, history: &mut History, version: u64, read: &ConfigRead) -> bool {
+        let seen = history.newest();
+        let went_back = history.listed(version, read);
         if went_back {
             warn!(
-                version = self.history.newest(),
+                config_map = self.name,
+                version,
                 seen,
                 "The history of the API server went back: the ConfigMap is taken as it is now, and newer versions that were seen before are forgotten"
             );
-            self.next = Some(read);
-            return Ok(Heard::WentBack);
         }
-        Ok(Heard::Read(read))
+        went_back
     }
 
-    async fn begin(&mut self, version: String) -> Result<Watch, RequestError> {
-        let (api, params) = (
-            self.cluster.config_maps(),
-            WatchParams::default().fields(&self.selector()),
-        );
-        let attempt = self.cluster.attempt("watch", "configmaps", &self.name);
-        let events = self.cluster.ask(attempt, api.watch(&params, &version)).await?;
-        Ok(Watch {
-            events: events.boxed(),
-            on_trial: true,
-        })
-    }
-
-    async fn follow(&mut self, mut watch: Watch) -> Result<Option<ConfigRead>, RequestError> {
-        let attempt = self.cluster.attempt("watch", "configmaps", &self.name);
-        let event = if watch.on_trial {
-            let Ok(event) = timeout(TRIAL, watch.events.next()).await else {
-                watch.on_trial = false;
-                self.recovered();
-                self.place = Progress::Following(watch);
-                return Ok(None);
-            };
-            event
-        } else {
-            let Ok(event) = timeout(self.silence, watch.events.next()).await else {
-                // Our place is lost with it: a list shows the missed changes, and whether the server answers.
-                return Ok(None);
-            };
-            event
-        };
-        let failed = |source| RequestError::Failed {
-            attempt: attempt.clone(),
-            source: Box::new(source),
-        };
-        let (read, version) = match event {
-            Some(Ok(WatchEvent::Added(found) | WatchEvent::Modified(found))) => self.news(found, present),
-            Some(Ok(WatchEvent::Deleted(found))) => self.news(found, |_| ConfigRead::Missing),
-            Some(Ok(WatchEvent::Bookmark(mark))) => (None, Some(mark.metadata.resource_version)),
-            Some(Ok(WatchEvent::Error(status))) => return Err(failed(kube::Error::Api(status))),
-            Some(Err(error @ kube::Error::SerdeError(_))) => return Err(failed(error)),
-            Some(Err(error)) if watch.on_trial => return Err(failed(error)),
-            None if watch.on_trial => {
-                let problem = "the watch ended as soon as it had begun".to_owned();
-                return Err(RequestError::Unusable { attempt, problem });
-            }
-            // That is how connections end; if there is more to it, the next one shows.
-            None | Some(Err(_)) => return Ok(None),
-        };
-        let version = version.map_or(self.history.newest(), |version| number(&version));
-        if !self.history.followed(version, read.as_ref()) {
-            // A list shows the present state.
-            return Ok(None);
-        }
-        watch.on_trial = false;
-        self.recovered();
-        self.place = Progress::Following(watch);
-        Ok(read)
-    }
-
-    /// The reading of a changed object, and its version.
-    fn news(
-        &self,
-        found: ConfigMap,
-        read: impl FnOnce(&ConfigMap) -> ConfigRead,
-    ) -> (Option<ConfigRead>, Option<String>) {
-        let read = self.is_ours(&found).then(|| read(&found));
-        (read, found.metadata.resource_version)
-    }
-
-    fn is_ours(&self, found: &ConfigMap) -> bool {
-        found.metadata.name.as_ref() == Some(&self.name)
-    }
-
-    fn selector(&self) -> String {
-        format!("metadata.name={}", self.name)
-    }
-
-    fn tell_silence(&mut self) {
-        if self.told.as_ref() != Some(&Told::Unreachable) {
-            let (config_map, server) = (&self.name, self.cluster.server());
+    fn tell_silence(&self, told: &mut Option<Told>) {
+        if told.as_ref() != Some(&Told::Unreachable) {
+            let (config_map, server) = (&self.name, &self.server);
             warn!(config_map, server, "API server has not answered yet, waiting for it");
-            self.trouble.send_replace(Some(format!(
-                "API server cannot be reached: no answer from {server} yet"
-            )));
-            self.told = Some(Told::Unreachable);
+            let sentence = format!("API server cannot be reached: no answer from {server} yet");
+            self.ways.trouble.send_replace(Some(sentence));
+            *told = Some(Told::Unreachable);
         }
     }
 
-    async fn wait_after(&mut self, error: RequestError) {
-        let is_first = self.pause == FIRST_PAUSE;
-        if error.is_unreachable() {
-            self.tell_unreachable(error.into());
-        } else if !is_first {
-            // One alone may be how a server goes away, or how it says that our place in the history is gone; the next
-            // request tells what it was.
-            self.tell_other(error.into());
-        }
-        sleep(self.pause).await;
-        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
-    }
-
-    fn tell_unreachable(&mut self, failure: Failure) {
-        if self.told == Some(Told::Unreachable) {
+    fn tell_unreachable(&self, told: &mut Option<Told>, failure: Failure) {
+        if told.as_ref() == Some(&Told::Unreachable) {
             return;
         }
         let Failure { report, hints, .. } = failure;
-        let (config_map, server, hint) = (&self.name, self.cluster.server(), hints.join("; "));
+        let (config_map, server, hint) = (&self.name, &self.server, hints.join("; "));
         warn!(
             config_map,
             server,
@@ -269,13 +189,13 @@ impl Watcher {
             "API server cannot be reached, trying until it answers; the last good configuration stays applied"
         );
         let sentence = format!("API server at {server} cannot be reached: {report}");
-        self.trouble.send_replace(Some(sentence));
-        self.told = Some(Told::Unreachable);
+        self.ways.trouble.send_replace(Some(sentence));
+        *told = Some(Told::Unreachable);
     }
 
-    fn tell_other(&mut self, failure: Failure) {
+    fn tell_other(&self, told: &mut Option<Told>, failure: Failure) {
         let Failure { report, hints, .. } = failure;
-        if matches!(&self.told, Some(Told::Other(told)) if *told == report) {
+        if matches!(told, Some(Told::Other(told)) if *told == report) {
             return;
         }
         let hint = (!hints.is_empty()).then(|| hints.join("; "));
@@ -285,19 +205,93 @@ impl Watcher {
             hint,
             "cannot watch the ConfigMap, trying again; the last good configuration stays applied"
         );
-        self.trouble
-            .send_replace(Some(format!("ConfigMap is not watched: {report}")));
-        self.told = Some(Told::Other(report));
+        let sentence = format!("ConfigMap is not watched: {report}");
+        self.ways.trouble.send_replace(Some(sentence));
+        *told = Some(Told::Other(report));
     }
 
-    fn recovered(&mut self) {
-        self.pause = FIRST_PAUSE;
+    fn tell_recovery(&self, told: &mut Option<Told>) {
         let config_map = &self.name;
-        match self.told.take() {
+        match told.take() {
             None => return,
-            Some(Told::Unreachable) => info!(config_map, server = self.cluster.server(), "API server answers again"),
+            Some(Told::Unreachable) => info!(config_map, server = self.server, "API server answers again"),
             Some(Told::Other(_)) => info!(config_map, "watching the ConfigMap again"),
         }
-        self.trouble.send_replace(None);
+        self.ways.trouble.send_replace(None);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn contents() -> (Contents, watch::Receiver<Option<String>>) {
+        let (trouble, told) = watch::channel(None);
+        let ways = Ways {
+            door: mpsc::channel(1).0,
+            trouble,
+            witness: Box::new(|_| {}),
+        };
+        let contents = Contents {
+            name: "ours".to_owned(),
+            server: "https://10.0.0.1".to_owned(),
+            ways,
+            state: Mutex::default(),
+        };
+        (contents, told)
+    }
+
+    fn object(name: &str, version: &str, data: &Value) -> Json {
+        Json::from(&json!({"metadata": {"name": name, "resourceVersion": version}, "data": data}))
+    }
+
+    /// The events, a letter each: `m` for a missing ConfigMap, its key `k` for one that is there, `!` for a history that went back.
+    fn read(contents: &Contents, answer: Answer<'_>, objects: &[Json]) -> Result<String, String> {
+        let events = contents.read(answer, objects)?;
+        let letters = events.into_iter().map(|event| match event {
+            Event::HistoryWentBack => "!".to_owned(),
+            Event::ConfigChanged(ConfigRead::Missing) => "m".to_owned(),
+            Event::ConfigChanged(ConfigRead::Present { data, .. }) => data["k"].clone(),
+            other => unreachable!("{other:?}"),
+        });
+        Ok(letters.collect())
+    }
+
+    #[test]
+    fn each_state_is_read_once_after_a_change_and_always_after_a_list() {
+        let (contents, _told) = contents();
+        let other = object("other", "2", &json!({"k": "x"}));
+        let (a, b) = (
+            object("ours", "5", &json!({"k": "a"})),
+            object("ours", "7", &json!({"k": "b"})),
+        );
+        let read = |answer, objects: &[Json]| read(&contents, answer, objects).unwrap();
+        assert_eq!(read(Answer::List("4"), &[other.clone()]), "m");
+        assert_eq!(read(Answer::Change("5"), &[other.clone(), a.clone()]), "a");
+        assert_eq!(
+            read(Answer::Change("6"), &[a.clone()]),
+            "",
+            "another object has changed"
+        );
+        assert_eq!(read(Answer::Mark("6"), &[]), "", "a mark says nothing of objects");
+        assert_eq!(read(Answer::Change("7"), &[b.clone()]), "b");
+        assert_eq!(read(Answer::List("9"), &[b]), "b");
+        assert_eq!(read(Answer::List("8"), &[a]), "!a");
+        assert_eq!(read(Answer::Change("10"), &[]), "m");
+    }
+
+    #[test]
+    fn an_answer_that_is_no_config_map_is_no_reading() {
+        let (contents, _told) = contents();
+        let bad = object("ours", "5", &json!({"k": 5}));
+        assert!(read(&contents, Answer::List("5"), &[bad]).is_err());
+        let good = object("ours", "3", &json!({"k": "a"}));
+        assert_eq!(
+            read(&contents, Answer::List("4"), &[good]).unwrap(),
+            "a",
+            "its version is not believed either"
+        );
     }
 }

@@ -100,6 +100,7 @@ impl Lookout {
             labels: Some("owner=helm,status!=superseded".to_owned()),
             fields: Some(format!("type={SECRET_TYPE}")),
             metadata_only: true,
+            is_read: false,
         };
         shared.join(key, &selection).await?;
         let mut watch = Watch::new(Arc::clone(&self.0), door, turns);

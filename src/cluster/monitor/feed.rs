@@ -23,6 +23,7 @@ use super::super::kinds::KindError;
 use super::heard::{Heard, advance, is_before, read_line, unusable};
 use super::ledger::Viewer;
 use super::observation::Observation;
+use super::reader::{Answer, Condition};
 use super::selection::Selection;
 use super::shared::Shared;
 use super::stream::{Lines, Source};
@@ -34,6 +35,8 @@ const TRIAL: Duration = Duration::from_secs(1);
 const SOON: Duration = Duration::from_secs(2);
 /// Objects that are looked at before others get their turn.
 const BATCH: usize = 64;
+/// A list for a reader that is not answered for this time is told of.
+const OVERDUE: Duration = Duration::from_secs(3);
 
 /// The state of one watch.
 pub(super) struct Feed {
@@ -130,9 +133,16 @@ impl Feed {
     /// The place that is still certain after that.
     fn stay(&mut self, version: String, trouble: Trouble) -> Trouble {
         if !trouble.is_expired() {
-            self.place = Progress::At(version);
+            self.go_on_from(version);
         }
         trouble
+    }
+
+    /// After a break. The server's store may have been restored from a backup meanwhile: a reader's objects are listed again.
+    fn go_on_from(&mut self, version: String) {
+        if !self.source.selection.is_read {
+            self.place = Progress::At(version);
+        }
     }
 
     /// Watches from that version on. In doubt, the server is first asked for its present version, over another
@@ -163,6 +173,7 @@ impl Feed {
                 self.recovered();
                 self.place = Progress::Following(watch);
             }
+            Event::Silence if self.source.selection.is_read => {}
             Event::Silence => {
                 debug!(watch = %self.source, "the watch was silent for long, watching over another connection");
                 let selection = &self.source.selection;
@@ -175,7 +186,7 @@ impl Feed {
             }
             // That is how a watch ends from time to time.
             Event::Line(Err(trouble)) if trouble.kind == WatchError::Eof && !watch.on_trial => {
-                self.place = Progress::At(watch.version);
+                self.go_on_from(watch.version);
             }
             Event::Line(Err(trouble)) => return Err(self.stay(watch.version, trouble)),
             Event::Line(Ok(heard)) => {
@@ -212,7 +223,10 @@ impl Feed {
         let begin = Instant::now();
         let attempt = self.source.attempt("watch");
         let (item, gone, of_item) = match heard {
-            Heard::Mark { version: mark, .. } => return advance(version, mark, &attempt),
+            Heard::Mark { version: mark, .. } => {
+                advance(version, mark, &attempt)?;
+                return self.read(Answer::Mark(version)).await;
+            }
             Heard::Present(item, version) => (item, false, version),
             Heard::Gone(item, version) => (item, true, version),
         };
@@ -225,7 +239,8 @@ impl Feed {
         for labels in viewers.iter().filter_map(Viewer::measured) {
             self.shared.observe(&Observation::Handled { labels, took });
         }
-        advance(version, of_item, &attempt)
+        advance(version, of_item, &attempt)?;
+        self.read(Answer::Change(version)).await
     }
 
     /// The watch works, as far as can be known.
@@ -234,12 +249,17 @@ impl Feed {
         self.doubt = false;
         self.unserved = false;
         self.shared.ledger().prove(self.id);
-        if self.told.take().is_some() {
+        if self.source.selection.is_read {
+            self.shared.tell_readers(self.id, Condition::Works);
+        } else if self.told.take().is_some() {
             info!(watch = %self.source, "watching again");
         }
     }
 
     async fn wait_after(&mut self, trouble: Trouble) {
+        if self.source.selection.is_read {
+            return self.wait_for_reader(&trouble).await;
+        }
         self.shared.observe(&Observation::WatchFailed(trouble.kind));
         if trouble.finds_nothing() {
             match self.look_for_kind(&trouble).await {
@@ -271,6 +291,13 @@ impl Feed {
             () = sleep(pause) => {}
             () = self.wake.notified(), if asked.is_none() => {}
         }
+    }
+
+    /// A reader logs its troubles itself. Each is one of the watch, be it that the place in the history is gone.
+    async fn wait_for_reader(&mut self, trouble: &Trouble) {
+        let first = self.pause.is_first();
+        self.shared.tell_readers(self.id, Condition::Fails { trouble, first });
+        sleep(self.pause.next(trouble.retry_after)).await;
     }
 
     /// Asks the server where the kind is: that it found nothing may mean something else.

@@ -4,6 +4,7 @@
 //! never wait for anything, and never make a request.
 
 pub(in crate::cluster) mod outlet;
+mod reading;
 mod starting;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -34,6 +35,8 @@ pub(in crate::cluster) enum Key {
     Namespaces(MonitorId),
     /// A target of our own.
     Own(OwnId),
+    /// The ConfigMap that people edit.
+    ConfigMap,
 }
 
 /// The name of something that we want to see for ourselves.
@@ -96,6 +99,8 @@ pub(super) struct Viewer {
     pub(super) labels: Option<Arc<Labels>>,
     /// It sees everything for the first time, and in silence.
     pub(super) first: bool,
+    /// It is a reader: changes are not sent for it.
+    pub(super) reads: bool,
 }
 
 impl Viewer {
@@ -121,8 +126,11 @@ pub(super) struct Joined {
     /// Ends with the first listing.
     pub(super) started: oneshot::Receiver<Result<(), Failure>>,
     /// This was not watched until now: the caller starts the watch, with these.
-    pub(super) new: Option<(Arc<Notify>, CancellationToken)>,
+    pub(super) new: Option<New>,
 }
+
+/// Wakes a new watch, and ends it.
+pub(super) type New = (Arc<Notify>, CancellationToken);
 
 /// Everything under the lock.
 #[derive(Default)]
@@ -175,6 +183,17 @@ impl Ledger {
     /// Joins a target to a watch. If there is no such watch yet, the caller starts it.
     pub(super) fn join(&mut self, key: Key, selection: &Selection, root: &CancellationToken) -> Joined {
         let (starter, started) = oneshot::channel();
+        let (feed, new) = self.subscribe(key, Stage::Waiting(starter), selection, root);
+        Joined { feed, started, new }
+    }
+
+    fn subscribe(
+        &mut self,
+        key: Key,
+        stage: Stage,
+        selection: &Selection,
+        root: &CancellationToken,
+    ) -> (PartId, Option<New>) {
         let known = self.by_selection.get(selection).copied();
         let id = known.unwrap_or_else(|| {
             self.last += 1;
@@ -187,12 +206,11 @@ impl Ledger {
             end: root.child_token(),
             health: Health::proven(),
         });
-        let stage = Stage::Waiting(starter);
         feed.subscribers.push(Subscriber { key, stage });
         feed.wake.notify_one();
         let new = known.is_none().then(|| (Arc::clone(&feed.wake), feed.end.clone()));
         self.by_selection.insert(selection.clone(), id);
-        Joined { feed: id, started, new }
+        (id, new)
     }
 
     /// Takes a watch out of a target's sight, silently.
@@ -237,6 +255,7 @@ impl Ledger {
                 lens: Arc::clone(&target.lens),
                 labels: target.labels.clone(),
                 first,
+                reads: target.is_read(),
             })
         });
         viewers.collect()
@@ -363,7 +382,10 @@ impl Ledger {
 
 impl Feed {
     fn is_of_hooks(&self) -> bool {
-        self.subscribers.iter().any(|one| !matches!(one.key, Key::Own(_)))
+        self.subscribers.iter().any(|one| match one.key {
+            Key::Monitor(_) | Key::Namespaces(_) => true,
+            Key::Own(_) | Key::ConfigMap => false,
+        })
     }
 }
 

@@ -85,6 +85,12 @@ impl Lens {
         Self { filter, regard }
     }
 
+    /// Sees whole objects, and keeps them.
+    pub(super) fn whole() -> Self {
+        let (filter, regard) = (None, Regard::Kept);
+        Self { filter, regard }
+    }
+
     /// Sees the result of this filter, and stores nothing else.
     pub(in crate::cluster) fn through(name: &str, sieve: Sieve) -> Self {
         Self {

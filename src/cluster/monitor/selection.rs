@@ -21,6 +21,8 @@ pub(in crate::cluster) struct Selection {
     pub(in crate::cluster) fields: Option<String>,
     /// Of each object nothing but its metadata is sent.
     pub(in crate::cluster) metadata_only: bool,
+    /// A reader of ours reads these few objects: they are listed again after each break, and no other list is waited for.
+    pub(in crate::cluster) is_read: bool,
 }
 
 impl Selection {
@@ -76,6 +78,7 @@ pub(in crate::cluster) fn of_binding(
         labels: binding.labels.as_ref().and_then(labels),
         fields: fields(&binding.fields, name),
         metadata_only: false,
+        is_read: false,
     };
     if binding.names.is_empty() {
         return vec![selection(None)];

@@ -19,8 +19,9 @@ use super::super::Cluster;
 use super::super::kinds::Kinds;
 use super::Settings;
 use super::feed::Feed;
-use super::ledger::{Joined, Key, Ledger};
+use super::ledger::{Joined, Key, Ledger, Target, Viewer};
 use super::observation::{Observation, Observe};
+use super::reader::{Condition, Reader};
 use super::selection::Selection;
 use super::stream::Source;
 use crate::report::last_words;
@@ -30,7 +31,7 @@ const LISTS: usize = 4;
 
 /// See the head of this file.
 pub(in crate::cluster) struct Shared {
-    pub(super) cluster: Cluster,
+    pub(in crate::cluster) cluster: Cluster,
     pub(in crate::cluster) kinds: Kinds,
     pub(super) settings: Settings,
     ledger: Mutex<Ledger>,
@@ -78,6 +79,14 @@ impl Shared {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Tells the readers of a watch about its condition.
+    pub(super) fn tell_readers(&self, id: PartId, condition: Condition<'_>) {
+        let readers = self.ledger().readers(id);
+        for reader in readers {
+            reader.hear(condition);
+        }
+    }
+
     pub(in crate::cluster) fn observe(&self, observation: &Observation<'_>) {
         (self.observe)(observation);
     }
@@ -91,8 +100,12 @@ impl Shared {
         self.ledger().target(key).map_or(0, |target| target.snapshot.len())
     }
 
-    /// Waits until the core has room for one more change; nothing if it is gone.
-    pub(super) async fn room(&self) -> Option<mpsc::Permit<'_, Event>> {
+    /// Waits until the core has room for one more change; nothing if it is gone. A viewer that starts is told nothing, and neither is a
+    /// reader: the states that it reads do not wait behind changes.
+    pub(super) async fn room(&self, viewer: &Viewer) -> Option<mpsc::Permit<'_, Event>> {
+        if viewer.first || viewer.reads {
+            return None;
+        }
         self.door.reserve().await.ok()
     }
 
@@ -145,6 +158,19 @@ impl Shared {
         started.await.unwrap_or_else(|_| Err(ended()))?;
         place.kept = true;
         Ok(place)
+    }
+
+    /// Watches a selection for a reader, until all watches end.
+    pub(in crate::cluster) fn attach(self: &Arc<Self>, key: Key, reader: Arc<dyn Reader>, selection: &Selection) {
+        let target = Target::read_by(reader, self.token());
+        let (feed, new) = {
+            let mut ledger = self.ledger();
+            ledger.enter(key, target);
+            ledger.attach(key, selection, &self.root)
+        };
+        if let Some((wake, end)) = new {
+            self.begin(feed, selection, wake, end);
+        }
     }
 
     fn begin(self: &Arc<Self>, id: PartId, selection: &Selection, wake: Arc<Notify>, end: CancellationToken) {

@@ -91,6 +91,12 @@ impl Source {
 
     /// One page as it was sent; `next` is the token of the page before.
     pub(super) async fn page(&self, next: &str) -> Result<Vec<u8>, Trouble> {
+        // A page is waited for as a whole: an answer that stops in the middle is none.
+        let patience = if self.selection.is_read {
+            self.patience
+        } else {
+            self.patience * 2
+        };
         let attempt = self.attempt("list");
         let mut params = self.selection.list_params();
         params.limit = Some(PAGE);
@@ -102,8 +108,7 @@ impl Source {
             let bytes = collected.map_err(|error| failed(attempt.clone(), error))?.to_bytes();
             Ok(Vec::from(bytes))
         };
-        // A page is waited for as a whole: an answer that stops in the middle is none.
-        self.within(&attempt, self.patience * 2, read).await
+        self.within(&attempt, patience, read).await
     }
 
     /// The version at which the server is now; a list of one object costs it next to nothing.
@@ -191,6 +196,7 @@ impl fmt::Display for Source {
             labels,
             fields,
             metadata_only: _,
+            is_read: _,
         } = &self.selection;
         write!(f, "{}", resource.plural)?;
         if !resource.group.is_empty() {

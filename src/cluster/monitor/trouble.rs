@@ -36,8 +36,8 @@ impl WatchError {
 
 /// A failed request of a watch.
 #[derive(Debug)]
-pub(super) struct Trouble {
-    pub(super) error: Box<RequestError>,
+pub(in crate::cluster) struct Trouble {
+    pub(in crate::cluster) error: Box<RequestError>,
     pub(super) kind: WatchError,
     /// How long the server asks us to wait.
     pub(super) retry_after: Option<Duration>,
@@ -73,6 +73,11 @@ impl Trouble {
 
     pub(super) fn refuses_streaming(&self) -> bool {
         self.error.code().is_some_and(|code| NO_STREAMING.contains(&code))
+    }
+
+    /// For people.
+    pub(in crate::cluster) fn failure(&self) -> Failure {
+        Failure::from(&*self.error)
     }
 
     pub(super) fn into_failure(self) -> Failure {

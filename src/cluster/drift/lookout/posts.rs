@@ -272,6 +272,7 @@ async fn join(
         labels: Some(labels),
         fields: None,
         metadata_only: true,
+        is_read: false,
     };
     shared.join(key, &selection).await?;
     Ok(())

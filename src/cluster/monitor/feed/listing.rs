@@ -3,6 +3,7 @@
 //! Objects of a listing are taken one by one while they arrive; objects that are not in it are deleted, which is
 //! reported only once the listing is complete. Must never hold more than a page of it in memory.
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use tokio::task::yield_now;
@@ -13,13 +14,17 @@ use super::super::heard::{Heard, read_item, read_line, unusable};
 use super::super::ledger::News;
 use super::super::lens::Item;
 use super::super::observation::Observation;
+use super::super::reader::{Answer, Condition};
 use super::super::stream::Page;
 use super::super::trouble::Trouble;
-use super::{BATCH, Feed, Progress, Watch};
+use super::{BATCH, Feed, OVERDUE, Progress, Watch};
 
 impl Feed {
     /// Lists everything. The number of lists at once is limited: each needs memory.
     pub(super) async fn list(&mut self) -> Result<(), Trouble> {
+        if self.source.selection.is_read {
+            return self.list_in_pages().await;
+        }
         let shared = Arc::clone(&self.shared);
         let _turn = shared.turn().await;
         let resource = self.source.selection.resource.clone();
@@ -64,7 +69,7 @@ impl Feed {
                 Heard::Mark { complete: false, .. } => {}
                 Heard::Mark { version, .. } => {
                     self.take(batch).await;
-                    self.complete().await;
+                    self.complete(&version).await?;
                     self.place = Progress::Following(Watch::begin(lines, version));
                     return Ok(());
                 }
@@ -77,7 +82,7 @@ impl Feed {
         let attempt = self.source.attempt("list");
         let mut next = String::new();
         loop {
-            let body = self.source.page(&next).await?;
+            let body = self.page(&next).await?;
             let page: Page<'_> =
                 serde_json::from_slice(&body).map_err(|error| unusable(&attempt, &error.to_string()))?;
             for objects in page.items.unwrap_or_default().chunks(BATCH) {
@@ -92,8 +97,9 @@ impl Feed {
             }
             next = page.metadata.next;
             if next.is_empty() {
-                self.complete().await;
-                self.place = Progress::At(page.metadata.resource_version);
+                let version = page.metadata.resource_version;
+                self.complete(&version).await?;
+                self.place = Progress::At(version);
                 return Ok(());
             }
         }
@@ -105,13 +111,26 @@ impl Feed {
         yield_now().await;
     }
 
+    /// One page. A reader is told early of an answer that does not come.
+    async fn page(&mut self, next: &str) -> Result<Vec<u8>, Trouble> {
+        let is_read = self.source.selection.is_read;
+        let mut page = pin!(self.source.page(next));
+        if is_read {
+            if let Ok(answer) = timeout(OVERDUE, page.as_mut()).await {
+                return answer;
+            }
+            self.shared.tell_readers(self.id, Condition::Overdue);
+        }
+        page.await
+    }
+
     /// Objects that were not in the listing are deleted.
-    async fn complete(&mut self) {
+    async fn complete(&mut self, version: &str) -> Result<(), Trouble> {
         let viewers = self.shared.ledger().viewers(self.id);
         for viewer in viewers.iter().filter(|viewer| !viewer.first) {
             let vanished = self.shared.ledger().vanished(self.id, viewer.key);
             for name in vanished {
-                let room = self.shared.room().await;
+                let room = self.shared.room(viewer).await;
                 let mut ledger = self.shared.ledger();
                 ledger.take(self.id, viewer, &name, News::Gone(None), room);
             }
@@ -124,6 +143,11 @@ impl Feed {
             let objects = self.shared.held(viewer.key);
             self.shared.observe(&Observation::Holds { labels, objects });
         }
+        if self.source.selection.is_read {
+            // Only its watch shows that it works: each break is followed by a list.
+            return self.read(Answer::List(version)).await;
+        }
         self.recovered();
+        Ok(())
     }
 }

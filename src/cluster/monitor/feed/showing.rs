@@ -9,9 +9,12 @@ use addon_core::name::ModuleName;
 use addon_core::object::snapshot::Sighting;
 use tracing::warn;
 
+use super::super::heard::unusable;
 use super::super::ledger::{News, Viewer};
 use super::super::lens::{Item, Lens, Look, Text, look};
 use super::super::observation::{Labels, Observation};
+use super::super::reader::Answer;
+use super::super::trouble::Trouble;
 use super::Feed;
 use crate::blocking;
 
@@ -87,7 +90,7 @@ impl Feed {
 
     /// One object for one viewer. While the loop is behind, the watch waits here.
     async fn tell(&mut self, viewer: &Viewer, item: &Item, news: News) {
-        let room = if viewer.first { None } else { self.shared.room().await };
+        let room = self.shared.room(viewer).await;
         let mut ledger = self.shared.ledger();
         ledger.take(self.id, viewer, &item.name, news, room);
         let held = ledger.target(viewer.key).map(|target| target.snapshot.len());
@@ -95,6 +98,24 @@ impl Feed {
         if let (false, Some(labels), Some(objects)) = (viewer.first, viewer.measured(), held) {
             self.shared.observe(&Observation::Holds { labels, objects });
         }
+    }
+
+    /// Shows all objects to the readers, and sends the events that follow.
+    pub(super) async fn read(&mut self, answer: Answer<'_>) -> Result<(), Trouble> {
+        if !self.source.selection.is_read {
+            return Ok(());
+        }
+        let readings = self.shared.ledger().readings(self.id);
+        for (reader, objects) in readings {
+            let objects = objects.ok_or_else(|| "an object is not valid JSON".to_owned());
+            let events = objects.and_then(|objects| reader.read(answer, &objects));
+            let events = events.map_err(|problem| unusable(&self.source.attempt("watch"), &problem))?;
+            for event in events {
+                // A loop that has ended needs no events.
+                let _ = reader.door().send(event).await;
+            }
+        }
+        Ok(())
     }
 
     /// Shows waiting viewers the objects that others have stored. `false`: those are not enough, and everything must be

@@ -9,6 +9,7 @@ use addon_core::object::snapshot::Change;
 use addon_core::operator::event::{Event, ObjectChange};
 use tokio::sync::mpsc;
 
+use super::super::reader::Reader;
 use super::{Key, OwnId, Target};
 
 /// A namespace came into a selector's sight, or left it.
@@ -34,16 +35,12 @@ pub(in crate::cluster) enum Outlet {
     Namespaces(mpsc::UnboundedSender<Moved>),
     /// To the part of ours that watches it.
     Own(mpsc::UnboundedSender<Turned>),
+    /// To a part of ours that reads states instead of changes.
+    Reader(Arc<dyn Reader>),
 }
 
 impl Target {
-    pub(super) fn tell(
-        &self,
-        key: Key,
-        name: &Arc<ObjectName>,
-        change: Change,
-        room: Option<mpsc::Permit<'_, Event>>,
-    ) {
+    pub(super) fn tell(&self, key: Key, name: &Arc<ObjectName>, change: Change, room: Option<mpsc::Permit<'_, Event>>) {
         if let (Outlet::Own(door), Key::Own(id)) = (&self.outlet, key) {
             let name = Arc::clone(name);
             // Its receiver has ended with everything else.

@@ -1,0 +1,64 @@
+//! Targets whose objects a reader of ours reads as states.
+//!
+//! Must never show a reader a part of the objects as if it were all of them.
+
+use std::sync::Arc;
+
+use addon_core::object::json::Json;
+use addon_core::object::snapshot::PartId;
+use tokio_util::sync::CancellationToken;
+
+use super::super::reader::Reader;
+use super::super::selection::Selection;
+use super::outlet::Outlet;
+use super::{Key, Ledger, New, Stage, Target};
+
+impl Target {
+    pub(super) fn is_read(&self) -> bool {
+        self.reader().is_some()
+    }
+
+    fn reader(&self) -> Option<&Arc<dyn Reader>> {
+        match &self.outlet {
+            Outlet::Reader(reader) => Some(reader),
+            Outlet::Core(_) | Outlet::Namespaces(_) | Outlet::Own(_) => None,
+        }
+    }
+}
+
+impl Ledger {
+    /// Joins a target that waits for no first list: each list is read as it comes.
+    pub(in crate::cluster::monitor) fn attach(
+        &mut self,
+        key: Key,
+        selection: &Selection,
+        root: &CancellationToken,
+    ) -> (PartId, Option<New>) {
+        let (feed, new) = self.subscribe(key, Stage::Settled, selection, root);
+        if let Some(target) = self.targets.get_mut(&key) {
+            target.snapshot.add_part(feed);
+        }
+        (feed, new)
+    }
+
+    /// The readers of these objects.
+    pub(in crate::cluster::monitor) fn readers(&self, id: PartId) -> Vec<Arc<dyn Reader>> {
+        self.read_targets(id).map(|(reader, _)| Arc::clone(reader)).collect()
+    }
+
+    /// The readers, each with all objects; without them if one cannot be read.
+    pub(in crate::cluster::monitor) fn readings(&self, id: PartId) -> Vec<(Arc<dyn Reader>, Option<Vec<Json>>)> {
+        let readings = self.read_targets(id).map(|(reader, target)| {
+            let sightings = target.snapshot.sightings(id);
+            let objects = sightings.map(|all| all.into_iter().filter_map(|sighting| sighting.view.object).collect());
+            (Arc::clone(reader), objects)
+        });
+        readings.collect()
+    }
+
+    fn read_targets(&self, id: PartId) -> impl Iterator<Item = (&Arc<dyn Reader>, &Target)> {
+        let subscribers = self.feeds.get(&id).into_iter().flat_map(|feed| &feed.subscribers);
+        let targets = subscribers.filter_map(|subscriber| self.targets.get(&subscriber.key));
+        targets.filter_map(|target| Some((target.reader()?, target)))
+    }
+}

@@ -1,0 +1,49 @@
+//! Readers: parts of ours that read all objects of a selection, after each list and after each event of its watch.
+//!
+//! A hook is told of changes; a reader is told of states. Its watch lists anew after each break, so that a reader never takes an
+//! old state for the present one. Must never wait: the watch sends what a reader answers.
+
+use addon_core::object::json::Json;
+use addon_core::operator::event::Event;
+use tokio::sync::mpsc;
+
+use super::trouble::Trouble;
+
+/// See the head of this file.
+pub(in crate::cluster) trait Reader: Send + Sync {
+    /// The objects as they are after an answer of the API server, as events for the loop. The error says why the answer cannot be used;
+    /// then the objects are listed again.
+    fn read(&self, answer: Answer<'_>, objects: &[Json]) -> Result<Vec<Event>, String>;
+
+    /// The way of these events to the loop.
+    fn door(&self) -> &mpsc::Sender<Event>;
+
+    /// The watch fails, or works again.
+    fn hear(&self, condition: Condition<'_>);
+}
+
+/// An answer of the API server, with its version.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::cluster) enum Answer<'a> {
+    /// A complete list.
+    List(&'a str),
+    /// One change.
+    Change(&'a str),
+    /// Nothing has changed up to this version.
+    Mark(&'a str),
+}
+
+/// The condition of a watch.
+#[derive(Clone, Copy)]
+pub(in crate::cluster) enum Condition<'a> {
+    /// A list is not answered for unusually long.
+    Overdue,
+    /// An attempt failed; it is repeated.
+    Fails {
+        trouble: &'a Trouble,
+        /// The attempt before it had not failed.
+        first: bool,
+    },
+    /// It has shown that it works.
+    Works,
+}
