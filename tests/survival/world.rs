@@ -213,21 +213,27 @@ impl World {
         self.start()?;
         wait_until(PATIENCE, "all to be as it should be", || {
             let is_dead = self.life.as_ref().is_none_or(Life::has_ended);
-            match self.look() {
+            // Where the kill came after all work, the cluster is as it should be before the next life has begun.
+            match self.look().and_then(|()| self.is_cleaned(&remains)) {
                 Ok(()) => Ok(Some(Ok(()))),
                 Err(error) if is_dead => Ok(Some(Err(error.context("the new life has ended too")))),
                 Err(error) => Err(format!("{error:#}")),
             }
         })??;
         self.check_writes(kill)?;
+        let overlaps = self.helm.overlaps()?;
+        ensure!(overlaps.is_empty(), "a second helm on one release: {overlaps:?}");
+        Ok(())
+    }
+
+    /// Whether the new life has taken away the temporary files of the dead one.
+    fn is_cleaned(&self, remains: &Remains) -> anyhow::Result<()> {
         let left = self.remains()?;
         let kept: Vec<_> = left.files.intersection(&remains.files).collect();
         ensure!(
             kept.is_empty(),
             "temporary files of the dead life are still there: {kept:?}"
         );
-        let overlaps = self.helm.overlaps()?;
-        ensure!(overlaps.is_empty(), "a second helm on one release: {overlaps:?}");
         Ok(())
     }
 
