@@ -118,7 +118,7 @@ async fn play(seed: u64) -> u64 {
 
 fn hear(observers: &mut BTreeMap<MonitorId, Observer>, event: Event, seed: u64) {
     let Event::ObjectChanged(change) = event else {
-        panic!("plan {seed}: a monitor tells changes of objects: {event:?}");
+        unreachable!("plan {seed}: a monitor tells changes of objects: {event:?}");
     };
     let observer = observers.get_mut(&change.monitor).unwrap();
     let sense = observer.hear(&change);

@@ -142,7 +142,7 @@ impl Stage {
         let event = change.expect("no change is told");
         match event.expect("the door of the monitors is closed") {
             Event::ObjectChanged(change) => change,
-            other => panic!("a monitor tells changes of objects: {other:?}"),
+            other => unreachable!("a monitor tells changes of objects: {other:?}"),
         }
     }
 

@@ -268,15 +268,15 @@ mod tests {
             object("ours", "7", &json!({"k": "b"})),
         );
         let read = |answer, objects: &[Json]| read(&contents, answer, objects).unwrap();
-        assert_eq!(read(Answer::List("4"), &[other.clone()]), "m");
+        assert_eq!(read(Answer::List("4"), std::slice::from_ref(&other)), "m");
         assert_eq!(read(Answer::Change("5"), &[other.clone(), a.clone()]), "a");
         assert_eq!(
-            read(Answer::Change("6"), &[a.clone()]),
+            read(Answer::Change("6"), std::slice::from_ref(&a)),
             "",
             "another object has changed"
         );
         assert_eq!(read(Answer::Mark("6"), &[]), "", "a mark says nothing of objects");
-        assert_eq!(read(Answer::Change("7"), &[b.clone()]), "b");
+        assert_eq!(read(Answer::Change("7"), std::slice::from_ref(&b)), "b");
         assert_eq!(read(Answer::List("9"), &[b]), "b");
         assert_eq!(read(Answer::List("8"), &[a]), "!a");
         assert_eq!(read(Answer::Change("10"), &[]), "m");

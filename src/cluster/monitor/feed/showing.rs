@@ -105,11 +105,14 @@ impl Feed {
         if !self.source.selection.is_read {
             return Ok(());
         }
-        let readings = self.shared.ledger().readings(self.id);
-        for (reader, objects) in readings {
-            let objects = objects.ok_or_else(|| "an object is not valid JSON".to_owned());
-            let events = objects.and_then(|objects| reader.read(answer, &objects));
-            let events = events.map_err(|problem| unusable(&self.source.attempt("watch"), &problem))?;
+        let (readers, objects) = {
+            let ledger = self.shared.ledger();
+            (ledger.readers(self.id), ledger.objects(self.id))
+        };
+        let unusable = |problem: &str| unusable(&self.source.attempt("watch"), problem);
+        let objects = objects.ok_or_else(|| unusable("an object is not valid JSON"))?;
+        for reader in readers {
+            let events = reader.read(answer, &objects).map_err(|problem| unusable(&problem))?;
             for event in events {
                 // A loop that has ended needs no events.
                 let _ = reader.door().send(event).await;

@@ -46,14 +46,11 @@ impl Ledger {
         self.read_targets(id).map(|(reader, _)| Arc::clone(reader)).collect()
     }
 
-    /// The readers, each with all objects; without them if one cannot be read.
-    pub(in crate::cluster::monitor) fn readings(&self, id: PartId) -> Vec<(Arc<dyn Reader>, Option<Vec<Json>>)> {
-        let readings = self.read_targets(id).map(|(reader, target)| {
-            let sightings = target.snapshot.sightings(id);
-            let objects = sightings.map(|all| all.into_iter().filter_map(|sighting| sighting.view.object).collect());
-            (Arc::clone(reader), objects)
-        });
-        readings.collect()
+    /// All objects that a reader of them sees; nothing if one of them cannot be read.
+    pub(in crate::cluster::monitor) fn objects(&self, id: PartId) -> Option<Vec<Json>> {
+        let (_, target) = self.read_targets(id).next()?;
+        let sightings = target.snapshot.sightings(id)?.into_iter();
+        Some(sightings.filter_map(|sighting| sighting.view.object).collect())
     }
 
     fn read_targets(&self, id: PartId) -> impl Iterator<Item = (&Arc<dyn Reader>, &Target)> {
