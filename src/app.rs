@@ -125,7 +125,7 @@ async fn operate(settings: &Settings, environment: &Environment, log: Log, spawn
         Ok(traces) => traces,
         Err(error) => return cannot_start(&StartError::Traces(error)),
     };
-    let code = match build(settings, environment, (log, &traces), spawner, &mut parts).await {
+    let code = match build(settings, environment, log, &traces, spawner, &mut parts).await {
         Ok(_socket) => parts.run().await,
         Err(error) => {
             // First of all the reason: an end that takes its time must not hide it.
@@ -152,7 +152,8 @@ fn cannot_start(error: &StartError) -> u8 {
 async fn build(
     settings: &Settings,
     environment: &Environment,
-    (log, traces): (Log, &Traces),
+    log: Log,
+    traces: &Traces,
     spawner: Spawner,
     parts: &mut Parts,
 ) -> Result<impl Drop + use<>, StartError> {
@@ -163,7 +164,7 @@ async fn build(
     let socket = listen(settings, log.levels, parts, &outside).await?;
 
     let (found, tmp) = (inventory::read(settings).await?, start::tmp_dir(settings)?);
-    let cluster = start::connect(settings, environment, &tmp, (&meters, spawner.warrant())).await?;
+    let cluster = start::connect(settings, environment, &tmp, &meters, spawner.warrant()).await?;
     let (mut helm, mut config_map) = (None, String::new());
     if let Work::Modules(modules) = &settings.work {
         let found = start::helm(modules, environment, &cluster, &tmp, spawner.clone())?;
@@ -174,7 +175,7 @@ async fn build(
     let (kinds, replies, traces) = (Kinds::new(cluster.clone()), Replies::default(), traces.clone());
     let webhooks = reviews::start(settings, &cluster, &outside, &replies, parts)?;
     let restored = watching::restored(settings, found.restoring);
-    let (monitors, lookout) = watches(&cluster, &kinds, (helm.as_ref(), restored), &outside, parts);
+    let (monitors, lookout) = watches(&cluster, &kinds, helm.as_ref(), restored, &outside, parts);
     if helm.is_some() {
         monitors.watch_config(&config_map, watching::ways(&config_map, &outside, trouble));
     }
@@ -200,13 +201,13 @@ async fn build(
     });
     rendering::offer(&outside.charts, &tools, found.versions, parts.stopping());
     let door = leading::start(settings, &tools.cluster, outside.concerned(&tools.spawner), parts);
-    trying::start((settings, environment), (&tools.cluster, door), &outside, parts)?;
+    trying::start(settings, environment, &tools.cluster, door, &outside, parts)?;
     let operator = Operator::new(seed(), start::policy(settings, environment, tools.restores()));
     let run = move |job, cancel| {
         outside.events.wanted(&job);
         jobs::traced::run(traces.clone(), job, Arc::clone(&tools), cancel)
     };
-    let driver = Driver::new(operator, (doors, mail), notices, (monitors, replies), run);
+    let driver = Driver::new(operator, doors, mail, notices, monitors, replies, run);
     parts.spawn_driver(driver.run([Event::InventoryChanged(found.inventory)]));
     Ok(socket)
 }
@@ -245,7 +246,8 @@ fn notices(settings: &Settings, cluster: &Cluster, outside: &Outside, parts: &mu
 fn watches(
     cluster: &Cluster,
     kinds: &Kinds,
-    (helm, restored): (Option<&Helm>, Restored),
+    helm: Option<&Helm>,
+    restored: Restored,
     outside: &Outside,
     parts: &mut Parts,
 ) -> (Monitors, Option<Lookout>) {

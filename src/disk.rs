@@ -309,7 +309,8 @@ fn read_module(
         &path.join(values::FILE),
         common,
         layout.missing_values,
-        (&mut faults, warnings),
+        &mut faults,
+        warnings,
     );
     let schemas = schemas::read(&path, &mut faults);
     let hooks = hooks::find(&Root::module(&path), warnings).unwrap_or_else(|problem| {

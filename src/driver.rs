@@ -52,9 +52,11 @@ where
     /// A driver that has not begun; `run` is called for every job and must not block.
     pub fn new(
         operator: Operator,
-        (doors, mailbox): (Doors<Event, Query, Answer>, Mailbox<Event, Query, Answer>),
+        doors: Doors<Event, Query, Answer>,
+        mailbox: Mailbox<Event, Query, Answer>,
         notices: Notices,
-        (monitors, replies): (Monitors, Replies<Reply>),
+        monitors: Monitors,
+        replies: Replies<Reply>,
         run: R,
     ) -> Self {
         let (jobs, running, clock) = (JoinSet::new(), BTreeMap::new(), Clock::start());

@@ -179,7 +179,8 @@ impl Helm {
             let error = failed(
                 "render",
                 chart.release,
-                (&finished, secrets),
+                &finished,
+                secrets,
                 &labelling.complaint(secrets),
             );
             let rendered = finished.stdout.text();
@@ -236,7 +237,8 @@ impl Helm {
             return Err(failed(
                 "upgrade",
                 chart.release,
-                (&finished, secrets),
+                &finished,
+                secrets,
                 &labelling.complaint(secrets),
             ));
         }
@@ -286,7 +288,7 @@ impl Helm {
             }
             Ok(())
         } else {
-            Err(failed("uninstall", release, (&finished, self.spawner.secrets()), ""))
+            Err(failed("uninstall", release, &finished, self.spawner.secrets(), ""))
         }
     }
 

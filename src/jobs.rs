@@ -148,8 +148,13 @@ pub async fn run(job: Job, tools: Arc<Tools>, cancel: CancellationToken) -> Fini
             config,
             ticket,
         } => {
-            let (documents, marks) = ((&values, &asked, vetting), (maintenance, config));
-            let synced = Box::pin(release::sync(tools, &module, documents, marks, cancel));
+            let wanted = release::Wanted {
+                values: &values,
+                asked: &asked,
+                maintenance,
+                config,
+            };
+            let synced = Box::pin(release::sync(tools, &module, wanted, vetting, cancel));
             Finished::ReleaseSynced(ticket, synced.await)
         }
         Job::DeleteRelease { release, ticket } => {
@@ -163,7 +168,7 @@ pub async fn run(job: Job, tools: Arc<Tools>, cancel: CancellationToken) -> Fini
             on_trial,
             ticket,
         } => {
-            let saved = config::save(tools, &key, text, (base.as_deref(), create), on_trial);
+            let saved = config::save(tools, &key, text, base.as_deref(), create, on_trial);
             Finished::ConfigSaved(ticket, unless(cancel, Box::pin(saved)).await)
         }
         Job::SettleSections(ruling, ticket) => {

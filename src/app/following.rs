@@ -120,7 +120,8 @@ pub(super) fn start(
     settings: &settings::Settings,
     environment: &Environment,
     cluster: &Cluster,
-    (outside, heard): (&Outside, Heard),
+    outside: &Outside,
+    heard: Heard,
     parts: &mut Parts,
 ) -> Result<Option<String>, BadFile> {
     let Work::Modules(modules) = &settings.work else {

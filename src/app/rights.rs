@@ -298,16 +298,15 @@ impl Deriver<'_> {
 
     fn rendered<'a>(&mut self, module: &'a FoundModule) -> Option<Rendered<'a>> {
         let chart = module.chart.filter(|_| !module.is_broken())?;
-        let rendering = rendered::render(self.offline, module, chart, (&self.question.namespace, &self.values));
+        let rendering = rendered::render(self.offline, module, chart, &self.question.namespace, &self.values);
         let (objects, finding) = self.runtime.block_on(rendering);
         self.findings.extend(finding);
         Some(Rendered { module, objects })
     }
 
     fn look_ups(&mut self, module: &FoundModule) {
-        let whereabouts = (&self.kinds, self.question.namespace.as_str());
-        let name = module.name.as_str();
-        let unclear = looked_up::collect(&module.path, whereabouts, name, &mut self.rights);
+        let (namespace, name) = (self.question.namespace.as_str(), module.name.as_str());
+        let unclear = looked_up::collect(&module.path, &self.kinds, namespace, name, &mut self.rights);
         for (file, what) in unclear {
             let message = format!("a template looks up objects of a kind that is not known here: {what}");
             self.add_once(Finding::warning(file, about(&module.name, message)));
@@ -333,7 +332,7 @@ impl Deriver<'_> {
         };
         let name = module.name.as_str();
         match Hands::of(module) {
-            Hands::Ours => installed::collect(object, (&resource, &place), roles, name, &mut self.rights),
+            Hands::Ours => installed::collect(object, &resource, &place, roles, name, &mut self.rights),
             Hands::Theirs => installed::seen(&resource, &place, name, &mut self.rights),
         }
     }
@@ -349,8 +348,8 @@ impl Deriver<'_> {
             Err(failure) => return self.findings.push(Finding::error(&file.path, failure)),
         };
         for config in &configs {
-            let whereabouts = (&self.kinds, self.question.namespace.as_str());
-            let guessed = watched::collect(config, whereabouts, name, &mut self.rights);
+            let namespace = self.question.namespace.as_str();
+            let guessed = watched::collect(config, &self.kinds, namespace, name, &mut self.rights);
             for resource in guessed {
                 let finding = guess(name, &file.path, &resource);
                 self.add_once(finding);

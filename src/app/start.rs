@@ -233,7 +233,8 @@ pub(super) async fn connect(
     settings: &Settings,
     environment: &Environment,
     tmp: &TmpDir,
-    (meters, warrant): (&Arc<Meters>, &Warrant),
+    meters: &Arc<Meters>,
+    warrant: &Warrant,
 ) -> Result<Cluster, StartError> {
     let address = address(settings, environment);
     let namespace = namespace(settings, &address)?;

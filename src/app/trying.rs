@@ -60,13 +60,19 @@ const LOOP_PATIENCE: Duration = Duration::from_secs(5);
 struct Telling {
     installed: watch::Sender<Option<Installed>>,
     recalled: watch::Sender<Recalled>,
+    /// Another version is to lead.
+    yielded: CancellationToken,
 }
 
 /// Both ends of these ways.
-fn ways() -> (Telling, Heard) {
+fn ways(yielded: CancellationToken) -> (Telling, Heard) {
     let ((installed, heard_installed), (recalled, heard_recalled)) =
         (watch::channel(None), watch::channel(Recalled::default()));
-    let telling = Telling { installed, recalled };
+    let telling = Telling {
+        installed,
+        recalled,
+        yielded,
+    };
     let heard = Heard {
         installed: heard_installed,
         recalled: heard_recalled,
@@ -76,13 +82,15 @@ fn ways() -> (Telling, Heard) {
 
 /// Follows the registry and takes part in trials, where a person wants that and it is known which pod we are.
 pub(super) fn start(
-    (settings, environment): (&Settings, &Environment),
-    (cluster, door): (&Cluster, Option<Door>),
+    settings: &Settings,
+    environment: &Environment,
+    cluster: &Cluster,
+    door: Option<Door>,
     outside: &Outside,
     parts: &mut Parts,
 ) -> Result<(), BadFile> {
-    let (telling, heard) = ways();
-    let Some(pod) = following::start(settings, environment, cluster, (outside, heard), parts)? else {
+    let (telling, heard) = ways(parts.yielded().clone());
+    let Some(pod) = following::start(settings, environment, cluster, outside, heard, parts)? else {
         return Ok(());
     };
     let Some(door) = door else {
@@ -92,7 +100,7 @@ pub(super) fn start(
     };
     // Judges do not lead: their writes count only at the state that they name.
     let cluster = cluster.under(&Warrant::default()).within(PATIENCE);
-    let (outside, yielded) = (outside.clone(), parts.yielded().clone());
+    let outside = outside.clone();
     parts.spawn("trials of versions", async move {
         let Some((installation, me)) = finding::find(&cluster, &pod, &outside).await else {
             drop(telling);
@@ -101,13 +109,7 @@ pub(super) fn start(
         door.name_versions(me.digests.clone());
         outside.deployment.get_or_init(|| installation.deployment.clone());
         let observer = Observer::new(&cluster, &installation);
-        let trying = Trying::new(
-            &cluster,
-            (installation, me),
-            &observer,
-            (door, yielded),
-            (outside, telling),
-        );
+        let trying = Trying::new(&cluster, installation, me, &observer, door, outside, telling);
         tokio::join!(observer.run(), trying.run());
     });
     Ok(())
@@ -139,17 +141,17 @@ struct Trying {
     is_to_recall: bool,
     /// The last logged failure of an action.
     told: Option<String>,
-    /// Another version is to lead.
-    yielded: CancellationToken,
 }
 
 impl Trying {
     fn new(
         cluster: &Cluster,
-        (installation, me): (Installation, Me),
+        installation: Installation,
+        me: Me,
         observer: &Observer,
-        (door, yielded): (Door, CancellationToken),
-        (outside, telling): (Outside, Telling),
+        door: Door,
+        outside: Outside,
+        telling: Telling,
     ) -> Self {
         Self {
             cluster: cluster.clone(),
@@ -174,7 +176,6 @@ impl Trying {
             lead: Lead::Follows,
             is_to_recall: false,
             told: None,
-            yielded,
         }
     }
 
@@ -196,7 +197,7 @@ impl Trying {
     async fn look(&mut self) {
         let lead = match &*self.standing.borrow_and_update() {
             // A leader that is to hand the lease over begins nothing more.
-            ActingRole::Leads if !self.yielded.is_cancelled() => Lead::Leads,
+            ActingRole::Leads if !self.telling.yielded.is_cancelled() => Lead::Leads,
             ActingRole::Leads | ActingRole::Seeks { .. } | ActingRole::Standby(_) => Lead::Follows,
         };
         self.is_to_recall = match (self.lead, lead) {

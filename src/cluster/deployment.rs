@@ -153,7 +153,7 @@ impl Cluster {
             name, image, container, ..
         } = deployment;
         let notes = [(RESUMED, image.as_str()), (RESUMED_AT, at)];
-        let written = self.write_notes(name, (container, image), &notes).await;
+        let written = self.write_notes(name, container, image, &notes).await;
         self.leave_fields(deployment, written).await
     }
 

@@ -34,7 +34,7 @@ impl Common {
     /// Lays the global section over the values.
     pub(super) fn lay_global(&self, values: Value, problems: &mut Vec<Problem>) -> Value {
         let section = self.document.get(GLOBAL_KEY).unwrap_or(&Value::Null);
-        lay_section(values, (GLOBAL_KEY, section), &self.path, problems)
+        lay_section(values, GLOBAL_KEY, section, &self.path, problems)
     }
 }
 
@@ -86,7 +86,8 @@ pub(super) fn of_module(
     path: &Path,
     common: &Common,
     missing: MissingValues,
-    (faults, warnings): (&mut Vec<Problem>, &mut Vec<Problem>),
+    faults: &mut Vec<Problem>,
+    warnings: &mut Vec<Problem>,
 ) -> Value {
     let key = name.values_key();
     let own = read_file(path, missing).unwrap_or_else(|fault| {
@@ -99,12 +100,12 @@ pub(super) fn of_module(
     let mut values = Value::Object(Map::new());
     for (document, file) in [(&common.document, common.path.as_path()), (&own, path)] {
         let section = document.get(&key).unwrap_or(&Value::Null);
-        values = lay_section(values, (&key, section), file, faults);
+        values = lay_section(values, &key, section, file, faults);
     }
     values
 }
 
-fn lay_section(values: Value, (key, section): (&str, &Value), file: &Path, problems: &mut Vec<Problem>) -> Value {
+fn lay_section(values: Value, key: &str, section: &Value, file: &Path, problems: &mut Vec<Problem>) -> Value {
     let key = key.to_owned();
     let fault = match section {
         Value::Null => return values,

@@ -66,7 +66,8 @@ fn suitable() -> String {
 pub(super) fn failed(
     action: &'static str,
     release: &str,
-    (finished, secrets): (&Finished, &Secrets),
+    finished: &Finished,
+    secrets: &Secrets,
     complaint: &str,
 ) -> HelmError {
     let stderr = finished.stderr.text();

@@ -13,7 +13,8 @@ pub async fn save(
     tools: &Tools,
     key: &str,
     text: String,
-    (base, create): (Option<&str>, bool),
+    base: Option<&str>,
+    create: bool,
     on_trial: OnTrial,
 ) -> Result<Saved, Failure> {
     let cluster = &tools.cluster;

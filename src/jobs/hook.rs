@@ -45,7 +45,7 @@ pub async fn run(tools: &Arc<Tools>, run: HookRun, cancel: &CancellationToken) -
     let catalogue = tools.catalogue.borrow().clone();
     let program = catalogue.hook(&run.hook)?;
     let acting = unless(cancel, tools.acting(&run.hook.owner, run.deadline)).await?;
-    let mut spawn = command((&acting, &catalogue), &run.hook.owner, &program, run.deadline, cancel).await?;
+    let mut spawn = command(&acting, &catalogue, &run.hook.owner, &program, run.deadline, cancel).await?;
     let lines = Labels::of_hook(&run.hook, &run.labels, tools.relay, tools.spawner.secrets());
     let (hook, labels) = (run.hook.clone(), run.labels.clone());
     let prepared = {
@@ -68,9 +68,9 @@ pub async fn run(tools: &Arc<Tools>, run: HookRun, cancel: &CancellationToken) -
     if !finished.exit.is_success() {
         let said = program.call.and_then(|_| message(&finished.stderr.text()));
         let complaint = said.unwrap_or_else(|| finished.complaint());
-        return Err(ended_badly((tools, &acting), complaint, files, cancel).await);
+        return Err(ended_badly(tools, &acting, complaint, files, cancel).await);
     }
-    let taken = take_over((tools, &acting), &hook, files, cancel).await;
+    let taken = take_over(tools, &acting, &hook, files, cancel).await;
     if taken.is_err() {
         acting.forget().await;
     }
@@ -132,7 +132,8 @@ fn prepare(tools: &Tools, run: &HookRun) -> io::Result<(Files, BTreeMap<MonitorI
 
 /// Applies the output of a successful hook, except the parts that the loop decides about.
 async fn take_over(
-    (tools, acting): (&Tools, &Acting<'_>),
+    tools: &Tools,
+    acting: &Acting<'_>,
     hook: &HookId,
     files: Files,
     cancel: &CancellationToken,
@@ -176,7 +177,8 @@ fn look(
 
 /// Why the hook failed. Its patches that count all the same are carried out.
 async fn ended_badly(
-    (tools, acting): (&Tools, &Acting<'_>),
+    tools: &Tools,
+    acting: &Acting<'_>,
     complaint: String,
     files: Files,
     cancel: &CancellationToken,
@@ -215,7 +217,8 @@ pub fn jq(program: &str, object: &Value) -> Result<Vec<Value>, Failure> {
 
 /// The hook's program in the operator's environment, called as it wants to be, without files.
 async fn command(
-    (acting, catalogue): (&Acting<'_>, &Catalogue),
+    acting: &Acting<'_>,
+    catalogue: &Catalogue,
     owner: &Owner,
     program: &Program,
     deadline: Duration,

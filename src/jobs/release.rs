@@ -66,14 +66,32 @@ pub async fn list(tools: &Tools) -> Result<Vec<ReleaseSummary>, Failure> {
     Ok(releases.into_iter().map(summary).collect())
 }
 
+/// The release as it is wanted.
+#[derive(Debug)]
+pub struct Wanted<'a> {
+    /// For helm.
+    pub values: &'a HookDocument,
+    /// The part of the values that people asked for.
+    pub asked: &'a HookDocument,
+    pub maintenance: Maintenance,
+    /// The state of the ConfigMap that the values are of.
+    pub config: ConfigTrace,
+}
+
 /// Brings the release up to date with these values, in as few steps as possible.
 pub async fn sync(
     tools: &Tools,
     module: &ModuleName,
-    (values, asked, vetting): (&HookDocument, &HookDocument, Option<Box<Vetting>>),
-    (maintenance, config): (Maintenance, ConfigTrace),
+    wanted: Wanted<'_>,
+    vetting: Option<Box<Vetting>>,
     cancel: &CancellationToken,
 ) -> Result<Synced, Failure> {
+    let Wanted {
+        values,
+        asked,
+        maintenance,
+        config,
+    } = wanted;
     vet_for_helm(vetting).await?;
     let asked = brake::asked(module, asked);
     let catalogue = tools.catalogue.borrow().clone();
@@ -86,7 +104,7 @@ pub async fn sync(
         });
     };
     let source = Source::new(chart, &files.dir, &values);
-    let mut sync = Sync::begin(tools, module, (source, asked), (maintenance, config), cancel).await?;
+    let mut sync = Sync::begin(tools, module, source, asked, maintenance, config, cancel).await?;
     let outcome = sync.run().await;
     if outcome.is_err() {
         // Maybe it failed because we knew an old list of kinds, or had an account's old token.
@@ -122,8 +140,10 @@ impl<'a> Sync<'a> {
     async fn begin(
         tools: &'a Tools,
         module: &ModuleName,
-        (chart, asked): (Source<'a>, Asked),
-        (maintenance, config): (Maintenance, ConfigTrace),
+        chart: Source<'a>,
+        asked: Asked,
+        maintenance: Maintenance,
+        config: ConfigTrace,
         cancel: &'a CancellationToken,
     ) -> Result<Self, Failure> {
         let name = module.as_str();
@@ -325,8 +345,8 @@ impl<'a> Sync<'a> {
         };
         let rendered = self.facts.rendered.as_ref();
         let checksum = rendered.map(|rendered| rendered.checksum.as_str());
-        let (started, marks) = (now(), (self.facts.unmanaged, self.config));
-        let labels = labels_of_new(checksum, &self.facts.asked, marks, started);
+        let started = now();
+        let labels = labels_of_new(checksum, &self.facts.asked, self.facts.unmanaged, self.config, started);
         let intent = Intent {
             kind: IntentKind::Upgrade,
             revision_before,

@@ -142,12 +142,12 @@ impl Words<'_> {
             key: file(names.key, args.key, "tls.key")?,
             ca: file(names.ca, args.ca, "ca.crt")?,
             is_named,
-            client_ca: self.client_ca(names.client_ca, args.client_ca)?,
+            client_ca: self.client_ca(names.client_ca.1, args.client_ca)?,
         })
     }
 
     /// The flag may be given several times and then counts alone; the variable is a list with commas.
-    fn client_ca(&self, (_, variable): (&'static str, &'static str), flags: &[String]) -> Checked<Vec<PathBuf>> {
+    fn client_ca(&self, variable: &'static str, flags: &[String]) -> Checked<Vec<PathBuf>> {
         if !flags.is_empty() {
             return Ok(flags.iter().map(PathBuf::from).collect());
         }

@@ -9,7 +9,7 @@ use addon_core::name::ModuleName;
 use addon_core::operator::event::{SyncAction, Synced};
 use addon_core::release::{ConfigTrace, Intent, IntentKind};
 use addon_core::values::section::Maintenance;
-use addon_operator::jobs::release;
+use addon_operator::jobs::release::{self, Wanted};
 use serde_json::{Value, json};
 use testbed::wait::wait_until;
 use tokio::task::JoinSet;
@@ -35,9 +35,14 @@ async fn kill_in_the_middle(world: &mut World, values: Value, history: &str) {
     let mut sync = JoinSet::new();
     sync.spawn(async move {
         let (values, asked) = (document(&values), config(None));
-        let marks = (Maintenance::Managed, ConfigTrace::Nothing);
+        let wanted = Wanted {
+            values: &values,
+            asked: &asked,
+            maintenance: Maintenance::Managed,
+            config: ConfigTrace::Nothing,
+        };
         let cancel = CancellationToken::new();
-        Box::pin(release::sync(&tools, &module, (&values, &asked, None), marks, &cancel)).await
+        Box::pin(release::sync(&tools, &module, wanted, None, &cancel)).await
     });
     wait_until(PATIENCE, "helm to be in the middle", || {
         let seen = world.history();

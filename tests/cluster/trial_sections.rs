@@ -13,7 +13,7 @@ use super::world::World;
 const SECRET: &str = "get secret addon-operator-state -o=json";
 
 async fn saved(world: &World, key: &str, base: Option<&str>, text: &str) -> Saved {
-    let saved = config::save(&world.tools, key, text.to_owned(), (base, false), OnTrial::Yes);
+    let saved = config::save(&world.tools, key, text.to_owned(), base, false, OnTrial::Yes);
     Box::pin(saved).await.unwrap()
 }
 
@@ -100,7 +100,7 @@ async fn a_section_that_finds_no_room_is_saved_all_the_same_and_costs_no_other()
     world.kubectl("create configmap addon-operator --from-literal=one=a");
     saved(&world, "one", Some("a"), "b").await;
     let large = "x".repeat(100_000);
-    let two = config::save(&world.tools, "two", large.clone(), (None, false), OnTrial::No);
+    let two = config::save(&world.tools, "two", large.clone(), None, false, OnTrial::No);
     Box::pin(two).await.unwrap();
     saved(&world, "two", Some(&large), "short").await;
     let settled = settle(&world, Ruling::Void).await;

@@ -13,6 +13,7 @@ use addon_core::operator::event::Synced;
 use addon_core::release::ConfigTrace;
 use addon_core::values::section::Maintenance;
 use addon_core::values::{HookDocument, Store};
+use addon_operator::jobs::release::Wanted;
 use addon_operator::jobs::{Tools, release};
 use addon_operator::settings::TmpFiles;
 use fs_err as fs;
@@ -139,9 +140,13 @@ impl World {
     pub(crate) async fn sync_module(&self, module: &str, values: Value) -> Result<Synced, Failure> {
         let module = ModuleName::parse(module).unwrap();
         let (values, asked) = (document(&values), config(self.section.as_ref()));
-        let marks = (self.maintenance, ConfigTrace::Nothing);
-        let documents = (&values, &asked, None);
-        Box::pin(release::sync(&self.tools, &module, documents, marks, &self.cancel)).await
+        let wanted = Wanted {
+            values: &values,
+            asked: &asked,
+            maintenance: self.maintenance,
+            config: ConfigTrace::Nothing,
+        };
+        Box::pin(release::sync(&self.tools, &module, wanted, None, &self.cancel)).await
     }
 
     pub(crate) async fn delete(&self) -> Result<(), Failure> {

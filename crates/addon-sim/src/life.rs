@@ -127,7 +127,7 @@ pub fn moment(clock: u64, born: u64, skew: i64) -> Now {
 
 impl Life {
     /// A life that knows nothing yet.
-    pub fn new((seed, number): (u64, u64), born: u64, setup: &Setup, on_trial: OnTrial, with_twin: bool) -> Self {
+    pub fn new(seed: u64, number: u64, born: u64, setup: &Setup, on_trial: OnTrial, with_twin: bool) -> Self {
         let policy = Policy {
             mode: if setup.alone { Mode::Hooks } else { Mode::Addons },
             leadership: if setup.elected {

@@ -145,7 +145,7 @@ impl<'a> Run<'a> {
     fn new(case: &'a Case, record: bool) -> Self {
         let mut world = World::new(case.seed, &case.setup);
         let on_trial = world.on_trial();
-        let life = Life::new((case.seed, 0), 0, &world.setup, on_trial, case.seed.is_multiple_of(4));
+        let life = Life::new(case.seed, 0, 0, &world.setup, on_trial, case.seed.is_multiple_of(4));
         let seen = life.look();
         let mut run = Self {
             case,

@@ -26,7 +26,8 @@ pub(super) type Roles = BTreeSet<(String, String)>;
 /// Adds the rights for one rendered object; `place` is its namespace or the cluster.
 pub(super) fn collect(
     object: &Value,
-    (resource, place): (&Resource, &Scope),
+    resource: &Resource,
+    place: &Scope,
     roles: &Roles,
     needed_by: &str,
     rights: &mut Rights,
@@ -171,7 +172,7 @@ roleRef: {kind: ClusterRole, name: view}
             } else {
                 Scope::Cluster
             };
-            collect(object, (resource, &place), &roles, "m", &mut rights);
+            collect(object, resource, &place, &roles, "m", &mut rights);
         }
         let told = |place: &Scope| -> Vec<String> {
             let rules = rights.rules(place).into_iter();

@@ -33,7 +33,8 @@ struct LookUp {
 /// parsed, and what they are about.
 pub(super) fn collect(
     chart: &Path,
-    (kinds, release_namespace): (&Kinds, &str),
+    kinds: &Kinds,
+    release_namespace: &str,
     needed_by: &str,
     rights: &mut Rights,
 ) -> Vec<(PathBuf, String)> {
@@ -143,7 +144,7 @@ mod tests {
         // Outside of a call the word has no meaning.
         fs_err::write(chart.path().join("README.md"), "lookup \"v1\" \"Pod\" \"\" \"\"").unwrap();
         let mut rights = Rights::default();
-        let unclear = collect(chart.path(), (&Kinds::built_in(), "ours"), "m", &mut rights);
+        let unclear = collect(chart.path(), &Kinds::built_in(), "ours", "m", &mut rights);
         let places: Vec<Scope> = rights.places().into_iter().cloned().collect();
         let rules = places.iter().flat_map(|place| {
             let rules = rights.rules(place).into_iter();

@@ -19,7 +19,8 @@ pub(super) async fn render(
     offline: &Offline<'_>,
     module: &FoundModule,
     chart: Chart,
-    (namespace, values): (&str, &Value),
+    namespace: &str,
+    values: &Value,
 ) -> (Vec<Value>, Option<Finding>) {
     let enabled: Vec<&str> = offline
         .found

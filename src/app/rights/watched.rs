@@ -13,7 +13,8 @@ const CRDS: (&str, &str) = ("apiextensions.k8s.io", "customresourcedefinitions")
 /// Adds the rights for one hook. Returns the kinds that had to be guessed.
 pub(super) fn collect(
     config: &HookConfig,
-    (kinds, release_namespace): (&Kinds, &str),
+    kinds: &Kinds,
+    release_namespace: &str,
     needed_by: &str,
     rights: &mut Rights,
 ) -> Vec<Resource> {
@@ -85,7 +86,7 @@ mod tests {
     fn rights(config: &str) -> Vec<String> {
         let config = HookConfig::parse(config, HookKind::Module).unwrap();
         let mut rights = Rights::default();
-        collect(&config, (&Kinds::built_in(), "ours"), "m", &mut rights);
+        collect(&config, &Kinds::built_in(), "ours", "m", &mut rights);
         let places = rights.places().into_iter().cloned().collect::<Vec<_>>();
         let told = places.iter().flat_map(|place| {
             let rules = rights.rules(place).into_iter();

@@ -185,7 +185,8 @@ impl Watch {
         };
         let posts = Posts::new(
             Arc::clone(&inner.shared),
-            (labels.join(","), look),
+            labels.join(","),
+            look,
             inner.cluster.namespace().to_owned(),
             door,
             RELEASES,

@@ -109,7 +109,8 @@ impl Cluster {
     pub(in crate::cluster) async fn write_notes(
         &self,
         name: &str,
-        (container, image): (&str, &str),
+        container: &str,
+        image: &str,
         notes: &[(&str, &str)],
     ) -> Result<DynamicObject, Unwritten> {
         let steps = |found: &DynamicObject| {

@@ -46,7 +46,8 @@ pub fn labels(checksum: Option<&str>, asked: &Asked, unmanaged: bool, config: Co
 pub fn labels_of_new(
     checksum: Option<&str>,
     asked: &Asked,
-    (unmanaged, config): (bool, ConfigTrace),
+    unmanaged: bool,
+    config: ConfigTrace,
     started: u64,
 ) -> BTreeMap<String, String> {
     let mut labels = labels(checksum, asked, unmanaged, config);

@@ -58,8 +58,8 @@ async fn of_module(
     let values = values.to_value();
     let source = Source::new(chart, &files.dir, &values);
     // It is only rendered: no release is marked.
-    let unmarked = (Maintenance::Managed, ConfigTrace::Nothing);
-    let mut sync = Sync::begin(tools, module, (source, Asked::default()), unmarked, cancel).await?;
+    let (managed, unmarked) = (Maintenance::Managed, ConfigTrace::Nothing);
+    let mut sync = Sync::begin(tools, module, source, Asked::default(), managed, unmarked, cancel).await?;
     unless(cancel, sync.observe()).await?;
     match release::decide(&sync.facts) {
         // The inputs are those of the release: its absent objects come back with its own run.

@@ -107,7 +107,7 @@ impl Run<'_> {
         let seen = inventory.modules.iter().map(|module| module.name.to_string()).collect();
         let gone = self.world.is_common_file_gone();
         let modules = self.world.modules_on_disk();
-        self.life.told.inventory(modules, &seen, (inventory.complete, gone));
+        self.life.told.inventory(modules, &seen, inventory.complete, gone);
         self.tell(&Event::InventoryChanged(inventory), None)
     }
 
@@ -214,7 +214,7 @@ impl Run<'_> {
         let before = self.world.config.data.as_ref();
         let asked = Asked {
             path: EDITS.to_owned(),
-            request: wanted_edit(self.asked, before, (key, text)),
+            request: wanted_edit(self.asked, before, key, text),
             within: Duration::from_secs(*within),
         };
         self.tell(&Event::ReviewRequested(ReviewId(self.asked), asked), None)

@@ -62,7 +62,8 @@ impl Run<'_> {
         let (skew, with_twin) = (self.life.skew, self.case.seed.is_multiple_of(4));
         let (on_trial, number) = (self.world.on_trial(), self.life.number + 1);
         self.life = Life::new(
-            (self.case.seed, number),
+            self.case.seed,
+            number,
             self.clock,
             &self.world.setup,
             on_trial,

@@ -21,7 +21,7 @@ pub(super) struct CommonValues {
 
 impl Told {
     /// The directories were read.
-    pub fn inventory(&mut self, modules: Vec<ModuleSpec>, seen: &BTreeSet<String>, (complete, gone): (bool, bool)) {
+    pub fn inventory(&mut self, modules: Vec<ModuleSpec>, seen: &BTreeSet<String>, complete: bool, gone: bool) {
         if self.modules.is_some() {
             return;
         }

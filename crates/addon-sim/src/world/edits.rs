@@ -17,7 +17,7 @@ pub const UNSOUND: [&str; 3] = ["- a", "just a text", "perhaps"];
 type Data = BTreeMap<String, String>;
 
 /// The question about a key that is to hold a text, known again by its number.
-pub fn wanted_edit(number: u64, before: Option<&Data>, (key, text): (&str, &str)) -> ReviewRequest {
+pub fn wanted_edit(number: u64, before: Option<&Data>, key: &str, text: &str) -> ReviewRequest {
     let object = |data: &Data| json!({"metadata": {"name": CONFIG_MAP}, "data": data});
     let mut after = before.cloned().unwrap_or_default();
     after.insert(key.to_owned(), text.to_owned());

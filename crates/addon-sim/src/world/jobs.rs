@@ -210,9 +210,9 @@ impl World {
                 config,
                 ticket,
             } => {
-                let documents = (&document(&values), &document(&asked));
+                let (values, asked) = (document(&values), document(&asked));
                 let synced = vet_for_helm(vetting.as_deref());
-                let synced = synced.and_then(|()| self.sync(module.as_str(), documents, maintenance));
+                let synced = synced.and_then(|()| self.sync(module.as_str(), &values, &asked, maintenance));
                 if let Ok(synced) = &synced {
                     self.mark_config(module.as_str(), config, synced.action);
                 }
@@ -302,8 +302,8 @@ impl World {
                 config,
                 ..
             } if dice.chance(60) && vet_for_helm(vetting.as_deref()).is_ok() => {
-                let documents = (&document(values), &document(asked));
-                self.cut_off_sync(module.as_str(), documents, (*maintenance, *config));
+                let (values, asked) = (document(values), document(asked));
+                self.cut_off_sync(module.as_str(), &values, &asked, *maintenance, *config);
             }
             Job::DeleteRelease { release, .. } => self.cut_off_delete(release, &mut dice),
             Job::SaveConfig { .. } => {

@@ -250,7 +250,8 @@ impl World {
     pub(super) fn sync(
         &mut self,
         module: &str,
-        (values, config): (&Value, &Value),
+        values: &Value,
+        config: &Value,
         maintenance: Maintenance,
     ) -> Result<Synced, Failure> {
         let Some(spec) = self.module(module).cloned() else {

@@ -76,7 +76,8 @@ impl Posts {
     /// None yet; `last` is the name that was given last.
     pub(super) fn new(
         shared: Arc<Shared>,
-        (labels, look): (String, Look),
+        labels: String,
+        look: Look,
         namespace: String,
         door: mpsc::UnboundedSender<Turned>,
         last: OwnId,
@@ -121,8 +122,10 @@ impl Posts {
         let id = self.last;
         let join = join(
             Arc::clone(&self.shared),
-            (kind.clone(), self.namespace.clone()),
-            (self.labels.clone(), self.look),
+            kind.clone(),
+            self.namespace.clone(),
+            self.labels.clone(),
+            self.look,
             self.door.clone(),
             id,
         );
@@ -253,8 +256,10 @@ impl Post {
 /// Lists the objects of a kind with our labels, and watches them.
 async fn join(
     shared: Arc<Shared>,
-    (kind, releases): (KindName, String),
-    (labels, look): (String, Look),
+    kind: KindName,
+    releases: String,
+    labels: String,
+    look: Look,
     door: mpsc::UnboundedSender<Turned>,
     id: OwnId,
 ) -> Joined {

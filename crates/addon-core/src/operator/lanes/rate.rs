@@ -79,7 +79,8 @@ impl Lanes {
         cx: &Cx,
         jobs: &Jobs,
         bindings: &Bindings,
-        (lane, hook): (&Lane, &HookId),
+        lane: &Lane,
+        hook: &HookId,
     ) -> Admission {
         let earliest = self.rate_allows_from(bindings, hook);
         if earliest > cx.now.tick {

@@ -102,7 +102,7 @@ impl Operator {
         };
         match self
             .lanes
-            .admit(&self.cx, &self.jobs, &self.bindings, (&Lane::Global, hook))
+            .admit(&self.cx, &self.jobs, &self.bindings, &Lane::Global, hook)
         {
             Admission::Now => {}
             Admission::NoSlot => return Look::NoSlot,

@@ -169,10 +169,7 @@ impl Operator {
             self.first_run_over(&task.first_runs, &BTreeMap::new());
             return None;
         }
-        match self
-            .lanes
-            .admit(&self.cx, &self.jobs, &self.bindings, (lane, &task.hook))
-        {
+        match self.lanes.admit(&self.cx, &self.jobs, &self.bindings, lane, &task.hook) {
             Admission::Now => {}
             Admission::NoSlot => return Some(false),
             Admission::Later => return Some(true),

@@ -31,7 +31,7 @@ impl Operator {
             self.first_run_over(&first_runs, &BTreeMap::new());
             return true;
         }
-        match self.lanes.admit(&self.cx, &self.jobs, &self.bindings, (lane, &hook)) {
+        match self.lanes.admit(&self.cx, &self.jobs, &self.bindings, lane, &hook) {
             Admission::Now => {}
             Admission::NoSlot => return false,
             Admission::Later => return true,

@@ -121,7 +121,7 @@ impl Operator {
             owner: Owner::Module(name.clone()),
             name: hook,
         };
-        match self.lanes.admit(&self.cx, &self.jobs, &self.bindings, (lane, &id)) {
+        match self.lanes.admit(&self.cx, &self.jobs, &self.bindings, lane, &id) {
             Admission::Now => {}
             Admission::NoSlot => return false,
             Admission::Later => return true,

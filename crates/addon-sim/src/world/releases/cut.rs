@@ -13,8 +13,10 @@ impl World {
     pub(in crate::world) fn cut_off_sync(
         &mut self,
         module: &str,
-        (values, asked): (&Value, &Value),
-        (maintenance, config): (Maintenance, ConfigTrace),
+        values: &Value,
+        asked: &Value,
+        maintenance: Maintenance,
+        config: ConfigTrace,
     ) {
         let Some(spec) = self.module(module).filter(|spec| spec.chart).cloned() else {
             return;
