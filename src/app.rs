@@ -165,20 +165,15 @@ async fn build(
 
     let (found, tmp) = (inventory::read(settings).await?, start::tmp_dir(settings)?);
     let cluster = start::connect(settings, environment, &tmp, &meters, spawner.warrant()).await?;
-    let (mut helm, mut config_map) = (None, String::new());
-    if let Work::Modules(modules) = &settings.work {
-        let found = start::helm(modules, environment, &cluster, &tmp, spawner.clone())?;
-        start::check_helm(&found).await;
-        helm = Some(found);
-        config_map.clone_from(&modules.config_map);
-    }
+    let helm = match &settings.work {
+        Work::Modules(modules) => Some(start::helm(modules, environment, &cluster, &tmp, spawner.clone()).await?),
+        Work::Hooks(_) => None,
+    };
     let (kinds, replies, traces) = (Kinds::new(cluster.clone()), Replies::default(), traces.clone());
     let webhooks = reviews::start(settings, &cluster, &outside, &replies, parts)?;
     let restored = watching::restored(settings, found.restoring);
     let (monitors, lookout) = watches(&cluster, &kinds, helm.as_ref(), restored, &outside, parts);
-    if helm.is_some() {
-        monitors.watch_config(&config_map, watching::ways(&config_map, &outside, trouble));
-    }
+    let config_map = watching::config_map(settings, &monitors, &outside, trouble);
     let notices = notices(settings, &cluster, &outside, parts);
     let tools = Arc::new(Tools {
         webhooks,

@@ -271,7 +271,9 @@ fn namespace(settings: &Settings, address: &Address) -> Result<String, StartErro
     }
 }
 
-pub(super) fn helm(
+/// A missing helm is logged at once; modules without a chart still run. Its version is asked by the
+/// first job that needs it, so that a start with nothing to do starts no child.
+pub(super) async fn helm(
     modules: &ModuleSettings,
     environment: &Environment,
     cluster: &Cluster,
@@ -298,7 +300,9 @@ pub(super) fn helm(
         history_max: modules.helm.history_max,
         timeout: modules.helm.timeout,
     };
-    Ok(Helm::new(options, spawner))
+    let helm = Helm::new(options, spawner);
+    check_helm(&helm).await;
+    Ok(helm)
 }
 
 /// Our own metrics, under the names of the program that we are.
@@ -326,9 +330,7 @@ pub(super) fn relay(settings: &Settings) -> Style {
     }
 }
 
-/// A missing helm is logged at once; modules without a chart still run. Its version is asked by the
-/// first job that needs it, so that a start with nothing to do starts no child.
-pub(super) async fn check_helm(helm: &Helm) {
+async fn check_helm(helm: &Helm) {
     match helm.identity().await {
         Ok(_) => info!(binary = %helm.options().binary.display(), "Helm is found"),
         Err(error) => {

@@ -62,14 +62,20 @@ pub(super) fn start(
     monitors
 }
 
-/// The ways of the ConfigMap's contents to the loop, and of the trouble of its watch to `/readyz`.
-pub(super) fn ways(config_map: &str, outside: &Outside, trouble: Trouble) -> Ways {
-    let (events, name) = (outside.events.clone(), config_map.to_owned());
-    Ways {
+/// Watches the ConfigMap, if there are modules: its contents go to the loop, the trouble of its watch to `/readyz`. Returns its name, empty
+/// without modules.
+pub(super) fn config_map(settings: &Setup, monitors: &Monitors, outside: &Outside, trouble: Trouble) -> String {
+    let Work::Modules(modules) = &settings.work else {
+        return String::new();
+    };
+    let (events, name) = (outside.events.clone(), modules.config_map.clone());
+    let ways = Ways {
         door: outside.doors.configurations(),
         trouble,
         witness: Box::new(move |read| events.read(&name, read)),
-    }
+    };
+    monitors.watch_config(&modules.config_map, ways);
+    modules.config_map.clone()
 }
 
 /// The drift of releases that is reverted, with the settings of single modules.

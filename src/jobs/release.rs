@@ -15,6 +15,7 @@ mod ownership;
 mod removal;
 pub mod render;
 mod source;
+mod wanted;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -25,7 +26,6 @@ use addon_core::name::ModuleName;
 use addon_core::operator::event::{ReleaseSummary, SyncAction, Synced};
 use addon_core::release::brake::Asked;
 use addon_core::release::{self, ApplyMethod, ConfigTrace, Facts, Intent, IntentKind, Objects, Reason, ReleaseStep};
-use addon_core::values::HookDocument;
 use addon_core::values::section::Maintenance;
 use addon_core::values::vetted::Vetting;
 use tokio::sync::{OnceCell, OwnedMutexGuard};
@@ -47,6 +47,7 @@ use source::Source;
 
 pub use conversions::ensure as ensure_conversions;
 pub use removal::delete;
+pub use wanted::Wanted;
 
 /// The kinds whose objects change the APIs that the API server serves.
 const KINDS_OF_KINDS: [&str; 2] = ["CustomResourceDefinition", "APIService"];
@@ -66,18 +67,6 @@ pub async fn list(tools: &Tools) -> Result<Vec<ReleaseSummary>, Failure> {
     Ok(releases.into_iter().map(summary).collect())
 }
 
-/// The release as it is wanted.
-#[derive(Debug)]
-pub struct Wanted<'a> {
-    /// For helm.
-    pub values: &'a HookDocument,
-    /// The part of the values that people asked for.
-    pub asked: &'a HookDocument,
-    pub maintenance: Maintenance,
-    /// The state of the ConfigMap that the values are of.
-    pub config: ConfigTrace,
-}
-
 /// Brings the release up to date with these values, in as few steps as possible.
 pub async fn sync(
     tools: &Tools,
@@ -86,16 +75,10 @@ pub async fn sync(
     vetting: Option<Box<Vetting>>,
     cancel: &CancellationToken,
 ) -> Result<Synced, Failure> {
-    let Wanted {
-        values,
-        asked,
-        maintenance,
-        config,
-    } = wanted;
     vet_for_helm(vetting).await?;
-    let asked = brake::asked(module, asked);
+    let asked = brake::asked(module, wanted.asked);
     let catalogue = tools.catalogue.borrow().clone();
-    let (files, values) = (catalogue.module(module)?, values.to_value());
+    let (files, values) = (catalogue.module(module)?, wanted.values.to_value());
     let Some(chart) = files.chart else {
         return Ok(Synced {
             action: SyncAction::Unchanged,
@@ -104,7 +87,7 @@ pub async fn sync(
         });
     };
     let source = Source::new(chart, &files.dir, &values);
-    let mut sync = Sync::begin(tools, module, source, asked, maintenance, config, cancel).await?;
+    let mut sync = Sync::begin(tools, module, source, asked, wanted.maintenance, wanted.config, cancel).await?;
     let outcome = sync.run().await;
     if outcome.is_err() {
         // Maybe it failed because we knew an old list of kinds, or had an account's old token.

@@ -3,7 +3,7 @@
 //! A broken key leaves its owner on the last good text. A ConfigMap that is gone changes nothing: only a ConfigMap that says otherwise does. The
 //! operator's own writes set off nothing, and a key that a program leaves out of a ConfigMap that it made takes nothing back.
 
-mod channel;
+pub(super) mod channel;
 mod history;
 pub(super) mod lost;
 pub(super) mod news;
@@ -328,16 +328,16 @@ impl Config {
     pub(super) fn global_section(&self) -> &Entry<Value> {
         &self.document.global
     }
+}
 
-    /// Tells of sections that belong to no module, once.
-    pub(super) fn tell_unknown(cx: &mut Cx, modules: &Modules, old: &ConfigDocument, new: &ConfigDocument) {
-        let unknown = |document: &ConfigDocument| -> Vec<String> {
-            let names = document.sections.keys().filter(|name| !modules.contains(name));
-            names.map(ModuleName::values_key).collect()
-        };
-        let keys = unknown(new);
-        if !keys.is_empty() && keys != unknown(old) {
-            cx.tell(Notice::ConfigUnknown { keys });
-        }
+/// Tells of sections that belong to no module, once.
+pub(super) fn tell_unknown(cx: &mut Cx, modules: &Modules, old: &ConfigDocument, new: &ConfigDocument) {
+    let unknown = |document: &ConfigDocument| -> Vec<String> {
+        let names = document.sections.keys().filter(|name| !modules.contains(name));
+        names.map(ModuleName::values_key).collect()
+    };
+    let keys = unknown(new);
+    if !keys.is_empty() && keys != unknown(old) {
+        cx.tell(Notice::ConfigUnknown { keys });
     }
 }

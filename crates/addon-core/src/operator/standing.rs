@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use super::cx::Cx;
-use super::effect::{Effect, Notice};
+use super::effect::Effect;
 use super::jobs::Jobs;
 use super::policy::{Leadership, Policy};
 use super::query::Waiting;
@@ -90,11 +90,6 @@ impl Standing {
                 cx.effect(Effect::CancelJob(id));
             }
         }
-    }
-
-    /// People are told that we end.
-    pub(super) fn tell_of_stop(cx: &mut Cx, jobs: &Jobs) {
-        cx.tell(Notice::ShuttingDown { running: jobs.len() });
     }
 
     /// When what still runs is cancelled, if we are to end.

@@ -16,12 +16,12 @@ impl Config {
         let is_known = self.sight.is_known() && is_there && !SETTINGS.iter().any(is_unknown);
         is_known.then(|| self.document.channel.settings())
     }
+}
 
-    /// Tells which settings of the channel are new.
-    pub(in crate::operator) fn tell_channel(cx: &mut Cx, before: &ChannelKeys, now: &ChannelKeys) {
-        let keys = now.changes(before);
-        if !keys.is_empty() {
-            cx.tell(Notice::ConfigApplied { keys });
-        }
+/// Tells which settings of the channel are new.
+pub(in crate::operator) fn tell(cx: &mut Cx, before: &ChannelKeys, now: &ChannelKeys) {
+    let keys = now.changes(before);
+    if !keys.is_empty() {
+        cx.tell(Notice::ConfigApplied { keys });
     }
 }

@@ -125,7 +125,8 @@ impl Verdicts {
     pub(in crate::operator) fn script_finished(
         &mut self,
         cx: &mut Cx,
-        inputs: Inputs<'_>,
+        modules: &Modules,
+        config: &Config,
         module: &ModuleName,
         result: Result<ScriptAnswer, Failure>,
     ) {
@@ -155,8 +156,8 @@ impl Verdicts {
                     return self.ask_again_at_once(cx, module);
                 }
                 // Others have answered since: whoever waits for it asks anew.
-                if beside == self.enabled_before(inputs.modules, module) {
-                    let verdict = self.opinions(inputs.modules, inputs.config, module).verdict();
+                if beside == self.enabled_before(modules, module) {
+                    let verdict = self.opinions(modules, config, module).verdict();
                     self.decided(cx, module, Some(verdict.after_script(answer.enabled, answer.reason)));
                 }
             }

@@ -9,6 +9,7 @@ use crate::operator::event::Event;
 use crate::operator::policy::Mode;
 use crate::operator::schedule;
 use crate::operator::task::{Lane, Reason, RunReason, Task};
+use crate::operator::verdicts::Inputs;
 use crate::operator::verdicts::Round;
 
 impl Operator {
@@ -75,7 +76,7 @@ impl Operator {
     /// Goes on with the round of verdicts. When it is over: does what runs have to change? True if something changed.
     fn advance_verdicts(&mut self) -> bool {
         let (jobs, cx) = (&mut self.jobs, &mut self.cx);
-        let inputs = crate::operator::verdicts::Inputs {
+        let inputs = Inputs {
             modules: &self.modules,
             config: &self.config,
             values: &self.values,

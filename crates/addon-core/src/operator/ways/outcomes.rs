@@ -14,7 +14,6 @@ use crate::operator::event::{Finished, HookRan, ReviewId, SavedState, ScriptAnsw
 use crate::operator::policy::Mode;
 use crate::operator::task::Lane;
 use crate::operator::ticket::{AskFor, AtHead, RunFor, Ticket, VetFor, WatchFor};
-use crate::operator::verdicts::Inputs;
 use crate::review::response::AdmissionResponse;
 
 impl Operator {
@@ -83,12 +82,8 @@ impl Operator {
     }
 
     fn script_answered(&mut self, module: &ModuleName, result: Result<ScriptAnswer, Failure>) {
-        let inputs = Inputs {
-            modules: &self.modules,
-            config: &self.config,
-            values: &self.values,
-        };
-        self.verdicts.script_finished(&mut self.cx, inputs, module, result);
+        self.verdicts
+            .script_finished(&mut self.cx, &self.modules, &self.config, module, result);
     }
 
     /// A job of the head of a lane ended that is no hook; `take` takes in what it found.

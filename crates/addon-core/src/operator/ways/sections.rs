@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::name::{ModuleName, Owner};
 use crate::operator::Operator;
-use crate::operator::config::Config;
 use crate::operator::config::news::{News, filled, flag, is_filled, maintenance, values};
+use crate::operator::config::{self, channel};
 use crate::operator::effect::Notice;
 use crate::operator::task::{Lane, Reason};
 use crate::values::section::{Entry, Section};
@@ -39,8 +39,8 @@ impl Operator {
                 news.sections.insert(name);
             }
         }
-        Config::tell_channel(&mut self.cx, &old.channel, &new.channel);
-        Config::tell_unknown(&mut self.cx, &self.modules, &old, &new);
+        channel::tell(&mut self.cx, &old.channel, &new.channel);
+        config::tell_unknown(&mut self.cx, &self.modules, &old, &new);
         self.follow(news);
     }
 

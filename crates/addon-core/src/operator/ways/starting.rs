@@ -13,7 +13,6 @@ use crate::operator::chores::Chore;
 use crate::operator::effect::Notice;
 use crate::operator::event::{ConfigRead, SavedState};
 use crate::operator::policy::Mode;
-use crate::operator::standing::Standing;
 use crate::operator::task::{Lane, Reason, Task};
 
 impl Operator {
@@ -240,7 +239,8 @@ impl Operator {
         }
         self.standing.stop(&self.cx);
         self.reviews.close(&mut self.cx);
-        Standing::tell_of_stop(&mut self.cx, &self.jobs);
+        let running = self.jobs.len();
+        self.cx.tell(Notice::ShuttingDown { running });
     }
 
     /// Somebody else may lead soon: what runs gets no time.

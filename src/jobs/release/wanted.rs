@@ -1,0 +1,18 @@
+//! A release as the core wants it. Must never say how it is reached.
+
+use addon_core::release::ConfigTrace;
+use addon_core::values::HookDocument;
+use addon_core::values::section::Maintenance;
+
+/// The release as it is wanted.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted<'a> {
+    /// For helm.
+    pub values: &'a HookDocument,
+    /// The part of the values that people asked for.
+    pub asked: &'a HookDocument,
+    /// Who looks after its objects.
+    pub maintenance: Maintenance,
+    /// The state of the ConfigMap that the values are of.
+    pub config: ConfigTrace,
+}
