@@ -15,7 +15,6 @@ use addon_core::failure::{Class, Failure};
 use addon_core::operator::Operator;
 use addon_core::operator::effect::{Effect, Job, JobId};
 use addon_core::operator::event::{Event, Finished, ReviewId};
-use addon_core::operator::query::{Answer, Query};
 use addon_core::review::reply::Reply;
 use addon_core::time::{Now, Tick};
 use futures::FutureExt;
@@ -25,6 +24,7 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::monitor::Monitors;
+use crate::mailbox::questions::BoxedQuestion;
 use crate::mailbox::replies::Replies;
 use crate::mailbox::{Doors, Mail, Mailbox};
 use crate::notices::Notices;
@@ -33,8 +33,8 @@ use crate::report::last_words;
 /// The operator, its mail, and the jobs that run for it. `R` starts a job.
 pub struct Driver<R> {
     operator: Operator,
-    doors: Doors<Event, Query, Answer>,
-    mailbox: Mailbox<Event, Query, Answer>,
+    doors: Doors<Event, BoxedQuestion>,
+    mailbox: Mailbox<Event, BoxedQuestion>,
     run: R,
     monitors: Monitors,
     replies: Replies<Reply>,
@@ -52,8 +52,8 @@ where
     /// A driver that has not begun; `run` is called for every job and must not block.
     pub fn new(
         operator: Operator,
-        doors: Doors<Event, Query, Answer>,
-        mailbox: Mailbox<Event, Query, Answer>,
+        doors: Doors<Event, BoxedQuestion>,
+        mailbox: Mailbox<Event, BoxedQuestion>,
         notices: Notices,
         monitors: Monitors,
         replies: Replies<Reply>,
@@ -91,10 +91,8 @@ where
                 }
                 Mail::Outcome(event) | Mail::Review(event) | Mail::Configuration(event) | Mail::Object(event) => event,
                 Mail::Timer => Event::TimerFired,
-                Mail::Question(query, reply) => {
-                    if !reply.is_unwanted() {
-                        reply.send(self.operator.answer(&query));
-                    }
+                Mail::Question(question) => {
+                    question.answer(&self.operator);
                     continue;
                 }
             };

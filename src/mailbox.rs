@@ -4,6 +4,7 @@
 //! Events of a first kind cannot starve those of a last kind: outcomes are limited by the jobs that run, questions by
 //! permits, and reviews by the listeners, where each keeps its place until it has its reply.
 
+pub mod questions;
 pub mod replies;
 
 use std::fmt;
@@ -24,7 +25,7 @@ const CONFIGURATIONS: usize = 8;
 const OBJECTS: usize = 256;
 
 /// Opens a mailbox. The token tells the loop of the shutdown.
-pub fn mailbox<E, Q, A>(shutdown: CancellationToken) -> (Doors<E, Q, A>, Mailbox<E, Q, A>) {
+pub fn mailbox<E, Q>(shutdown: CancellationToken) -> (Doors<E, Q>, Mailbox<E, Q>) {
     let (outcome_door, outcomes) = mpsc::unbounded_channel();
     let (question_door, questions) = mpsc::unbounded_channel();
     let (review_door, reviews) = mpsc::channel(REVIEWS);
@@ -58,30 +59,29 @@ pub fn mailbox<E, Q, A>(shutdown: CancellationToken) -> (Doors<E, Q, A>, Mailbox
 pub struct Closed;
 
 /// The senders' side.
-pub struct Doors<E, Q, A> {
+pub struct Doors<E, Q> {
     outcomes: mpsc::UnboundedSender<E>,
-    questions: mpsc::UnboundedSender<(Q, Reply<A>)>,
+    questions: mpsc::UnboundedSender<Q>,
     permits: Arc<Semaphore>,
     reviews: mpsc::Sender<E>,
     configurations: mpsc::Sender<E>,
     objects: mpsc::Sender<E>,
 }
 
-impl<E, Q, A> Doors<E, Q, A> {
+impl<E, Q> Doors<E, Q> {
     /// The outcome of a job, of an election or of a person's decision. Cannot fill: there are as many outcomes as jobs, and the loop counts those;
     /// elections are few.
     pub fn post(&self, outcome: E) -> Result<(), Closed> {
         self.outcomes.send(outcome).map_err(|_| Closed)
     }
 
-    /// Asks and waits for the answer. How long, the asker decides; a question whose asker has gone keeps its
-    /// place until the loop has seen it.
-    pub async fn ask(&self, question: Q) -> Result<A, Closed> {
+    /// Sends the question that is made with its way back, and waits for the answer. How long, the asker decides; a question
+    /// whose asker has gone keeps its place until the loop has seen it.
+    pub async fn ask_with<A>(&self, question: impl FnOnce(Reply<A>) -> Q) -> Result<A, Closed> {
         let permit = Arc::clone(&self.permits).acquire_owned().await.map_err(|_| Closed)?;
         let (sender, answer) = oneshot::channel();
-        self.questions
-            .send((question, Reply { sender, permit }))
-            .map_err(|_| Closed)?;
+        let question = question(Reply { sender, permit });
+        self.questions.send(question).map_err(|_| Closed)?;
         answer.await.map_err(|_| Closed)
     }
 
@@ -106,7 +106,7 @@ impl<E, Q, A> Doors<E, Q, A> {
     }
 }
 
-impl<E, Q, A> Clone for Doors<E, Q, A> {
+impl<E, Q> Clone for Doors<E, Q> {
     fn clone(&self) -> Self {
         Self {
             outcomes: self.outcomes.clone(),
@@ -119,7 +119,7 @@ impl<E, Q, A> Clone for Doors<E, Q, A> {
     }
 }
 
-impl<E, Q, A> fmt::Debug for Doors<E, Q, A> {
+impl<E, Q> fmt::Debug for Doors<E, Q> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Doors")
             .field("permits", &self.permits.available_permits())
@@ -157,11 +157,12 @@ impl<A> fmt::Debug for Reply<A> {
 
 /// The input that woke the loop, in the order of precedence.
 #[derive(Debug)]
-pub enum Mail<E, Q, A> {
+pub enum Mail<E, Q> {
     /// Told once.
     Shutdown,
     Outcome(E),
-    Question(Q, Reply<A>),
+    /// It holds its way back.
+    Question(Q),
     Review(E),
     Configuration(E),
     Timer,
@@ -169,20 +170,20 @@ pub enum Mail<E, Q, A> {
 }
 
 /// The loop's side.
-pub struct Mailbox<E, Q, A> {
+pub struct Mailbox<E, Q> {
     /// Taken when it was told.
     shutdown: Option<CancellationToken>,
     outcomes: mpsc::UnboundedReceiver<E>,
-    questions: mpsc::UnboundedReceiver<(Q, Reply<A>)>,
+    questions: mpsc::UnboundedReceiver<Q>,
     reviews: mpsc::Receiver<E>,
     configurations: mpsc::Receiver<E>,
     objects: mpsc::Receiver<E>,
 }
 
-impl<E, Q, A> Mailbox<E, Q, A> {
+impl<E, Q> Mailbox<E, Q> {
     /// The most important thing that waits, or the first that comes. The timer is the loop's own; it stands before the
     /// objects, whose stream may never pause. Without a timer the loop hands in a future that never ends.
-    pub async fn next(&mut self, timer: impl Future<Output = ()>) -> Mail<E, Q, A> {
+    pub async fn next(&mut self, timer: impl Future<Output = ()>) -> Mail<E, Q> {
         tokio::select! {
             biased;
             () = asked_to_stop(self.shutdown.as_ref()) => {
@@ -190,7 +191,7 @@ impl<E, Q, A> Mailbox<E, Q, A> {
                 Mail::Shutdown
             }
             Some(outcome) = self.outcomes.recv() => Mail::Outcome(outcome),
-            Some((question, reply)) = self.questions.recv() => Mail::Question(question, reply),
+            Some(question) = self.questions.recv() => Mail::Question(question),
             Some(event) = self.reviews.recv() => Mail::Review(event),
             Some(event) = self.configurations.recv() => Mail::Configuration(event),
             () = timer => Mail::Timer,
@@ -207,7 +208,7 @@ async fn asked_to_stop(shutdown: Option<&CancellationToken>) {
     }
 }
 
-impl<E, Q, A> fmt::Debug for Mailbox<E, Q, A> {
+impl<E, Q> fmt::Debug for Mailbox<E, Q> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Mailbox")
             .field("outcomes", &self.outcomes.len())
@@ -228,18 +229,23 @@ mod tests {
 
     use super::*;
 
-    type Opened = (Doors<u32, &'static str, u32>, Mailbox<u32, &'static str, u32>);
+    type Question = (&'static str, Reply<u32>);
+    type Opened = (Doors<u32, Question>, Mailbox<u32, Question>);
 
     fn opened() -> (Opened, CancellationToken) {
         let token = CancellationToken::new();
         (mailbox(token.clone()), token)
     }
 
-    fn label(mail: &Mail<u32, &'static str, u32>) -> String {
+    async fn ask(doors: &Doors<u32, Question>, text: &'static str) -> Result<u32, Closed> {
+        doors.ask_with(|reply| (text, reply)).await
+    }
+
+    fn label(mail: &Mail<u32, Question>) -> String {
         match mail {
             Mail::Shutdown => "shutdown".to_owned(),
             Mail::Outcome(n) => format!("outcome {n}"),
-            Mail::Question(text, _) => format!("question {text}"),
+            Mail::Question((text, _)) => format!("question {text}"),
             Mail::Review(n) => format!("review {n}"),
             Mail::Configuration(n) => format!("configuration {n}"),
             Mail::Timer => "timer".to_owned(),
@@ -253,7 +259,7 @@ mod tests {
         doors.objects().send(6).await.unwrap();
         doors.configure(5).await.unwrap();
         doors.review(4).await.unwrap();
-        let mut asking = Box::pin(doors.ask("why"));
+        let mut asking = Box::pin(ask(&doors, "why"));
         assert!(poll!(&mut asking).is_pending());
         doors.post(1).unwrap();
         doors.post(2).unwrap();
@@ -286,24 +292,24 @@ mod tests {
         let ((doors, mut mailbox), _token) = opened();
         let serve = async {
             for _ in 0..2 {
-                if let Mail::Question(text, reply) = mailbox.next(pending()).await {
+                if let Mail::Question((text, reply)) = mailbox.next(pending()).await {
                     reply.send(if text == "one" { 1 } else { 2 });
                 }
             }
         };
-        let (one, two, ()) = tokio::join!(doors.ask("one"), doors.ask("two"), serve);
+        let (one, two, ()) = tokio::join!(ask(&doors, "one"), ask(&doors, "two"), serve);
         assert_eq!((one, two), (Ok(1), Ok(2)));
     }
 
     #[tokio::test]
     async fn questions_beyond_the_bound_wait_for_an_answer_to_one_before() {
         let ((doors, mut mailbox), _token) = opened();
-        let mut asked: Vec<_> = (0..=QUESTIONS).map(|_| Box::pin(doors.ask("?"))).collect();
+        let mut asked: Vec<_> = (0..=QUESTIONS).map(|_| Box::pin(ask(&doors, "?"))).collect();
         for asking in &mut asked {
             assert!(poll!(asking).is_pending());
         }
         assert_eq!(mailbox.questions.len(), QUESTIONS);
-        let Mail::Question(_, reply) = mailbox.next(pending()).await else {
+        let Mail::Question((_, reply)) = mailbox.next(pending()).await else {
             unreachable!()
         };
         assert!(poll!(asked.last_mut().unwrap()).is_pending(), "taken is not answered");
@@ -316,10 +322,10 @@ mod tests {
     #[tokio::test]
     async fn an_asker_that_gives_up_is_noticed() {
         let ((doors, mut mailbox), _token) = opened();
-        let mut asking = Box::pin(doors.ask("?"));
+        let mut asking = Box::pin(ask(&doors, "?"));
         assert!(poll!(&mut asking).is_pending());
         drop(asking);
-        let Mail::Question(_, reply) = mailbox.next(pending()).await else {
+        let Mail::Question((_, reply)) = mailbox.next(pending()).await else {
             unreachable!()
         };
         assert!(reply.is_unwanted());
@@ -358,11 +364,11 @@ mod tests {
     #[tokio::test]
     async fn everybody_hears_that_the_loop_has_ended() {
         let ((doors, mailbox), _token) = opened();
-        let mut asking = Box::pin(doors.ask("?"));
+        let mut asking = Box::pin(ask(&doors, "?"));
         assert!(poll!(&mut asking).is_pending());
         drop(mailbox);
         assert_eq!(asking.await, Err(Closed));
-        assert_eq!(doors.ask("?").await, Err(Closed));
+        assert_eq!(ask(&doors, "?").await, Err(Closed));
         assert_eq!(doors.post(1), Err(Closed));
         assert_eq!(doors.review(1).await, Err(Closed));
         assert_eq!(doors.configure(1).await, Err(Closed));

@@ -20,8 +20,7 @@ use std::io;
 use std::time::Duration;
 
 use addon_core::operator::event::Event;
-use addon_core::operator::health::Health;
-use addon_core::operator::query::{Answer, ModuleReport, Query, QueueReport, Status};
+use addon_core::operator::explain::Query;
 use axum::Router;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -34,10 +33,11 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use self::gate::{Gate, Peer};
+use crate::mailbox::questions::BoxedQuestion;
 use crate::mailbox::{Closed, Doors};
 
 /// The ways into the loop, with what they carry.
-pub type Loop = Doors<Event, Query, Answer>;
+pub type Loop = Doors<Event, BoxedQuestion>;
 
 /// Plain text as Go's servers name it.
 const TEXT: &str = "text/plain; charset=utf-8";
@@ -53,8 +53,6 @@ pub enum Unanswered {
     Late,
     #[error(transparent)]
     Closed(#[from] Closed),
-    #[error("the main loop answered another question")]
-    Mixed,
 }
 
 impl IntoResponse for Unanswered {
@@ -112,39 +110,11 @@ where
     serving.await
 }
 
-async fn ask(doors: &Loop, query: Query) -> Result<Answer, Unanswered> {
+/// The answer of the loop, unless it takes too long.
+pub async fn ask<Q: Query>(doors: &Loop, query: Q) -> Result<Q::Answer, Unanswered> {
     Ok(timeout(PATIENCE, doors.ask(query))
         .await
         .map_err(|_| Unanswered::Late)??)
-}
-
-async fn status(doors: &Loop) -> Result<Status, Unanswered> {
-    match ask(doors, Query::Status).await? {
-        Answer::Status(status) => Ok(status),
-        _ => Err(Unanswered::Mixed),
-    }
-}
-
-/// How the loop says that it fares, for those who judge its version.
-pub async fn health(doors: &Loop) -> Result<Health, Unanswered> {
-    match ask(doors, Query::Health).await? {
-        Answer::Health(health) => Ok(health),
-        _ => Err(Unanswered::Mixed),
-    }
-}
-
-async fn queues(doors: &Loop) -> Result<Vec<QueueReport>, Unanswered> {
-    match ask(doors, Query::Queues).await? {
-        Answer::Queues(queues) => Ok(queues),
-        _ => Err(Unanswered::Mixed),
-    }
-}
-
-async fn modules(doors: &Loop) -> Result<Vec<ModuleReport>, Unanswered> {
-    match ask(doors, Query::Modules).await? {
-        Answer::Modules(modules) => Ok(modules),
-        _ => Err(Unanswered::Mixed),
-    }
 }
 
 fn text(status: StatusCode, body: impl Into<String>) -> Response {

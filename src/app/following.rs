@@ -19,7 +19,7 @@ use addon_core::artifact::reference::Repository;
 use addon_core::artifact::settings::Settings;
 use addon_core::artifact::trial::replica::Wanted;
 use addon_core::artifact::view::ChannelState;
-use addon_core::operator::query::{self, Query};
+use addon_core::operator::query::ChannelQuery;
 use futures::future::BoxFuture;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
@@ -277,12 +277,12 @@ impl Follower {
 
     /// The loop knows the settings of people, and whether it has work. A loop that does not answer counts as working.
     async fn look(&mut self) {
-        match timeout(PATIENCE, self.ways.doors.ask(Query::Channel)).await {
-            Ok(Ok(query::Answer::Channel(report))) => {
+        match timeout(PATIENCE, self.ways.doors.ask(ChannelQuery)).await {
+            Ok(Ok(report)) => {
                 self.settings = report.settings;
                 self.activity = Some(report.activity);
             }
-            Ok(Ok(_) | Err(_)) | Err(_) => self.activity = None,
+            Ok(Err(_)) | Err(_) => self.activity = None,
         }
     }
 

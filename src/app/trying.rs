@@ -22,6 +22,7 @@ use addon_core::artifact::trial::sight::LeaseSight;
 use addon_core::artifact::version::Version;
 use addon_core::footing::STATE_FORMAT;
 use addon_core::operator::health::Health;
+use addon_core::operator::query::HealthQuery;
 use addon_core::time::Tick;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
@@ -206,7 +207,7 @@ impl Trying {
             (Lead::Leads, Lead::Leads) => self.is_to_recall,
         };
         self.lead = lead;
-        self.health = match timeout(LOOP_PATIENCE, serve::health(&self.outside.doors)).await {
+        self.health = match timeout(LOOP_PATIENCE, serve::ask(&self.outside.doors, HealthQuery)).await {
             Ok(Ok(health)) => Some(health),
             Ok(Err(_)) | Err(_) => None,
         };

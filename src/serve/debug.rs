@@ -16,7 +16,9 @@ pub mod unix;
 use std::sync::{Arc, OnceLock};
 
 use addon_core::name::{ModuleName, Owner};
-use addon_core::operator::query::{Answer, Query as Ask, Secrets as Wanted};
+use addon_core::operator::query::{
+    ConfigValuesQuery, GlobalHooksQuery, PatchesQuery, QueuesQuery, Secrets as Wanted, StatusQuery, ValuesQuery,
+};
 use axum::Form;
 use axum::Router;
 use axum::extract::{Query, State};
@@ -155,13 +157,13 @@ impl Debug {
     async fn answer(&self, route: Route<'_>, wishes: &Wishes, secrets: Wanted) -> Result<Reply, Unanswered> {
         Ok(match route {
             Route::QueueMain(format) => {
-                let queues = super::queues(&self.doors).await?;
+                let queues = super::ask(&self.doors, QueuesQuery).await?;
                 shown(format, &queue_text::main_queue(&queues), || {
                     queue_text::main_text(&queues)
                 })
             }
             Route::QueueList(format) => {
-                let queues = super::queues(&self.doors).await?;
+                let queues = super::ask(&self.doors, QueuesQuery).await?;
                 let show_empty = is_set(wishes.show_empty.as_ref());
                 shown(format, &queue_text::queues(&queues, show_empty), || {
                     queue_text::queues_text(&queues, show_empty)
@@ -171,7 +173,7 @@ impl Debug {
             Route::ModuleStatus(format) => self.module_status(format, is_set(wishes.releases.as_ref())).await?,
             Route::ModuleStatusOf { name, format } => self.module_status_of(name, format).await?,
             Route::ModulePurge(format) => {
-                let held = super::status(&self.doors).await?.held;
+                let held = super::ask(&self.doors, StatusQuery).await?.held;
                 shown(format, &held, || purge::shown(&held))
             }
             Route::ModuleMonitors(format) => self.resource_monitors(format).await?,
@@ -180,11 +182,11 @@ impl Debug {
             Route::ConfigLost(format) => self.lost(format).await?,
             Route::ConfigList(format) => shown(format, &self.parameters.list(), || self.parameters.table()),
             Route::GlobalList(format) => {
-                let names = self.document(Ask::GlobalHooks).await?;
-                document(format, &json!({ "globalHooks": names.unwrap_or_else(|| json!([])) }))
+                let names = super::ask(&self.doors, GlobalHooksQuery).await?;
+                document(format, &json!({ "globalHooks": names }))
             }
             Route::Global { section, format } => {
-                let value = self.document(section_of(section, None, false, secrets)).await?;
+                let value = self.section(section, None, false, secrets).await?;
                 let value = value.unwrap_or_default();
                 match section {
                     Section::Patches => document(format, &patches(value)),
@@ -223,23 +225,38 @@ impl Debug {
         let Ok(module) = ModuleName::parse(name) else {
             return Ok(None);
         };
-        self.document(section_of(section, Some(module), with_global, secrets))
-            .await
+        self.section(section, Some(module), with_global, secrets).await
     }
 
     /// `None`: there is no such module.
-    async fn document(&self, ask: Ask) -> Result<Option<Value>, Unanswered> {
-        match super::ask(&self.doors, ask).await? {
-            Answer::Document(value) => Ok(Some(value)),
-            Answer::NoSuchModule => Ok(None),
-            Answer::Status(_)
-            | Answer::Health(_)
-            | Answer::Queues(_)
-            | Answer::Modules(_)
-            | Answer::Channel(_)
-            | Answer::ReleaseValues(_)
-            | Answer::Monitors(_) => Err(Unanswered::Mixed),
-        }
+    async fn section(
+        &self,
+        section: Section,
+        module: Option<ModuleName>,
+        with_global: bool,
+        secrets: Wanted,
+    ) -> Result<Option<Value>, Unanswered> {
+        let doors = &self.doors;
+        let answer = match section {
+            Section::Values => {
+                let query = ValuesQuery {
+                    module,
+                    with_global,
+                    secrets,
+                };
+                super::ask(doors, query).await?
+            }
+            Section::Config => {
+                let query = ConfigValuesQuery {
+                    module,
+                    with_global,
+                    secrets,
+                };
+                super::ask(doors, query).await?
+            }
+            Section::Patches => super::ask(doors, PatchesQuery { module, secrets }).await?,
+        };
+        Ok(answer.ok())
     }
 }
 
@@ -249,22 +266,6 @@ fn module_reply(name: &str, section: Section, format: Format, answer: Option<Val
         (Some(value), Section::Values | Section::Config) => document(format, &value),
         (None, Section::Values | Section::Config) => text(StatusCode::INTERNAL_SERVER_ERROR, "module not found\n"),
         (None, Section::Patches) => text(StatusCode::INTERNAL_SERVER_ERROR, format!("unknown module {name}\n")),
-    }
-}
-
-fn section_of(section: Section, module: Option<ModuleName>, with_global: bool, secrets: Wanted) -> Ask {
-    match section {
-        Section::Values => Ask::Values {
-            module,
-            with_global,
-            secrets,
-        },
-        Section::Config => Ask::ConfigValues {
-            module,
-            with_global,
-            secrets,
-        },
-        Section::Patches => Ask::Patches { module, secrets },
     }
 }
 

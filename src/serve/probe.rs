@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use addon_core::metric::accept;
 use addon_core::metric::escape::Escaping;
-use addon_core::operator::query::Status;
+use addon_core::operator::query::{ModulesQuery, QueuesQuery, Status, StatusQuery};
 use axum::Router;
 use axum::extract::{Query, State};
 use axum::http::{HeaderMap, StatusCode, header};
@@ -149,10 +149,10 @@ async fn own_metrics(State(probe): State<Probe>, asked: HeaderMap) -> Response {
 }
 
 async fn sample(doors: &Loop) -> Result<Sample, Unanswered> {
-    let status = super::status(doors).await?;
+    let status = super::ask(doors, StatusQuery).await?;
     Ok(Sample {
-        queues: super::queues(doors).await?,
-        modules: super::modules(doors).await?,
+        queues: super::ask(doors, QueuesQuery).await?,
+        modules: super::ask(doors, ModulesQuery).await?,
         held: status.held,
         config_lost: status.config_lost,
     })
@@ -175,7 +175,7 @@ fn scraped(escaping: Escaping, body: String) -> Response {
 }
 
 async fn healthz(State(probe): State<Probe>) -> Result<StatusCode, Unanswered> {
-    super::status(&probe.doors).await.map(|_| StatusCode::OK)
+    super::ask(&probe.doors, StatusQuery).await.map(|_| StatusCode::OK)
 }
 
 #[derive(Debug, Deserialize)]
@@ -190,7 +190,7 @@ async fn readyz(
     State(probe): State<Probe>,
     Query(parameters): Query<ReadyzParameters>,
 ) -> Result<Response, Unanswered> {
-    let status = super::status(&probe.doors).await?;
+    let status = super::ask(&probe.doors, StatusQuery).await?;
     let standing = probe.standing.borrow().clone();
     if let ActingRole::Standby(leader) = &standing {
         return Ok(match parameters.itself {
@@ -288,7 +288,7 @@ async fn converge(
     State(probe): State<Probe>,
     Query(parameters): Query<ConvergeParameters>,
 ) -> Result<Response, Unanswered> {
-    let status = super::status(&probe.doors).await?;
+    let status = super::ask(&probe.doors, StatusQuery).await?;
     if parameters.output.as_deref() == Some("json") {
         let body = format!("{}\n", converge_document(&status));
         return Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response());

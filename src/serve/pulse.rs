@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use addon_core::operator::query::StatusQuery;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::Loop;
@@ -21,7 +22,7 @@ pub async fn run(doors: Loop, meters: Arc<Meters>) {
     let mut beats = 0_u64;
     loop {
         beat.tick().await;
-        match super::status(&doors).await {
+        match super::ask(&doors, StatusQuery).await {
             Ok(status) => {
                 if beats.is_multiple_of(2) {
                     meters.add(&table::LIVE_TICKS, [], 1.0);
@@ -33,7 +34,7 @@ pub async fn run(doors: Loop, meters: Arc<Meters>) {
                 beats += 1;
             }
             Err(super::Unanswered::Closed(Closed)) => return,
-            Err(super::Unanswered::Late | super::Unanswered::Mixed) => {}
+            Err(super::Unanswered::Late) => {}
         }
     }
 }

@@ -1,11 +1,12 @@
 //! For tests: a loop that gives prepared answers, and a client that asks real listeners.
 
+use std::any::Any;
 use std::future::pending;
+use std::ops::ControlFlow;
 
-use addon_core::artifact::choice::Activity;
 use addon_core::operator::event::Event;
-use addon_core::operator::health::Health;
-use addon_core::operator::query::{Answer, ModuleReport, Query, QueueReport, Status, TaskReport};
+use addon_core::operator::explain::Query;
+use addon_core::operator::query::{ModuleReport, QueueReport, Status, TaskReport};
 use axum::Router;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -13,24 +14,59 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::Loop;
-use crate::mailbox::{Mail, mailbox};
+use crate::mailbox::questions::{Asked, BoxedQuestion};
+use crate::mailbox::{Mail, Mailbox, mailbox};
 
-/// A loop that answers with `answer`, for as long as the set lives.
-pub(super) fn answering(answer: impl Fn(&Query) -> Answer + Send + 'static) -> (Loop, JoinSet<()>) {
-    let (doors, mut mail) = mailbox::<Event, Query, Answer>(CancellationToken::new());
-    let mut tasks = JoinSet::new();
-    tasks.spawn(async move {
-        loop {
-            if let Mail::Question(query, reply) = mail.next(pending()).await {
-                reply.send(answer(&query));
+/// The answers that a loop gives, a kind of question each.
+#[derive(Default)]
+pub(super) struct Answers(Vec<Prepared>);
+
+/// Answers a question of its kind; another one comes back.
+type Prepared = Box<dyn Fn(Box<dyn Any>) -> Result<(), Box<dyn Any>> + Send>;
+
+impl Answers {
+    /// Questions of this type get this answer.
+    pub(super) fn on<Q: Query>(mut self, answer: impl Fn(&Q) -> Q::Answer + Send + 'static) -> Self {
+        self.0.push(Box::new(move |question| {
+            question.downcast::<Asked<Q>>()?.answer_with(&answer);
+            Ok(())
+        }));
+        self
+    }
+
+    fn give(&self, question: BoxedQuestion) {
+        let unanswered = self
+            .0
+            .iter()
+            .try_fold(question as Box<dyn Any>, |question, answer| match answer(question) {
+                Ok(()) => ControlFlow::Break(()),
+                Err(question) => ControlFlow::Continue(question),
+            });
+        assert!(unanswered.is_break(), "no answer was prepared for a question");
+    }
+
+    /// A loop that gives them, for as long as the set lives.
+    pub(super) fn answering(self) -> (Loop, JoinSet<()>) {
+        let (doors, mut mail) = mailbox(CancellationToken::new());
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async move {
+            loop {
+                if let Mail::Question(question) = mail.next(pending()).await {
+                    self.give(question);
+                }
             }
-        }
-    });
-    (doors, tasks)
+        });
+        (doors, tasks)
+    }
+}
+
+/// Of this type of question.
+pub(super) fn on<Q: Query>(answer: impl Fn(&Q) -> Q::Answer + Send + 'static) -> Answers {
+    Answers::default().on(answer)
 }
 
 /// A loop that lives and never answers.
-pub(super) fn wedged() -> (Loop, crate::mailbox::Mailbox<Event, Query, Answer>) {
+pub(super) fn wedged() -> (Loop, Mailbox<Event, BoxedQuestion>) {
     mailbox(CancellationToken::new())
 }
 
@@ -82,15 +118,6 @@ pub(super) fn status() -> Status {
         held: Vec::new(),
         held_upgrades: Vec::new(),
         held_by_trial: Vec::new(),
-    }
-}
-
-pub(super) fn health() -> Health {
-    Health {
-        converged: false,
-        failing: std::collections::BTreeMap::new(),
-        activity: Activity::Quiet,
-        noted: Vec::new(),
     }
 }
 

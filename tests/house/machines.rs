@@ -53,7 +53,8 @@ pub(crate) const MACHINES: Table = Table {
         row("survey", "lanes monitors modules certainty"),
         row("patience", "jobs modules converge survey"),
         row("health", "jobs converge survey"),
-        row("explain", "lanes modules converge survey"),
+        // `health` is the machine whose report answers one of the questions; a question names its answer.
+        row("explain", "lanes modules converge survey health"),
     ],
 };
 

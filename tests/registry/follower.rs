@@ -1,6 +1,7 @@
 //! The part that follows: it asks a real registry through the guard, and tells what comes of it.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
+use std::any::Any;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -13,9 +14,10 @@ use addon_core::artifact::platform::Platform;
 use addon_core::artifact::reference::{ImageDigest, Repository as Named, Tag};
 use addon_core::artifact::settings::Settings;
 use addon_core::artifact::version::Version;
-use addon_core::operator::query::{Answer, ChannelReport};
+use addon_core::operator::query::{ChannelQuery, ChannelReport};
 use addon_operator::app::following::setup::{Files, Office};
 use addon_operator::app::following::{Followed, Follower, Known, Recalled, Ways};
+use addon_operator::mailbox::questions::Asked;
 use addon_operator::mailbox::{Mail, mailbox};
 use addon_operator::meters::Meters;
 use addon_operator::notices::announcements::channel::ChannelAnnouncer;
@@ -120,11 +122,13 @@ impl World {
         tasks.spawn(Follower::new(Memory::default(), 1, office, ways).run());
         let people = Arc::clone(&settings);
         tasks.spawn(async move {
-            while let Mail::Question(_, reply) = mail.next(std::future::pending()).await {
-                reply.send(Answer::Channel(ChannelReport {
+            while let Mail::Question(question) = mail.next(std::future::pending()).await {
+                let question: Box<dyn Any> = question;
+                let asked = question.downcast::<Asked<ChannelQuery>>().unwrap();
+                asked.answer_with(|_| ChannelReport {
                     settings: Some(people.lock().unwrap().clone()),
                     activity: Activity::Quiet,
-                }));
+                });
             }
         });
         Self {

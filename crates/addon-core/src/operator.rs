@@ -8,6 +8,7 @@
 pub mod edit;
 pub mod effect;
 pub mod event;
+pub mod explain;
 pub mod health;
 pub mod policy;
 pub mod provenance;
@@ -23,7 +24,6 @@ mod converge;
 mod cx;
 mod directories;
 mod drift;
-mod explain;
 mod jobs;
 mod lanes;
 mod modules;
@@ -51,13 +51,14 @@ use self::directories::Directories;
 use self::drift::Drifts;
 use self::effect::Effect;
 use self::event::Event;
+use self::explain::Query;
 use self::health::Health;
 use self::jobs::Jobs;
 use self::lanes::Lanes;
 use self::modules::Modules;
 use self::monitors::Monitors;
 use self::policy::Policy;
-use self::query::{Answer, Query, Waiting};
+use self::query::Waiting;
 use self::removal::Removal;
 use self::reviews::Reviews;
 use self::schedule::Schedules;
@@ -165,8 +166,8 @@ impl Operator {
     }
 
     /// What people want to know, of this very moment.
-    pub fn answer(&self, query: &Query) -> Answer {
-        Survey::of(self).explain(query)
+    pub fn answer<Q: Query>(&self, query: &Q) -> Q::Answer {
+        query.answer(&Survey::of(self))
     }
 
     /// How we fare at this moment.

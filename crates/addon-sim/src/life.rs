@@ -8,7 +8,10 @@ use addon_core::operator::Operator;
 use addon_core::operator::effect::{Effect, Job, JobId};
 use addon_core::operator::event::{Drift, Event, Finished};
 use addon_core::operator::policy::{Edits, Leadership, Mode, OnTrial, Policy};
-use addon_core::operator::query::{Answer, ModuleReport, Query, QueueReport, Secrets, Status, Waiting};
+use addon_core::operator::query::{
+    ModuleReport, ModulesQuery, MonitorsQuery, PatchesQuery, QueueReport, QueuesQuery, Secrets, Status, StatusQuery,
+    ValuesQuery, Waiting,
+};
 use addon_core::release::ConfigTrace;
 use addon_core::time::{Now, Tick};
 use jiff::Timestamp;
@@ -197,15 +200,9 @@ impl Life {
 
     /// Asks it everything.
     pub fn look(&self) -> Seen {
-        let Answer::Status(status) = self.operator.answer(&Query::Status) else {
-            unreachable!("a question for the status is answered with it")
-        };
-        let Answer::Queues(queues) = self.operator.answer(&Query::Queues) else {
-            unreachable!("a question for the queues is answered with them")
-        };
-        let Answer::Modules(modules) = self.operator.answer(&Query::Modules) else {
-            unreachable!("a question for the modules is answered with them")
-        };
+        let status = self.operator.answer(&StatusQuery);
+        let queues = self.operator.answer(&QueuesQuery);
+        let modules = self.operator.answer(&ModulesQuery);
         let mut values = BTreeMap::from([("global".to_owned(), self.values(None))]);
         let mut patches = BTreeMap::from([("global".to_owned(), self.patches(None))]);
         for module in &modules {
@@ -234,42 +231,28 @@ impl Life {
             .into_keys()
             .map(|name| Owner::Module(module_name(&name)));
         let owners = modules.chain([Owner::Global]);
-        let answers = owners.map(|owner| self.operator.answer(&Query::Monitors(owner)));
-        let of_owner = |answer| match answer {
-            Answer::Monitors(monitors) => monitors,
-            _ => BTreeMap::new(),
-        };
-        let bindings = answers.flat_map(of_owner).flat_map(|(_, bindings)| bindings);
+        let answers = owners.map(|owner| self.operator.answer(&MonitorsQuery(owner)));
+        let bindings = answers
+            .flat_map(Result::unwrap_or_default)
+            .flat_map(|(_, bindings)| bindings);
         bindings.map(|(_, id)| id).collect()
     }
 
     fn patches(&self, module: Option<&str>) -> Value {
-        self.document(&Query::Patches {
+        let query = PatchesQuery {
             module: module.map(module_name),
             secrets: Secrets::Shown,
-        })
+        };
+        self.operator.answer(&query).unwrap_or_default()
     }
 
     fn values(&self, module: Option<&str>) -> Value {
-        self.document(&Query::Values {
+        let query = ValuesQuery {
             module: module.map(module_name),
             with_global: false,
             secrets: Secrets::Shown,
-        })
-    }
-
-    fn document(&self, query: &Query) -> Value {
-        match self.operator.answer(query) {
-            Answer::Document(document) => document,
-            Answer::Status(_)
-            | Answer::Health(_)
-            | Answer::Channel(_)
-            | Answer::Queues(_)
-            | Answer::Modules(_)
-            | Answer::ReleaseValues(_)
-            | Answer::Monitors(_)
-            | Answer::NoSuchModule => Value::Null,
-        }
+        };
+        self.operator.answer(&query).unwrap_or_default()
     }
 }
 

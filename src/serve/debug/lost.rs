@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use addon_core::operator::event::Event;
+use addon_core::operator::query::StatusQuery;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -11,10 +12,11 @@ use serde_json::json;
 use super::reply::{Reply, shown, text};
 use super::route::Format;
 use super::{ActingRole, Debug, Powers, Unanswered};
+use crate::serve;
 
 impl Debug {
     pub(super) async fn lost(&self, format: Format) -> Result<Reply, Unanswered> {
-        let lost = super::super::status(&self.doors).await?.config_lost;
+        let lost = serve::ask(&self.doors, StatusQuery).await?.config_lost;
         Ok(shown(format, &json!({ "lost": lost }), || told(&lost)))
     }
 }
@@ -50,7 +52,7 @@ pub(super) async fn confirm(State(debug): State<Debug>) -> Response {
 }
 
 async fn confirmed(debug: &Debug) -> Result<Reply, Unanswered> {
-    let lost = super::super::status(&debug.doors).await?.config_lost;
+    let lost = serve::ask(&debug.doors, StatusQuery).await?.config_lost;
     if lost.is_empty() {
         return Ok(text(
             StatusCode::BAD_REQUEST,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use addon_core::operator::query::ModuleReport;
+use addon_core::operator::query::{ModuleReport, ModulesQuery};
 use axum::http::StatusCode;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -71,7 +71,7 @@ impl Debug {
     }
 
     async fn shown(&self, with_releases: bool) -> Result<Vec<Shown>, Unanswered> {
-        let reports = serve::modules(&self.doors).await?;
+        let reports = serve::ask(&self.doors, ModulesQuery).await?;
         let charts = self.charts.get();
         let releases = match charts {
             Some(charts) if with_releases => timeout(PATIENCE, charts.cluster.deployed_releases()).await.ok(),
@@ -105,12 +105,12 @@ impl Debug {
         if format.is_some_and(|format| format != "text") {
             return Ok(text(StatusCode::BAD_REQUEST, "the graph has one form: text\n"));
         }
-        let graph = graph(&serve::modules(&self.doors).await?);
+        let graph = graph(&serve::ask(&self.doors, ModulesQuery).await?);
         Ok(Reply::Graph(graph))
     }
 
     async fn enabled(&self) -> Result<Vec<String>, Unanswered> {
-        let modules = serve::modules(&self.doors).await?;
+        let modules = serve::ask(&self.doors, ModulesQuery).await?;
         Ok(modules
             .into_iter()
             .filter(|module| module.enabled)

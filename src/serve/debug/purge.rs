@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use addon_core::operator::event::Event;
-use addon_core::operator::query::{HeldBy, HeldRemoval};
+use addon_core::operator::query::{HeldBy, HeldRemoval, StatusQuery};
 use axum::Form;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -65,7 +65,7 @@ pub(super) async fn confirm(State(debug): State<Debug>, Form(form): Form<Confirm
 
 impl Debug {
     async fn confirm(&self, said: &str) -> Result<Result<BTreeSet<String>, Unconfirmed>, Unanswered> {
-        let held = serve::status(&self.doors).await?.held;
+        let held = serve::ask(&self.doors, StatusQuery).await?.held;
         let names = match meant(said, &held) {
             Ok(names) => names,
             Err(unconfirmed) => return Ok(Err(unconfirmed)),

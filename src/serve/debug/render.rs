@@ -6,7 +6,7 @@ use std::pin::Pin;
 
 use addon_core::failure::Failure;
 use addon_core::name::ModuleName;
-use addon_core::operator::query::{Answer, Query as Ask};
+use addon_core::operator::query::{NoSuchModule, ReleaseValuesQuery};
 use addon_core::secret::object::masked_manifest;
 use addon_core::values::HookDocument;
 use axum::http::StatusCode;
@@ -14,6 +14,7 @@ use tokio::sync::Mutex;
 
 use super::reply::{Reply, text};
 use super::{Debug, Unanswered, Wanted, Wishes, is_set};
+use crate::serve;
 
 /// A rendering under way.
 pub type Rendering = Pin<Box<dyn Future<Output = Result<String, Failure>> + Send>>;
@@ -67,10 +68,9 @@ impl Debug {
         let Ok(module) = ModuleName::parse(name) else {
             return Ok(not_found());
         };
-        let values = match crate::serve::ask(&self.doors, Ask::ReleaseValues(module.clone())).await? {
-            Answer::ReleaseValues(values) => values,
-            Answer::NoSuchModule => return Ok(not_found()),
-            _ => return Err(Unanswered::Mixed),
+        let values = match serve::ask(&self.doors, ReleaseValuesQuery(module.clone())).await? {
+            Ok(values) => values,
+            Err(NoSuchModule) => return Ok(not_found()),
         };
         let Some(charts) = self.charts.get() else {
             return Ok(text(

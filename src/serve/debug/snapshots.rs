@@ -1,10 +1,8 @@
 //! The snapshots of hooks' bindings, and the counts of their changes.
 
-use std::collections::BTreeMap;
-
-use addon_core::name::{BindingName, HookName, ModuleName, MonitorId, Owner};
+use addon_core::name::{BindingName, ModuleName, MonitorId, Owner};
 use addon_core::object::snapshot::Operations;
-use addon_core::operator::query::{Answer, Query as Ask};
+use addon_core::operator::query::{HookMonitors, MonitorsQuery};
 use addon_core::secret::{self, MASK, object};
 use axum::http::StatusCode;
 use serde_json::{Map, Value, json};
@@ -12,24 +10,12 @@ use serde_json::{Map, Value, json};
 use super::reply::{Reply, document, text};
 use super::route::Format;
 use super::{Debug, Unanswered, Wanted};
-
-/// Hooks by name, each with its bindings that are watched.
-pub(super) type Hooks = BTreeMap<HookName, Vec<(BindingName, MonitorId)>>;
+use crate::serve;
 
 impl Debug {
     /// The hooks of an owner. `None`: there is no such module.
-    pub(super) async fn hooks(&self, owner: Owner) -> Result<Option<Hooks>, Unanswered> {
-        match crate::serve::ask(&self.doors, Ask::Monitors(owner)).await? {
-            Answer::Monitors(hooks) => Ok(Some(hooks)),
-            Answer::NoSuchModule => Ok(None),
-            Answer::Status(_)
-            | Answer::Health(_)
-            | Answer::Queues(_)
-            | Answer::Modules(_)
-            | Answer::Channel(_)
-            | Answer::ReleaseValues(_)
-            | Answer::Document(_) => Err(Unanswered::Mixed),
-        }
+    pub(super) async fn hooks(&self, owner: Owner) -> Result<Option<HookMonitors>, Unanswered> {
+        Ok(serve::ask(&self.doors, MonitorsQuery(owner)).await?.ok())
     }
 
     /// The snapshots of one hook.
@@ -65,7 +51,7 @@ impl Debug {
     }
 
     /// A hook without a binding has none, which is shown as null.
-    pub(super) fn snapshots_by_hook(&self, hooks: Hooks, secrets: Wanted) -> Value {
+    pub(super) fn snapshots_by_hook(&self, hooks: HookMonitors, secrets: Wanted) -> Value {
         let shown = hooks.into_iter().map(|(hook, bindings)| {
             let snapshots = if bindings.is_empty() {
                 Value::Null

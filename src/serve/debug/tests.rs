@@ -1,55 +1,63 @@
-use addon_core::artifact::choice::Activity;
-use addon_core::operator::query::{ChannelReport, HeldBy, HeldRemoval, Query as Asked, Status};
+use addon_core::name::HookName;
+use addon_core::operator::query::{HeldBy, HeldRemoval, ModulesQuery, NoSuchModule, ReleaseValuesQuery, Status};
 use tokio::task::JoinSet;
 
-use super::super::stage;
+use super::super::stage::{self, Answers};
 use super::*;
 use crate::settings::LogLevel;
 
 mod channel;
 
-fn document(query: &Asked) -> Answer {
-    let is_one = |module: &Option<ModuleName>| module.as_ref().is_none_or(|name| name.as_str() == "one");
-    match query {
-        Asked::Queues => Answer::Queues(vec![
+fn answers() -> Answers {
+    stage::on(|StatusQuery| Status {
+        held: ["a", "b"].map(held).into(),
+        ..stage::status()
+    })
+    .on(|QueuesQuery| {
+        vec![
             stage::queue("main", "run first task", &["ModuleRun:main:one"]),
             stage::queue("side", "", &[]),
-        ]),
-        Asked::Modules => Answer::Modules(vec![
+        ]
+    })
+    .on(|ModulesQuery| {
+        vec![
             stage::module("two", true),
             stage::module("one", true),
             stage::module("off", false),
-        ]),
-        Asked::Values { module, .. } | Asked::ConfigValues { module, .. } | Asked::Patches { module, .. }
-            if !is_one(module) =>
-        {
-            Answer::NoSuchModule
-        }
-        Asked::Values {
-            module: Some(_),
-            with_global: true,
-            ..
-        } => Answer::Document(json!({"global": {"zone": "a"}, "one": {"size": 1}})),
-        Asked::ConfigValues {
-            module: None, secrets, ..
-        } => Answer::Document(json!({"asked": format!("{secrets:?}"), "quoted": "say opensesame"})),
-        Asked::Values { module: Some(_), .. } => Answer::Document(json!({"size": 1})),
-        Asked::Values { module: None, .. } => Answer::Document(json!({"zone": "a"})),
-        Asked::ConfigValues { .. } | Asked::Patches { module: None, .. } => Answer::Document(Value::Null),
-        Asked::Patches { module: Some(_), .. } => {
-            Answer::Document(json!([{"op": "add", "path": "/one/size", "value": 1}]))
-        }
-        Asked::Monitors(_) | Asked::ReleaseValues(_) => Answer::NoSuchModule,
-        Asked::Channel => Answer::Channel(ChannelReport {
-            settings: None,
-            activity: Activity::Quiet,
-        }),
-        Asked::Health => Answer::Health(stage::health()),
-        Asked::GlobalHooks => Answer::Document(json!(["hooks/g.sh"])),
-        Asked::Status => Answer::Status(Status {
-            held: ["a", "b"].map(held).into(),
-            ..stage::status()
-        }),
+        ]
+    })
+    .on(|query: &ValuesQuery| {
+        let values = match (of_one(query.module.as_ref())?, query.with_global) {
+            (true, true) => json!({"global": {"zone": "a"}, "one": {"size": 1}}),
+            (true, false) => json!({"size": 1}),
+            (false, _) => json!({"zone": "a"}),
+        };
+        Ok(values)
+    })
+    .on(|query: &ConfigValuesQuery| {
+        Ok(if of_one(query.module.as_ref())? {
+            Value::Null
+        } else {
+            json!({"asked": format!("{:?}", query.secrets), "quoted": "say opensesame"})
+        })
+    })
+    .on(|query: &PatchesQuery| {
+        Ok(if of_one(query.module.as_ref())? {
+            json!([{"op": "add", "path": "/one/size", "value": 1}])
+        } else {
+            Value::Null
+        })
+    })
+    .on(|ReleaseValuesQuery(_)| Err(NoSuchModule))
+    .on(|GlobalHooksQuery| vec![HookName::parse("hooks/g.sh").unwrap()])
+}
+
+/// Whether module `one` is asked for instead of the global section. There is no other module.
+fn of_one(module: Option<&ModuleName>) -> Result<bool, NoSuchModule> {
+    match module.map(ModuleName::as_str) {
+        None => Ok(false),
+        Some("one") => Ok(true),
+        Some(_) => Err(NoSuchModule),
     }
 }
 
@@ -91,7 +99,7 @@ async fn ask_with(
 fn debug(channel: Channel) -> (Debug, JoinSet<()>) {
     let secrets = Secrets::default();
     secrets.learn(Arc::new(["opensesame"].into_iter().collect()));
-    let (doors, tasks) = stage::answering(document);
+    let (doors, tasks) = answers().answering();
     let debug = Debug {
         doors,
         parameters: Arc::new(Parameters::new(LogLevel::Info, |_| {})),

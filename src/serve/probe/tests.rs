@@ -1,6 +1,5 @@
 use addon_core::metric;
 use addon_core::name::{HookId, HookName, Owner};
-use addon_core::operator::query::{Answer, Query};
 
 use super::super::stage;
 use super::*;
@@ -29,11 +28,10 @@ fn probe(doors: Loop, trouble: Option<&str>) -> Probe {
 
 /// What `path` answers at that status.
 async fn at(status: Status, path: &str) -> (u16, String) {
-    let (doors, _tasks) = stage::answering(move |query| match query {
-        Query::Queues => Answer::Queues(vec![stage::queue("main", "", &["ModuleRun:main"])]),
-        Query::Modules => Answer::Modules(vec![stage::module("one", true)]),
-        _ => Answer::Status(status.clone()),
-    });
+    let (doors, _tasks) = stage::on(move |StatusQuery| status.clone())
+        .on(|QueuesQuery| vec![stage::queue("main", "", &["ModuleRun:main"])])
+        .on(|ModulesQuery| vec![stage::module("one", true)])
+        .answering();
     let (code, _, body) = stage::ask(router(probe(doors, None)), &format!("GET {path}")).await;
     (code, body)
 }
@@ -118,7 +116,7 @@ async fn readiness_says_what_it_waits_for() {
         body,
         "Startup converge in progress\nwaiting: the releases have not been listed yet\nConfigMap key one: line 1: no YAML\n"
     );
-    let (doors, _tasks) = stage::answering(move |_| Answer::Status(status.clone()));
+    let (doors, _tasks) = stage::on(move |StatusQuery| status.clone()).answering();
     let (code, kind, body) = stage::ask(
         router(probe(doors, Some("API server cannot be reached: connection refused"))),
         "GET /readyz",
@@ -162,7 +160,7 @@ async fn metrics_show_queues_and_modules_and_survive_a_silent_loop() {
         "{body}"
     );
 
-    let (doors, _tasks) = stage::answering(|_| Answer::Status(stage::status()));
+    let (doors, _tasks) = stage::on(|StatusQuery| stage::status()).answering();
     let probe = probe(doors, None);
     let hook = HookId {
         owner: Owner::Global,
@@ -204,7 +202,7 @@ async fn readyz_of(standing: ActingRole, port: u16) -> (u16, String) {
 }
 
 async fn asked(standing: ActingRole, port: u16, request: &str) -> (u16, String) {
-    let (doors, _tasks) = stage::answering(|_| Answer::Status(stage::status()));
+    let (doors, _tasks) = stage::on(|StatusQuery| stage::status()).answering();
     let probe = Probe {
         standing: watch::channel(standing).1,
         port,
@@ -216,7 +214,7 @@ async fn asked(standing: ActingRole, port: u16, request: &str) -> (u16, String) 
 
 /// The standby of a leader that answers so.
 async fn standby_of(leader: Status) -> (u16, String) {
-    let (doors, _tasks) = stage::answering(move |_| Answer::Status(leader.clone()));
+    let (doors, _tasks) = stage::on(move |StatusQuery| leader.clone()).answering();
     let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let address = listener.local_addr().unwrap();
     let stop = tokio_util::sync::CancellationToken::new();

@@ -1,100 +1,31 @@
-//! The reports that people see: queues, modules, values, and the wait of each, by name.
+//! The answers to questions: reports that people see of queues, modules, values, and the wait of each, by name.
 
+mod answers;
 mod converge;
 mod module;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use serde_json::{Value, json};
-
 use super::converge::Phase;
 use super::modules::{Turn, Unit};
 use super::policy::Mode;
-use super::query::{Answer, ChannelReport, ModuleReport, Query, QueueReport, Secrets, Status, TaskReport};
+use super::query::{ModuleReport, QueueReport, Status, TaskReport};
 use super::survey::Survey;
 use super::task::{Lane, RunReason, Task};
-use crate::name::{ModuleName, Owner, QueueName};
+use crate::name::{ModuleName, QueueName};
 use crate::queue::{Entry, State};
 
+/// A question that the operator answers.
+pub trait Query: Send + 'static {
+    /// The answer to this question and to no other.
+    type Answer: Send;
+
+    /// Looks at one moment.
+    fn answer(&self, survey: &Survey<'_>) -> Self::Answer;
+}
+
 impl Survey<'_> {
-    pub(super) fn explain(&self, query: &Query) -> Answer {
-        match query {
-            Query::Status => Answer::Status(self.status()),
-            Query::Health => Answer::Health(self.health()),
-            Query::Queues => Answer::Queues(self.queue_reports()),
-            Query::Modules => Answer::Modules(self.module_reports()),
-            Query::Values {
-                module,
-                with_global,
-                secrets,
-            } => self.document(module.as_ref(), *with_global, |owner| {
-                self.section_shown(owner, &self.of.values.effective(owner), *secrets)
-            }),
-            Query::ConfigValues {
-                module,
-                with_global,
-                secrets,
-            } => self.document(module.as_ref(), *with_global, |owner| {
-                let section = self.of.values.config_section(owner);
-                section.map_or(Value::Null, |section| self.section_shown(owner, &section, *secrets))
-            }),
-            Query::ReleaseValues(module) => self
-                .release_values(module)
-                .map_or(Answer::NoSuchModule, Answer::ReleaseValues),
-            Query::Patches { module, secrets } => self.document(module.as_ref(), false, |owner| {
-                let patches = self.of.values.patches(owner);
-                match secrets {
-                    _ if patches.is_empty() => Value::Null,
-                    Secrets::Shown => json!(patches),
-                    Secrets::Masked => self.of.values.masked_patches(owner),
-                }
-            }),
-            Query::Monitors(owner) => self.monitor_report(owner),
-            Query::Channel => Answer::Channel(ChannelReport {
-                settings: self.of.config.channel_settings(),
-                activity: self.activity(),
-            }),
-            Query::GlobalHooks => {
-                let hooks = self.of.bindings.of_owner(&Owner::Global);
-                let names = hooks.map(|(id, _)| id.name.as_str());
-                Answer::Document(names.collect())
-            }
-        }
-    }
-
-    fn section_shown(&self, owner: &Owner, section: &Value, secrets: Secrets) -> Value {
-        match secrets {
-            Secrets::Shown => section.clone(),
-            Secrets::Masked => self.of.values.masked(owner, section),
-        }
-    }
-
-    fn monitor_report(&self, owner: &Owner) -> Answer {
-        if owner.module().is_some_and(|name| !self.of.modules.contains(name)) {
-            return Answer::NoSuchModule;
-        }
-        let hooks = self.of.bindings.of_owner(owner);
-        Answer::Monitors(
-            hooks
-                .map(|(id, _)| (id.name.clone(), self.of.monitors.watched(&self.of.bindings, id)))
-                .collect(),
-        )
-    }
-
-    fn document(&self, module: Option<&ModuleName>, with_global: bool, part: impl Fn(&Owner) -> Value) -> Answer {
-        let owner = match module {
-            None => Owner::Global,
-            Some(name) if self.of.modules.contains(name) => Owner::Module(name.clone()),
-            Some(_) => return Answer::NoSuchModule,
-        };
-        let own = part(&owner);
-        if !with_global || owner == Owner::Global {
-            return Answer::Document(own);
-        }
-        Answer::Document(json!({ "global": part(&Owner::Global), owner.values_key(): own }))
-    }
-
     fn status(&self) -> Status {
         let mut waiting = self.start_waits();
         waiting.extend(self.of.config.readings_wait_for());

@@ -1,16 +1,14 @@
-//! The questions that people may ask the operator, and the shapes of its answers. An answer is one borrow: never half of two moments.
+//! The questions that people may ask the operator, each a type of its own, and the shapes of the answers.
+//! `explain` ties every question to its answer. An answer is one borrow: never half of two moments.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::Serialize;
-use serde_json::Value;
 
-use super::health::Health;
 use crate::artifact::choice::Activity;
 use crate::artifact::settings::Settings;
 use crate::name::{BindingName, HookId, HookName, ModuleName, MonitorId, Owner};
-use crate::values::HookDocument;
 
 /// Whether an answer holds what the schemas or the names of values call a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,75 +19,76 @@ pub enum Secrets {
     Shown,
 }
 
-/// A question.
+/// Did the first converge end? A [`Status`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StatusQuery;
+
+/// How do we fare, for those who judge our version? A [`Health`](super::health::Health).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HealthQuery;
+
+/// All queues with their tasks: `main` first, the others by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueuesQuery;
+
+/// All modules, by order and name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ModulesQuery;
+
+/// Effective values: of `global`, or of one module.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Query {
-    /// Did the first converge end?
-    Status,
-    /// How do we fare, for those who judge our version?
-    Health,
-    /// All queues with their tasks.
-    Queues,
-    /// All modules.
-    Modules,
-    /// Effective values: of `global`, or of one module.
-    Values {
-        /// `None` for the global ones.
-        module: Option<ModuleName>,
-        /// With the global section beside the module's, both under their keys.
-        with_global: bool,
-        /// As they are or not.
-        secrets: Secrets,
-    },
-    /// What the ConfigMap alone says, in the same forms.
-    ConfigValues {
-        /// `None` for the global ones.
-        module: Option<ModuleName>,
-        /// With the global section beside the module's, both under their keys.
-        with_global: bool,
-        /// As they are or not.
-        secrets: Secrets,
-    },
-    /// What the module's release would be given now.
-    ReleaseValues(ModuleName),
-    /// The patches that hooks made, compacted.
-    Patches {
-        /// `None` for the global ones.
-        module: Option<ModuleName>,
-        /// As they are or not.
-        secrets: Secrets,
-    },
-    /// The word of people about which version of us is wanted, and whether this is a moment to begin with it.
-    Channel,
-    /// The names of the global hooks, which are all of them where hooks are alone.
-    GlobalHooks,
-    /// The monitors of an owner's hooks, for who wants to see their snapshots.
-    Monitors(Owner),
+pub struct ValuesQuery {
+    /// `None` for the global ones.
+    pub module: Option<ModuleName>,
+    /// With the global section beside the module's, both under their keys.
+    pub with_global: bool,
+    /// As they are or not.
+    pub secrets: Secrets,
 }
 
-/// An answer.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Answer {
-    /// To `Status`.
-    Status(Status),
-    /// To `Health`.
-    Health(Health),
-    /// To `Queues`: `main` first, the others by name.
-    Queues(Vec<QueueReport>),
-    /// To `Modules`, by order and name.
-    Modules(Vec<ModuleReport>),
-    /// To the questions that ask for a document.
-    Document(Value),
-    /// To `ReleaseValues`.
-    ReleaseValues(HookDocument),
-    /// To `Channel`.
-    Channel(ChannelReport),
-    /// To `Monitors`: every hook that is known, with its kubernetes bindings in the order of the configuration. A
-    /// binding that is not watched is left out.
-    Monitors(BTreeMap<HookName, Vec<(BindingName, MonitorId)>>),
-    /// There is no module of that name.
-    NoSuchModule,
+/// The words of the ConfigMap alone, in the same forms.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigValuesQuery {
+    /// `None` for the global ones.
+    pub module: Option<ModuleName>,
+    /// With the global section beside the module's, both under their keys.
+    pub with_global: bool,
+    /// As they are or not.
+    pub secrets: Secrets,
 }
+
+/// The values that the module's release would be given now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReleaseValuesQuery(pub ModuleName);
+
+/// The patches that hooks made, compacted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PatchesQuery {
+    /// `None` for the global ones.
+    pub module: Option<ModuleName>,
+    /// As they are or not.
+    pub secrets: Secrets,
+}
+
+/// The word of people about which version of us is wanted, and whether this is a moment to begin with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChannelQuery;
+
+/// The names of the global hooks, which are all of them where hooks are alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GlobalHooksQuery;
+
+/// The monitors of an owner's hooks, for those who want to see their snapshots.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MonitorsQuery(pub Owner);
+
+/// Every hook that is known, with its kubernetes bindings in the order of the configuration. A binding that is not watched is
+/// left out.
+pub type HookMonitors = BTreeMap<HookName, Vec<(BindingName, MonitorId)>>;
+
+/// A question names a module that is not there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NoSuchModule;
 
 /// All that the choice of another version has to know of the work under way.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -23,7 +23,7 @@ use crate::values::{Globals, HookDocument};
 
 /// The whole, as far as somebody has asked for it.
 #[derive(Debug)]
-pub(super) struct Survey<'a> {
+pub struct Survey<'a> {
     pub(super) of: &'a Operator,
     groups: OnceCell<Vec<Vec<ModuleName>>>,
     failing: OnceCell<BTreeMap<ModuleName, Vec<FailingTask>>>,

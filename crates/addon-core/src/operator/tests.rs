@@ -43,7 +43,10 @@ use super::event::{
 };
 use super::policy::{Leadership, Mode};
 use super::provenance::{Made, Provenance, digest};
-use super::query::Secrets;
+use super::query::{
+    ChannelQuery, ConfigValuesQuery, HealthQuery, ModulesQuery, MonitorsQuery, NoSuchModule, QueuesQuery,
+    ReleaseValuesQuery, Secrets, StatusQuery, ValuesQuery,
+};
 use super::*;
 use crate::artifact::trial::sections::TrialSections;
 use crate::failure::Class;
@@ -438,9 +441,7 @@ impl World {
 
     /// The tasks of a queue as people see them.
     fn tasks(&self, queue: &str) -> Vec<String> {
-        let Answer::Queues(queues) = self.operator.answer(&Query::Queues) else {
-            panic!()
-        };
+        let queues = self.operator.answer(&QueuesQuery);
         let of_queue = queues.into_iter().filter(|report| report.name == queue);
         of_queue
             .flat_map(|report| report.tasks)
@@ -449,18 +450,13 @@ impl World {
     }
 
     fn waits_for(&self, module: &str) -> String {
-        let Answer::Modules(modules) = self.operator.answer(&Query::Modules) else {
-            panic!()
-        };
+        let modules = self.operator.answer(&ModulesQuery);
         let report = modules.into_iter().find(|report| report.name == module);
         report.map(|report| report.waits_for).unwrap()
     }
 
     fn status(&self) -> query::Status {
-        let Answer::Status(status) = self.operator.answer(&Query::Status) else {
-            panic!()
-        };
-        status
+        self.operator.answer(&StatusQuery)
     }
 
     fn configs(&self, owner: &Owner) -> Vec<(HookName, HookConfig)> {
@@ -501,9 +497,7 @@ impl World {
     }
 
     fn state(&self, module: &str) -> String {
-        let Answer::Modules(modules) = self.operator.answer(&Query::Modules) else {
-            panic!()
-        };
+        let modules = self.operator.answer(&ModulesQuery);
         modules
             .into_iter()
             .find(|report| report.name == module)

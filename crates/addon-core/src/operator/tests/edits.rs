@@ -227,10 +227,7 @@ fn settings_of_the_channel_are_in_force_as_they_were_last_good() {
 
 #[test]
 fn a_moment_is_quiet_when_no_helm_runs_and_main_is_empty() {
-    let activity = |world: &World| match world.operator.answer(&Query::Channel) {
-        Answer::Channel(report) => report.activity,
-        other => panic!("{other:?}"),
-    };
+    let activity = |world: &World| world.operator.answer(&ChannelQuery).activity;
     let mut world = world(always());
     assert_eq!(activity(&world), Activity::Busy, "nothing has begun");
     world.open.insert("one sync".to_owned());

@@ -4,9 +4,7 @@ use super::*;
 use crate::operator::query::{FailingTask, ModuleReport};
 
 fn report(world: &World, module: &str) -> ModuleReport {
-    let Answer::Modules(modules) = world.operator.answer(&Query::Modules) else {
-        panic!("another question was answered");
-    };
+    let modules = world.operator.answer(&ModulesQuery);
     modules.into_iter().find(|report| report.name == module).unwrap()
 }
 
@@ -72,23 +70,18 @@ fn a_broken_key_is_told_with_the_module_that_it_concerns() {
 fn the_values_of_a_release_are_those_that_its_job_would_be_given() {
     let mut world = World::new(vec![module(10, "one")]).start();
     world.edit(&[("global", Some("zone: a")), ("one", Some("size: 1"))]);
-    let answer = |module: &str| world.operator.answer(&Query::ReleaseValues(name(module)));
-    let Answer::ReleaseValues(values) = answer("one") else {
-        panic!("another question was answered");
-    };
-    let values = values.to_value();
+    let answer = |module: &str| world.operator.answer(&ReleaseValuesQuery(name(module)));
+    let values = answer("one").unwrap().to_value();
     assert_eq!(
         (&values["global"]["zone"], &values["one"]),
         (&json!("a"), &json!({"size": 1}))
     );
-    assert_eq!(answer("nobody"), Answer::NoSuchModule);
+    assert_eq!(answer("nobody"), Err(NoSuchModule));
 }
 
 /// Those that somebody has to see to.
 fn failing(world: &World) -> Vec<String> {
-    let Answer::Modules(modules) = world.operator.answer(&Query::Modules) else {
-        panic!("another question was answered");
-    };
+    let modules = world.operator.answer(&ModulesQuery);
     let failing = modules.into_iter().filter(|report| report.fails);
     failing.map(|report| report.name).collect()
 }
@@ -181,9 +174,7 @@ fn a_removal_that_is_withheld_says_what_for() {
 
 /// The status of a queue, as people see it.
 fn status_of(world: &World, queue: &str) -> String {
-    let Answer::Queues(queues) = world.operator.answer(&Query::Queues) else {
-        panic!("another question was answered");
-    };
+    let queues = world.operator.answer(&QueuesQuery);
     let report = queues.into_iter().find(|report| report.name == queue);
     report.map(|report| report.status).unwrap_or_default()
 }

@@ -7,10 +7,7 @@ use crate::artifact::trial::record::Failures;
 
 impl World {
     pub(super) fn health(&self) -> Health {
-        let Answer::Health(health) = self.operator.answer(&Query::Health) else {
-            panic!()
-        };
-        health
+        self.operator.answer(&HealthQuery)
     }
 
     pub(super) fn failing(&self) -> Vec<(String, Failures)> {

@@ -61,8 +61,6 @@ fn it_stays_while_the_module_is_off_and_when_the_config_map_is_gone() {
     assert_eq!(told(&world), [Maintenance::NoResourceReconciliation]);
     world.close("one sync");
     world.handle(Event::ConfigChanged(ConfigRead::Missing));
-    let Answer::Modules(modules) = world.operator.answer(&Query::Modules) else {
-        panic!()
-    };
+    let modules = world.operator.answer(&ModulesQuery);
     assert!(modules[0].in_maintenance);
 }

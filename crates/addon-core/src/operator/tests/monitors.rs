@@ -210,9 +210,10 @@ fn monitors_are_named_for_who_wants_to_see_their_snapshots() {
         .hook("one", "h.sh", &format!("{PODS}\n- name: nodes\n  kind: Node"))
         .hook("one", "other.sh", "beforeHelm: 1")
         .start();
-    let Answer::Monitors(monitors) = world.operator.answer(&Query::Monitors(Owner::Module(name("one")))) else {
-        panic!()
-    };
+    let monitors = world
+        .operator
+        .answer(&MonitorsQuery(Owner::Module(name("one"))))
+        .unwrap();
     let shown: Vec<_> = monitors
         .iter()
         .map(|(hook, monitors)| {

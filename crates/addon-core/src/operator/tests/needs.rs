@@ -18,9 +18,7 @@ fn strict(mut world: World) -> World {
 }
 
 fn needs(world: &World, module: &str) -> Option<String> {
-    let Answer::Modules(modules) = world.operator.answer(&Query::Modules) else {
-        panic!()
-    };
+    let modules = world.operator.answer(&ModulesQuery);
     modules.into_iter().find(|report| report.name == module).unwrap().needs
 }
 

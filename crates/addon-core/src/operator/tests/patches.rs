@@ -18,21 +18,14 @@ fn failures(world: &World) -> Vec<&str> {
     .collect()
 }
 
-fn document(world: &World, query: &Query) -> Value {
-    match world.operator.answer(query) {
-        Answer::Document(document) => document,
-        other => panic!("{other:?}"),
-    }
-}
-
 fn config_values(world: &World, module: &str) -> Value {
     let (module, with_global) = (Some(name(module)), false);
-    let query = Query::ConfigValues {
+    let query = ConfigValuesQuery {
         module,
         with_global,
         secrets: Secrets::Shown,
     };
-    document(world, &query)
+    world.operator.answer(&query).unwrap()
 }
 
 #[test]

@@ -44,9 +44,7 @@ fn sleep_for(world: &mut World, time: Duration) {
 }
 
 fn report(world: &World, module: &str) -> query::ModuleReport {
-    let Answer::Modules(modules) = world.operator.answer(&Query::Modules) else {
-        panic!("another question was answered")
-    };
+    let modules = world.operator.answer(&ModulesQuery);
     modules.into_iter().find(|report| report.name == module).unwrap()
 }
 
@@ -218,9 +216,7 @@ fn hooks_alone_lend_their_slots_too() {
     world.sleep();
     sleep_for(&mut world, MINUTE / 2);
     assert_eq!(world.take_log(), [""; 0]);
-    let Answer::Queues(queues) = world.operator.answer(&Query::Queues) else {
-        panic!("another question was answered")
-    };
+    let queues = world.operator.answer(&QueuesQuery);
     let two = queues.into_iter().find(|queue| queue.name == "two").unwrap();
     assert_eq!(
         two.status,

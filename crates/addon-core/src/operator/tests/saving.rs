@@ -3,15 +3,12 @@
 use super::*;
 
 fn values(world: &World, module: &str) -> Value {
-    let query = Query::Values {
+    let query = ValuesQuery {
         module: Some(name(module)),
         with_global: false,
         secrets: Secrets::Shown,
     };
-    match world.operator.answer(&query) {
-        Answer::Document(values) => values,
-        other => panic!("{other:?}"),
-    }
+    world.operator.answer(&query).unwrap()
 }
 
 fn wish(number: u32) -> Value {

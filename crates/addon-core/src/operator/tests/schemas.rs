@@ -4,15 +4,12 @@ use super::*;
 use crate::values::schema::Files;
 
 fn values(world: &World, module: &str) -> Value {
-    let query = Query::Values {
+    let query = ValuesQuery {
         module: Some(name(module)),
         with_global: false,
         secrets: Secrets::Shown,
     };
-    match world.operator.answer(&query) {
-        Answer::Document(values) => values,
-        other => panic!("{other:?}"),
-    }
+    world.operator.answer(&query).unwrap()
 }
 
 /// A module whose ConfigMap section holds a size, and whose chart needs a secret.

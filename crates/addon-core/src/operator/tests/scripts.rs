@@ -85,9 +85,7 @@ fn a_script_that_is_ended_late_fails_by_name_and_is_asked_again() {
     let job = world.pending.remove(0);
     let failure = Failure::new(Class::TimedOut, "it did not end");
     world.handle(Event::JobFinished(job.failed(failure)));
-    let Answer::Modules(modules) = world.operator.answer(&Query::Modules) else {
-        panic!("another question was answered")
-    };
+    let modules = world.operator.answer(&ModulesQuery);
     let failing = &modules[0].failing[0];
     assert_eq!((failing.task, failing.failures), ("EnabledScript", 1));
     assert_eq!(failing.error, "it did not end");

@@ -56,9 +56,7 @@ fn what_a_lost_values_file_switched_on_stays_on_and_is_told_by_name() {
     assert_eq!(world.take_log(), ["one sync", "two sync", "three sync"]);
     let told = |notice: &&Notice| matches!(notice, Notice::ValuesFileLost { file, modules } if file == FILE && modules.len() == 3);
     assert_eq!(world.notices.iter().filter(told).count(), 1);
-    let Answer::Status(status) = world.operator.answer(&Query::Status) else {
-        panic!("no status");
-    };
+    let status = world.operator.answer(&StatusQuery);
     assert!(
         status.waiting.iter().any(|wait| wait.contains(FILE)),
         "{:?}",
@@ -95,9 +93,7 @@ fn a_missing_values_file_of_which_nothing_is_known_holds_what_nobody_names() {
     let mut world = world(None, None, None).start();
     assert_eq!(deletes(&world), [""; 0]);
     assert_eq!(world.values_files, None, "it may have been there");
-    let Answer::Modules(modules) = world.operator.answer(&Query::Modules) else {
-        panic!("no modules");
-    };
+    let modules = world.operator.answer(&ModulesQuery);
     assert!(modules[0].waits_for.contains(FILE), "{}", modules[0].waits_for);
     world.edit(&[
         ("oneEnabled", Some("false")),

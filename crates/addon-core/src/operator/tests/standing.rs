@@ -51,12 +51,12 @@ fn what_a_standby_reads_for_weeks_is_forgotten_but_for_the_last() {
         world.edit(&[("one", Some(&format!("x: {number}")))]);
     }
     world.handle(Event::Elected);
-    let values = Query::Values {
+    let values = ValuesQuery {
         module: Some(name("one")),
         with_global: false,
         secrets: Secrets::Shown,
     };
-    assert_eq!(world.operator.answer(&values), Answer::Document(json!({"x": 999})));
+    assert_eq!(world.operator.answer(&values), Ok(json!({"x": 999})));
 }
 
 #[test]
