@@ -52,7 +52,6 @@ use self::drift::Drifts;
 use self::effect::Effect;
 use self::event::Event;
 use self::explain::Query;
-use self::health::Health;
 use self::jobs::Jobs;
 use self::lanes::Lanes;
 use self::modules::Modules;
@@ -68,7 +67,6 @@ use self::survey::Survey;
 use self::trial::Probation;
 use self::verdicts::Verdicts;
 use self::warmth::Warmth;
-use crate::artifact::settings::Settings;
 use crate::time::{Now, Tick};
 use crate::values::Store;
 
@@ -168,16 +166,6 @@ impl Operator {
     /// What people want to know, of this very moment.
     pub fn answer<Q: Query>(&self, query: &Q) -> Q::Answer {
         query.answer(&Survey::of(self))
-    }
-
-    /// How we fare at this moment.
-    pub fn health(&self) -> Health {
-        Survey::of(self).health()
-    }
-
-    /// The word of people about which version of us is wanted; nothing as long as that is not known.
-    pub fn channel_settings(&self) -> Option<Settings> {
-        self.config.channel_settings()
     }
 }
 

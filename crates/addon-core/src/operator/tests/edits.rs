@@ -188,13 +188,17 @@ fn an_edit_of_global_values_lets_a_hook_that_failed_at_start_up_try_again_at_onc
     assert_eq!(world.take_log(), ["g.sh onStartup", "one sync"]);
 }
 
+fn channel_settings(world: &World) -> Option<Settings> {
+    world.operator.answer(&ChannelQuery).settings
+}
+
 #[test]
 fn settings_of_the_channel_are_in_force_as_they_were_last_good() {
     let mut world = world(always());
-    assert_eq!(world.operator.channel_settings(), None);
+    assert_eq!(channel_settings(&world), None);
     world = world.start();
     let channel = |world: &World| {
-        let settings = world.operator.channel_settings()?;
+        let settings = channel_settings(world)?;
         Some(settings.channel.map(|channel| channel.to_string()).unwrap_or_default())
     };
     assert_eq!(channel(&world).as_deref(), Some(""));
@@ -247,9 +251,9 @@ fn settings_of_the_channel_are_not_known_while_there_has_never_been_a_config_map
     let mut world = World::new(vec![module(10, "one")]);
     world.handle(Event::InventoryChanged(world.inventory.clone()));
     world.handle(Event::ConfigChanged(ConfigRead::Missing));
-    assert_eq!(world.operator.channel_settings(), None);
+    assert_eq!(channel_settings(&world), None);
     world.edit(&[]);
-    assert_eq!(world.operator.channel_settings(), Some(Settings::default()));
+    assert_eq!(channel_settings(&world), Some(Settings::default()));
 }
 
 #[test]
