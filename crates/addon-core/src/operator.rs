@@ -1,9 +1,9 @@
 //! The operator: one value that makes every decision of the program.
 //!
-//! It reads no clock, starts nothing and locks nothing. The driver tells it what happened (`handle`), carries out
-//! what it asks for (`poll_effect`), wakes it when it wants to be woken (`poll_timeout`) and lets people look
-//! (`answer`). Here are its machines and its five methods: each decision lives in the file of
-//! its own machine, and `ways` leads from one machine to the next.
+//! It reads no clock, starts no process and takes no lock. The driver passes events in (`handle`), carries out the
+//! effects that come out (`poll_effect`), calls `handle` again at the time that the operator asks for (`poll_timeout`)
+//! and passes questions of people on (`answer`). This file has the operator's machines and these methods. Each decision
+//! lies in the file of its machine, and `ways` connects the machines.
 
 pub mod edit;
 pub mod effect;
@@ -70,7 +70,7 @@ use self::warmth::Warmth;
 use crate::time::{Now, Tick};
 use crate::values::Store;
 
-/// The value that decides.
+/// The state machine that makes every decision. Its fields are the machines that own the parts of the state.
 #[derive(Debug)]
 pub struct Operator {
     cx: Cx,
@@ -97,7 +97,8 @@ pub struct Operator {
 }
 
 impl Operator {
-    /// An operator that knows nothing yet. The seed spreads its back-offs; equal seeds and events give equal effects.
+    /// An operator that has seen no event yet. The seed spreads its back-off delays. Equal seeds and equal events give
+    /// equal effects.
     pub fn new(seed: u64, policy: Policy) -> Self {
         Self {
             standing: Standing::at_start(&policy),
@@ -124,7 +125,7 @@ impl Operator {
         }
     }
 
-    /// Takes in what happened, and decides everything that follows from it.
+    /// Takes in one event, and decides everything that follows from it.
     pub fn handle(&mut self, now: Now, event: Event) {
         self.cx.now = now;
         self.schedules.look_at_clock(now, &self.cx.policy);
@@ -133,12 +134,12 @@ impl Operator {
         self.tell_secrets();
     }
 
-    /// The next thing to do; `None` when there is nothing more to do before the next event.
+    /// The next effect to carry out; `None` when no effect is left until the next event.
     pub fn poll_effect(&mut self) -> Option<Effect> {
         self.cx.poll_effect()
     }
 
-    /// When to call `handle` with `TimerFired` if nothing else happens before, and why.
+    /// The time at which to call `handle` with `TimerFired` unless another event comes first, and the reason for that time.
     pub fn poll_timeout(&self) -> Option<(Tick, Waiting)> {
         let cx = &self.cx;
         if self.standing.is_stopping() {

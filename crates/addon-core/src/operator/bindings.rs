@@ -1,4 +1,4 @@
-//! The hooks that have told what they bind to, and those that have run. Must never run one.
+//! The configurations of all hooks that have answered `--config`, and the set of hooks that have run. Must never run a hook.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use crate::hook::config::{ConfigVersion, HookConfig, RateLimit, Stage};
 use crate::module::lifecycle::HookOrder;
 use crate::name::{HookId, HookName, Owner};
 
-/// What hooks bind to.
+/// The configurations of hooks, and the hooks that have succeeded.
 #[derive(Debug, Default)]
 pub(super) struct Bindings {
     hooks: BTreeMap<HookId, HookConfig>,
@@ -19,7 +19,7 @@ impl Bindings {
         self.hooks.get(hook)
     }
 
-    /// All of them, by owner and name.
+    /// All hooks with their configurations, by owner and name.
     pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = (&HookId, &HookConfig)> {
         self.hooks.iter()
     }
@@ -28,23 +28,23 @@ impl Bindings {
         self.hooks.iter().filter(move |(id, _)| id.owner == *owner)
     }
 
-    /// The hooks of an owner answered: these are all of them.
+    /// Replaces the configurations of an owner's hooks. `hooks` are all hooks of that owner.
     pub(super) fn replace(&mut self, owner: &Owner, hooks: impl IntoIterator<Item = (HookId, HookConfig)>) {
         self.forget(owner);
         self.hooks.extend(hooks);
     }
 
-    /// The owner has no hooks any more.
+    /// Forgets the owner's hooks.
     pub(super) fn forget(&mut self, owner: &Owner) {
         self.hooks.retain(|id, _| id.owner != *owner);
     }
 
-    /// The hook has succeeded.
+    /// Notes that the hook has succeeded.
     pub(super) fn spoke(&mut self, hook: HookId) {
         self.spoken.insert(hook);
     }
 
-    /// The global hooks that run by themselves sooner or later, and have not yet.
+    /// The global hooks that are sure to run by themselves (at start-up, for the first converge, …) and have not succeeded yet.
     pub(super) fn global_hooks_to_speak(&self) -> impl Iterator<Item = &HookId> {
         let has_first_run = |config: &HookConfig| config.kubernetes.iter().any(|one| config.has_first_run(one));
         let runs = move |config: &HookConfig| {
@@ -54,18 +54,18 @@ impl Bindings {
         bound.map(|(id, _)| id).filter(|id| !self.spoken.contains(id))
     }
 
-    /// The form of the hook's configuration; the newest for one that is not known.
+    /// The version of the hook's configuration format; the newest version for an unknown hook.
     pub(super) fn version(&self, hook: &HookId) -> ConfigVersion {
         self.get(hook).map_or(ConfigVersion::V1, |config| config.version)
     }
 
-    /// How often the hook may run; nothing if as often as it is asked to.
+    /// The hook's limit of runs; `None` if the hook has no limit.
     pub(super) fn rate_limit(&self, hook: &HookId) -> Option<RateLimit> {
         let limit = self.get(hook)?.rate_limit?;
         (!limit.min_interval.is_zero()).then_some(limit)
     }
 
-    /// The global hooks with a binding of this kind, by order number and then path.
+    /// The global hooks with a binding of this kind, by the order number of the binding and then by path.
     pub(super) fn global_hooks(&self, stage: Stage) -> Vec<HookId> {
         let owner = Owner::Global;
         let names = self.bound(&owner, stage).into_iter();

@@ -1,6 +1,7 @@
-//! Whether the release and the hooks of a module may be removed: only on a positive sign, and after the modules that need it.
+//! Decides whether the release and the hooks of a module may be removed. Needs positive evidence, and removes a module
+//! only after the modules that depend on it.
 //!
-//! Must never take silence for a sign while a source has yet to speak.
+//! Must never take the silence of a source for evidence before all sources were asked.
 
 use std::collections::BTreeSet;
 
@@ -22,10 +23,10 @@ use crate::module::lifecycle::Lifecycle;
 use crate::name::ModuleName;
 use crate::values::section::Entry;
 
-/// Why a removal waits for a trial, in words that follow the name of it.
+/// The reason for which a removal waits for a trial. It follows the module's name in a sentence.
 const TRIAL: &str = "this version of the operator is on trial, and the one before could not take it back";
 
-/// All that speaks for and against a removal, at one moment.
+/// A view of the machines that a decision about a removal depends on, at one moment.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Certainty<'a> {
     pub(super) bindings: &'a Bindings,
@@ -35,25 +36,25 @@ pub(super) struct Certainty<'a> {
     pub(super) config: &'a Config,
     pub(super) verdicts: &'a Verdicts,
     pub(super) removal: &'a Removal,
-    /// This version is on trial.
+    /// Whether this version of the operator is on trial.
     pub(super) on_trial: bool,
-    /// The release that is nobody's business.
+    /// The release that the operator never removes (`HELM_IGNORE_RELEASE`).
     pub(super) ignored: Option<&'a str>,
 }
 
-/// What is there, and what is said of it.
+/// Which modules and releases exist, and what the sources say about them.
 impl<'a> Certainty<'a> {
     fn opinions(self, name: &ModuleName) -> Opinions<'a> {
         self.verdicts.opinions(self.modules, self.config, name)
     }
 
-    /// Releases of ours whose modules are gone, without the one that is nobody's business.
+    /// Releases of ours whose modules are gone, without the ignored release.
     pub(super) fn orphans(self) -> impl DoubleEndedIterator<Item = &'a str> {
         let is_orphan = move |name: &&str| self.modules.of_release(name).is_none() && Some(*name) != self.ignored;
         self.removal.ours().filter(is_orphan)
     }
 
-    /// The releases that are there and would not be wanted if silence were an answer, whether they may be removed yet or not.
+    /// The existing releases that no source names, whether they may be removed yet or not.
     pub(super) fn unspoken(self) -> BTreeSet<String> {
         let modules: Vec<&str> = if self.verdicts.is_known() {
             let silent = self.modules.iter().filter(|unit| {
@@ -62,33 +63,33 @@ impl<'a> Certainty<'a> {
             });
             silent.map(|unit| unit.name().as_str()).collect()
         } else {
-            // Until all have been looked at again, what was known of them stands.
+            // While the verdicts are being renewed, the last known set of silent modules is used.
             let known = self.removal.brake().known().map(String::as_str);
             known.filter(|name| self.modules.of_release(name).is_some()).collect()
         };
         modules.into_iter().chain(self.orphans()).map(str::to_owned).collect()
     }
 
-    /// All that is there of ours, by name.
+    /// The names of all modules and releases of ours that exist in the cluster.
     pub(super) fn all_there(self) -> BTreeSet<String> {
         let units = self.modules.iter().filter(|unit| self.is_there(unit));
         let modules = units.map(|unit| unit.name().as_str());
         modules.chain(self.removal.ours()).map(str::to_owned).collect()
     }
 
-    /// The edit that left it out of the ConfigMap has confirmed that it is to go.
+    /// Whether the edit that left the module out of the ConfigMap has confirmed its removal.
     pub(super) fn is_confirmed_by_edit(self, release: &str) -> bool {
         let unit = self.modules.of_release(release);
         unit.is_some_and(|unit| self.config.is_removal_confirmed(unit.name()))
     }
 
-    /// It would be removed now: who has yet to speak has nothing to say about it.
+    /// Whether the release would be removed now: no source that has not answered yet can want it.
     pub(super) fn is_certain(self, release: &str) -> bool {
         let unit = self.modules.of_release(release);
         unit.is_none_or(|unit| self.is_unwanted(unit.name()))
     }
 
-    /// Its removal could be taken up now, and has not been.
+    /// Whether the removal of this release is certain and has not begun.
     pub(super) fn is_next(self, release: &str) -> bool {
         let begun = match self.modules.of_release(release) {
             None => self.lanes.is_purged(release),
@@ -97,8 +98,8 @@ impl<'a> Certainty<'a> {
         !begun && self.is_certain(release)
     }
 
-    /// The modules with a release that would be removed if the ConfigMap did not name them. One that is about to be removed
-    /// anyhow is none of them.
+    /// The modules with a release that would be removed if the ConfigMap did not name them. Modules that are about to be
+    /// removed anyhow are not listed.
     pub(super) fn omissible(self) -> BTreeSet<ModuleName> {
         let units = self.modules.iter().filter(|unit| {
             let name = unit.name();
@@ -113,8 +114,8 @@ impl<'a> Certainty<'a> {
         units.map(|unit| unit.name().clone()).collect()
     }
 
-    /// A run sees its section in one state from start to end, and a module that is switched off because all that
-    /// spoke for it vanished is removed with the section that it ran with: its new section has to wait.
+    /// Whether a new section of the module has to wait. A run must see the same section from start to end. A module that
+    /// is switched off because no source names it any more is removed with the section that it ran with.
     pub(super) fn must_wait(self, name: &ModuleName, entry: &Entry<Value>) -> bool {
         let runs = self.lanes.is_at_work(name);
         let unit = self.modules.get(name);
@@ -123,7 +124,7 @@ impl<'a> Certainty<'a> {
         runs || is_there && says_nothing && !self.opinions(name).verdict().enabled
     }
 
-    /// The module's script was asked without a section that had been left for later and counts now.
+    /// Whether the module's enabled script was asked while a section was left for later that counts now.
     pub(super) fn is_asked_late(self, name: &ModuleName) -> bool {
         let has_script = self
             .modules
@@ -133,31 +134,31 @@ impl<'a> Certainty<'a> {
     }
 }
 
-/// What may go, and what keeps it.
+/// Which modules may be removed, and which obstacles hold a removal.
 impl<'a> Certainty<'a> {
-    /// Something of the module is there, it is certain that it is not to run, and nothing holds its removal.
+    /// Whether the module may be removed now: it exists, it is certainly not wanted, and nothing holds its removal.
     pub(super) fn is_removable(self, name: &ModuleName) -> bool {
         let is_confirmed = !self.is_silently_off(name) || self.directories.rereading().confirms_silence(name);
         let is_free = !self.removal.brake().holds(name.as_str()) && !self.on_trial;
         is_confirmed && self.is_unwanted(name) && is_free
     }
 
-    /// It is off because nobody speaks of it, and nothing but a second look at the directories is lacking.
+    /// Whether the module is off because no source names it, and only the second reading of the directories is still missing.
     pub(super) fn waits_for_rereading(self, name: &ModuleName) -> bool {
         let is_next =
             self.is_silently_off(name) && self.is_unwanted(name) && !self.removal.brake().holds(name.as_str());
         is_next && !self.directories.rereading().confirms_silence(name)
     }
 
-    /// Something of it is there, and no source names it.
+    /// Whether the module exists in the cluster and no source names it.
     pub(super) fn is_silently_off(self, name: &ModuleName) -> bool {
         let unit = self.modules.get(name).filter(|unit| self.is_there(unit));
         let verdict = unit.and_then(|unit| self.verdicts.on(unit.name()));
         verdict.is_some_and(|verdict| verdict.source == Source::Default)
     }
 
-    /// Something of the module is there, and it is certain that it is not to run: nobody who has yet to speak could
-    /// say otherwise.
+    /// Whether the module exists in the cluster and is certainly not wanted: no source that has not answered yet can
+    /// switch it on.
     pub(super) fn is_unwanted(self, name: &ModuleName) -> bool {
         let Some(unit) = self.modules.get(name).filter(|unit| self.may_be_removed(unit)) else {
             return false;
@@ -165,7 +166,7 @@ impl<'a> Certainty<'a> {
         if self.config.losses().hold(name.as_str()) {
             return false;
         }
-        // A verdict from before its script failed is no verdict on what was said since.
+        // The verdict is older than the failure of the script, so it says nothing about the inputs of now.
         if self.verdicts.is_undecided(name) {
             return false;
         }
@@ -192,17 +193,17 @@ impl<'a> Certainty<'a> {
         }
     }
 
-    /// It can be used as it lies on disk, or could if a values file had not been lost.
+    /// Whether the module can be used as it lies on disk, or could be used if a values file had not been lost.
     fn may_be_removed(self, unit: &Unit) -> bool {
         unit.found().broken.is_none() || self.directories.sources().lacks_values(unit.name())
     }
 
-    /// Something of the module is in the cluster, or about to be.
+    /// Whether something of the module is in the cluster, or is about to be.
     pub(super) fn is_there(self, unit: &Unit) -> bool {
         self.removal.is_ours(unit.name().as_str()) || *unit.life() != Lifecycle::Disabled
     }
 
-    /// Why what is there of a module that is switched off is not removed, in words.
+    /// The reason for which a module that is switched off and still exists is not removed; a text for people.
     pub(super) fn removal_obstacle(self, name: &ModuleName) -> Option<String> {
         let unit = self.modules.get(name).filter(|unit| self.may_be_removed(unit))?;
         let is_there = self.is_there(unit);
@@ -257,37 +258,38 @@ impl<'a> Certainty<'a> {
         }
     }
 
-    /// A script may go by which modules before its own are to run, and that is known of all of them.
+    /// Whether all modules before this one have verdicts. An enabled script may depend on which modules before its own
+    /// are enabled.
     fn are_decided_before(self, name: &ModuleName) -> bool {
         let order = self.modules.in_order();
         let mut before = order.iter().take_while(|other| *other != name);
         !before.any(|other| self.verdicts.is_undecided(other))
     }
 
-    /// Every global hook has run in this life, so what they have not said they do not say.
+    /// Whether every global hook has run in this life. After that, a flag that no hook has set will not be set.
     fn global_hooks_spoke(self) -> bool {
         self.bindings.global_hooks_to_speak().next().is_none()
     }
 
-    /// A module that needs this one and has still to be removed before it.
+    /// A module that depends on this one and has to be removed before it.
     pub(super) fn outlived_by(self, name: &ModuleName) -> Option<&'a ModuleName> {
         let goes = |unit: &Unit| self.is_removable(unit.name()) || self.is_half_removed(unit);
         let needs = |unit: &&Unit| unit.found().depends_on.contains(name) && goes(unit);
         let mut remaining = self.modules.iter().filter(needs).peekable();
         remaining.peek()?;
-        // In a circle somebody has to be the first.
+        // In a cycle of dependencies the plan's order decides which module goes first.
         let order = graph::plan(&self.modules.nodes()).order;
         let place = |name: &ModuleName| order.iter().position(|other| other == name);
         remaining.map(Unit::name).find(|other| place(other) > place(name))
     }
 
-    /// Its removal has begun, and whether it is to run after all is for its script to say, which fails.
+    /// Whether the module's removal has begun while its enabled script fails, so that the verdict is open.
     fn is_half_removed(self, unit: &Unit) -> bool {
         let begun = !unit.is_enabled() && unit.life().is_deleting();
         begun && self.verdicts.is_undecided(unit.name())
     }
 
-    /// The module would be removed if we were not on trial.
+    /// Whether the module would be removed if this version were not on trial.
     pub(super) fn trial_keeps(self, name: &ModuleName) -> bool {
         self.on_trial && self.is_unwanted(name)
     }
@@ -297,7 +299,7 @@ impl<'a> Certainty<'a> {
         keeps.then(|| format!("the end of a trial before it is removed: {TRIAL}"))
     }
 
-    /// The removals that are held, and why.
+    /// The held removals with their reasons.
     pub(super) fn held_removals(self) -> Vec<HeldRemoval> {
         let report = |(name, reason): (&String, &_)| HeldRemoval {
             release: name.clone(),
@@ -313,7 +315,7 @@ impl<'a> Certainty<'a> {
         held.chain(self.removals_held_by_trial()).collect()
     }
 
-    /// The removals that wait for the trial and for nothing else.
+    /// The removals that wait only for the end of the trial.
     fn removals_held_by_trial(self) -> Vec<HeldRemoval> {
         if !self.on_trial {
             return Vec::new();

@@ -1,5 +1,5 @@
-//! The chores of a life: what has to be found out or written beside all that modules want. A chore is retried until it succeeds,
-//! and says by name what it waits for.
+//! The chores of a life: reads and writes that the operator itself needs, beside the work for modules. A chore is retried
+//! until it succeeds, and a waiting chore is reported by name.
 
 use std::collections::BTreeMap;
 
@@ -10,14 +10,14 @@ use super::query::Waiting;
 use crate::failure::Failure;
 use crate::time::{Backoff, Tick};
 
-/// Something of our own that must succeed once, and is retried until it does.
+/// A piece of the operator's own work, which must succeed once and is retried until it does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Chore {
-    /// Read our state.
+    /// Read the state Secret.
     LoadState,
-    /// Write our state.
+    /// Write the last good texts of the ConfigMap into the state Secret.
     SaveState,
-    /// Write what the values files say.
+    /// Write the outlines of the values files into the state Secret.
     SaveValuesFiles,
     /// Read the directories again.
     ReadDirectories,
@@ -25,14 +25,14 @@ pub(super) enum Chore {
     ListReleases,
     /// Watch the releases.
     WatchReleases,
-    /// Put back or forget what hooks saved on trial.
+    /// Put back or forget the sections that hooks saved on trial.
     SettleSections,
     /// Ask the global hooks for their configuration.
     ConfigureGlobalHooks,
 }
 
 impl Chore {
-    /// It needs nobody but the API server.
+    /// Whether the chore depends only on the API server.
     fn asks_api_server(self) -> bool {
         match self {
             Self::LoadState
@@ -45,7 +45,7 @@ impl Chore {
         }
     }
 
-    /// It is done anew whenever something is to be written.
+    /// Whether the chore is done again each time that there is something to write.
     fn comes_again(self) -> bool {
         match self {
             Self::SaveState | Self::SaveValuesFiles => true,
@@ -58,12 +58,12 @@ impl Chore {
         }
     }
 
-    /// Nothing of the start waits for it.
+    /// Whether the start goes on without waiting for this chore.
     fn is_aside(self) -> bool {
         self == Self::WatchReleases
     }
 
-    /// What it does, in words for people.
+    /// The work of the chore as a text for people.
     fn describe(self, mode: Mode) -> &'static str {
         match self {
             Self::LoadState => "read the state Secret",
@@ -81,7 +81,7 @@ impl Chore {
     }
 }
 
-/// How far each chore has come that was begun in this life.
+/// The state of each chore that was begun in this life.
 #[derive(Debug, Default)]
 pub(super) struct Chores {
     progress: BTreeMap<Chore, Progress>,
@@ -95,7 +95,7 @@ enum Progress {
 }
 
 impl Chores {
-    /// It has not failed in this life.
+    /// Whether the chore has not failed in this life.
     pub(super) fn is_first_try(&self, chore: Chore) -> bool {
         match self.progress.get(&chore) {
             None => true,
@@ -108,7 +108,7 @@ impl Chores {
         matches!(self.progress.get(&chore), Some(Progress::Done))
     }
 
-    /// It has not been done, and neither runs nor waits for its time.
+    /// Whether the chore has to be started now: it has neither succeeded nor started, and no delay is left.
     pub(super) fn is_due(&self, chore: Chore, now: Tick) -> bool {
         match self.progress.get(&chore) {
             None => true,
@@ -118,7 +118,7 @@ impl Chores {
         }
     }
 
-    /// Its job has started.
+    /// Notes that the chore's job has started.
     pub(super) fn begins(&mut self, chore: Chore) {
         let (failures, error) = match self.progress.remove(&chore) {
             Some(Progress::Backoff { failures, error, .. }) => (failures, Some(error)),
@@ -131,7 +131,7 @@ impl Chores {
         self.progress.insert(chore, Progress::Done);
     }
 
-    /// Its job failed. It is tried again after a while.
+    /// Notes that the chore's job failed. The chore is tried again after a delay.
     pub(super) fn failed(&mut self, cx: &mut Cx, chore: Chore, failure: Failure) {
         let (failures, last) = match self.progress.remove(&chore) {
             Some(Progress::Running { failures, error }) => (failures, error),
@@ -156,7 +156,7 @@ impl Chores {
         });
     }
 
-    /// The API server answers: what waits for it need not wait for its time.
+    /// Ends the delays of the chores that wait for the API server, because it answers.
     pub(super) fn wake(&mut self, now: Tick) {
         for (chore, progress) in &mut self.progress {
             if let Progress::Backoff { until, .. } = progress
@@ -167,14 +167,14 @@ impl Chores {
         }
     }
 
-    /// Nobody needs it any more, so that a delay of it is waited for by nobody.
+    /// Drops the failure of a chore that is no longer needed, so that nothing waits for its delay.
     pub(super) fn give_up(&mut self, chore: Chore) {
         if matches!(self.progress.get(&chore), Some(Progress::Backoff { .. })) {
             self.progress.remove(&chore);
         }
     }
 
-    /// When the next one is tried again.
+    /// The time of the next retry of a chore.
     pub(super) fn timeout(&self, mode: Mode) -> Option<(Tick, Waiting)> {
         self.progress
             .iter()
@@ -185,7 +185,7 @@ impl Chores {
             .min_by_key(|(until, _)| *until)
     }
 
-    /// The chores that hold us up, by name.
+    /// The chores that block further work, by name.
     pub(super) fn waiting(&self, mode: Mode) -> impl Iterator<Item = String> {
         let before = self.progress.iter().filter(|(chore, _)| !chore.is_aside());
         before.filter_map(move |(chore, progress)| match progress {

@@ -1,8 +1,9 @@
-//! The patches of hooks on their way into force: those that are held against schemas, those whose section is being saved, and those
-//! that wait for their turn.
+//! The patches of hooks on their way into the values: patches that are being checked against schemas, patches whose
+//! section is being saved, and patches that wait for their turn.
 //!
-//! With a config patch the section is saved first; other commits to that section wait meanwhile, and so they do while patches are
-//! held against schemas that take their time. Knows no ConfigMap and no values: both are asked on the way of a commit.
+//! A config patch makes the operator save the section first. Other commits to that section wait until the save has ended.
+//! They wait in the same way while a job checks patches against schemas. Knows no ConfigMap and no values: the way of a
+//! commit asks both.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -14,24 +15,24 @@ use crate::name::Owner;
 use crate::values::Proposal;
 use crate::values::vetted::Vetted;
 
-/// Sections that are being saved, and who waits for them.
+/// The sections that are being saved, and the hooks that wait for their owner's values.
 #[derive(Debug, Default)]
 pub(super) struct Commits {
     saving: BTreeMap<Owner, Saving>,
-    /// Hooks whose patches are being held against schemas.
+    /// Hooks whose patches a job is checking against schemas.
     vetting: BTreeMap<Owner, Ran>,
     waiting: BTreeMap<Owner, VecDeque<Ran>>,
 }
 
-/// A hook that ran at the head of a lane, with what it asks for.
+/// A hook that ran at the head of a lane, with its output.
 #[derive(Debug)]
 pub(super) struct Ran {
     pub(super) lane: Lane,
     pub(super) output: HookOutput,
     pub(super) usage: Usage,
-    /// Why its values patch, which is left out of the output, cannot be put into force.
+    /// The reason for which the hook's values patch was refused; that patch is taken out of the output.
     pub(super) refused: Option<Failure>,
-    /// What is known of what it asks for.
+    /// The results of schema checks that are known for these patches.
     pub(super) vetted: Vetted,
 }
 
@@ -47,47 +48,48 @@ pub(super) struct Saving {
     pub(super) ran: Ran,
     pub(super) proposal: Proposal,
     pub(super) text: String,
-    /// The version of the ConfigMap that it was made of.
+    /// The version of the ConfigMap from which the new text of the section was made.
     pub(super) known: u64,
-    /// The section was read while it was being saved.
+    /// Whether the section was read while it was being saved.
     pub(super) held: bool,
-    /// The ConfigMap was seen while it was being saved.
+    /// Whether a reading of the ConfigMap came while the section was being saved.
     pub(super) seen: bool,
 }
 
 impl Commits {
-    /// While a section is being saved, what is read of it is held back: whether it is older or newer than the write is
-    /// known only once that has ended. True if it is held.
+    /// Holds back a reading of a section that is being saved. Only the end of the save tells whether the reading is older
+    /// or newer. True if the reading is held back.
     pub(super) fn hold(&mut self, owner: &Owner) -> bool {
         let saving = self.saving.get_mut(owner);
         saving.map(|saving| saving.held = true).is_some()
     }
 
-    /// The ConfigMap was seen: whether a save that finds none looked before that or after it, nobody can tell.
+    /// Notes a reading of the ConfigMap. If a running save finds no ConfigMap, it is then unknown whether the save looked
+    /// before or after this reading.
     pub(super) fn note_sight(&mut self) {
         for saving in self.saving.values_mut() {
             saving.seen = true;
         }
     }
 
-    /// This text is on its way into this key.
+    /// Whether this text is being saved under this key.
     pub(super) fn is_saving(&self, key: &str, text: &str) -> bool {
         let mut saving = self.saving.iter();
         saving.any(|(owner, saving)| owner.values_key() == key && saving.text == text)
     }
 
-    /// Sections are on their way into the ConfigMap.
+    /// Whether sections are being saved.
     pub(super) fn are_saving(&self) -> bool {
         !self.saving.is_empty()
     }
 
-    /// What is on its way into the ConfigMap, by key.
+    /// The texts that are being saved, by key.
     pub(super) fn texts(&self) -> impl Iterator<Item = (String, String)> {
         let saving = self.saving.iter();
         saving.map(|(owner, saving)| (owner.values_key(), saving.text.clone()))
     }
 
-    /// What a lane waits for whose hook has run, in words.
+    /// The reason for which a lane waits whose hook has run, as a text for people.
     pub(super) fn waits(&self, lane: &Lane) -> Option<String> {
         let vetted = |owner: &Owner| format!("patched values of {owner} to be held against their schema");
         if let Some((owner, _)) = self.vetting.iter().find(|(_, ran)| ran.lane == *lane) {
@@ -105,25 +107,25 @@ impl Commits {
     }
 }
 
-/// Hooks wait, and have their turn.
+/// Hooks wait for their turn.
 impl Commits {
-    /// A hook ran, and waits for its turn.
+    /// Queues the patches of a hook that ran.
     pub(super) fn wait(&mut self, owner: &Owner, ran: Ran) {
         self.waiting.entry(owner.clone()).or_default().push_back(ran);
     }
 
-    /// What a hook asks for is worked out anew, before that of any other.
+    /// Queues the patches of a hook before all others, to work them out anew.
     pub(super) fn wait_first(&mut self, owner: &Owner, ran: Ran) {
         self.waiting.entry(owner.clone()).or_default().push_front(ran);
     }
 
-    /// The owners for whose values hooks wait.
+    /// The owners with hooks that wait to commit.
     pub(super) fn awaited(&self) -> Vec<Owner> {
         self.waiting.keys().cloned().collect()
     }
 
-    /// The next one that may have its way. A section is saved as a whole, so it must be made of what was read last: nobody saves
-    /// one while readings wait.
+    /// The next hook whose patches may be committed. A section is saved as a whole, so the save must be based on the last
+    /// reading: no section is saved while readings wait.
     pub(super) fn next(&mut self, owner: &Owner, readings_wait: bool) -> Option<Ran> {
         if self.saving.contains_key(owner) || self.vetting.contains_key(owner) {
             return None;
@@ -139,22 +141,22 @@ impl Commits {
         ran
     }
 
-    /// A job holds these patches against their schemas.
+    /// Notes that a job has started to check these patches against their schemas.
     pub(super) fn vetting_begins(&mut self, owner: &Owner, ran: Ran) {
         self.vetting.insert(owner.clone(), ran);
     }
 
-    /// That job has ended.
+    /// Notes the end of that job, and returns the hook.
     pub(super) fn vetting_ends(&mut self, owner: &Owner) -> Option<Ran> {
         self.vetting.remove(owner)
     }
 
-    /// A job writes this section.
+    /// Notes that a job has started to write this section.
     pub(super) fn save_begins(&mut self, owner: &Owner, saving: Saving) {
         self.saving.insert(owner.clone(), saving);
     }
 
-    /// That job has ended.
+    /// Notes the end of that job, and returns the save.
     pub(super) fn save_ends(&mut self, owner: &Owner) -> Option<Saving> {
         self.saving.remove(owner)
     }

@@ -1,7 +1,8 @@
-//! The ConfigMap: the texts that it holds, those that are in force, and the sections that wait for the end of a run.
+//! The ConfigMap: its texts, the texts that are applied, and the sections that wait for the end of a run.
 //!
-//! A broken key leaves its owner on the last good text. A ConfigMap that is gone changes nothing: only a ConfigMap that says otherwise does. The
-//! operator's own writes set off nothing, and a key that a program leaves out of a ConfigMap that it made takes nothing back.
+//! If a key is broken, its owner keeps the last good text. If the ConfigMap is gone, nothing changes: only a ConfigMap
+//! with other contents does. The operator's own writes set off no run. If a program made the ConfigMap, the keys that it
+//! leaves out stay as they were.
 
 pub(super) mod channel;
 mod history;
@@ -27,65 +28,65 @@ use lost::Losses;
 use news::{filled, is_filled, maintenance};
 use reading::Readings;
 
-/// What the API server lets a ConfigMap hold.
+/// The size in bytes up to which the API server accepts a ConfigMap.
 const CONFIG_MAP_LIMIT: usize = 1 << 20;
 
 /// The ConfigMap as far as we know it.
 #[derive(Debug, Default)]
 pub(super) struct Config {
-    /// What was read and does not count yet.
+    /// The readings that have not been applied yet.
     readings: Readings,
-    /// Its version when it was last read or written; what is older is stale news.
+    /// The version of the last reading or write. A reading with a lower version is outdated.
     version: u64,
-    /// What is older tells of a ConfigMap that was gone before we made this one.
+    /// The version at which we created the ConfigMap. A reading with a lower version is about a ConfigMap that was gone before.
     floor: u64,
-    /// Keys that we wrote after that version: a write says nothing about other keys, so it is no reading.
+    /// The keys that we wrote after `version`. A write says nothing about other keys, so it does not count as a reading.
     written: BTreeMap<String, (u64, String)>,
-    /// The last that was seen of it.
+    /// What the last look at the ConfigMap found.
     sight: Sight,
-    /// The knowledge of it if a program made it, a hook of ours or the chart.
+    /// How the ConfigMap was made, if a program (a hook or the chart) made it.
     made: Option<Made>,
-    /// The confirmation that stood in it when it was last read.
+    /// The annotation that confirms removals, as it was in the last reading.
     confirms: Option<String>,
-    /// Modules whose removal by omission a person has confirmed, until it has happened.
+    /// Modules whose removal by omission a person has confirmed. A module leaves the set when it is removed.
     confirmed: BTreeSet<ModuleName>,
-    /// The releases that tell of a ConfigMap which is lost.
+    /// The releases whose ConfigMap is lost.
     losses: Losses,
-    /// What the cluster holds.
+    /// The texts in the cluster, by key.
     raw: BTreeMap<String, String>,
-    /// What is in force, key by key.
+    /// The texts that are applied, by key.
     good: BTreeMap<String, String>,
-    /// Texts that keep to the schemas of this life.
+    /// Texts that were checked against the schemas of this life and are good, by key.
     vetted: BTreeMap<String, String>,
-    /// `good`, read.
+    /// `good`, parsed.
     document: ConfigDocument,
-    /// Keys that cannot be used.
+    /// Keys that cannot be used, with the reason.
     problems: BTreeMap<String, String>,
-    /// Sections that count once the run of their module, or its removal, has ended.
+    /// Sections that will be applied when the run or the removal of their module has ended.
     later: BTreeMap<ModuleName, Entry<Value>>,
-    /// The memory in the state Secret, if there is any, and the one that is on its way there.
+    /// What the state Secret holds of the ConfigMap, and what is being written to it.
     kept: Option<Kept>,
     keeping: Option<Kept>,
-    /// Keys that found no room there.
+    /// Keys for which the state Secret had no room.
     unkept: Vec<String>,
 }
 
-/// The last that was seen of the ConfigMap in this life.
+/// What the last look at the ConfigMap in this life found.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Sight {
-    /// Nobody has looked.
+    /// There was no look yet.
     #[default]
     Unread,
-    /// It was looked for, and there is none.
+    /// There is no ConfigMap.
     Missing,
-    /// It came into being by our own write, and has not been read since.
+    /// Our own write created the ConfigMap, and it has not been read since.
     Created,
-    /// It was read.
+    /// The ConfigMap was read.
     Read,
 }
 
 impl Sight {
-    /// The ConfigMap exists.
+    /// Whether the ConfigMap exists.
     fn is_present(self) -> bool {
         match self {
             Self::Created | Self::Read => true,
@@ -93,7 +94,7 @@ impl Sight {
         }
     }
 
-    /// It was looked for in this life.
+    /// Whether the ConfigMap was read or found missing in this life.
     fn is_known(self) -> bool {
         match self {
             Self::Missing | Self::Created | Self::Read => true,
@@ -102,7 +103,7 @@ impl Sight {
     }
 }
 
-/// The memory of the ConfigMap from life to life.
+/// What one life tells the next about the ConfigMap, through the state Secret.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Kept {
     good: BTreeMap<String, String>,
@@ -110,7 +111,7 @@ struct Kept {
 }
 
 impl Config {
-    /// Starts from what was in force in the life before.
+    /// Starts from the texts that were applied in the life before.
     pub(super) fn restore(&mut self, last_good: Option<BTreeMap<String, String>>, made: Option<Made>) {
         self.made.clone_from(&made);
         self.kept = last_good.map(|good| Kept { good, made });
@@ -124,10 +125,11 @@ impl Config {
         }
     }
 
-    /// The state Secret may hold other texts than those in force. That there are none is worth a Secret only to a life that would
-    /// take its absence for a loss. Of a save without an answer nobody knows whether it was carried out.
+    /// Whether the state Secret may differ from the applied texts. An empty set of texts is written only if the next life
+    /// would otherwise take its absence for a loss. After a save without an answer it is unknown whether the Secret was
+    /// written.
     pub(super) fn unsaved(&self) -> bool {
-        // The next life must find what we found.
+        // Until the loss is over, the next life must find the same state as this life.
         if !self.losses.are_over() {
             return false;
         }
@@ -147,22 +149,22 @@ impl Config {
         self.kept = self.keeping.take();
     }
 
-    /// The API server said no to the save.
+    /// Notes that the API server refused the save.
     pub(super) fn not_saved(&mut self) {
         self.keeping = None;
     }
 
-    /// Its version when it was last read or written.
+    /// The version of the last reading or write.
     pub(super) fn version(&self) -> u64 {
         self.version
     }
 
-    /// The text that the cluster holds under a key.
+    /// The text in the cluster under a key.
     pub(super) fn raw(&self, key: &str) -> Option<&String> {
         self.raw.get(key)
     }
 
-    /// Texts that keep to the schemas of this life, by key.
+    /// Texts that were checked against the schemas of this life and are good, by key.
     pub(super) fn vetted(&self) -> &BTreeMap<String, String> {
         &self.vetted
     }
@@ -171,27 +173,27 @@ impl Config {
         !self.sight.is_present()
     }
 
-    /// A module's flag.
+    /// The module's flag in the ConfigMap.
     pub(super) fn flag(&self, module: &ModuleName) -> Option<bool> {
         self.document.sections.get(module)?.enabled.good().copied()
     }
 
-    /// Whether the module's objects are ours to keep.
+    /// Whether the operator maintains the module's objects, or people do.
     pub(super) fn maintenance(&self, module: &ModuleName) -> Maintenance {
         maintenance(self.document.sections.get(module))
     }
 
-    /// People have said in it what they want, be it nothing.
+    /// Whether people have written this ConfigMap, even if it is empty.
     pub(super) fn is_peoples_word(&self) -> bool {
         self.sight == Sight::Read && self.made.as_ref().is_none_or(|made| made.edited)
     }
 
-    /// It is the word of people, and what it says about the module's flag is sound: nothing.
+    /// Whether people have written the ConfigMap and it says nothing about the module's flag.
     pub(super) fn is_silent_about(&self, module: &ModuleName) -> bool {
         self.is_peoples_word() && !self.problems.contains_key(&module.enabled_key())
     }
 
-    /// Why this text must not be written into a section now.
+    /// The reason for which this text must not be saved under this key now.
     pub(super) fn save_obstacle(&self, key: &str, text: &str) -> Option<Failure> {
         if let Some(problem) = self.problems.get(key) {
             let report =
@@ -224,12 +226,13 @@ impl Config {
         None
     }
 
-    /// This text is what is known of a key, but for remarks and spelling.
+    /// Whether the text means the same as the applied text of the key. Comments and spelling do not count.
     pub(super) fn says(&self, key: &str, text: &str) -> bool {
         self.good.get(key).is_some_and(|good| means_the_same(key, good, text))
     }
 
-    /// We wrote a key, which is in force once the hook's patches are committed. A reading as new as that knows better.
+    /// Notes a key that we wrote. It is applied once the hook's patches are committed. A reading of the same version or a
+    /// later one takes precedence.
     pub(super) fn wrote(&mut self, key: &str, text: String, version: u64, created: bool) {
         if version <= self.version && version != 0 {
             return;
@@ -238,33 +241,34 @@ impl Config {
         if created {
             self.floor = version;
         }
-        // A ConfigMap that we did not create and that is missing was deleted: nobody knows yet what a new one holds.
+        // The ConfigMap is missing and we did not create it, so a person deleted it. The contents of a new one are not
+        // known yet.
         if created && !self.sight.is_present() {
             self.sight = Sight::Created;
         }
         if self.sight.is_present() {
             self.raw.insert(key.to_owned(), text.clone());
         }
-        // It was held against the schemas before it was written.
+        // The text was checked against the schemas before it was written.
         self.vetted.insert(key.to_owned(), text.clone());
         self.good.insert(key.to_owned(), text);
         self.document = ConfigDocument::parse(&self.good);
     }
 }
 
-/// What is wrong, and what waits.
+/// Problems, and sections that wait.
 impl Config {
     /// Keys that cannot be used, with the reason.
     pub(super) fn problems(&self) -> &BTreeMap<String, String> {
         &self.problems
     }
 
-    /// Keys that found no room in the state.
+    /// Keys for which the state Secret had no room.
     pub(super) fn unkept(&self) -> &[String] {
         &self.unkept
     }
 
-    /// These sections found no room in the state.
+    /// Notes the sections for which the state Secret had no room.
     pub(super) fn sections_left_out(&mut self, cx: &mut Cx, keys: Vec<String>) {
         if !keys.is_empty() && keys != self.unkept {
             cx.tell(Notice::SectionsNotKept { keys: keys.clone() });
@@ -272,12 +276,12 @@ impl Config {
         self.unkept = keys;
     }
 
-    /// The section that is left for the end of the module's run.
+    /// The module's section that will be applied at the end of its run.
     pub(super) fn later(&self, module: &ModuleName) -> Option<&Entry<Value>> {
         self.later.get(module)
     }
 
-    /// Leaves a module's section for the end of its run, or nothing. Returns the one that was left before.
+    /// Keeps a module's section for the end of its run; `None` forgets a kept one. Returns the section that was kept before.
     pub(super) fn leave_for_later(&mut self, module: &ModuleName, entry: Option<Entry<Value>>) -> Option<Entry<Value>> {
         match entry {
             Some(entry) => self.later.insert(module.clone(), entry),
@@ -286,9 +290,9 @@ impl Config {
     }
 }
 
-/// Sections come into force.
+/// Sections are applied.
 impl Config {
-    /// These texts count from now on. Returns the document before and the one of now.
+    /// Applies these texts. Returns the document of before and the new one.
     pub(super) fn replace(&mut self, good: BTreeMap<String, String>) -> (ConfigDocument, ConfigDocument) {
         let new = ConfigDocument::parse(&good);
         let old = std::mem::replace(&mut self.document, new.clone());
@@ -296,7 +300,7 @@ impl Config {
         (old, new)
     }
 
-    /// Puts a section in force. True if it holds something else now; that a module is only mentioned is nothing.
+    /// Applies a section. True if its values changed. An empty section equals an absent one.
     pub(super) fn set_section(&mut self, cx: &mut Cx, values: &mut Store, owner: &Owner, entry: &Entry<Value>) -> bool {
         let section = match entry {
             Entry::Absent => None,
@@ -314,17 +318,17 @@ impl Config {
         holds(values) != before
     }
 
-    /// The document says nothing for the module: neither a flag nor values. That people keep it in their own hands is no word for it.
+    /// Whether the document has neither a flag nor values for the module. Maintenance by people does not count here.
     pub(super) fn says_nothing_for(&self, module: &ModuleName, entry: &Entry<Value>) -> bool {
         filled(entry).is_none() && self.flag(module).is_none()
     }
 
-    /// The section of an owner as it is in force, key by key.
+    /// The applied section of an owner, key by key.
     pub(super) fn section(&self, module: &ModuleName) -> Option<&Section> {
         self.document.sections.get(module)
     }
 
-    /// The global section in force.
+    /// The applied global section.
     pub(super) fn global_section(&self) -> &Entry<Value> {
         &self.document.global
     }

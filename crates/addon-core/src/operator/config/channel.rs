@@ -1,4 +1,4 @@
-//! The settings of the channel that are in force. They concern no module, so that an edit of them runs none.
+//! The applied settings of the channel. They concern no module, so that an edit of them runs no module.
 
 use super::Config;
 use crate::artifact::settings::Settings;
@@ -8,8 +8,9 @@ use crate::operator::effect::Notice;
 use crate::values::section::ChannelKeys;
 
 impl Config {
-    /// The word of people about which version of us is wanted. Nothing as long as that is not known: the `ConfigMap` was not
-    /// looked for yet, it is missing and no last good key is there, or a key of these is broken and was never good.
+    /// The settings by which people say which version of the operator they want. `None` as long as these are not known:
+    /// the `ConfigMap` was not read yet, or it is missing and no last good text is known, or one of these keys is broken
+    /// and was never good.
     pub(in crate::operator) fn channel_settings(&self) -> Option<Settings> {
         let is_there = self.sight.is_present() || self.kept.is_some() || !self.good.is_empty();
         let is_unknown = |key: &&str| self.problems.contains_key(*key) && !self.good.contains_key(*key);

@@ -1,8 +1,9 @@
-//! A configuration that is lost: releases were made with one, and neither a ConfigMap tells of it nor our own state.
+//! A lost configuration: releases were made with a configuration that neither the ConfigMap nor the state Secret holds
+//! any more.
 //!
-//! With the rest of it their values would be values that no person chose, and helm would delete the objects that are no longer rendered. Their
-//! modules are held until a person decides: by a ConfigMap, also an empty one, or by confirming that there is none. Must never take a
-//! ConfigMap that a program made for that decision.
+//! Without it the releases would get values that no person chose, and helm would delete the objects that are no longer
+//! rendered. The modules of these releases are held until a person decides: by creating a ConfigMap, even an empty one,
+//! or by confirming the loss. Must never take a ConfigMap that a program made for that decision.
 
 use std::collections::BTreeMap;
 
@@ -25,19 +26,19 @@ pub(in crate::operator) struct Losses {
 
 #[derive(Debug, Default, PartialEq, Eq)]
 enum Stage {
-    /// Nobody has looked: not all is known yet.
+    /// The releases have not been compared yet, because not everything is known.
     #[default]
     Unknown,
-    /// Nothing is lost, or nothing that matters.
+    /// No release has lost its configuration, or the loss does not matter.
     Nothing,
-    /// People have yet to speak.
+    /// Releases are held until people decide.
     Open,
-    /// They have spoken.
+    /// People have decided.
     Settled,
 }
 
 impl Losses {
-    /// Those that are held.
+    /// The releases that are held.
     pub(in crate::operator) fn releases(&self) -> &[String] {
         &self.releases
     }
@@ -48,29 +49,29 @@ impl Losses {
         names.collect()
     }
 
-    /// It is known that nothing is lost, or people have spoken.
+    /// Whether no release is held: nothing was lost, or people have decided.
     pub(super) fn are_over(&self) -> bool {
         matches!(self.stage, Stage::Nothing | Stage::Settled)
     }
 
-    /// Something was lost, and people have spoken.
+    /// Whether something was lost and people have decided.
     pub(super) fn are_settled(&self) -> bool {
         self.stage == Stage::Settled
     }
 
-    /// The configuration that this release was made with is lost.
+    /// Whether this release is held because its configuration is lost.
     pub(in crate::operator) fn hold(&self, release: &str) -> bool {
         self.releases.iter().any(|held| held == release)
     }
 }
 
-/// Why a module is held, in words.
+/// The reason for which a module is held; a text for people.
 pub(in crate::operator) const LOST: &str = "its configuration is lost: its release was made with one, and there is neither \
                                             a ConfigMap nor a last good section; create the ConfigMap again, or confirm \
                                             that it is gone with `addon-operator config lost --confirm`";
 
 impl Config {
-    /// The trace that the ConfigMap leaves on a module's release: of the module's values and of the global ones.
+    /// The trace of the ConfigMap that is written to a module's release. It covers the module's section and the global section.
     pub(in crate::operator) fn trace(&self, values: &Store, name: &ModuleName) -> ConfigTrace {
         let section = |owner: &Owner| {
             let section = values.config_section(owner);
@@ -91,7 +92,8 @@ impl Config {
         &self.losses
     }
 
-    /// Once all is known that tells of it: was there a configuration that nobody has any more? Looks once in a life.
+    /// Compares the traces on the releases with the ConfigMap, and holds the releases whose configuration is lost. Works
+    /// once in a life, when all sources are known.
     pub(in crate::operator) fn look_for_losses(
         &mut self,
         cx: &mut Cx,
@@ -120,8 +122,8 @@ impl Config {
         cx.tell(Notice::ConfigLost { releases });
     }
 
-    /// The reading is the word of people. If nobody has looked for losses yet there is none, be it that the ConfigMap is
-    /// gone again by then: what it said is in force. True if what was held goes on with that.
+    /// Notes a reading of a ConfigMap that people wrote. If the releases have not been compared yet, nothing can be lost
+    /// any more, even if the ConfigMap is deleted later: its texts are applied. True if held releases go on.
     pub(in crate::operator) fn people_spoke(&mut self, cx: &mut Cx) -> bool {
         if self.losses.stage == Stage::Unknown {
             self.losses.stage = Stage::Nothing;
@@ -129,7 +131,7 @@ impl Config {
         self.answer_loss(cx)
     }
 
-    /// People have said what they want. True if something was held for that.
+    /// Releases the held modules, because people have decided. True if a release was held.
     pub(in crate::operator) fn answer_loss(&mut self, cx: &mut Cx) -> bool {
         if self.losses.stage != Stage::Open {
             return false;

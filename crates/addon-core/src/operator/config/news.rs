@@ -1,4 +1,4 @@
-//! The news of a reading of the ConfigMap: the keys that mean something else than those in force.
+//! The changes that a reading of the ConfigMap makes: the keys whose meaning differs from the applied one.
 //!
 //! Compares what keys mean, never how they are written.
 
@@ -9,20 +9,20 @@ use serde_json::Value;
 use crate::name::{GLOBAL_KEY, ModuleName};
 use crate::values::section::{Entry, Maintenance, Section};
 
-/// What differs from what was in force.
+/// The differences to the applied ConfigMap.
 #[derive(Debug, Default)]
 pub(in crate::operator) struct News {
-    /// A section that had been left for later counts now.
+    /// Whether a section that had been left for later was applied.
     pub(in crate::operator) late: bool,
     pub(in crate::operator) global: bool,
     pub(in crate::operator) flags: BTreeSet<ModuleName>,
     pub(in crate::operator) sections: BTreeSet<ModuleName>,
-    /// Modules that people take into their own hands, or give back.
+    /// Modules that people take into maintenance, or give back.
     pub(in crate::operator) maintenance: BTreeSet<ModuleName>,
 }
 
 impl News {
-    /// The keys that mean something else now, one for each module: that of its section rather than another one.
+    /// The keys whose meaning changed, at most one for each module: the key of its section if that changed.
     pub(in crate::operator) fn keys(&self) -> Vec<String> {
         let modules: BTreeSet<&ModuleName> = [&self.flags, &self.sections, &self.maintenance]
             .into_iter()
@@ -38,7 +38,7 @@ impl News {
     }
 }
 
-/// The values of an entry, where an absent one is as good as an empty one.
+/// The values of an entry. An empty entry equals an absent one.
 pub(in crate::operator) fn filled(entry: &Entry<Value>) -> Option<&Value> {
     entry.good().filter(|values| is_filled(values))
 }

@@ -1,6 +1,6 @@
-//! The modules that an edit of the ConfigMap removes by omission: nothing else switches them on.
+//! The modules that an edit of the ConfigMap removes by leaving them out: no other source switches them on.
 //!
-//! An explicit `false` is an answer, and concerns nobody here.
+//! A flag that is `false` is explicit and does not count as an omission.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,17 +9,17 @@ use crate::name::ModuleName;
 use crate::operator::provenance::{Made, Provenance};
 
 impl Config {
-    /// The knowledge of a ConfigMap if a program made it.
+    /// How this ConfigMap was made, if a program made it.
     pub(super) fn made(&self, provenance: &Provenance, data: &BTreeMap<String, String>) -> Option<Made> {
         provenance.made(data, self.made.as_ref(), self.good.keys())
     }
 
-    /// The knowledge of the ConfigMap, and the keys that are in force.
+    /// How the ConfigMap was made, if a program made it, and the keys that are applied.
     pub(in crate::operator) fn origin(&self) -> (Option<Made>, BTreeSet<String>) {
         (self.made.clone(), self.good.keys().cloned().collect())
     }
 
-    /// The texts of the ConfigMap, and those that are in force beside it because it has never held their keys.
+    /// The texts of the ConfigMap, together with the applied texts of keys that this ConfigMap has never held.
     pub(super) fn with_unsaid(&self, data: &BTreeMap<String, String>, made: Option<&Made>) -> BTreeMap<String, String> {
         let unsaid = made.into_iter().flat_map(|made| &made.unsaid);
         let kept = unsaid.filter_map(|key| Some((key.clone(), self.good.get(key)?.clone())));
@@ -28,14 +28,14 @@ impl Config {
         all
     }
 
-    /// The ConfigMap was read.
+    /// Notes a reading of the ConfigMap: its annotations, and how it was made.
     pub(super) fn comes_from(&mut self, provenance: Provenance, made: Option<Made>) {
         self.made = made;
         self.confirms = provenance.confirms;
         self.sight = Sight::Read;
     }
 
-    /// There is none: whatever the next one confirms is news.
+    /// Notes that there is no ConfigMap. A confirmation in the next one counts as new.
     pub(super) fn is_gone(&mut self) {
         self.confirms = None;
         self.sight = Sight::Missing;
@@ -47,15 +47,16 @@ impl Config {
         self.confirmed.contains(module)
     }
 
-    /// The module is gone, or wanted again: another removal is another matter.
+    /// Forgets the confirmation, because the module was removed or is wanted again. Another removal needs another confirmation.
     pub(in crate::operator) fn forget_confirmation(&mut self, module: &ModuleName) {
         self.confirmed.remove(module);
     }
 }
 
 impl Config {
-    /// The new reading may hold a confirmation that was not there before. One that stood there when this life began may have
-    /// counted in the one before. `omissible` are the modules that go if it does not name them.
+    /// Notes a confirmation that is new in this reading. A confirmation that was there when this life began may have
+    /// counted in the life before, so it is ignored. `omissible` are the modules that are removed if the ConfigMap does
+    /// not name them.
     pub(super) fn note_confirmation(
         &mut self,
         omissible: &BTreeSet<ModuleName>,
@@ -73,7 +74,7 @@ impl Config {
     }
 }
 
-/// Those of these modules that the ConfigMap does not say whether to run.
+/// The modules of this set whose flags the ConfigMap does not contain.
 pub(in crate::operator) fn omitted(modules: &BTreeSet<ModuleName>, data: &BTreeMap<String, String>) -> Vec<ModuleName> {
     let names = modules.iter().filter(|name| !data.contains_key(&name.enabled_key()));
     names.cloned().collect()

@@ -1,8 +1,8 @@
-//! Readings of the ConfigMap that have not counted yet: all that come before the start is through, and later one whose
-//! sections are being held against schemas that take their time.
+//! The readings of the ConfigMap that have not been applied yet: all readings that come before the start is through, and
+//! later readings whose sections are still being checked against schemas.
 //!
-//! A reading counts as a whole. One that comes while another waits takes its place, for it says what is true now. Must
-//! never let an older reading take the place of a newer one.
+//! A reading is applied as a whole. After the start a newer reading replaces a waiting one. Must never let an older
+//! reading replace a newer one.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -16,20 +16,21 @@ use crate::operator::event::ConfigRead;
 use crate::values::Store;
 use crate::values::vetted::{Unvetted, Vetted};
 
-/// How many are kept until the first of them counts. A standby may wait for weeks; the leader notes what was last good.
+/// The number of readings that are kept until the first of them is applied. A standby may wait for weeks; the leader
+/// saves the last good texts.
 const MOST_KEPT: usize = 16;
 
-/// What is bad stands in the ConfigMap until somebody mends it, and is read with every edit of anything else; beside it a
-/// text of an earlier life may have been found bad.
+/// The number of results kept for texts that break their schemas. A bad text stays in the ConfigMap until a person mends
+/// it, and is read again with every edit of other keys. A text of an earlier life may be bad, too.
 const REFUSALS_KEPT: usize = 2;
 
-/// What was read and does not count yet.
+/// The readings that have not been applied yet.
 #[derive(Debug, Default)]
 pub(in crate::operator) struct Readings {
     kept: VecDeque<ConfigRead>,
-    /// What is known of the sections of those.
+    /// The known results of schema checks for the sections of these readings.
     pub(super) vetted: Vetted,
-    /// What is being found out about them.
+    /// The sections that a job is checking.
     vetting: Option<Unvetted>,
 }
 
@@ -46,7 +47,7 @@ impl Readings {
         }
     }
 
-    /// One that is as new waits already.
+    /// Whether a waiting reading is at least as new.
     fn knows(&self, read: &ConfigRead) -> bool {
         match (self.kept.back(), read) {
             (Some(ConfigRead::Present { version: known, .. }), ConfigRead::Present { version, .. }) => {
@@ -61,12 +62,12 @@ impl Readings {
         self.vetted.keep_refusals(REFUSALS_KEPT);
     }
 
-    /// None of them is true any more.
+    /// Drops all readings, because none of them is true any more.
     pub(super) fn forget(&mut self) {
         self.kept.clear();
     }
 
-    /// What holds them up, in words.
+    /// The reason for which readings wait; a text for people.
     pub(in crate::operator) fn waiting(&self) -> Option<String> {
         let owners = self.vetting.as_ref().filter(|_| !self.is_empty())?.owners();
         let keys: Vec<String> = owners.iter().map(|owner| format!("'{}'", owner.values_key())).collect();
@@ -74,23 +75,23 @@ impl Readings {
     }
 }
 
-/// What came of a reading that counts.
+/// The result of applying a reading.
 #[derive(Debug)]
 #[must_use]
 pub(in crate::operator) struct Counted {
-    /// The texts that are to come into force; nothing if those in force stay.
+    /// The texts to apply; `None` if the applied texts stay.
     pub(in crate::operator) good: Option<BTreeMap<String, String>>,
-    /// It is the word of people.
+    /// Whether people wrote this ConfigMap.
     pub(in crate::operator) of_people: bool,
 }
 
 impl Config {
-    /// Readings wait to count.
+    /// Whether readings wait.
     pub(in crate::operator) fn has_readings(&self) -> bool {
         !self.readings.is_empty()
     }
 
-    /// What holds up readings, in words.
+    /// The reason for which readings wait; a text for people.
     pub(in crate::operator) fn readings_wait_for(&self) -> Option<String> {
         self.readings.waiting()
     }
@@ -100,7 +101,7 @@ impl Config {
         self.readings.keep(read);
     }
 
-    /// Keeps a reading, which says what is true now, in the place of those that wait. False if one that is as new waits already.
+    /// Keeps a reading in the place of those that wait. False if a waiting reading is at least as new.
     pub(in crate::operator) fn keep_latest(&mut self, read: ConfigRead) -> bool {
         if self.readings.knows(&read) {
             return false;
@@ -110,12 +111,13 @@ impl Config {
         true
     }
 
-    /// None of the readings counts any more.
+    /// Drops all readings.
     pub(in crate::operator) fn drop_readings(&mut self) {
         self.readings.clear();
     }
 
-    /// Lets the first reading count if all is known about its sections, else says what is to be found out. Nothing if none waits.
+    /// Returns the first reading if its sections are all checked, else the sections that have still to be checked; `None`
+    /// if no reading waits.
     pub(in crate::operator) fn next_reading(
         &mut self,
         cx: &mut Cx,
@@ -131,18 +133,18 @@ impl Config {
         Some(counted)
     }
 
-    /// A job holds sections against their schemas.
+    /// Whether a job is checking sections against their schemas.
     pub(in crate::operator) fn is_vetting(&self) -> bool {
         self.readings.vetting.is_some()
     }
 
-    /// A job holds these sections against their schemas.
+    /// Notes that a job has started to check these sections against their schemas.
     pub(in crate::operator) fn vetting_begins(&mut self, unvetted: Unvetted) {
         self.readings.vetting = Some(unvetted);
     }
 
-    /// Sections were held against their schemas. What nobody can look at is not used. False if nobody has asked, or if the answer
-    /// is of no use any more because we are stopping.
+    /// Takes the results of that job. Sections whose check failed are not used. False if no job was expected, or if we
+    /// are stopping and the results are of no use.
     pub(in crate::operator) fn reading_vetted(&mut self, result: Result<Vetted, Failure>, is_stopping: bool) -> bool {
         let Some(unvetted) = self.readings.vetting.take() else {
             return false;
@@ -159,7 +161,7 @@ impl Config {
         true
     }
 
-    /// Takes in what is sound in a reading.
+    /// Applies the sound keys of a reading.
     fn count(
         &mut self,
         cx: &mut Cx,
@@ -171,7 +173,7 @@ impl Config {
         match read {
             ConfigRead::Missing => {
                 let first = self.version == 0;
-                // The schemas may be others than in the life that found it good.
+                // The schemas of this life may differ from those of the life in which the text was found good.
                 let kept = if first {
                     Some(self.sift(values, commits, &self.good)?)
                 } else {

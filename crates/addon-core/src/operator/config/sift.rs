@@ -1,6 +1,6 @@
-//! The part of a reading of the ConfigMap that can be used: keys that are sound, and sections that keep to their schemas.
+//! Finds the part of a reading of the ConfigMap that can be used: keys that parse, and sections that keep to their schemas.
 //!
-//! A key that cannot be used is told once. Must never put anything in force.
+//! A key that cannot be used is reported once. Must never apply anything.
 
 use std::collections::BTreeMap;
 
@@ -14,17 +14,17 @@ use crate::values::section::ConfigDocument;
 use crate::values::vetted::Unvetted;
 use crate::values::{Rejected, Store};
 
-/// What came of looking at a reading.
+/// The usable and the broken keys of a reading.
 #[derive(Debug)]
 pub(super) struct Sifted {
-    /// The keys that can be used, and for those that cannot their last good texts.
+    /// The texts of usable keys, and the last good texts of broken keys.
     good: BTreeMap<String, String>,
-    /// What is wrong with the others.
+    /// The errors of the broken keys.
     problems: BTreeMap<String, String>,
 }
 
 impl Config {
-    /// Looks at what a ConfigMap holds, as far as that can be done here and now.
+    /// Checks the contents of a ConfigMap, except sections that need a job.
     pub(super) fn sift(
         &self,
         values: &Store,
@@ -53,7 +53,7 @@ impl Config {
         Ok(Sifted { good, problems })
     }
 
-    /// Takes note of what cannot be used, and returns what can.
+    /// Reports the keys that cannot be used, and returns the texts that can.
     pub(super) fn note(&mut self, cx: &mut Cx, Sifted { good, problems }: Sifted) -> BTreeMap<String, String> {
         for (key, message) in &problems {
             if self.problems.get(key) != Some(message) {
@@ -68,7 +68,7 @@ impl Config {
         good
     }
 
-    /// The sections that cannot be used, with what is wrong.
+    /// The sections that cannot be used, with their errors.
     fn unfit(
         &self,
         values: &Store,
@@ -88,7 +88,7 @@ impl Config {
         Ok(unfit.into_iter().map(told).collect())
     }
 
-    /// A text that was good in an earlier life may break a schema that is newer.
+    /// Whether a text that was good in an earlier life keeps to the schemas of this life, which may be newer.
     fn still_fits(&self, values: &Store, commits: &Commits, key: &str, text: &str) -> Result<bool, Unvetted> {
         let data = BTreeMap::from([(key.to_owned(), text.to_owned())]);
         let document = ConfigDocument::parse(&data);
