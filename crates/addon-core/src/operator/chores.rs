@@ -108,7 +108,7 @@ impl Chores {
         matches!(self.progress.get(&chore), Some(Progress::Done))
     }
 
-    /// Whether the chore has to be started now: it has neither succeeded nor started, and no delay is left.
+    /// Whether the chore may be started now: it is not running, and it is new, its delay is over, or it can be done again.
     pub(super) fn is_due(&self, chore: Chore, now: Tick) -> bool {
         match self.progress.get(&chore) {
             None => true,

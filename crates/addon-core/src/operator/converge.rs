@@ -16,19 +16,19 @@ use super::task::{Lane, Reason, Task};
 use crate::time::Tick;
 use crate::values::Version;
 
-/// The converge under way, and what is known of those before.
+/// The running converge, and the results of earlier ones.
 #[derive(Debug, Default)]
 pub(super) struct Converge {
     active: Option<Active>,
-    /// The first one has ended: ready.
+    /// The first converge has ended, so the operator is ready.
     first_done: bool,
     /// Modules have been taken up at least once.
     taken_up_once: bool,
-    /// When the last one ended, modules were lacking.
+    /// Some modules were lacking when the last converge ended.
     lacking_at_end: bool,
 }
 
-/// A converge under way.
+/// A running converge.
 #[derive(Debug)]
 struct Active {
     reason: Reason,
@@ -37,43 +37,43 @@ struct Active {
     restart: Option<Reason>,
 }
 
-/// How far it has come.
+/// The phase of a converge.
 #[derive(Debug)]
 pub(super) enum Phase {
-    /// Runs of the one before are still under way.
+    /// Waits for runs of the converge before, which still go on.
     Settling,
-    /// Hooks before all modules; this one is next.
+    /// Runs the hooks before all modules; the number is the place of the next hook.
     BeforeAll(usize),
-    /// The enabled scripts are asked.
+    /// Asks the enabled scripts.
     Enabling,
-    /// CRDs of the modules that were just switched on, before anything else is done for any module.
+    /// Installs the CRDs of the modules that were just switched on, before any other work on modules.
     Crds(Wave),
-    /// Conversion webhooks of charts, before anything else is done for any module.
+    /// Publishes the conversion webhooks of charts, before any other work on modules.
     Conversions { wave: Wave, asked: bool },
-    /// Removals, then runs.
+    /// Removes modules, then runs modules.
     Modules(Wave),
-    /// Hooks after all modules.
+    /// Runs the hooks after all modules.
     AfterAll {
-        /// This one is next.
+        /// The place of the next hook.
         next: usize,
-        /// The version of the global values before the first.
+        /// The version of the global values before the first of these hooks.
         before: Version,
-        /// A module was lacking then.
+        /// A module was lacking when these hooks began.
         lacked: bool,
     },
 }
 
-/// What one look at a converge led to.
+/// The result of one attempt to advance a converge.
 pub(super) enum Look {
-    /// Its phase changed; look again.
+    /// The phase changed: try again at once.
     Moved,
-    /// A job of it runs.
+    /// A job of the converge has started.
     Started,
-    /// It waits for something else than time.
+    /// The converge waits for something other than a time.
     Waits,
-    /// There is no slot for its next hook.
+    /// There is no free slot for the next hook.
     NoSlot,
-    /// It is over, or waits for a time.
+    /// The converge has ended, or waits for a time.
     Over,
 }
 
@@ -85,13 +85,13 @@ pub(super) struct Closed {
     pub(super) took: Duration,
     /// The version of the global values before the hooks after all modules.
     pub(super) before: Version,
-    /// It was the first one of this life.
+    /// Whether this was the first converge of this life.
     pub(super) first: bool,
 }
 
-/// What is known of it.
+/// The state of the converge.
 impl Converge {
-    /// How far the one under way has come.
+    /// The phase of the running converge.
     pub(super) fn phase(&self) -> Option<&Phase> {
         self.active.as_ref().map(|active| &active.phase)
     }
@@ -100,12 +100,13 @@ impl Converge {
         self.active.is_some()
     }
 
-    /// The first one has ended: we are ready.
+    /// Whether the first converge has ended, so that the operator is ready.
     pub(super) fn is_first_over(&self) -> bool {
         self.first_done
     }
 
-    /// A converge has yet to come to the point where it looks at what is enabled, so nobody else need do that.
+    /// Whether a coming or running converge has not yet reached the phase in which it finds the verdicts. Then a round of
+    /// verdicts outside of the converge is not needed.
     pub(super) fn assesses_by_itself(&self) -> bool {
         let Some(active) = &self.active else {
             return !self.taken_up_once;
@@ -119,12 +120,12 @@ impl Converge {
         self.taken_up_once
     }
 
-    /// Hooks of a converge may have seen values that an edit changes now.
+    /// Whether a converge has begun in this life. Its hooks may have seen values that an edit changes now.
     pub(super) fn has_begun(&self) -> bool {
         self.active.is_some() || self.taken_up_once
     }
 
-    /// It is about to start over, and then runs every module anyway.
+    /// Whether the converge is about to start over. It will then run every module.
     pub(super) fn restarts(&self) -> bool {
         self.active.as_ref().is_some_and(|active| active.restart.is_some())
     }
@@ -134,15 +135,15 @@ impl Converge {
         if self.first_done { "" } else { "OperatorStartup" }
     }
 
-    /// Modules were lacking when the last one ended, and none is under way.
+    /// Whether modules were lacking when the last converge ended and no converge is running.
     pub(super) fn awaits_recovery(&self) -> bool {
         self.active.is_none() && self.lacking_at_end
     }
 }
 
-/// How it goes on.
+/// The course of the converge.
 impl Converge {
-    /// Asks for a converge. With `restart`, one that runs starts over; else a further one comes after it.
+    /// Asks for a converge. With `restart` a running converge starts over, else another converge follows it.
     pub(super) fn request(&mut self, cx: &Cx, lanes: &mut Lanes, reason: Reason, restart: bool) {
         if restart && let Some(active) = &mut self.active {
             active.restart = Some(reason);
@@ -157,7 +158,7 @@ impl Converge {
         }
     }
 
-    /// All modules have succeeded that were lacking: the hooks after all modules are to run again.
+    /// Asks for another run of the hooks after all modules, because all lacking modules have succeeded.
     pub(super) fn recover(&mut self, cx: &Cx, lanes: &mut Lanes) {
         self.lacking_at_end = false;
         if !lanes.tasks(&Lane::Global).any(|entry| entry.task.is_converge()) {
@@ -165,7 +166,7 @@ impl Converge {
         }
     }
 
-    /// One begins.
+    /// Begins a converge.
     pub(super) fn open(&mut self, cx: &mut Cx, reason: Reason, phase: Phase) {
         self.active = Some(Active {
             reason,
@@ -178,7 +179,7 @@ impl Converge {
         });
     }
 
-    /// Starts over if that was asked for, and says for which reason.
+    /// Clears the request to start over, and returns its reason if there was a request.
     pub(super) fn start_over(&mut self) -> Option<Reason> {
         let active = self.active.as_mut()?;
         let reason = active.restart.take()?;
@@ -187,7 +188,7 @@ impl Converge {
         Some(reason)
     }
 
-    /// Its next phase begins.
+    /// Enters the next phase.
     pub(super) fn enter(&mut self, phase: Phase) -> Look {
         if let Some(active) = &mut self.active {
             active.phase = phase;
@@ -195,7 +196,7 @@ impl Converge {
         Look::Moved
     }
 
-    /// A hook before or after all modules succeeded.
+    /// Notes that a hook before or after all modules succeeded.
     pub(super) fn hook_succeeded(&mut self) {
         if let Some(Active {
             phase: Phase::BeforeAll(next) | Phase::AfterAll { next, .. },
@@ -206,12 +207,12 @@ impl Converge {
         }
     }
 
-    /// It takes up what the verdicts say.
+    /// Notes that the converge takes up the verdicts.
     pub(super) fn takes_up(&mut self) {
         self.taken_up_once = true;
     }
 
-    /// The conversion webhooks of charts are being looked after, or need not be.
+    /// Notes that a job publishes the conversion webhooks of charts, or that there are none.
     pub(super) fn conversions_asked(&mut self) {
         if let Some(Active {
             phase: Phase::Conversions { asked, .. },
@@ -222,7 +223,7 @@ impl Converge {
         }
     }
 
-    /// The modules that it has still to get through, to be worked on and given back.
+    /// Takes out the modules that this converge has still to remove or run. The caller puts them back.
     pub(super) fn take_wave(&mut self) -> Option<Wave> {
         match &mut self.active.as_mut()?.phase {
             Phase::Crds(wave) | Phase::Conversions { wave, .. } | Phase::Modules(wave) => Some(std::mem::take(wave)),
@@ -230,13 +231,13 @@ impl Converge {
         }
     }
 
-    /// The hooks after all modules are through; `is_lacking` if modules are lacking now.
+    /// Ends the converge after the hooks after all modules. `is_lacking`: modules are lacking now.
     pub(super) fn close(&mut self, cx: &Cx, is_lacking: bool) -> Option<Closed> {
         let active = self.active.take()?;
         let Phase::AfterAll { before, lacked, .. } = active.phase else {
             return None;
         };
-        // These hooks have not seen the success of one that was lacking when they began.
+        // If a module was lacking when these hooks began, they have not seen its later success.
         self.lacking_at_end = lacked || is_lacking;
         Some(Closed {
             reason: active.reason,

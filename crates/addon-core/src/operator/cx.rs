@@ -1,4 +1,4 @@
-//! The context of every machine: the moment, the settings, and the ways out.
+//! The context that every machine is given: the time, the settings, and the lists of effects and notices.
 //!
 //! Must never hold anything that one machine knows and another does not.
 
@@ -8,12 +8,12 @@ use super::effect::{Effect, Notice};
 use super::policy::Policy;
 use crate::time::{Jitter, Now, Tick};
 
-/// The moment of the event that is being handled, the settings, and all that the operator asks of the world.
+/// The time of the event that is being handled, the settings, and the effects and notices that the operator has put out.
 #[derive(Debug)]
 pub(super) struct Cx {
     /// The time of the event.
     pub(super) now: Now,
-    /// What an admin chose.
+    /// The settings of an admin.
     pub(super) policy: Policy,
     jitter: Jitter,
     effects: VecDeque<Effect>,
@@ -32,27 +32,27 @@ impl Cx {
         }
     }
 
-    /// The next draw that spreads delays.
+    /// The next random number for the spread of delays.
     pub(super) fn draw(&mut self) -> u64 {
         self.jitter.draw()
     }
 
-    /// Tells people.
+    /// Queues a notice for people.
     pub(super) fn tell(&mut self, notice: Notice) {
         self.effect(Effect::Tell(notice));
     }
 
-    /// Tells people before all that follows from the event.
+    /// Queues a notice for people before everything else that follows from the event.
     pub(super) fn tell_first(&mut self, notice: Notice) {
         self.effects.push_front(Effect::Tell(notice));
     }
 
-    /// Asks for something to be done after all that was asked for before.
+    /// Queues an effect after all earlier ones.
     pub(super) fn effect(&mut self, effect: Effect) {
         self.effects.push_back(effect);
     }
 
-    /// The next thing to do.
+    /// The next effect to carry out.
     pub(super) fn poll_effect(&mut self) -> Option<Effect> {
         self.effects.pop_front()
     }

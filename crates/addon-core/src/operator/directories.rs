@@ -1,5 +1,5 @@
-//! The directories on disk: whether they were read completely, what their values files said before, and whether a second look finds
-//! the same.
+//! The directories on disk: whether they were read completely, the outlines of their values files, and whether a second
+//! reading gives the same result.
 //!
 //! Must never be taken for complete because nothing is known yet.
 
@@ -20,7 +20,7 @@ pub(super) struct Directories {
 }
 
 impl Directories {
-    /// They were read for the first time; `complete` if to their end, and if they hold anything.
+    /// Notes the first reading. `complete`: the directories were read to their end and are not empty.
     pub(super) fn found(&mut self, outline: Outline, files: ValuesFiles, complete: bool) {
         self.known = true;
         self.complete = complete;
@@ -28,17 +28,17 @@ impl Directories {
         self.sources.found(files);
     }
 
-    /// They were read.
+    /// Whether the directories have been read.
     pub(super) fn are_known(&self) -> bool {
         self.known
     }
 
-    /// Every directory was read to its end, and no file of theirs is lost.
+    /// Whether every directory was read to its end and none of its files is lost.
     pub(super) fn are_complete(&self) -> bool {
         self.complete
     }
 
-    /// Something of them cannot be used, or is lost.
+    /// Notes that part of the directories cannot be used or is lost.
     pub(super) fn fall_short(&mut self) {
         self.complete = false;
     }

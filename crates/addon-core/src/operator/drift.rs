@@ -1,8 +1,8 @@
 //! Damage of releases between two runs of their modules, and when a run repairs it.
 //!
-//! Damage is a state and not a single event. It counts only while no run works on the module, because a run leaves changes of its own that
-//! are seen after it. Must never run a module for a change that the operator made to its release itself, nor without a pause after a run that
-//! did not help.
+//! Damage is a state and not a single event. It counts only while no run works on the module, because the changes of a
+//! run are seen only after the run. Must never run a module because of a change that the operator itself made, and never
+//! without a pause after a run that did not help.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,35 +12,35 @@ use super::query::Waiting;
 use crate::name::ModuleName;
 use crate::time::Tick;
 
-/// How long damage must last: who deletes an object may be about to make it anew, and what a run has done is seen a
-/// moment after its end.
+/// The time for which damage must last. A person who deletes an object may be about to create it again, and the effects
+/// of a run are seen a moment after its end.
 const SETTLES: Duration = Duration::from_secs(1);
-/// The pause after the first run that restored something; each further one doubles it.
+/// The pause after the first run that restored a release. Each further run doubles it.
 const FIRST_PAUSE: Duration = Duration::from_secs(5);
-/// The longest pause, about as long as the original takes to look.
+/// The longest pause, about as long as the interval at which the original looks for damage.
 const LONGEST_PAUSE: Duration = Duration::from_mins(5);
-/// Damage that comes so long after the last is not the work of somebody who insists.
+/// If no damage comes for this long, the pauses start at the shortest again.
 const CALM: Duration = Duration::from_mins(10);
 
-/// What is known of the releases of modules.
+/// The damage of modules' releases.
 #[derive(Debug, Default)]
 pub(super) struct Drifts(BTreeMap<ModuleName, Seen>);
 
 #[derive(Debug, Default)]
 struct Seen {
     drift: Option<Drift>,
-    /// Nothing is done about it before.
+    /// The time before which the damage is not repaired.
     due: Tick,
-    /// It was told to people, once for each run that it takes.
+    /// Whether this damage was reported. It is reported once for each repair.
     told: bool,
-    /// Runs for its sake, one soon after the other.
+    /// The number of repairs in a row.
     restored: u32,
-    /// When the last of them ended.
+    /// The end of the last repair.
     last: Tick,
 }
 
 impl Seen {
-    /// What came before is forgotten after a while.
+    /// Forgets earlier repairs after a calm time.
     fn calm_down(&mut self, now: Tick) {
         if now - self.last > CALM {
             self.restored = 0;
@@ -61,7 +61,7 @@ impl Seen {
 }
 
 impl Drifts {
-    /// A run of the module ended well. If people were told of damage, it has begun after that.
+    /// Notes a successful run of the module. If damage was reported, this run was its repair.
     pub(super) fn ran(&mut self, module: &ModuleName, now: Tick) {
         if let Some(seen) = self.0.get_mut(module) {
             if seen.told {
@@ -72,7 +72,7 @@ impl Drifts {
         }
     }
 
-    /// The release of a module was looked at.
+    /// Notes the damage of a release, or that it has none.
     pub(super) fn hear(&mut self, name: ModuleName, drift: Option<Drift>, now: Tick) {
         if drift.is_none() && !self.0.contains_key(&name) {
             return;
@@ -85,13 +85,13 @@ impl Drifts {
         seen.drift = drift;
     }
 
-    /// The modules whose releases have been damaged for long enough.
+    /// The modules whose damage has lasted long enough to be repaired.
     pub(super) fn due(&self, now: Tick) -> Vec<ModuleName> {
         let due = self.waiting().filter(|(_, seen)| seen.due <= now);
         due.map(|(name, _)| name.clone()).collect()
     }
 
-    /// A run restores the release: people are told of this damage, and for this number of times in a row.
+    /// Begins a repair. Returns the damage to report, and how often in a row it has been repaired, this time included.
     pub(super) fn begin_repair(&mut self, name: &ModuleName) -> Option<(Drift, u32)> {
         let seen = self.0.get_mut(name)?;
         let drift = seen.drift.clone()?;
@@ -99,19 +99,19 @@ impl Drifts {
         Some((drift, seen.restored + 1))
     }
 
-    /// When the next damaged release is restored, of the modules that are left alone.
+    /// The time of the next repair among the modules that no job works on.
     pub(super) fn timeout(&self, is_left_alone: impl Fn(&ModuleName) -> bool) -> Option<(Tick, Waiting)> {
         let waiting = self.waiting().filter(|(name, _)| is_left_alone(name));
         let (name, seen) = waiting.min_by_key(|(_, seen)| seen.due)?;
         Some((seen.due, Waiting::Restoring(name.clone())))
     }
 
-    /// Damaged releases of which people have not been told.
+    /// Damaged releases that have not been reported.
     fn waiting(&self) -> impl Iterator<Item = (&ModuleName, &Seen)> {
         self.0.iter().filter(|(_, seen)| seen.drift.is_some() && !seen.told)
     }
 
-    /// The module has no release any more, and is not to have one.
+    /// Forgets the module's release, which is gone and not wanted.
     pub(super) fn forget(&mut self, module: &ModuleName) {
         self.0.remove(module);
     }

@@ -1,7 +1,8 @@
-//! The answer to an edit of the ConfigMap before the edit counts.
+//! The answer to the API server's question whether a person may make an edit of the ConfigMap.
 //!
-//! A question holds all that its answer depends on, so that a job can work it out while nothing else waits. Must never refuse a mistake that
-//! was there before and stays as it is, nor a section that cannot be judged: the mistake in one section must not hold up the edit of another.
+//! The question holds everything that its answer depends on, so that a job can work it out while other work goes on. Must
+//! never refuse an edit because of a mistake that was there before and stays unchanged, nor because of a section that
+//! cannot be judged: a mistake in one section must not block an edit of another.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,9 +17,9 @@ use super::config::omissions::omitted;
 use super::provenance::{CONFIRM_REMOVALS, Made, Provenance};
 use super::removal::brake;
 
-/// How many warnings are worth reading.
+/// The number of warnings up to which all are shown.
 const MOST_WARNINGS: usize = 10;
-/// What an API server passes on of a warning in any case.
+/// The length of a warning in characters that every API server passes on.
 const LONGEST_WARNING: usize = 250;
 const DELETED: &str = "modules keep the flags and values that this ConfigMap said last; to take them back, leave an \
                        empty ConfigMap here";
@@ -26,29 +27,29 @@ const DELETED: &str = "modules keep the flags and values that this ConfigMap sai
 /// The keys of a ConfigMap with their texts.
 type Data = BTreeMap<String, String>;
 
-/// Somebody wants to edit the ConfigMap.
+/// An edit of the ConfigMap that the API server asks about.
 #[derive(Debug, Clone)]
 pub struct Edit {
-    /// The request, as hooks would be told of it.
+    /// The request in the form in which hooks get it.
     pub(super) review: Json,
     /// The name of the ConfigMap.
     pub(super) config_map: String,
-    /// The values and schemas that are in force.
+    /// The values and schemas of this moment.
     pub(super) values: Store,
-    /// All modules that there are.
+    /// All modules.
     pub(super) modules: BTreeSet<ModuleName>,
-    /// Texts that have been found good, and those that we are writing ourselves.
+    /// Texts that were checked and are good, and texts that the operator itself is writing.
     pub(super) known: Data,
-    /// The modules that are removed if the ConfigMap does not say that they are to run.
+    /// The modules that are removed if the ConfigMap does not switch them on.
     pub(super) omissible: BTreeSet<ModuleName>,
-    /// How many releases are ours.
+    /// The number of releases that are ours.
     pub(super) ours: usize,
-    /// The ConfigMap, if a program made it, and the keys that are in force.
+    /// How the ConfigMap was made, if a program made it, and the keys that are applied.
     pub(super) origin: (Option<Made>, BTreeSet<String>),
 }
 
 impl Edit {
-    /// The request, as hooks would be told of it.
+    /// The request in the form in which hooks get it.
     pub fn review(&self) -> &Json {
         &self.review
     }
@@ -64,7 +65,7 @@ impl Edit {
         let (after, before) = (&request["object"], &request["oldObject"]);
         let name = [after, before].map(|object| object["metadata"]["name"].as_str());
         if !name.contains(&Some(self.config_map.as_str())) {
-            // An API server that knows no conditions asks about all ConfigMaps.
+            // An API server that does not know match conditions asks about all ConfigMaps.
             return allowed;
         }
         if request["operation"] == "DELETE" {
@@ -83,8 +84,8 @@ impl Edit {
         }
     }
 
-    /// A warning for each module that the edit removes by omission. An edit that removes many is refused
-    /// unless it counts them.
+    /// Returns a warning for each module that the edit removes by omission. Refuses an edit that removes many modules,
+    /// unless its annotation confirms their number.
     fn omissions(&self, data: &Data, [after, before]: &[Provenance; 2]) -> Result<Vec<String>, String> {
         let (known, in_force) = &self.origin;
         let omitted = match after.made(data, known.as_ref(), in_force.iter()) {
@@ -124,12 +125,12 @@ impl Edit {
     }
 }
 
-/// The modules that would be removed, and the text to write instead.
+/// The error text: the modules that would be removed, and the annotation that confirms it.
 fn refusal(omitted: &[ModuleName], before: Option<&str>) -> String {
     let names: Vec<String> = omitted.iter().map(|name| format!("'{name}'")).collect();
     let number = omitted.len();
     let flag = omitted.first().map(ModuleName::enabled_key).unwrap_or_default();
-    // A confirmation that stands there has counted already, and the same text once more is no news.
+    // An annotation that was there before has counted already. Repeating the same text confirms nothing.
     let confirmation = match before {
         Some(before) if before == number.to_string() => format!("{number}, again"),
         Some(_) | None => number.to_string(),
@@ -142,14 +143,14 @@ fn refusal(omitted: &[ModuleName], before: Option<&str>) -> String {
     )
 }
 
-/// Where a ConfigMap says that it comes from.
+/// The annotations of a ConfigMap that tell how it was made.
 fn provenance_of(object: &Value) -> Provenance {
     let metadata = &object["metadata"];
     let annotations = serde_json::from_value(metadata["annotations"].clone()).ok();
     Provenance::read(metadata["uid"].as_str(), annotations.as_ref())
 }
 
-/// The data of a ConfigMap; `None` if it is none that we understand.
+/// The data of a ConfigMap; `None` if the object cannot be understood.
 fn data_of(object: &Value) -> Option<Data> {
     match &object["data"] {
         Value::Null => object.is_object().then(Data::new),
@@ -157,7 +158,7 @@ fn data_of(object: &Value) -> Option<Data> {
     }
 }
 
-/// Each on a line of its own, and no more than somebody reads.
+/// Makes a single line of each warning, and cuts the list to a readable length.
 fn warnings(mut all: Vec<String>) -> Vec<String> {
     let hidden = all.len().saturating_sub(MOST_WARNINGS);
     all.truncate(MOST_WARNINGS);
@@ -284,7 +285,8 @@ mod tests {
         assert!(empty.judge().allowed);
     }
 
-    /// An edit of a ConfigMap that switches on four of six releases, with these annotations before and after it.
+    /// An edit of a ConfigMap that names four of six releases. `before` and `after` are its annotations before and after
+    /// the edit.
     fn omitting(data: &Value, [before, after]: [Value; 2]) -> Edit {
         let object = |data: &Value, annotations: &Value| json!({"metadata": {"name": "config", "uid": "u", "annotations": annotations}, "data": data});
         let all = json!({"aEnabled": "true", "bEnabled": "true", "cEnabled": "true", "dEnabled": "true"});
@@ -318,7 +320,7 @@ mod tests {
             json!({"aEnabled": "true", "bEnabled": "true"}),
         );
         let rows = [
-            // A word is an answer, and so are few omissions.
+            // An explicit flag counts as a decision. A few omissions pass without a confirmation.
             (
                 json!({"aEnabled": "false", "bEnabled": "false", "cEnabled": "false", "dEnabled": "false"}),
                 none.clone(),
@@ -328,14 +330,14 @@ mod tests {
             (two.clone(), none.clone(), none.clone(), true),
             (json!({}), none.clone(), none.clone(), false),
             (none.clone(), none.clone(), none.clone(), false),
-            // An edit that counts them means them.
+            // An edit with the right number confirms the omissions.
             (one.clone(), none.clone(), confirms("3"), true),
             (one.clone(), none.clone(), confirms("4"), false),
             (json!({}), none.clone(), confirms("4"), true),
-            // But once: what stood there before was for another edit.
+            // A number confirms one edit only: here it was there before.
             (one.clone(), confirms("3"), confirms("3"), false),
             (one.clone(), confirms("3"), confirms("3, again"), true),
-            // A ConfigMap that a program made takes nothing back.
+            // A ConfigMap that a program made removes nothing by omission.
             (one.clone(), none.clone(), made(&one), true),
             (one.clone(), none.clone(), made(&two), false),
         ];

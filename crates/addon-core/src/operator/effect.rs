@@ -1,4 +1,4 @@
-//! The effects that the operator asks of the world. Closed: the driver carries out these and nothing else.
+//! The effects that the operator asks for. The list is closed: the driver carries out these and nothing else.
 
 mod notice;
 
@@ -30,7 +30,7 @@ use crate::values::HookDocument;
 use crate::values::section::Maintenance;
 use crate::values::vetted::{Unvetted, Vetting};
 
-/// The name of one running job, never used twice.
+/// The number of a job. It is never used twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct JobId(pub u64);
 
@@ -40,189 +40,190 @@ impl fmt::Display for JobId {
     }
 }
 
-/// One thing to do.
+/// One thing for the driver to do.
 #[derive(Debug, Clone)]
 pub enum Effect {
-    /// Start it now; its end is told with `JobFinished` and the job's ticket, whatever happens.
+    /// Start this job. The driver reports its end with `JobFinished` and the job's ticket in every case.
     StartJob(Job),
-    /// End it early; its end is still told.
+    /// Cancel this job. Its end is still reported.
     CancelJob(JobId),
-    /// Tell people: a log record, metrics, later Events.
+    /// Report this to people: a log record, metrics, Kubernetes Events.
     Tell(Notice),
     /// Answer the API server.
     Reply(ReviewId, Reply),
-    /// End these monitors; what is still on its way from them is ignored.
+    /// Stop these monitors. Changes that are still on their way from them are ignored.
     StopMonitors(Vec<MonitorId>),
-    /// Everything is stopped; the process may end.
+    /// End the process: nothing runs any more.
     Exit,
-    /// Nothing can be done before a person mends this; the process ends with it as its error.
+    /// End the process with this error, which a person has to mend first.
     GiveUp(Failure),
 }
 
-/// A piece of work for the shell. All have a deadline there; none retries. Its last part is the ticket that its outcome brings
-/// back.
+/// A piece of work for the shell. The shell gives each job a deadline and retries none. The last part of each variant is
+/// the ticket that the outcome brings back.
 #[derive(Debug, Clone)]
 pub enum Job {
     /// Read our state Secret.
     LoadState(Ticket<()>),
-    /// Make what the state Secret holds of the ConfigMap this.
+    /// Write these texts of the ConfigMap into the state Secret, in the place of the old ones.
     SaveState {
-        /// ConfigMap key to text.
+        /// The texts by key of the ConfigMap.
         last_good: BTreeMap<String, String>,
-        /// The ConfigMap, if a program made it.
+        /// How the ConfigMap was made, if a program made it.
         made: Option<Made>,
-        /// Of this job.
+        /// The ticket of this job.
         ticket: Ticket<()>,
     },
-    /// Keep in the state Secret what the values files say.
+    /// Write the outlines of the values files into the state Secret.
     SaveValuesFiles(ValuesFiles, Ticket<()>),
     /// Read the modules directories again.
     ReadDirectories(Ticket<()>),
     /// List the releases of the namespace from their Secrets.
     ListReleases(Ticket<()>),
-    /// Put the CRDs of these modules into the cluster and wait until they can be used.
+    /// Install the CRDs of these modules and wait until they can be used.
     EnsureCrds {
-        /// The modules that bring them.
+        /// The modules with these CRDs.
         modules: Vec<ModuleName>,
-        /// On trial one that is there stays as it is, and is named.
+        /// On trial an existing CRD is not changed, but named in the outcome.
         on_trial: OnTrial,
-        /// Of this job.
+        /// The ticket of this job.
         ticket: Ticket<AtHead>,
     },
-    /// Render the charts of these modules, and make what they say of conversion webhooks be in the cluster.
+    /// Render the charts of these modules, and publish the conversion webhooks that they describe.
     EnsureConversions(Vec<Conversions>, Ticket<AtHead>),
-    /// Watch the releases of the namespace and the objects of those that are ours, for the rest of this life.
+    /// Watch the releases of the namespace and the objects of our releases, for the rest of this life.
     WatchReleases {
-        /// These are to be there; one that is not is told as one that has gone.
+        /// The releases that should exist. A missing one is reported as gone.
         expected: Vec<ModuleName>,
-        /// Of this job.
+        /// The ticket of this job.
         ticket: Ticket<()>,
     },
     /// Ask every hook of the owner for its configuration.
     ConfigureHooks(Owner, Ticket<AskFor>),
-    /// Make the API server ask our hooks about these, and about nothing else.
+    /// Configure the API server so that it asks our hooks about these routes and about nothing else.
     PublishWebhooks(Arc<Routes>, Ticket<()>),
-    /// Hold values against schemas that take their time.
+    /// Check values against schemas whose checks take long.
     Vet(Unvetted, Ticket<VetFor>),
-    /// Say what somebody who edits the ConfigMap should know.
+    /// Judge an edit of the ConfigMap.
     JudgeEdit(Box<Edit>, Ticket<ReviewId>),
-    /// Resolve, list and filter for all kubernetes bindings of a hook, and watch on. All of them, or none is left running.
+    /// Resolve, list and filter the objects of all kubernetes bindings of a hook, and watch them. If one binding fails,
+    /// none is watched.
     StartMonitors {
-        /// Whose bindings.
+        /// The hook with these bindings.
         hook: HookId,
-        /// In the order of the configuration.
+        /// The monitors in the order of the configuration.
         monitors: Vec<MonitorStart>,
-        /// Of this job.
+        /// The ticket of this job.
         ticket: Ticket<WatchFor>,
     },
     /// Run one hook with these contexts.
     RunHook(HookRun, Ticket<RunFor>),
-    /// Ask a module's enabled script.
+    /// Run a module's enabled script.
     RunEnabledScript {
-        /// Whose script.
+        /// The module of the script.
         module: ModuleName,
-        /// `VALUES_PATH`: as for a hook, with `global.enabledModules`.
+        /// The document in `VALUES_PATH`: as for a hook, with `global.enabledModules`.
         values: Arc<Value>,
-        /// `CONFIG_VALUES_PATH`.
+        /// The document in `CONFIG_VALUES_PATH`.
         config_values: HookDocument,
-        /// Of this job.
+        /// The ticket of this job.
         ticket: Ticket<ModuleName>,
     },
-    /// Make the release what these values render to.
+    /// Bring a module's release to the state that these values render to.
     SyncRelease {
-        /// Whose chart.
+        /// The module of the chart.
         module: ModuleName,
         /// `{"global": …, "fooBar": …}`.
         values: HookDocument,
-        /// The ConfigMap's part of these values, in the same form.
+        /// The part of these values that the ConfigMap holds, in the same form.
         asked: HookDocument,
-        /// What is to be held against the schema before anything else, unless that has been done.
+        /// The check of these values against the schema that comes first; `None` if it was done.
         vetting: Option<Box<Vetting>>,
-        /// Whether people have its objects in their own hands: then it is marked so once, and left alone.
+        /// Whether people maintain the module's objects. The release is then marked so once, and not touched otherwise.
         maintenance: Maintenance,
-        /// The trace of the ConfigMap that the release is marked with.
+        /// The trace of the ConfigMap, which is written to the release.
         config: ConfigTrace,
-        /// Of this job.
+        /// The ticket of this job.
         ticket: Ticket<AtHead>,
     },
-    /// Uninstall a release that is ours; one that is absent is a success.
+    /// Uninstall a release of ours. An absent release is a success.
     DeleteRelease {
-        /// The release's name: a module's, or that of a module which is gone.
+        /// The release's name, which is the name of its module, even if that module is gone.
         release: String,
-        /// Of this job.
+        /// The ticket of this job.
         ticket: Ticket<AtHead>,
     },
-    /// Replace one key of the ConfigMap, if that key still holds what the base says.
+    /// Replace one key of the ConfigMap, if that key still holds the text `base`.
     SaveConfig {
         /// `global` or `fooBar`.
         key: String,
-        /// The whole new section.
+        /// The new text of the section.
         text: String,
-        /// What the key held when the section was computed; `None`: the key was absent.
+        /// The text of the key from which the new one was made; `None` if the key was absent.
         base: Option<String>,
-        /// There was no ConfigMap: make one. Otherwise one that has vanished is a conflict.
+        /// Whether to create the ConfigMap, because there was none. If false, an absent ConfigMap is a conflict.
         create: bool,
-        /// On trial it is noted before the write what the key held, so that it can be put back.
+        /// On trial the old text of the key is saved before the write, so that it can be put back.
         on_trial: OnTrial,
-        /// Of this job.
+        /// The ticket of this job.
         ticket: Ticket<Owner>,
     },
-    /// Do with what hooks saved on trial what follows from its end, and forget it: after one that was not passed, put back
-    /// what people have not edited since.
+    /// Finish what hooks saved in the ConfigMap on trial. After a trial that was not passed, the old texts are put back,
+    /// except those that people have edited since. The notes about them are deleted in any case.
     SettleSections(Ruling, Ticket<()>),
 }
 
-/// A chart whose conversion webhooks are to be there.
+/// A chart whose conversion webhooks are to be published.
 #[derive(Debug, Clone)]
 pub struct Conversions {
-    /// Whose chart.
+    /// The module of the chart.
     pub module: ModuleName,
     /// `{"global": …, "fooBar": …}`.
     pub values: HookDocument,
-    /// What is to be held against the schema before anything else, unless that has been done.
+    /// The check of these values against the schema that comes first; `None` if it was done.
     pub vetting: Option<Box<Vetting>>,
 }
 
 /// A monitor to start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MonitorStart {
-    /// Its name from now on.
+    /// The id of the monitor.
     pub id: MonitorId,
-    /// What it watches, and how it shows objects.
+    /// The binding that it serves: the objects to watch, and the filter that shows them.
     pub binding: KubernetesBinding,
 }
 
-/// Everything needed to run one hook.
+/// All inputs of one run of a hook.
 #[derive(Debug, Clone)]
 pub struct HookRun {
-    /// Which hook.
+    /// The hook.
     pub hook: HookId,
-    /// The form of its configuration, which is that of its contexts too.
+    /// The version of its configuration format, which decides the format of its contexts.
     pub version: ConfigVersion,
-    /// `BINDING_CONTEXT_PATH`.
+    /// The contexts in `BINDING_CONTEXT_PATH`.
     pub contexts: Vec<BindingContext>,
-    /// The monitors whose snapshots the contexts want, each to be read once, right before the process starts. A wanted
-    /// name without a monitor is an empty snapshot.
+    /// The monitors whose snapshots the contexts include. Each snapshot is read once, right before the process starts. A
+    /// name without a monitor gets an empty snapshot.
     pub snapshots: BTreeMap<BindingName, MonitorId>,
-    /// `VALUES_PATH`.
+    /// The document in `VALUES_PATH`.
     pub values: HookDocument,
-    /// `CONFIG_VALUES_PATH`.
+    /// The document in `CONFIG_VALUES_PATH`.
     pub config_values: HookDocument,
-    /// After this long the process group is ended and the run has failed.
+    /// The time after which the process group is killed and the run counts as failed.
     pub deadline: Duration,
-    /// How the run is labelled.
+    /// The labels of the run in logs and metrics.
     pub labels: HookLabels,
 }
 
 /// The cause of a hook run, and its labels in logs and metrics.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HookLabels {
-    /// The kind of binding that set it off.
+    /// The kind of the binding that caused the run.
     pub cause: Cause,
-    /// The binding's own name, if it has one.
+    /// The name of that binding; empty if it has none.
     pub binding_name: String,
-    /// The queue it runs in, empty for none.
+    /// The queue of the run; empty for a run outside of queues.
     pub queue: String,
-    /// What set the run off: `OperatorStartup` during the first converge, else empty.
+    /// `OperatorStartup` during the first converge, else empty.
     pub activation: &'static str,
 }

@@ -1,4 +1,4 @@
-//! The events of the world. Closed: every event that can wake the core is listed here.
+//! The events that the operator takes in. The list is closed: everything that can wake the core is listed here.
 
 mod finished;
 
@@ -19,37 +19,37 @@ use crate::object::{ObjectName, ObjectView};
 use crate::release::{ConfigTrace, Status};
 use crate::review::request::ReviewRequest;
 
-/// One thing that happened.
+/// One event.
 #[derive(Debug, Clone)]
 pub enum Event {
     /// The directories were read, at start or again.
     InventoryChanged(Inventory),
     /// The ConfigMap was read or changed.
     ConfigChanged(ConfigRead),
-    /// The API server's history went back, as after its store was restored from a backup: versions count from an older one,
-    /// and what was read before may never have been. The next reading says what is true now.
+    /// The API server's history went back, as after a restore of its store from a backup. Versions count from an older
+    /// one again, and objects that were read before may never have existed. The next reading tells the state of now.
     HistoryWentBack,
     /// A job ended.
     JobFinished(Finished),
-    /// An object changed in a way that a binding looks at.
+    /// An object changed in a part that a binding looks at.
     ObjectChanged(ObjectChange),
-    /// The API server asks our hooks something.
+    /// The API server asks a question that our hooks answer.
     ReviewRequested(ReviewId, Asked),
-    /// What was published for webhooks was changed, by somebody else or by ourselves.
+    /// A published webhook configuration was changed, by another program or by the operator itself.
     WebhooksTouched,
-    /// What stands in the cluster of a release was damaged, or is whole again.
+    /// A release was damaged, or is whole again.
     ReleaseSeen(ReleaseSight),
-    /// A person wants these releases removed, as far as their removal is held at this moment.
+    /// A person confirms the removal of those of these releases whose removal is held at this moment.
     PurgeConfirmed(BTreeSet<String>),
-    /// A person says that the configuration is lost for good: what is left of it counts from now on.
+    /// A person confirms that the lost configuration is gone for good. The modules go on with the configuration that is left.
     LossConfirmed,
-    /// The trial of a version stands so, be it ours or another. Told as often as anybody likes.
+    /// The stage of the last trial, of this version or of another. It may be reported any number of times.
     TrialSeen(TrialStage),
-    /// Another one leads, so that there is time to find out what leading will take.
+    /// Another replica leads, so that there is time for the preparations of a standby.
     LedByAnother,
-    /// We lead from now on.
+    /// This replica leads from now on.
     Elected,
-    /// We do not lead any more: another one may soon.
+    /// This replica does not lead any more. Another replica may lead soon.
     Deposed,
     /// The time that `poll_timeout` named has come.
     TimerFired,
@@ -57,186 +57,188 @@ pub enum Event {
     ShutdownRequested,
 }
 
-/// How the trial of a version stands, by its record.
+/// The stage of a version's trial, as its record says it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TrialStage {
-    /// Nobody has judged it yet.
+    /// There is no ruling yet.
     Open,
-    /// It was judged.
+    /// The trial has ended with this ruling.
     Ended(Ruling),
 }
 
-/// One question of the API server, until it is answered.
+/// The number of one question of the API server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ReviewId(pub u64);
 
-/// What the API server asks.
+/// A question of the API server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Asked {
     /// The path of its request.
     pub path: String,
-    /// What it is about.
+    /// The decoded request.
     pub request: ReviewRequest,
-    /// How long it waits for an answer.
+    /// The time for which the API server waits for an answer.
     pub within: Duration,
 }
 
-/// How a release was found by those who watch it. It is told whenever it differs from what was told last.
+/// The state of a release, as its watch found it. It is reported whenever it differs from the last report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReleaseSight {
-    /// Its name.
+    /// The release's name.
     pub release: String,
-    /// What is wrong with it, `None` if nothing is.
+    /// The damage; `None` if the release is whole.
     pub drift: Option<Drift>,
 }
 
-/// What somebody did to a release.
+/// The damage of a release.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Drift {
-    /// This object is gone, or does not carry our labels any more: `namespace/Kind/name`.
+    /// This object is gone, or has lost our labels: `namespace/Kind/name`.
     Absent(String),
-    /// Somebody altered this field of one of its objects: `namespace/Kind/name` and the field.
+    /// Another program or a person changed a field of an object.
     Altered {
-        /// `namespace/Kind/name`.
+        /// The object as `namespace/Kind/name`.
         object: String,
-        /// The first of its fields.
+        /// The first of the changed fields.
         field: String,
     },
-    /// Its newest revision is not `deployed`; `None` if it has none any more.
+    /// The newest revision is not `deployed`. `None`: the release has no revision any more.
     Status(Option<Status>),
 }
 
-/// One change of one object, as the monitor of a binding tells it: what the binding does not look at is no change.
+/// One change of one object, reported by the monitor of a binding. A change outside of the part that the binding looks at
+/// is not reported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectChange {
-    /// Which monitor.
+    /// The monitor.
     pub monitor: MonitorId,
-    /// The monitor's count of changes, this one included; a snapshot says up to which one it holds them.
+    /// The number of this change among the monitor's changes. A snapshot carries the number of the last change that it
+    /// includes.
     pub seq: u64,
-    /// What happened.
+    /// The kind of change.
     pub event: WatchEvent,
-    /// To what.
+    /// The object.
     pub name: ObjectName,
-    /// How the binding shows it; for a deleted object, its last state.
+    /// The object as the binding's filter shows it; for a deleted object, its last state.
     pub view: ObjectView,
 }
 
-/// What a read of our ConfigMap said. An error is not a read and never becomes an event.
+/// The result of a read of our ConfigMap. A read that failed never becomes an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ConfigRead {
-    /// The API server says that there is none.
+    /// The API server says that there is no ConfigMap.
     Missing,
-    /// Its `data`, at a version.
+    /// The ConfigMap's `data`, at a version.
     Present {
-        /// `metadata.resourceVersion` as a number, 0 if it is none.
+        /// `metadata.resourceVersion` as a number; 0 if it is not a number.
         version: u64,
         /// The keys and their texts.
         data: BTreeMap<String, String>,
-        /// Where it comes from.
+        /// The annotations that tell how it was made.
         provenance: Provenance,
     },
 }
 
-/// Why not all CRDs of a module are as it wants them.
+/// The reason for which the CRDs of a module could not all be installed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CrdObstacle {
-    /// It went wrong.
+    /// An error.
     Failed(Failure),
-    /// These exist in another form, and this version may not change them before its trial is passed.
+    /// These CRDs exist in another form, and this version must not change them before its trial is passed.
     Held(Vec<String>),
 }
 
-/// The end of what hooks saved on trial.
+/// The result for the sections that hooks saved on trial.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Settled {
-    /// The keys of the ConfigMap that hold again what they held before the trial.
+    /// The keys of the ConfigMap whose texts of before the trial were put back.
     pub put_back: Vec<String>,
-    /// Those that stay, as people have edited them since.
+    /// The keys that were not put back, because people have edited them since.
     pub edited: Vec<String>,
-    /// The ConfigMap as it was written; nothing if it was not.
+    /// The ConfigMap after the write; `None` if nothing was written.
     pub read: Option<ConfigRead>,
 }
 
-/// Our own state, kept in one Secret. Losing it loses no release.
+/// The operator's own state, kept in one Secret. Losing the Secret loses no release.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SavedState {
-    /// The last good `data` entries of the ConfigMap, by key; `None` if they were never saved, or cannot be read.
+    /// The last good texts of the ConfigMap, by key; `None` if they were never saved, or cannot be read.
     pub last_good: Option<BTreeMap<String, String>>,
-    /// The ConfigMap, if a program made it.
+    /// How the ConfigMap was made, if a program made it.
     pub made: Option<Made>,
-    /// The common values files when a converge last finished; `None` if nothing is known of them.
+    /// The outlines of the common values files when a converge last finished; `None` if they were never saved.
     pub values_files: Option<ValuesFiles>,
-    /// The sections that hooks saved on trial, as long as nobody has seen to them.
+    /// The sections that hooks saved on trial and that were neither put back nor forgotten.
     pub trial_sections: TrialSections,
 }
 
-/// A release as its newest revision describes it.
+/// A release, from its newest revision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReleaseSummary {
-    /// Its name, which for ours is the module's.
+    /// The release's name. For a release of ours it is the module's name.
     pub name: String,
-    /// It carries our labels, or those of the original operator.
+    /// Whether the release carries our labels, or those of the original operator.
     pub ours: bool,
-    /// The trace of the ConfigMap of which it was made, if it is marked with one.
+    /// The trace of the ConfigMap that the release was made with; `None` if it carries no trace.
     pub config: Option<ConfigTrace>,
 }
 
-/// What a child process used.
+/// The resources that a child process used.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Usage {
-    /// From spawn to exit.
+    /// Wall-clock time from spawn to exit.
     pub wall: Duration,
-    /// CPU in user mode.
+    /// CPU time in user mode.
     pub user: Duration,
-    /// CPU in the kernel.
+    /// CPU time in the kernel.
     pub system: Duration,
     /// Peak resident memory in bytes.
     pub max_rss: u64,
 }
 
-/// What an enabled script answered.
+/// The answer of an enabled script.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ScriptAnswer {
-    /// `MODULE_ENABLED_RESULT`.
+    /// The decision in `MODULE_ENABLED_RESULT`.
     pub enabled: bool,
-    /// `MODULE_ENABLED_REASON`, if it gave one.
+    /// The text in `MODULE_ENABLED_REASON`, if there is one.
     pub reason: Option<String>,
-    /// What the process used.
+    /// The resources that the process used.
     pub usage: Usage,
 }
 
-/// How a release came to be as its values want it.
+/// The result of a job that brought a release to the state of its values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Synced {
-    /// What had to be done.
+    /// The work that was needed.
     pub action: SyncAction,
     /// The revision that is deployed now; 0 for a module without a chart.
     pub revision: u32,
-    /// The objects of another maker, which stay when the release goes.
+    /// Objects that another program had made and the release took over. They stay when the release is removed.
     pub adopted: Vec<String>,
 }
 
-/// The three ways a sync can succeed.
+/// The work that a successful sync did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SyncAction {
-    /// Nothing that can change the outcome had changed: no child process.
+    /// None: no input had changed, so that no child process was started.
     Unchanged,
-    /// It was rendered and came out the same: no new revision.
+    /// The chart was rendered, and the manifest was the same: no new revision.
     Recorded,
     /// helm made a new revision.
     Upgraded,
 }
 
-/// How the write of one section ended.
+/// The result of a write of one section.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Saved {
-    /// It stands in the cluster, at this version.
+    /// The section was written.
     Written {
         /// `metadata.resourceVersion` after the write.
         version: u64,
-        /// There was no ConfigMap, and now there is one with this key alone.
+        /// There was no ConfigMap, and the write created one with this key alone.
         created: bool,
     },
-    /// Somebody had changed the ConfigMap meanwhile; nothing was written. This is what it holds.
+    /// The ConfigMap had been changed meanwhile, so nothing was written. This is its state.
     Conflict(ConfigRead),
 }

@@ -57,7 +57,7 @@ impl Survey<'_> {
         }
     }
 
-    /// The converge itself and the modules that it has still to get through.
+    /// The number of tasks of a converge: the converge itself and its remaining modules.
     fn converge_tasks(&self) -> usize {
         let Some(phase) = self.of.converge.phase() else {
             return 0;
@@ -93,7 +93,7 @@ impl Survey<'_> {
             .collect()
     }
 
-    /// Every queue that a binding names, whether it was ever used or not.
+    /// Every queue that a binding names, even if no task ever came into it.
     fn empty_queues(&self) -> impl Iterator<Item = (&QueueName, QueueReport)> {
         let named = self.of.bindings.iter().flat_map(|(_, config)| {
             let schedules = config.schedules.iter().map(|binding| &binding.queue);
@@ -109,8 +109,8 @@ impl Survey<'_> {
         })
     }
 
-    /// All lanes that the name `main` stands for: modules in their order, then those whose turn will come, then what
-    /// is global.
+    /// The queue `main` is made of many lanes: the running modules in their order, then the modules whose turn will come,
+    /// then the global lane.
     fn main_report(&self) -> QueueReport {
         let main = QueueName::main();
         let mut entries: Vec<(&Lane, &Entry<Task>)> = Vec::new();
@@ -145,7 +145,7 @@ impl Survey<'_> {
         }
     }
 
-    /// The original has one head in `main`; of ours the most telling one is shown.
+    /// The status of `main`. In the original `main` has one head; here it has many, of which the most informative one is shown.
     fn main_status(&self, entries: &[(&Lane, &Entry<Task>)]) -> String {
         let global = self.of.lanes.head(&Lane::Global).map(|head| (&Lane::Global, head));
         let heads = entries.iter().copied().chain(global);
@@ -219,7 +219,7 @@ impl Survey<'_> {
         }
     }
 
-    /// Of a queue without a task, with the time as Go writes it.
+    /// The status of a queue without tasks, with the time as Go writes it.
     fn idle_status(&self, queue: &QueueName) -> String {
         let seconds = (self.of.cx.now.tick - self.of.lanes.idle_since(queue)).as_secs();
         let time = match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
@@ -264,7 +264,7 @@ impl Survey<'_> {
         units.map(|unit| self.module_report(unit)).collect()
     }
 
-    /// The modules that wait for the trial, each with the reason.
+    /// The modules that wait for the end of the trial, each with the reason.
     fn modules_held_by_trial(&self) -> Vec<String> {
         let held = self.of.modules.iter().filter_map(|unit| match unit.turn() {
             Turn::Held(hold) if unit.is_enabled() && hold.is_for_trial => {

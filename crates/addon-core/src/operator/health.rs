@@ -1,4 +1,4 @@
-//! How this process fares, for those who judge its version: a summary that costs little. Must never show a value.
+//! The health of this process, for the judge of a version. A health report is cheap and must never contain a value.
 
 use std::collections::BTreeMap;
 
@@ -13,22 +13,22 @@ use crate::hook::config::Stage;
 use crate::name::{HookId, ModuleName, Owner};
 use crate::queue::Entry;
 
-/// A summary of one moment.
+/// The health at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Health {
     /// The first converge of this process is over.
     pub converged: bool,
     /// The subjects (`module NAME`, `hook NAME` for a global hook) that fail now, each with its failures.
     pub failing: BTreeMap<String, Failures>,
-    /// Whether a trial that began now would disturb anything.
+    /// Whether helm or the queues are busy now, so that the begin of a trial would disturb them.
     pub activity: Activity,
-    /// The keys of sections that hooks saved on trial, and that are neither put back nor forgotten yet. The record of that trial
-    /// is needed until there are none.
+    /// The keys of sections that hooks saved on trial and that were neither put back nor forgotten. As long as there are
+    /// any, the record of that trial is needed.
     pub noted: Vec<String>,
 }
 
 impl Survey<'_> {
-    /// How we fare at this moment.
+    /// The health at this moment.
     pub(super) fn health(&self) -> Health {
         Health {
             converged: self.has_converged(),
@@ -45,13 +45,13 @@ impl Survey<'_> {
         }
     }
 
-    /// A moment is quiet when the first converge is over, no helm runs, and nothing is due in `main`.
+    /// The activity is quiet if the first converge is over, no helm runs, and no task of `main` is due.
     pub(super) fn activity(&self) -> Activity {
         let of_main = |lane: &Lane| match lane {
             Lane::Global | Lane::Module(_) | Lane::Release(_) => true,
             Lane::Named(_) => false,
         };
-        // A task that failed and rests before another attempt may rest for ever.
+        // A task that failed and waits for its retry does not count: it may fail for ever.
         let is_due = |head: &Entry<Task>| head.failures == 0;
         let mut heads = self.of.lanes.heads();
         let queued = heads.any(|(lane, head)| of_main(lane) && is_due(head));
@@ -63,7 +63,7 @@ impl Survey<'_> {
         }
     }
 
-    /// Everything that fails now.
+    /// All modules and global hooks that fail now.
     fn failures(&self) -> BTreeMap<String, Failures> {
         let mut failing = BTreeMap::new();
         let mut fails = |subject: String, failures: Failures| {
@@ -99,12 +99,12 @@ impl Survey<'_> {
             Task::EnableKubernetes(hook) | Task::EnableSchedules(hook) => Some(of_hook(hook)),
             Task::ModuleRun { module, .. } | Task::ModuleDelete { module, .. } => Some(of_module(module)),
             Task::Converge(_) => self.hook_of_converge().as_ref().map(of_hook),
-            // Its release has no module that could be tried.
+            // A purge belongs to no module, so a trial cannot compare its failures.
             Task::Purge { .. } | Task::AwaitFirstRuns => None,
         }
     }
 
-    /// The hook before or after all modules at which the converge under way stands.
+    /// The hook before or after all modules that the running converge is at.
     fn hook_of_converge(&self) -> Option<HookId> {
         let (stage, next) = match self.of.converge.phase()? {
             Phase::BeforeAll(next) => (Stage::BeforeAll, *next),

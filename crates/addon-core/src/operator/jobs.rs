@@ -1,4 +1,4 @@
-//! The table of running jobs, and the slots that bound them.
+//! The running jobs, and the slots that limit their number.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,11 +11,11 @@ use super::ticket::{RunFor, Ticket};
 use crate::name::Owner;
 use crate::time::Tick;
 
-/// What a job occupies while it runs.
+/// The kind of slot that a job occupies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Slot {
     Hook,
-    /// Kept for the API server's questions.
+    /// A slot for hooks that answer the API server.
     Review,
     Helm,
     None,
@@ -45,7 +45,7 @@ fn slot(job: &Job) -> Slot {
     }
 }
 
-/// What a job that has a slot is about, in words for people.
+/// The subject of a job with a slot; a text for people.
 fn describe(job: &Job, mode: Mode) -> String {
     match job {
         Job::RunHook(run, _) => mode.told(&run.hook).to_string(),
@@ -77,25 +77,25 @@ fn describe(job: &Job, mode: Mode) -> String {
     }
 }
 
-/// So many times the slots of hooks are lent while those who hold them do not get on: a process that waits costs little.
+/// The number of extra hook slots that are lent while jobs with slots hang. A waiting process costs little.
 const LENT_HOOK_SLOTS: usize = 8;
-/// Likewise for helm, which costs memory.
+/// The same for helm, which needs much memory.
 const LENT_HELM_SLOTS: usize = 1;
 
 #[derive(Debug)]
 struct Running {
-    /// What it is about.
+    /// The subject of the job; a text for people.
     words: String,
     slot: Slot,
     started: Tick,
-    /// It has held its slot for so long that this is lent to others.
+    /// The job has held its slot for so long that the slot is lent to other jobs.
     late: bool,
 }
 
 /// A job that has a slot.
 #[derive(Debug)]
 pub(super) struct Holder<'a> {
-    /// What it is about.
+    /// The subject of the job; a text for people.
     pub(super) words: &'a str,
     pub(super) since: Tick,
 }
@@ -108,7 +108,7 @@ impl Running {
         }
     }
 
-    /// Its slot may be lent. The API server waits for no more than its own deadline.
+    /// Whether the slot may be lent. Review slots are not: the API server's own deadline is shorter.
     fn may_lend(&self) -> bool {
         matches!(self.slot, Slot::Hook | Slot::Helm)
     }
@@ -122,17 +122,17 @@ pub(super) struct Jobs {
 }
 
 impl Jobs {
-    /// There is room for one more hook.
+    /// Whether a slot for a hook is free.
     pub(super) fn hook_slot(&self, policy: &Policy) -> bool {
         self.has_room(Slot::Hook, policy)
     }
 
-    /// There is room for one more hook that the API server waits for.
+    /// Whether a slot for a hook that answers the API server is free.
     pub(super) fn review_slot(&self, policy: &Policy) -> bool {
         self.has_room(Slot::Review, policy)
     }
 
-    /// There is room for one more helm job.
+    /// Whether a slot for a helm job is free.
     pub(super) fn helm_slot(&self, policy: &Policy) -> bool {
         self.has_room(Slot::Helm, policy)
     }
@@ -143,12 +143,12 @@ impl Jobs {
         timely + late.saturating_sub(lent) < slots
     }
 
-    /// There is no room, and whoever holds it does not get on.
+    /// Whether no slot of this kind is free and all jobs with such slots hang.
     pub(super) fn all_hang(&self, slot: Slot, policy: &Policy) -> bool {
         !self.has_room(slot, policy) && self.count(slot).0 == 0
     }
 
-    /// How many jobs hold a slot of this kind, and how many more have held one for long.
+    /// The number of jobs with a slot of this kind: those that have not held it for long, and those that have.
     fn count(&self, slot: Slot) -> (usize, usize) {
         let late = |running: &&Running| running.late;
         let holders = || self.running.values().filter(|running| running.slot == slot);
@@ -156,7 +156,7 @@ impl Jobs {
         (holders().count() - late, late)
     }
 
-    /// The jobs that have a slot of this kind, the longest first.
+    /// The jobs with a slot of this kind, the oldest first.
     pub(super) fn holders(&self, slot: Slot) -> impl Iterator<Item = Holder<'_>> {
         let running = self.running.values().filter(move |running| running.slot == slot);
         running.map(Running::holder)
@@ -166,7 +166,8 @@ impl Jobs {
         self.running.get(&id).map(Running::holder)
     }
 
-    /// The slots of those who have held them for so long are lent from now on; returns who became late by that.
+    /// Marks the jobs that have held their slots for longer than `patience`, so that these slots are lent. Returns the
+    /// newly marked jobs.
     pub(super) fn grow_late(&mut self, now: Tick, patience: Duration) -> Vec<JobId> {
         let running = self.running.iter_mut();
         let due =
@@ -178,7 +179,7 @@ impl Jobs {
         due.map(mark).collect()
     }
 
-    /// When the next one will have held its slot for so long, of the jobs that another one may wait for.
+    /// The time at which the next job will have held its slot for too long. Only jobs whose slots other jobs may need count.
     pub(super) fn next_late(&self, policy: &Policy) -> Option<(Tick, Holder<'_>)> {
         let scarce = |running: &&Running| !self.has_room(running.slot, policy);
         let timely = self
@@ -189,7 +190,7 @@ impl Jobs {
         Some((first.started + policy.patience, first.holder()))
     }
 
-    /// Starts the job that is made with its ticket.
+    /// Starts a job. `job` makes it from its ticket.
     pub(super) fn begin<W>(&mut self, cx: &mut Cx, wanted_by: W, job: impl FnOnce(Ticket<W>) -> Job) -> JobId {
         self.last += 1;
         let id = JobId(self.last);
@@ -205,12 +206,12 @@ impl Jobs {
         id
     }
 
-    /// A job ended: returns when it had begun, `None` for one that is not known.
+    /// Removes a job that ended. Returns the time of its start; `None` for an unknown job.
     pub(super) fn end(&mut self, id: JobId) -> Option<Tick> {
         Some(self.running.remove(&id)?.started)
     }
 
-    /// The job goes on, and what it occupies is free for others: nobody knows when it ends.
+    /// Frees the slot of a job that goes on: it is unknown when the job will end.
     pub(super) fn vacate(&mut self, id: JobId) {
         if let Some(running) = self.running.get_mut(&id) {
             running.slot = Slot::None;
@@ -226,7 +227,7 @@ impl Jobs {
     }
 }
 
-/// How many slots there are, and how many more are lent.
+/// The number of slots of this kind, and how many more may be lent.
 fn bounds(slot: Slot, policy: &Policy) -> (usize, usize) {
     let (slots, times) = match slot {
         Slot::Hook => (policy.hook_slots, LENT_HOOK_SLOTS),

@@ -1,6 +1,7 @@
 //! The lanes: the queues of tasks, the hooks that their heads run, and how often hooks may run.
 //!
-//! Knows no module, no values and no ConfigMap: the ways that let a head go on know them. Must never let a task overtake another one of its lane.
+//! Knows no module, no values and no ConfigMap: the ways that advance a head know them. Must never let a task overtake
+//! another one of its lane.
 
 mod doing;
 mod overflow;
@@ -22,18 +23,18 @@ use crate::name::{ModuleName, QueueName};
 use crate::queue::{Entry, Ledger, Queues, State};
 use crate::time::{Backoff, Tick};
 
-/// All lanes, and what their heads are doing.
+/// All lanes, and the work of their heads.
 #[derive(Debug, Default)]
 pub(super) struct Lanes {
     queues: Queues<Lane, Task>,
-    /// The hooks that heads run.
+    /// The hooks that the heads of lanes run.
     doing: BTreeMap<Lane, Doing>,
     rates: Rates,
-    /// When a task left each queue last.
+    /// The time at which the last task left each queue.
     left: BTreeMap<QueueName, Tick>,
 }
 
-/// What stands in the lanes.
+/// The contents of the lanes.
 impl Lanes {
     pub(super) fn head(&self, lane: &Lane) -> Option<&Entry<Task>> {
         self.queues.head(lane)
@@ -47,7 +48,7 @@ impl Lanes {
         self.queues.behind_head(lane)
     }
 
-    /// All lanes with their tasks, in the lanes' order.
+    /// All lanes with their tasks, in the order of the lanes.
     pub(super) fn all(&self) -> impl Iterator<Item = (&Lane, &VecDeque<Entry<Task>>)> {
         self.queues.lanes()
     }
@@ -59,12 +60,12 @@ impl Lanes {
             .filter_map(|(lane, tasks)| Some((lane, tasks.front()?)))
     }
 
-    /// The lanes whose heads may go on now.
+    /// The lanes whose heads may advance now.
     pub(super) fn ready(&self) -> Vec<Lane> {
         self.queues.ready()
     }
 
-    /// Since when a queue that is empty waits for a task.
+    /// The time since which an empty queue is empty.
     pub(super) fn idle_since(&self, queue: &QueueName) -> Tick {
         self.left.get(queue).copied().unwrap_or(Tick::ZERO)
     }
@@ -73,7 +74,7 @@ impl Lanes {
         self.queues.ledger()
     }
 
-    /// The head of the lane is a hook, and not something that a hook is a step of.
+    /// Whether the head of the lane is a hook task, and not a run or converge that has a hook as one of its steps.
     pub(super) fn stands_by_itself(&self, lane: &Lane) -> bool {
         self.head(lane).is_some_and(|head| head.task.as_hook().is_some())
     }
@@ -83,24 +84,24 @@ impl Lanes {
         self.head(lane)?.task.module_at_work().cloned()
     }
 
-    /// A run or a removal of the module is under way.
+    /// Whether a run or a removal of the module has begun and not ended.
     pub(super) fn is_at_work(&self, module: &ModuleName) -> bool {
         let head = self.head(&Lane::Module(module.clone()));
         head.is_some_and(|head| head.task.module_at_work().is_some() && head.is_active())
     }
 
-    /// The removal of a module stands in its lane.
+    /// Whether the removal of this module is in its lane.
     pub(super) fn is_being_deleted(&self, module: &ModuleName) -> bool {
         let lane = Lane::Module(module.clone());
         self.tasks(&lane).any(|entry| entry.task.is_removal())
     }
 
-    /// The purge of a release stands in its lane.
+    /// Whether the purge of this release is in its lane.
     pub(super) fn is_purged(&self, release: &str) -> bool {
         self.head(&Lane::Release(release.to_owned())).is_some()
     }
 
-    /// How long the head of a lane has not got on, in words that follow what it does; nothing while that is no long time.
+    /// The time for which the head of a lane has not advanced, as the end of a sentence; empty while that time is short.
     pub(super) fn describe_time(cx: &Cx, head: &Entry<Task>) -> String {
         let since = match head.state() {
             State::Running | State::Parked | State::Held(_) => head.since,
@@ -121,12 +122,12 @@ impl Lanes {
         self.queues.push(lane, task, cx.now.tick);
     }
 
-    /// Puts tasks before all others of a lane, in their order.
+    /// Puts tasks before all others of a lane, and keeps their order.
     pub(super) fn push_front(&mut self, cx: &Cx, lane: &Lane, tasks: Vec<Task>) {
         self.queues.push_front(lane, tasks, cx.now.tick);
     }
 
-    /// The task of a run is put into its module's lane, unless one is there that will begin anew.
+    /// Puts the task of a run into its module's lane, unless the head of that lane is a run that will begin anew.
     pub(super) fn let_run(&mut self, cx: &Cx, task: Task, module: &ModuleName) {
         let lane = Lane::Module(module.clone());
         self.queues.drop_waiting(&lane, Task::is_run);
@@ -135,7 +136,7 @@ impl Lanes {
         }
     }
 
-    /// Drops the waiting tasks that match, in whichever queue.
+    /// Drops the waiting tasks that match, in all queues.
     pub(super) fn drop_tasks(&mut self, cx: &mut Cx, reason: &'static str, matches: impl Fn(&Task) -> bool) {
         let lanes: Vec<Lane> = self.queues.lanes().map(|(lane, _)| lane.clone()).collect();
         for lane in lanes {
@@ -151,7 +152,8 @@ impl Lanes {
         }
     }
 
-    /// Drops the runs and removals of modules that no job works on. Returns the lanes of modules, and how many were dropped.
+    /// Drops the runs and removals of modules that have no running job. Returns the modules with a lane, and the number
+    /// of dropped tasks.
     pub(super) fn drop_waiting_runs(&mut self, cx: &Cx) -> (Vec<ModuleName>, usize) {
         let lanes: Vec<Lane> = self.queues.lanes().map(|(lane, _)| lane.clone()).collect();
         let (mut modules, mut count) = (Vec::new(), 0);
@@ -167,7 +169,7 @@ impl Lanes {
         (modules, count)
     }
 
-    /// Takes so many tasks behind the head, which become part of it.
+    /// Takes the first `count` tasks behind the head out of the lane, to make them part of the head.
     pub(super) fn merge_into_head(&mut self, lane: &Lane, mut count: usize) -> Vec<Task> {
         self.queues.merge_following(lane, |_, _| {
             let takes = count > 0;
@@ -190,7 +192,7 @@ impl Lanes {
         }
     }
 
-    /// The head is done and leaves.
+    /// Removes the head, which is done.
     pub(super) fn finish(&mut self, cx: &Cx, lane: &Lane) -> Option<Task> {
         self.left.insert(lane.queue(), cx.now.tick);
         self.queues.finish(lane)
@@ -202,24 +204,24 @@ impl Lanes {
     }
 }
 
-/// Heads go on, wait and fail.
+/// Heads advance, wait and fail.
 impl Lanes {
-    /// Ends the waits for a time that are over.
+    /// Ends the waits of heads whose time has come.
     pub(super) fn wake(&mut self, cx: &Cx) {
         self.queues.wake(cx.now.tick);
     }
 
-    /// The head of a lane may go on.
+    /// Lets the head of a lane advance.
     pub(super) fn resume(&mut self, lane: &Lane) {
         self.queues.resume(lane);
     }
 
-    /// The head of a lane waits until something else resumes it.
+    /// Makes the head of a lane wait until `resume` is called.
     pub(super) fn park(&mut self, cx: &Cx, lane: &Lane) {
         self.queues.park(lane, cx.now.tick);
     }
 
-    /// The head of a lane that waits for something may look again, if it is such a task.
+    /// Lets the parked head of a lane look again, if `is_such` holds for its task.
     pub(super) fn wake_parked(&mut self, lane: &Lane, is_such: impl FnOnce(&Task) -> bool) {
         let head = self.head(lane);
         if head.is_some_and(|head| head.state() == State::Parked && is_such(&head.task)) {
@@ -227,7 +229,7 @@ impl Lanes {
         }
     }
 
-    /// The head of a lane that waits for a time goes on at once.
+    /// Ends the head's wait for a time at once.
     pub(super) fn cut_wait_short(&mut self, lane: &Lane) {
         let waits = |head: &Entry<Task>| matches!(head.state(), State::Backoff(_) | State::Held(_));
         if self.head(lane).is_some_and(waits) {
@@ -235,7 +237,7 @@ impl Lanes {
         }
     }
 
-    /// The head of a lane is tried again at once, if it has failed.
+    /// Tries the head of a lane again at once, if it has failed.
     pub(super) fn retry(&mut self, lane: &Lane) {
         if self
             .head(lane)
@@ -245,17 +247,17 @@ impl Lanes {
         }
     }
 
-    /// The head is asked for anew while a job of it runs: when that has ended it begins as if it had just come.
+    /// Makes the head begin anew once its running job has ended.
     pub(super) fn renew(&mut self, cx: &Cx, lane: &Lane) {
         self.queues.renew(lane, cx.now.tick);
     }
 
-    /// The head's attempt went well so far: its failures are forgotten.
+    /// Forgets the failures of the head, because its attempt went well so far.
     pub(super) fn succeeded(&mut self, lane: &Lane) {
         self.queues.succeeded(lane);
     }
 
-    /// The head of a lane begins. True the first time.
+    /// Begins the head of a lane. True if it had not begun before.
     pub(super) fn begin_head(&mut self, cx: &mut Cx, lane: &Lane) -> bool {
         let Some(head) = self.queues.begin(lane) else {
             return false;
@@ -270,12 +272,12 @@ impl Lanes {
         true
     }
 
-    /// A job of the head of a lane runs that was started before.
+    /// Notes that the head of a lane waits for a job that was started earlier.
     pub(super) fn running(&mut self, cx: &Cx, lane: &Lane) {
         self.queues.running(lane, cx.now.tick);
     }
 
-    /// Starts a job of the head of a lane.
+    /// Starts a job for the head of a lane.
     pub(super) fn start_job<W: From<AtHead>>(
         &mut self,
         cx: &mut Cx,
@@ -287,15 +289,15 @@ impl Lanes {
         jobs.begin(cx, AtHead(lane.clone()).into(), job);
     }
 
-    /// Puts the head of a lane to sleep after a failure. Returns the failures in a row and the delay.
+    /// Delays the head of a lane after a failure. Returns the number of failures in a row and the delay.
     pub(super) fn back_off(&mut self, cx: &mut Cx, lane: &Lane, failure: &Failure) -> (u32, Duration) {
         let delay = self.pause(cx, lane, failure);
         let failures = self.queues.fail(lane, cx.now.tick, delay, failure.report.clone());
         (failures, delay)
     }
 
-    /// How long a head is left alone that failed. What its deadline ended held a place for long, and would again: its
-    /// pauses grow until they are as long as it ran. Where all wait for it, they are no longer than for others.
+    /// The delay of a failed head. A job that ran into its deadline held a slot for long and would do so again, so its
+    /// delays grow up to the time that it ran. In the global lane, which everything waits for, they do not.
     fn pause(&self, cx: &mut Cx, lane: &Lane, failure: &Failure) -> Duration {
         let head = self.head(lane);
         let failures = head.map_or(0, |head| head.failures);
@@ -310,7 +312,7 @@ impl Lanes {
         }
     }
 
-    /// When the next head goes on that waits for a time, and its lane.
+    /// The next time at which a waiting head may advance, and its lane.
     fn next_wake(&self) -> Option<(Tick, &Lane)> {
         self.queues.next_wake()
     }

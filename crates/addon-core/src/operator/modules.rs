@@ -1,4 +1,4 @@
-//! The modules: what was found of each on disk, how far it has come, and in which order its hooks run.
+//! The modules: what was found of each on disk, its state, and the order of its hooks.
 //!
 //! Knows no queue, no values and no verdict.
 
@@ -23,7 +23,7 @@ pub(super) struct Modules {
 }
 
 impl Modules {
-    /// Takes in a module that was found on disk.
+    /// Adds a module that was found on disk.
     pub(super) fn add(&mut self, found: Module) {
         self.units.insert(found.name.clone(), Unit::new(found));
     }
@@ -36,7 +36,7 @@ impl Modules {
         self.units.get_mut(name)
     }
 
-    /// The module that a release of this name belongs to.
+    /// The module with the name of this release.
     pub(super) fn of_release(&self, release: &str) -> Option<&Unit> {
         self.units.get(release)
     }
@@ -45,12 +45,12 @@ impl Modules {
         self.units.contains_key(name)
     }
 
-    /// All of them, by name.
+    /// All modules, by name.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Unit> {
         self.units.values()
     }
 
-    /// All of them, by name, to be changed.
+    /// All modules, by name, to be changed.
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Unit> {
         self.units.values_mut()
     }
@@ -66,7 +66,7 @@ impl Modules {
         names.into_iter().map(|(_, name)| name.clone()).collect()
     }
 
-    /// The modules as the graph of needs sees them.
+    /// The modules as the dependency graph takes them.
     pub(super) fn nodes(&self) -> BTreeMap<ModuleName, Node> {
         let node = |unit: &Unit| Node {
             order: unit.found().order,
@@ -83,38 +83,38 @@ impl Modules {
         self.names_of(Unit::is_enabled).into_iter().collect()
     }
 
-    /// The modules that take part and have failed, hang or are held.
+    /// The modules that take part in the converge and have failed, hang or are held.
     pub(super) fn lacking(&self) -> Vec<ModuleName> {
         self.names_of(|unit| unit.is_enabled() && unit.turn().is_lacking())
     }
 
-    /// The modules of which this holds, by name.
+    /// The names of the modules for which `is_such` holds.
     pub(super) fn names_of(&self, is_such: impl Fn(&Unit) -> bool) -> Vec<ModuleName> {
         let units = self.iter().filter(|unit| is_such(unit));
         units.map(|unit| unit.name().clone()).collect()
     }
 
-    /// The converge took it up, and nothing has switched it off since.
+    /// Whether the last converge took the module up and nothing has switched it off since.
     pub(super) fn is_enabled(&self, name: &ModuleName) -> bool {
         self.get(name).is_some_and(Unit::is_enabled)
     }
 
-    /// The module takes part in the converge under way, and its turn has not come.
+    /// Whether the module takes part in the running converge and its turn has not come.
     pub(super) fn is_waiting(&self, name: &ModuleName) -> bool {
         self.get(name).is_some_and(|unit| *unit.turn() == Turn::Waiting)
     }
 
-    /// All of these have succeeded.
+    /// Whether all these modules have succeeded.
     pub(super) fn all_passed(&self, names: &[ModuleName]) -> bool {
         names.iter().all(|name| self.get(name).is_some_and(Unit::has_passed))
     }
 
-    /// Nobody has to wait for the module any longer; one that is not known holds up nobody.
+    /// Whether no other module has to wait for this one any longer; true for an unknown module.
     pub(super) fn is_over(&self, name: &ModuleName, strict: bool) -> bool {
         self.get(name).is_none_or(|unit| unit.turn().is_over(strict))
     }
 
-    /// A hook of this owner may run by itself: hooks of a module that is switched off, or not yet started, do not.
+    /// Whether changes of objects may reach this hook. They do not if its module is switched off or has not started.
     pub(super) fn take_changes(&self, hook: &HookId) -> bool {
         match &hook.owner {
             Owner::Global => true,
@@ -124,7 +124,7 @@ impl Modules {
         }
     }
 
-    /// A hook of this owner is asked and called at its times: those of a module only once its start-up is over.
+    /// Whether the API server and schedules may reach this hook. They do not before the start-up of its module is over.
     pub(super) fn take_events(&self, hook: &HookId) -> bool {
         match &hook.owner {
             Owner::Global => true,
@@ -134,12 +134,12 @@ impl Modules {
         }
     }
 
-    /// The global values as the module's run found them, if one is under way.
+    /// The global values that the module's run uses, if a run is under way.
     pub(super) fn globals_of_run(&self, name: &ModuleName) -> Option<Globals> {
         self.get(name)?.globals_of_run().cloned()
     }
 
-    /// The module's step went well; the next one may come.
+    /// Notes that the module's step succeeded, so that the next one may come.
     pub(super) fn step_succeeded(&mut self, name: &ModuleName) {
         if let Some(unit) = self.get_mut(name) {
             unit.step_succeeded();

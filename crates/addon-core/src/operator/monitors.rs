@@ -1,7 +1,7 @@
-//! Monitors: which binding each serves, and the way of a change to its hook.
+//! Monitors: which binding each monitor serves, and how its changes reach the hook.
 //!
-//! The shell keeps the objects. This machine decides which hook is told of a change, and from when on. It knows no module: the end of a first run
-//! is returned to the way that waits for it.
+//! The shell keeps the objects. This machine decides which hook gets a change, and from when on. It knows no module: the
+//! end of a first run is returned to the way that waits for it.
 
 mod gate;
 
@@ -18,26 +18,26 @@ use crate::hook::config::{HookConfig, KubernetesBinding};
 use crate::hook::context::BindingContext;
 use crate::name::{BindingName, HookId, MonitorId, Owner, QueueName};
 
-/// All monitors of this life that were not stopped.
+/// All monitors of this life except the stopped ones.
 #[derive(Debug, Default)]
 pub(super) struct Monitors {
     last: u64,
     known: BTreeMap<MonitorId, Monitor>,
-    /// First runs of global hooks in other queues, for which the first converge waits.
+    /// First runs of global hooks that are in other queues. The first converge waits for them.
     awaited: BTreeSet<MonitorId>,
 }
 
 #[derive(Debug)]
 struct Monitor {
     hook: HookId,
-    /// Which of the hook's kubernetes bindings.
+    /// The index of the binding among the hook's kubernetes bindings.
     index: usize,
-    /// It watches, and its snapshot may be read.
+    /// Whether the monitor is watching, so that its snapshot can be read.
     started: bool,
     gate: Gate,
 }
 
-/// A binding that a monitor serves, with its hook.
+/// The binding that a monitor serves, with its hook.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Served<'a> {
     pub(super) hook: &'a HookId,
@@ -45,30 +45,30 @@ pub(super) struct Served<'a> {
     pub(super) binding: &'a KubernetesBinding,
 }
 
-/// The first run of a monitor is over.
+/// The end of the first run for a monitor.
 #[derive(Debug)]
 #[must_use]
 pub(super) struct FirstRunOver {
     pub(super) monitor: MonitorId,
     pub(super) hook: HookId,
     pub(super) binding: BindingName,
-    /// The changes that it has not seen, which the hook is to be told.
+    /// The changes that the first run has not seen. The hook has to get them.
     pub(super) unseen: Vec<ObjectChange>,
 }
 
-/// The settings of a run that are not its binding's.
+/// The settings of a run that do not depend on its binding.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RunTerms {
     pub(super) activation: &'static str,
-    /// The event to which they go back.
+    /// The event that caused the run.
     pub(super) trigger: Trigger,
-    /// The deadline of a run whose binding and hook name none.
+    /// The deadline of a run if neither its binding nor its hook has one.
     pub(super) deadline: Duration,
 }
 
 /// Monitors begin and end.
 impl Monitors {
-    /// Names the monitors of a hook, which the shell is about to start. Nobody is told of anything yet.
+    /// Gives ids to the monitors of a hook, which the shell is about to start. No change reaches the hook yet.
     pub(super) fn name(&mut self, hook: &HookId, bindings: Vec<KubernetesBinding>) -> Vec<MonitorStart> {
         let mut starts = Vec::new();
         for (index, binding) in bindings.into_iter().enumerate() {
@@ -86,14 +86,14 @@ impl Monitors {
         starts
     }
 
-    /// From now on the hook is told of what no first run of its will read.
+    /// Starts to collect the changes of those bindings whose objects no first run of the hook will read.
     pub(super) fn tell_of_unread(&mut self, bindings: &Bindings, hook: &HookId) {
         let Some(config) = bindings.get(hook) else { return };
         for monitor in self.known.values_mut().filter(|monitor| monitor.hook == *hook) {
             let Some(binding) = config.kubernetes.get(monitor.index) else {
                 continue;
             };
-            // Of equal names the first is read, whoever asks.
+            // Of bindings with equal names, a first run reads only the snapshot of the first.
             let mut before = config.kubernetes[..monitor.index].iter();
             if before.any(|other| other.name == binding.name) || !config.has_first_run(binding) {
                 monitor.gate = Gate::Unread { since: Vec::new() };
@@ -101,7 +101,7 @@ impl Monitors {
         }
     }
 
-    /// The shell started the monitors of a hook. Returns them in the order of the configuration.
+    /// Notes that the shell started the monitors of a hook. Returns their ids in the order of the configuration.
     pub(super) fn watch(&mut self, hook: &HookId) -> Vec<MonitorId> {
         let mut started = Vec::new();
         for (id, monitor) in &mut self.known {
@@ -113,12 +113,12 @@ impl Monitors {
         started
     }
 
-    /// The shell could not start the monitors of a hook, and runs none of them.
+    /// Forgets the monitors of a hook, which the shell could not start.
     pub(super) fn forget(&mut self, hook: &HookId) {
         self.remove(|monitor| monitor.hook == *hook);
     }
 
-    /// Ends the monitors of these hooks. Returns those that the shell is to stop; their ids are never used again.
+    /// Forgets the monitors of these hooks. Returns the ids that the shell has to stop. Ids are never used again.
     #[must_use]
     pub(super) fn stop(&mut self, is_of: impl Fn(&HookId) -> bool) -> Vec<MonitorId> {
         let gone = self.remove(|monitor| is_of(&monitor.hook));
@@ -131,7 +131,7 @@ impl Monitors {
         gone.map(|(id, _)| id).collect()
     }
 
-    /// Nothing of what changes now is for the owner's hooks. Their snapshots stay. False if nothing of theirs watches.
+    /// Drops all further changes for the owner's hooks, and keeps their snapshots. False if none of their monitors is watching.
     pub(super) fn silence(&mut self, owner: &Owner) -> bool {
         let of_owner = |monitor: &&mut Monitor| monitor.started && monitor.hook.owner == *owner;
         let mut any = false;
@@ -142,16 +142,16 @@ impl Monitors {
         any
     }
 
-    /// The changes that the owner's hooks were told have gaps.
+    /// Whether changes were dropped for hooks of the owner.
     pub(super) fn is_silenced(&self, owner: &Owner) -> bool {
         let shut = |monitor: &Monitor| monitor.hook.owner == *owner && monitor.gate.is_shut();
         self.known.values().any(shut)
     }
 }
 
-/// Changes, and the first runs that they wait for.
+/// Changes, and the first runs that changes wait for.
 impl Monitors {
-    /// A change of an object came in. Returned if its hook is to be told now.
+    /// Takes a change of an object. Returns it if the hook has to get it now.
     pub(super) fn take(&mut self, bindings: &Bindings, change: ObjectChange) -> Option<ObjectChange> {
         let served = self.binding_of(bindings, change.monitor)?;
         if !served.binding.events.contains(&change.event) {
@@ -160,7 +160,7 @@ impl Monitors {
         self.known.get_mut(&change.monitor)?.gate.take(change)
     }
 
-    /// The run of the hook that is to be told of a change, with the name of its queue.
+    /// The run of the hook for a change, with the name of its queue.
     pub(super) fn run_for(
         &self,
         bindings: &Bindings,
@@ -207,7 +207,7 @@ impl Monitors {
         })
     }
 
-    /// A run that is the first one of these monitors begins.
+    /// Notes that a first run for these monitors begins.
     pub(super) fn first_run_begins(&mut self, ids: &[MonitorId]) {
         for id in ids {
             if let Some(monitor) = self.known.get_mut(id) {
@@ -216,7 +216,7 @@ impl Monitors {
         }
     }
 
-    /// That run failed and is tried again.
+    /// Notes that this first run failed and will be tried again.
     pub(super) fn first_run_failed(&mut self, ids: &[MonitorId]) {
         for id in ids {
             if let Some(monitor) = self.known.get_mut(id) {
@@ -225,8 +225,8 @@ impl Monitors {
         }
     }
 
-    /// The first run of a monitor succeeded, was let pass, or is not wanted: what it has not read reaches the hook now. Nothing
-    /// for a monitor that was stopped.
+    /// Notes that the first run for a monitor succeeded, failed where failures are allowed, or was skipped. Returns the
+    /// changes that it has not read. `None` for a stopped monitor.
     pub(super) fn first_run_over(
         &mut self,
         bindings: &Bindings,
@@ -245,12 +245,12 @@ impl Monitors {
         })
     }
 
-    /// The first converge waits for these first runs of global hooks, which stand in other queues.
+    /// Makes the first converge wait for these first runs of global hooks, which are in other queues.
     pub(super) fn await_first_runs(&mut self, ids: impl IntoIterator<Item = MonitorId>) {
         self.awaited.extend(ids);
     }
 
-    /// The first runs for which the first converge waits.
+    /// The first runs that the first converge waits for.
     pub(super) fn awaited(&self) -> impl ExactSizeIterator<Item = MonitorId> {
         self.awaited.iter().copied()
     }
@@ -269,7 +269,7 @@ impl Monitors {
         })
     }
 
-    /// The bindings of a hook that are watched, in the order of the configuration.
+    /// The watched bindings of a hook, in the order of the configuration.
     pub(super) fn watched(&self, bindings: &Bindings, hook: &HookId) -> Vec<(BindingName, MonitorId)> {
         let of_hook = self.known.iter().filter(|(_, monitor)| monitor.hook == *hook);
         let started = of_hook.filter(|(_, monitor)| monitor.started);
@@ -278,7 +278,7 @@ impl Monitors {
             .collect()
     }
 
-    /// The monitors that hold what the contexts want; of equal names the first.
+    /// The monitors whose snapshots the contexts include; of equal names the first.
     pub(super) fn snapshots_of(
         &self,
         bindings: &Bindings,

@@ -1,6 +1,6 @@
-//! Runs that do not get on: which of them hang, since when, and the slots that they lack.
+//! Runs that hang: which runs, since when, and which slots they wait for.
 //!
-//! Only looks. Those behind a run that hangs are let go by the ways of the converge.
+//! This file only reads state. The ways of the converge let other modules go on when a run hangs.
 
 use super::converge::Phase;
 use super::jobs::Slot;
@@ -13,13 +13,13 @@ use crate::queue::{Entry, State};
 use crate::time::Tick;
 
 impl Survey<'_> {
-    /// The head of a module's lane has not got on for so long that nobody waits for it who does not need it.
+    /// Whether the head of a module's lane has not advanced for so long that only modules that depend on it still wait for it.
     pub(super) fn hangs(&self, lane: &Lane) -> bool {
         self.hangs_from(lane).is_some_and(|from| from <= self.of.cx.now.tick)
     }
 
     fn hangs_from(&self, lane: &Lane) -> Option<Tick> {
-        // In strict order all wait to its end.
+        // In strict order all modules wait until the run ends.
         if self.of.cx.policy.strict_order {
             return None;
         }
@@ -31,7 +31,7 @@ impl Survey<'_> {
                 Some(awaited + self.of.cx.policy.patience)
             }
             State::Backoff(_) => Some(head.queued + self.of.cx.policy.patience),
-            // Slots come back, unless all who have them hang.
+            // A slot will become free, unless all jobs with slots hang.
             State::Ready => {
                 let starves = self
                     .wanted_slot(head)
@@ -41,7 +41,7 @@ impl Survey<'_> {
         }
     }
 
-    /// Since when the first runs in other queues are under way for which the head of a module's lane waits.
+    /// The starts of the first runs in other queues that the head of a module's lane waits for.
     fn awaited_since(&self, head: &Entry<Task>) -> impl Iterator<Item = Tick> {
         let unit = head.task.module().and_then(|module| self.of.modules.get(module));
         let awaited = unit.map(|unit| unit.life().first_runs_elsewhere()).unwrap_or_default();
@@ -49,7 +49,7 @@ impl Survey<'_> {
         runs.filter(|run| run.state() == State::Running).map(|run| run.since)
     }
 
-    /// When patience ends with a run that is waited for.
+    /// The time at which the next run will count as hanging, of the runs that others wait for.
     pub(super) fn patience_timeout(&self) -> Option<(Tick, Waiting)> {
         let phase = self.of.converge.phase();
         let waits = phase
@@ -66,7 +66,7 @@ impl Survey<'_> {
         to_come.chain(slots).min_by_key(|(at, _)| *at)
     }
 
-    /// The slot that the head of a lane needs before it can go on.
+    /// The kind of slot that the head of a lane needs to advance.
     fn wanted_slot(&self, head: &Entry<Task>) -> Option<Slot> {
         match &head.task {
             Task::Hook(_) => Some(Slot::Hook),
@@ -89,7 +89,7 @@ impl Survey<'_> {
         }
     }
 
-    /// The reason for which the head of a lane has no slot: the jobs that have them, and since when.
+    /// The text about the jobs that hold the slots which the head of a lane waits for, and since when.
     pub(super) fn describe_wait_for_slot(&self, head: &Entry<Task>) -> String {
         let Some(slot) = self.wanted_slot(head) else {
             return "a free slot".to_owned();
@@ -104,7 +104,7 @@ impl Survey<'_> {
         }
     }
 
-    /// The modules that others go on without, each with what it waits for.
+    /// The modules whose runs hang, each with the reason of its wait.
     pub(super) fn late(&self) -> Vec<String> {
         let names = self
             .of

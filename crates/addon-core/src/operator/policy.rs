@@ -1,4 +1,4 @@
-//! The settings that decisions depend on. The shell reads them from flags and variables; the core never does.
+//! The settings that decisions depend on. The shell reads them from flags and variables; the core never reads these itself.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// The kind of a hook of this owner.
+    /// The kind of a hook with this owner.
     pub fn kind(self, owner: &Owner) -> HookKind {
         match self {
             Self::Addons => HookKind::from(owner),
@@ -29,12 +29,12 @@ impl Mode {
         }
     }
 
-    /// The hook as texts name it.
+    /// The hook in the form in which texts name it.
     pub(super) fn told(self, hook: &HookId) -> HookInText<'_> {
         hook.told(self.kind(&hook.owner))
     }
 
-    /// The failure with the name of its hook, as the original words it.
+    /// The failure with the name of its hook added, worded as in the original.
     pub(super) fn of_hook(self, HookId { owner, name }: &HookId, failure: Failure) -> Failure {
         match (owner, self) {
             (_, Self::Hooks) => failure.within(format_args!("{name} FAILED")),
@@ -44,18 +44,18 @@ impl Mode {
     }
 }
 
-/// When the API server is to ask us about edits of our ConfigMap before it makes them.
+/// When the API server asks us about edits of our ConfigMap before it makes them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Edits {
-    /// Never: there is no ConfigMap.
+    /// Never, because there is no ConfigMap.
     #[default]
     Unasked,
-    /// As long as it asks hooks whether something may be done: then it is known how we are reached.
+    /// While it asks hooks for admission, too: then the address is known at which it reaches us.
     WithHooks {
         /// The name of the ConfigMap.
         config_map: String,
     },
-    /// From the start to the end: somebody has said how we are reached.
+    /// From the start to the end: an admin has configured the address at which the API server reaches us.
     Always {
         /// The name of the ConfigMap.
         config_map: String,
@@ -63,7 +63,7 @@ pub enum Edits {
 }
 
 impl Edits {
-    /// The name of the ConfigMap, if it is to ask.
+    /// The name of the ConfigMap, if the API server has to ask about its edits.
     pub(super) fn config_map(&self, asks_hooks: bool) -> Option<&str> {
         match self {
             Self::WithHooks { config_map } if asks_hooks => Some(config_map),
@@ -76,29 +76,29 @@ impl Edits {
 /// When the operator acts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Leadership {
-    /// From the start: there is no other one.
+    /// From the start: there is no other replica.
     #[default]
     Alone,
-    /// From when it is told that it leads, until it is told that it does not.
+    /// While this replica leads.
     Elected,
 }
 
-/// Whether this version may do what the one before could not take back.
+/// Whether this version may do things that the version before could not undo.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum OnTrial {
-    /// Yes: people chose it, or it has passed.
+    /// Yes: people chose this version, or its trial is passed.
     #[default]
     No,
-    /// Our pod is that of a trial: not before we are told that it is passed.
+    /// No, not before the trial is passed: our pod is the pod of a trial.
     Yes,
 }
 
-/// What an admin chose, as far as the core decides by it.
+/// The settings of an admin that the core's decisions depend on.
 #[derive(Debug, Clone)]
 pub struct Policy {
-    /// Whether there are modules at all.
+    /// Whether there are modules, or hooks alone.
     pub mode: Mode,
-    /// Whether it is to act from the start.
+    /// When the operator acts.
     pub leadership: Leadership,
     /// Whether this version is on trial when it starts.
     pub on_trial: OnTrial,
@@ -106,19 +106,20 @@ pub struct Policy {
     pub strict_order: bool,
     /// How many hooks and scripts may run at a time; at least 1.
     pub hook_slots: usize,
-    /// How many more hooks may run at a time when the API server asks: helm may wait for it, and it for us; at least 1.
+    /// How many hooks may run at a time for the API server, in addition to `hook_slots`; at least 1. These slots are
+    /// separate, because helm may wait for the API server, and the API server for the hook.
     pub review_slots: usize,
-    /// When edits of the ConfigMap are asked about.
+    /// When the API server asks about edits of the ConfigMap.
     pub edits: Edits,
     /// How many helm jobs may run at a time; at least 1.
     pub helm_slots: usize,
-    /// How long one hook may run unless its binding says otherwise.
+    /// How long one hook may run if neither its binding nor its hook has a deadline.
     pub hook_deadline: Duration,
-    /// How long others wait for a module that does not get on, and how long a run keeps its slot to itself.
+    /// How long others wait for a module that hangs, and how long a run keeps its slot to itself.
     pub patience: Duration,
     /// How long running jobs may go on after a shutdown was asked for, before they are cancelled.
     pub shutdown_grace: Duration,
-    /// Releases are watched, and restored when somebody else damages them.
+    /// Whether releases are watched, and repaired when another program or a person damages them.
     pub restores: bool,
     /// A release that is never purged (`HELM_IGNORE_RELEASE`).
     pub ignore_release: Option<String>,
@@ -129,7 +130,7 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// How long a run may take whose hook or binding says this.
+    /// The deadline of a run: `said` by its hook or binding, or else the default.
     pub(super) fn deadline_of(&self, said: Option<Duration>) -> Duration {
         said.unwrap_or(self.hook_deadline)
     }

@@ -1,8 +1,8 @@
-//! Where a ConfigMap comes from: what it was made with by a program, and whether people have spoken in it since.
+//! The provenance of a ConfigMap: whether a program made it, with which contents, and whether people have edited it since.
 //!
-//! A ConfigMap that a program made takes nothing back: neither the chart that installs us nor a hook that saves one section knows
-//! the wishes of people. Texts that were in force before stay so, key by key, until people write something under that key.
-//! Must never take a text that people wrote for that of a program.
+//! A ConfigMap that a program made removes nothing by omission: neither the chart that installs us nor a hook that saves
+//! one section knows what people want. Texts that were applied before stay applied, key by key, until people write a text
+//! under that key. Must never take a text of people for a text of a program.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -12,35 +12,35 @@ use sha2::{Digest as _, Sha256};
 
 use crate::values::section::ConfigDocument;
 
-/// The annotation with which a program says what it made the ConfigMap of: the digest of its data.
+/// The annotation in which a program puts the digest of the data that it made the ConfigMap with.
 pub const MADE_WITH: &str = "addon-operator/made-with";
-/// The annotation by which an edit counts the modules that it removes by omission.
+/// The annotation in which a person confirms the number of modules that an edit removes by omission.
 pub const CONFIRM_REMOVALS: &str = "addon-operator/confirm-removals";
 
-/// The annotations of a ConfigMap that matter to us.
+/// The annotations and the uid of a ConfigMap, as far as the operator uses them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Provenance {
-    /// Which one of all that ever bore its name.
+    /// The uid, which differs for each ConfigMap of the same name.
     pub uid: String,
-    /// The digest of the sections that a program made it with.
+    /// The digest of the data that a program made it with.
     pub made_with: Option<String>,
-    /// How many removals the edit confirms.
+    /// The number of removals that the edit confirms.
     pub confirms: Option<String>,
 }
 
-/// A ConfigMap that a program made, as far as it is known.
+/// A ConfigMap that a program made.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Made {
-    /// Which one.
+    /// Its uid.
     pub uid: String,
-    /// People have spoken in it since.
+    /// Whether people have edited it since.
     pub edited: bool,
-    /// Keys that were in force before it and of which it has never said anything.
+    /// Keys that were applied before it was made and that it has never contained.
     pub unsaid: BTreeSet<String>,
 }
 
 impl Provenance {
-    /// Of a ConfigMap with this uid and these annotations.
+    /// The provenance from the uid and the annotations of a ConfigMap.
     pub fn read(uid: Option<&str>, annotations: Option<&BTreeMap<String, String>>) -> Self {
         let annotation = |key| annotations.and_then(|all| all.get(key)).cloned();
         Self {
@@ -50,12 +50,12 @@ impl Provenance {
         }
     }
 
-    /// It holds what a program made it with, neither more nor less.
+    /// Whether the ConfigMap holds exactly the data that a program made it with.
     pub fn is_as_made(&self, data: &BTreeMap<String, String>) -> bool {
         self.made_with.as_ref().is_some_and(|made| *made == digest(data))
     }
 
-    /// The knowledge to keep of it if a program made it, from the knowledge of the one before and the keys in force.
+    /// What to remember of this ConfigMap if a program made it. `known` is what was remembered so far.
     pub(super) fn made<'a>(
         &self,
         data: &BTreeMap<String, String>,
@@ -68,7 +68,7 @@ impl Provenance {
             Some(known) => known.unsaid.clone(),
             None => in_force.cloned().collect(),
         };
-        // A section that holds nothing is how the chart begins one.
+        // The chart begins each section as an empty one, so an empty section does not count as content.
         unsaid.retain(|key| data.get(key).is_none_or(|text| means_the_same(key, text, "{}")));
         Some(Made {
             uid: self.uid.clone(),
@@ -77,7 +77,7 @@ impl Provenance {
         })
     }
 
-    /// How many removals this one confirms and the one before it did not. What stood there before has counted.
+    /// The number of confirmed removals, if this confirmation is new. A confirmation that was there before has counted.
     pub(super) fn confirmation_since(&self, before: Option<&str>) -> Option<usize> {
         let text = self.confirms.as_deref().filter(|text| before != Some(text))?;
         let number = text.trim_start();
@@ -86,8 +86,8 @@ impl Provenance {
     }
 }
 
-/// The digest of a ConfigMap's data. The chart works it out, too: a line `KEY=SHA256` for each key, in their order, and
-/// the sha256 of those lines.
+/// The digest of a ConfigMap's data: the sha256 of a text with a line `KEY=SHA256` for each key, sorted by key. The chart
+/// computes the same digest.
 pub fn digest(data: &BTreeMap<String, String>) -> String {
     let lines = data.iter().map(|(key, text)| format!("{key}={}\n", sha256(text)));
     sha256(&lines.collect::<String>())
@@ -101,7 +101,7 @@ fn sha256(text: &str) -> String {
     hex
 }
 
-/// Two texts of one key differ at most in remarks and spelling.
+/// Whether two texts of a key differ at most in comments and spelling.
 pub(super) fn means_the_same(key: &str, one: &str, other: &str) -> bool {
     let parse = |text: &str| ConfigDocument::parse(&BTreeMap::from([(key.to_owned(), text.to_owned())]));
     one == other || parse(one) == parse(other)
@@ -133,7 +133,7 @@ mod tests {
             assert!(!provenance.is_as_made(&other), "{other:?}");
         }
         assert!(!Provenance::default().is_as_made(&data(&[])));
-        // As `sha256sum` says it.
+        // The sum that `sha256sum` prints for the empty text.
         let empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
         assert_eq!(digest(&data(&[])), empty);
     }

@@ -1,13 +1,13 @@
-//! The modules that a converge has still to get through: removals one after another, then groups of runs.
+//! The modules that a converge has still to remove, one after another, and to run, group by group.
 
 use std::collections::VecDeque;
 
 use crate::name::ModuleName;
 
-/// The middle of a converge.
+/// The removals and runs that a converge has still to do.
 #[derive(Debug, Default)]
 pub(in crate::operator) struct Wave {
-    /// To be removed one after another, the last module first; then the one whose removal is under way.
+    /// The modules to remove, one after another: the last module comes first.
     removals: VecDeque<ModuleName>,
     removing: Option<ModuleName>,
     /// Groups to run, the next one first.
@@ -23,42 +23,42 @@ impl Wave {
         }
     }
 
-    /// The removals that have not been taken up, the next one first.
+    /// The modules whose removal has not begun, the next one first.
     pub(in crate::operator) fn removals(&self) -> &VecDeque<ModuleName> {
         &self.removals
     }
 
-    /// The module whose removal is under way.
+    /// The module that is being removed.
     pub(in crate::operator) fn removing(&self) -> Option<&ModuleName> {
         self.removing.as_ref()
     }
 
-    /// The removal under way is over, or nobody waits for it any longer.
+    /// Notes that the removal has ended, or that the converge does not wait for it any longer.
     pub(in crate::operator) fn end_removal(&mut self) {
         self.removing = None;
     }
 
-    /// The next module to be removed, which leaves the list.
+    /// Takes the next module to remove out of the list.
     pub(in crate::operator) fn next_removal(&mut self) -> Option<ModuleName> {
         self.removals.pop_front()
     }
 
-    /// The removal of this module is under way.
+    /// Notes that the removal of this module has begun.
     pub(in crate::operator) fn removal_begins(&mut self, module: ModuleName) {
         self.removing = Some(module);
     }
 
-    /// The group whose turn it is.
+    /// The group that is running now.
     pub(in crate::operator) fn group(&self) -> Option<&Vec<ModuleName>> {
         self.groups.front()
     }
 
-    /// The turn of that group is over.
+    /// Drops the group that is running now.
     pub(in crate::operator) fn end_group(&mut self) {
         self.groups.pop_front();
     }
 
-    /// All groups leave the list. Returns the modules of those whose turn had not come.
+    /// Drops all groups. Returns the modules of the groups that had not begun.
     pub(in crate::operator) fn give_up_groups(&mut self) -> Vec<ModuleName> {
         self.groups.drain(..).skip(1).flatten().collect()
     }

@@ -1,22 +1,22 @@
-//! The second look at the directories, before the first release of a life is removed because nobody names its module: what
-//! is copied at this moment looks like what is wanted.
+//! The second reading of the directories. It comes before the first removal in a life whose only reason is that no source
+//! names the module: a directory that is still being copied looks the same as a finished one.
 //!
-//! Must never cost anything where nothing is removed.
+//! Must never happen where nothing is removed.
 
 use crate::failure::{Class, Failure};
 use crate::module::outline::{Outline, ValuesFile};
 use crate::name::ModuleName;
 
-/// The part that the readings of the directories have in common.
+/// The readings of the directories, and whether two of them agree.
 #[derive(Debug, Default)]
 pub(in crate::operator) struct Rereading {
-    /// As the operator took them over.
+    /// The reading at the start, which the operator took over.
     first: Outline,
-    /// As they were read last.
+    /// The last reading.
     latest: Outline,
-    /// Two readings in a row were equal.
+    /// Whether two readings in a row were equal.
     confirmed: bool,
-    /// Releases without a module wait for it.
+    /// Whether releases without a module wait for the second reading.
     purge_waits: bool,
 }
 
@@ -26,7 +26,7 @@ impl Rereading {
         self.first = outline;
     }
 
-    /// Takes in another reading, which fails if it is not what the one before was.
+    /// Notes another reading. An error if it differs from the reading before.
     pub(in crate::operator) fn hear(&mut self, outline: Outline) -> Result<(), Failure> {
         let before = std::mem::replace(&mut self.latest, outline);
         self.confirmed = before == self.latest;
@@ -41,27 +41,27 @@ impl Rereading {
             .hint("start the operator again once they are as they should be, so that it takes them over"))
     }
 
-    /// Releases without a module wait for it.
+    /// Whether releases without a module wait for the second reading.
     pub(in crate::operator) fn purge_waits(&self) -> bool {
         self.purge_waits
     }
 
-    /// Releases without a module wait for it from now on.
+    /// Makes releases without a module wait for the second reading.
     pub(in crate::operator) fn have_purge_wait(&mut self) {
         self.purge_waits = true;
     }
 
-    /// The readings are over for which releases waited. True if some did.
+    /// Ends that wait. True if releases waited.
     pub(in crate::operator) fn end_wait_of_purge(&mut self) -> bool {
         std::mem::take(&mut self.purge_waits)
     }
 
-    /// Two readings in a row were equal.
+    /// Whether two readings in a row were equal.
     pub(in crate::operator) fn is_confirmed(&self) -> bool {
         self.confirmed
     }
 
-    /// All that was there at the start is there, as far as the last reading saw.
+    /// Whether the last reading found every values file that was there at the start.
     fn is_whole(&self) -> bool {
         let lost = |(file, said): (&String, &Option<ValuesFile>)| {
             said.is_some() && !matches!(self.latest.values_files.get(file), Some(Some(_)))
@@ -69,18 +69,18 @@ impl Rereading {
         self.confirmed && self.latest.complete && !self.first.values_files.iter().any(lost)
     }
 
-    /// The files do not speak of the module's flag.
+    /// Whether the directories are still whole and their values files do not contain the module's flag.
     pub(in crate::operator) fn confirms_silence(&self, module: &ModuleName) -> bool {
         self.is_whole() && self.latest.modules.get(module).is_none_or(Option::is_none)
     }
 
-    /// There is no module of the release's name.
+    /// Whether the directories are still whole and hold no module of the release's name.
     pub(in crate::operator) fn confirms_absence(&self, release: &str) -> bool {
         self.is_whole() && self.latest.modules.keys().all(|name| name.as_str() != release)
     }
 }
 
-/// The first thing in which two readings differ, in words.
+/// The first difference between two readings; a text for people.
 fn difference(before: &Outline, after: &Outline) -> String {
     let names = before.modules.keys().chain(after.modules.keys());
     for name in names {

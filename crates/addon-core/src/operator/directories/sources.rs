@@ -1,7 +1,7 @@
-//! The common values files: what they said when a converge last finished, and whether they are still there.
+//! The common values files: their contents when a converge last finished, and whether they still exist.
 //!
-//! One that was there and is missing, or holds nothing, has said nothing: what it switched on stays on, what it held values
-//! for is not run without them, and nothing of either is removed unless the ConfigMap says so.
+//! A file that existed and is now missing or empty is lost. It does not count as a decision: a module that it switched on
+//! stays on, a module that it held values for is not run, and neither is removed unless the ConfigMap switches it off.
 
 use std::collections::BTreeMap;
 
@@ -10,19 +10,19 @@ use crate::module::outline::{ValuesFile, ValuesFiles};
 use crate::name::{GLOBAL_KEY, ModuleName};
 use crate::operator::modules::Modules;
 
-/// The knowledge of the values files.
+/// The known outlines of the values files.
 #[derive(Debug, Default)]
 pub(in crate::operator) struct Sources {
-    /// As they were read in this life.
+    /// The outlines as they were read in this life.
     found: ValuesFiles,
-    /// Their outlines in the state Secret; `None` if there are none.
+    /// The outlines in the state Secret; `None` if it has none.
     kept: Option<ValuesFiles>,
-    /// The outlines that it is to hold, and those on their way there.
+    /// The outlines to write to the state Secret, and those that are being written.
     wanted: Option<ValuesFiles>,
     keeping: Option<ValuesFiles>,
-    /// The files that were lost, with the modules that depend on them.
+    /// The lost files, each with the modules that depend on it.
     lost: BTreeMap<String, Vec<ModuleName>>,
-    /// Modules of which a lost file held values.
+    /// Modules that had values in a lost file.
     without_values: Vec<ModuleName>,
 }
 
@@ -31,28 +31,29 @@ impl Sources {
         self.found = files;
     }
 
-    /// The file without which it is not known what is to become of the module.
+    /// The lost file that would decide about this module.
     pub(in crate::operator) fn lost_for(&self, module: &ModuleName) -> Option<&str> {
         let mut lost = self.lost.iter();
         lost.find(|(_, modules)| modules.contains(module))
             .map(|(file, _)| file.as_str())
     }
 
-    /// A lost file held values of the module, and nothing else is wrong with it.
+    /// Whether the module's only fault is that a lost file held values of it.
     pub(in crate::operator) fn lacks_values(&self, module: &ModuleName) -> bool {
         self.without_values.contains(module)
     }
 
-    /// A file that is missing or empty, while nobody knows whether it ever was another way.
+    /// A file that is missing or empty while the state Secret has no outlines, so that it is unknown whether the file
+    /// ever had contents.
     pub(in crate::operator) fn unheard(&self) -> Option<&str> {
         let mut absent = self.found.iter().filter(|(_, said)| said.is_none());
         let (file, _) = absent.find(|_| self.kept.is_none())?;
         Some(file)
     }
 
-    /// Something of what is to be kept does not stand in the state Secret.
+    /// Whether the state Secret may lack the outlines that it should hold.
     pub(in crate::operator) fn unsaved(&self) -> bool {
-        // Of a save without an answer nobody knows whether it was carried out.
+        // After a save without an answer it is unknown whether the Secret was written.
         self.wanted.is_some() && (self.wanted != self.kept || self.keeping.is_some())
     }
 
@@ -65,20 +66,21 @@ impl Sources {
         self.kept = self.keeping.take();
     }
 
-    /// The API server said no to the save.
+    /// Notes that the API server refused the save.
     pub(in crate::operator) fn not_saved(&mut self) {
         self.keeping = None;
     }
 
-    /// The reason of the wait, in words.
+    /// The files that the operator waits for, as texts for people.
     pub(in crate::operator) fn waiting(&self) -> impl Iterator<Item = String> {
         let files = self.lost.keys();
         files.map(|file| format!("{file}, which is missing or empty, to be there again"))
     }
 
-    /// It is not there any more; whatever else is said by files that are there counts.
+    /// Notes the loss of a file: keeps the flags of the modules that no other file decides about, and breaks the modules
+    /// that had values in it.
     fn lose(&mut self, file: &str, said: &ValuesFile, modules: &mut Modules) {
-        // A directory that is not looked at any more has been left behind by whoever moved its file elsewhere.
+        // The file was moved elsewhere if its directory is not configured any more. That is no loss.
         let is_left = !self.found.contains_key(file);
         let present: Vec<ValuesFile> = self.found.values().flatten().cloned().collect();
         let is_lost = |key: &str| {
@@ -105,7 +107,7 @@ impl Sources {
     }
 }
 
-/// Why a module is not run without a file.
+/// The reason for which a module is not run without a file.
 fn without(file: &str, module: &ModuleName) -> Failure {
     let report = format!("{file} is missing or empty, and it held values of module '{module}'");
     Failure::new(Class::Invalid, report)
@@ -113,8 +115,8 @@ fn without(file: &str, module: &ModuleName) -> Failure {
 }
 
 impl Sources {
-    /// Compares the files with what they said when a converge last finished. Returns those that are lost, each with the modules
-    /// that depend on it.
+    /// Compares the files with their outlines in the state Secret. Returns the lost files, each with the modules that
+    /// depend on it.
     #[must_use]
     pub(in crate::operator) fn restore(
         &mut self,
@@ -132,7 +134,7 @@ impl Sources {
         self.lost.clone()
     }
 
-    /// A converge has finished, so what the files say is in force from now on.
+    /// Notes that a converge has finished, so that the outlines of now are to be saved.
     pub(in crate::operator) fn remember(&mut self) {
         let mut wanted = self.found.clone();
         for file in self.lost.keys() {

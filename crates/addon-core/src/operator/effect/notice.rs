@@ -1,4 +1,4 @@
-//! Notices of the operator's doings: for people through the log, and for metrics.
+//! Notices: what the operator reports to people through the log and Events, and counts in metrics.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,374 +10,376 @@ use crate::name::{BindingName, HookId, ModuleName, Owner, QueueName};
 use crate::operator::event::{Drift, SyncAction, Usage};
 use crate::secret::known::Known;
 
-/// Something worth telling a person, and the source of our own metrics.
+/// One notice to people. Our own metrics are made of notices, too.
 #[derive(Debug, Clone)]
 pub enum Notice {
-    /// These are the texts of values that must not be shown from now on.
+    /// These texts of values must not be shown from now on.
     SecretsChanged(Arc<Known>),
     /// All hooks of the owner are configured; `bindings` counts them by hook.
     HooksConfigured {
-        /// Whose.
+        /// The owner of the hooks.
         owner: Owner,
-        /// Hook name and number of its bindings.
+        /// The hooks, each with the number of its bindings.
         bindings: Vec<(HookId, usize)>,
     },
     /// A hook is about to run.
     HookStarted {
-        /// Which.
+        /// The hook.
         hook: HookId,
-        /// How it is labelled.
+        /// The labels of the run.
         labels: HookLabels,
     },
     /// A hook run succeeded.
     HookSucceeded {
-        /// Which.
+        /// The hook.
         hook: HookId,
-        /// How it is labelled.
+        /// The labels of the run.
         labels: HookLabels,
-        /// What it used.
+        /// The resources that it used.
         usage: Usage,
     },
     /// A hook run failed.
     HookFailed {
-        /// Which.
+        /// The hook.
         hook: HookId,
-        /// How it is labelled.
+        /// The labels of the run.
         labels: HookLabels,
-        /// Why.
+        /// The error.
         failure: Failure,
-        /// From job start to its failure.
+        /// The time from the start of the job to its failure.
         took: Duration,
-        /// Its binding allows that; it is not retried.
+        /// The binding has `allowFailure`, so that the run is not retried.
         allowed: bool,
-        /// How often in a row, this time included.
+        /// The number of failures in a row, this one included.
         attempts: u32,
-        /// When it is tried again.
+        /// The delay before the next attempt.
         retry_in: Option<Duration>,
     },
-    /// Two bindings claim to be one webhook: the first of them is asked.
+    /// Two bindings claim the same webhook. The first of them is used.
     ReviewClash {
-        /// Which, and whose.
+        /// The error, which names both bindings and their hooks.
         failure: Failure,
     },
-    /// A hook waits for its first runs; its objects are watched.
+    /// The monitors of a hook have started. Its first runs come next.
     MonitorsStarted {
-        /// Which hook.
+        /// The hook.
         hook: HookId,
-        /// From job start to end.
+        /// The time from the start of the job to its end.
         took: Duration,
     },
-    /// The objects of a hook cannot be watched; it is retried.
+    /// The monitors of a hook could not be started. The start is retried.
     MonitorsFailed {
-        /// Which hook.
+        /// The hook.
         hook: HookId,
-        /// Why.
+        /// The error.
         failure: Failure,
-        /// How often in a row.
+        /// The number of failures in a row.
         attempts: u32,
-        /// When it is tried again.
+        /// The delay before the next attempt.
         retry_in: Duration,
     },
     /// The schedules of a hook count from now on.
     SchedulesEnabled {
-        /// Which hook.
+        /// The hook.
         hook: HookId,
     },
-    /// First runs are over: from now on changes reach the hook.
+    /// The first runs of a hook are over. From now on changes reach the hook.
     EventsUnlocked {
-        /// Which hook.
+        /// The hook.
         hook: HookId,
-        /// Which of its bindings.
+        /// The bindings of the hook.
         bindings: Vec<BindingName>,
     },
     /// An enabled script answered.
     ScriptAnswered {
-        /// Whose script.
+        /// The module of the script.
         module: ModuleName,
-        /// What it used.
+        /// The resources that it used.
         usage: Usage,
     },
-    /// An enabled script failed: the module stays as it is until it answers.
+    /// An enabled script failed. The module stays as it is until the script answers.
     ScriptFailed {
-        /// Whose script.
+        /// The module of the script.
         module: ModuleName,
-        /// Why.
+        /// The error.
         failure: Failure,
-        /// When it is asked again.
+        /// The delay before the next attempt.
         retry_in: Duration,
     },
-    /// An enabled script takes its time: the other modules go on without its answer.
+    /// An enabled script takes long. The other modules go on without its answer.
     ScriptLate {
-        /// Whose script.
+        /// The module of the script.
         module: ModuleName,
-        /// How long all have waited.
+        /// The time for which all modules waited.
         waited: Duration,
     },
-    /// A run of a hook or of helm takes its time: its slot is lent to others.
+    /// A run of a hook or of helm takes long. Its slot is lent to other runs.
     RunLate {
-        /// Which, in words.
+        /// The run; a text for people.
         run: String,
-        /// How long it has run.
+        /// The time since its start.
         waited: Duration,
     },
-    /// The run of a module does not get on: others go on without it, and it counts when it ends.
+    /// The run of a module hangs. Other modules go on, and the run counts when it ends.
     ModuleLate {
-        /// Which.
+        /// The module.
         module: ModuleName,
-        /// The reason of its wait, in words.
+        /// The reason of its wait; a text for people.
         waits_for: String,
     },
-    /// A module is switched on or off, with the source that decided.
+    /// A verdict switched a module on or off.
     ModuleSwitched {
-        /// Which.
+        /// The module.
         module: ModuleName,
-        /// On or off.
+        /// Whether it is on.
         enabled: bool,
-        /// Who said so, and why.
+        /// The source of the verdict and its reason.
         reason: String,
     },
-    /// A module reached the state its values want.
+    /// A run of a module succeeded.
     ModuleReady {
-        /// Which.
+        /// The module.
         module: ModuleName,
-        /// What the release needed; `None` without a chart.
+        /// The work that helm had to do; `None` without a chart.
         action: Option<SyncAction>,
-        /// From the start of the run.
+        /// The time from the start of the run.
         took: Duration,
         /// `OperatorStartup` during the first converge, else empty.
         activation: &'static str,
     },
-    /// A run of a module failed; it is retried, the others go on.
+    /// A run of a module failed. It is retried, and other modules go on.
     ModuleFailed {
-        /// Which.
+        /// The module.
         module: ModuleName,
-        /// What was being done.
+        /// The step that failed.
         step: &'static str,
-        /// Why.
+        /// The error.
         failure: Failure,
-        /// From the start of the run.
+        /// The time from the start of the run.
         took: Duration,
-        /// From the start of the release step, if that is what failed.
+        /// The time from the start of the release step, if that step failed.
         helm: Option<Duration>,
         /// `OperatorStartup` during the first converge, else empty.
         activation: &'static str,
-        /// How often in a row.
+        /// The number of failures in a row.
         attempts: u32,
-        /// When it is tried again.
+        /// The delay before the next attempt.
         retry_in: Duration,
     },
-    /// Helm work of a module ended well after this long.
+    /// The helm job of a module succeeded.
     HelmFinished {
-        /// Which.
+        /// The module.
         module: ModuleName,
-        /// What had to be done.
+        /// The work that was needed.
         action: SyncAction,
-        /// From job start to end.
+        /// The time from the start of the job to its end.
         took: Duration,
         /// `OperatorStartup` during the first converge, else empty.
         activation: &'static str,
     },
-    /// A release took over objects of another maker. They stay when the release goes.
+    /// A release took over objects that another program had made. They stay when the release is removed.
     ObjectsAdopted {
-        /// The release's name.
+        /// The module, whose name is the release's name.
         module: ModuleName,
-        /// Which objects.
+        /// The objects.
         objects: Vec<String>,
     },
-    /// A module's release and hooks are gone.
+    /// A module was removed: its release and its hooks are gone.
     ModuleDeleted {
-        /// Which.
+        /// The module.
         module: ModuleName,
     },
-    /// Removing a module failed; it is retried.
+    /// A removal of a module failed. It is retried.
     ModuleDeleteFailed {
-        /// Which.
+        /// The module.
         module: ModuleName,
-        /// Why.
+        /// The error.
         failure: Failure,
-        /// When it is tried again.
+        /// The delay before the next attempt.
         retry_in: Duration,
     },
-    /// Somebody damaged the release of a module, which is restored by a run of the module.
+    /// Another program or a person damaged a module's release. A run of the module restores it.
     ReleaseDrifted {
-        /// Which.
+        /// The module.
         module: ModuleName,
-        /// What is wrong.
+        /// The damage.
         drift: Drift,
-        /// How often in a row that has happened so far.
+        /// The number of repairs in a row, this one included.
         times: u32,
     },
-    /// A release of ours without a module was removed.
+    /// A release of ours without a module was purged.
     ReleasePurged {
-        /// Its name.
+        /// The release's name.
         release: String,
     },
-    /// Removing it failed; it is retried.
+    /// A purge failed. It is retried.
     PurgeFailed {
-        /// Its name.
+        /// The release's name.
         release: String,
-        /// Why.
+        /// The error.
         failure: Failure,
-        /// When it is tried again.
+        /// The delay before the next attempt.
         retry_in: Duration,
     },
-    /// A common values file that was there is missing or empty.
+    /// A common values file is missing or empty, and had contents before.
     ValuesFileLost {
-        /// Its path.
+        /// The file's path.
         file: String,
-        /// The modules that it spoke of.
+        /// The modules that it had flags or values of.
         modules: Vec<ModuleName>,
     },
-    /// Releases that are not removed although no source names their modules any more, or they have none.
+    /// Removals of releases that are held: no source names their modules, or the modules are gone.
     PurgeHeld {
-        /// Their names.
+        /// The releases' names.
         releases: Vec<String>,
-        /// Why they stay.
+        /// The reason for which they stay.
         reason: HeldFor,
     },
-    /// A person wants those gone that were held.
+    /// A person confirmed removals that were held.
     PurgeConfirmed {
-        /// Their names.
+        /// The releases' names.
         releases: Vec<String>,
     },
     /// A module cannot be run as it is declared.
     ModuleBlocked {
-        /// Which.
+        /// The module.
         module: ModuleName,
-        /// Why: a cycle, a missing name, files that cannot be read.
+        /// The error: a cycle, a missing name, or files that cannot be read.
         failure: Failure,
     },
-    /// A module waits for one that it needs and that will not succeed soon.
+    /// A module waits for another module, which it depends on and which will not succeed soon.
     ModuleHeld {
-        /// Which.
+        /// The module.
         module: ModuleName,
-        /// The one that it needs, and what is wrong with that.
+        /// The other module and what is wrong with it.
         reason: String,
     },
     /// A converge began.
     ConvergeStarted {
-        /// What set it off.
+        /// The reason of the converge.
         reason: String,
     },
     /// A converge ended.
     ConvergeFinished {
-        /// What had set it off.
+        /// The reason of the converge.
         reason: String,
-        /// How long it took.
+        /// The time from its start.
         took: Duration,
-        /// It was the first: the operator is ready now.
+        /// Whether it was the first converge of this life, so that the operator is ready now.
         first: bool,
         /// Modules that have not succeeded yet.
         failing: Vec<ModuleName>,
     },
-    /// A key of the ConfigMap cannot be used; its last good value stays in force.
+    /// A key of the ConfigMap cannot be used. Its last good text stays applied.
     ConfigRejected {
-        /// Which key.
+        /// The key.
         key: String,
-        /// What is wrong, and where.
+        /// The error and its place.
         message: String,
     },
-    /// The ConfigMap changed and was taken over.
+    /// A change of the ConfigMap was applied.
     ConfigApplied {
-        /// The keys that mean something else now.
+        /// The keys whose meaning changed.
         keys: Vec<String>,
     },
-    /// These keys are too large to be kept for a restart that finds them broken or gone.
+    /// These keys are too large for the state Secret. If they are broken or gone at the next start, their last good texts
+    /// are unknown.
     SectionsNotKept {
-        /// Which.
+        /// The keys.
         keys: Vec<String>,
     },
-    /// The ConfigMap does not exist; what was last good stays in force.
+    /// The ConfigMap does not exist. Its last good texts stay applied.
     ConfigMissing,
-    /// These releases were made with a configuration that nobody has any more: their modules are held.
+    /// The configuration of these releases is lost. Their modules are held.
     ConfigLost {
-        /// Their names.
+        /// The releases' names.
         releases: Vec<String>,
     },
-    /// People have said what they want in its place: the modules go on.
+    /// People have decided about the lost configuration. The held modules go on.
     ConfigLossAnswered,
-    /// A module waits for the trial of our version to be passed.
+    /// A module waits until the trial of this version is passed.
     ModuleWaitsForTrial {
-        /// Which.
+        /// The module.
         module: ModuleName,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// The trial of our version is passed: what waited for that goes on.
+    /// The trial of this version is passed. The work that waited for it goes on.
     TrialPassed,
-    /// A version on trial was not kept, and the sections that its hooks had saved were put back.
+    /// A trial was not passed, and the sections that hooks had saved during it were put back.
     SectionsPutBack {
-        /// Which.
+        /// The keys of these sections.
         keys: Vec<String>,
-        /// The others, which people have edited since.
+        /// The keys of sections that were not put back, because people have edited them since.
         edited: Vec<String>,
     },
-    /// A section for a module that does not exist was kept and ignored.
+    /// The ConfigMap has a section for a module that does not exist. It is ignored.
     ConfigUnknown {
         /// The keys.
         keys: Vec<String>,
     },
-    /// Something of our own that must succeed before we go on failed; it is retried.
+    /// A piece of the operator's own work failed. It is retried, and further work waits for it.
     StepFailed {
-        /// What was attempted.
+        /// The step that was attempted.
         step: String,
-        /// Why it failed.
+        /// The error.
         failure: Failure,
-        /// It failed for the same reason the time before.
+        /// Whether it is the same error as before.
         again: bool,
-        /// When it is tried again.
+        /// The delay before the next attempt.
         retry_in: Duration,
     },
-    /// Tasks left a queue without being run.
+    /// Tasks were removed from a queue without being run.
     TasksDropped {
-        /// From which queue.
+        /// The queue.
         queue: QueueName,
-        /// How many.
+        /// The number of tasks.
         count: usize,
-        /// Why.
+        /// The reason.
         reason: &'static str,
     },
-    /// A queue had grown too long: tasks of one hook became one, and no context without a group was lost.
+    /// A queue was too long, so tasks of one hook were combined. Only contexts that a later context of their group
+    /// repeats were dropped.
     TasksCompacted {
-        /// In which queue.
+        /// The queue.
         queue: QueueName,
-        /// Whose tasks.
+        /// The hook of these tasks.
         hook: HookId,
-        /// How many went into the earliest one.
+        /// The number of tasks that became part of the earliest one.
         count: usize,
     },
-    /// How long a task had waited when it began.
+    /// A task began. This is the time for which it waited in its queue.
     TaskWaited {
-        /// In which queue.
+        /// The queue.
         queue: QueueName,
-        /// The task's hook, if it is one.
+        /// The task's hook, if it has one.
         hook: Option<HookId>,
         /// The task's module, if it has one.
         module: Option<ModuleName>,
         /// The task's binding or kind.
         binding: String,
-        /// How long.
+        /// The time.
         waited: Duration,
     },
-    /// The shutdown began; what still runs is given time.
+    /// The shutdown began. Running jobs get time to end.
     ShuttingDown {
-        /// How many jobs still run.
+        /// The number of running jobs.
         running: usize,
     },
 }
 
-/// The reason for which a removal that nobody asked for waits.
+/// The reason for which the brake holds a removal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HeldFor {
-    /// The module may be in a part of the modules directories that could not be read, or in a directory that is empty.
+    /// A modules directory could not be read or is empty, and the module may belong there.
     Directories,
-    /// They hold something of that name by now, which the operator has not taken over.
+    /// The directories hold a module of that name by now, which the operator has not taken over.
     Changed,
-    /// So many of so many of ours would go within ten minutes: a person has to confirm it.
+    /// Too many removals would come within ten minutes. A person has to confirm them.
     Confirmation {
-        /// How many, those that went in that time included.
+        /// The number of removals, those of the last ten minutes included.
         goes: usize,
-        /// Of how many.
+        /// The number of releases of ours.
         of: usize,
     },
 }

@@ -1,4 +1,4 @@
-//! The outcomes of jobs, one variant a kind of job. Each brings back the ticket of its job.
+//! The outcomes of jobs: one variant for each kind of job. Each outcome brings back the ticket of its job.
 
 use std::collections::BTreeMap;
 
@@ -13,66 +13,66 @@ use crate::operator::ticket::{AskFor, AtHead, RunFor, Ticket, VetFor, WatchFor};
 use crate::review::response::{AdmissionResponse, HookResponse};
 use crate::values::vetted::Vetted;
 
-/// A job that ended, and its outcome. A panic is a failure of class `Defect`.
+/// The end of a job, with its outcome. A panic becomes a failure of class `Defect`.
 #[derive(Debug, Clone)]
 pub enum Finished {
-    /// The state Secret as it was.
+    /// The state Secret as it was read.
     StateLoaded(Ticket<()>, Result<SavedState, Failure>),
-    /// The state Secret is as asked, without these keys, which find no room in it.
+    /// The state Secret was written, without these keys, which were too large for it.
     StateSaved(Ticket<()>, Result<Vec<String>, Failure>),
-    /// The contents of the common values files are kept.
+    /// The outlines of the common values files were written.
     ValuesFilesSaved(Ticket<()>, Result<(), Failure>),
     /// The modules directories were read again.
     DirectoriesRead(Ticket<()>, Result<Outline, Failure>),
     /// All releases of the namespace.
     ReleasesListed(Ticket<()>, Result<Vec<ReleaseSummary>, Failure>),
-    /// The CRDs of the modules are in the cluster, except those of the modules that are named with the obstacle.
+    /// The CRDs are installed, except those of the modules that are listed here.
     CrdsEnsured(Ticket<AtHead>, Result<BTreeMap<ModuleName, CrdObstacle>, Failure>),
-    /// The conversion webhooks of each module that was asked for are in the cluster, or this is what went wrong.
+    /// The conversion webhooks were published, or not: the result for each module.
     ConversionsEnsured(
         Ticket<AtHead>,
         Result<BTreeMap<ModuleName, Result<(), Failure>>, Failure>,
     ),
     /// All releases of the namespace are watched from now on.
     ReleasesWatched(Ticket<()>, Result<(), Failure>),
-    /// Every hook of the owner answered `--config` with something usable.
+    /// All hooks of the owner answered `--config` with valid configurations.
     HooksConfigured(Ticket<AskFor>, Result<Vec<(HookName, HookConfig)>, Failure>),
-    /// The API server asks whom it should.
+    /// The API server is configured to ask our hooks.
     WebhooksPublished(Ticket<()>, Result<(), Failure>),
-    /// Values were held against their schemas.
+    /// Values were checked against their schemas.
     Vetted(Ticket<VetFor>, Result<Vetted, Failure>),
-    /// The answer to a person who edits the ConfigMap.
+    /// An edit of the ConfigMap was judged.
     EditJudged(Ticket<ReviewId>, Result<AdmissionResponse, Failure>),
-    /// All monitors of the job watch, and hold what they found.
+    /// All monitors of the job are watching, and have listed their objects.
     MonitorsStarted(Ticket<WatchFor>, Result<(), Failure>),
     /// The hook exited with 0 and its outputs could be read.
     HookRan(Ticket<RunFor>, Result<HookRan, Failure>),
     /// The enabled script answered.
     ScriptAnswered(Ticket<ModuleName>, Result<ScriptAnswer, Failure>),
-    /// The release is as the values want it.
+    /// The release is in the state of its values.
     ReleaseSynced(Ticket<AtHead>, Result<Synced, Failure>),
     /// The release is gone.
     ReleaseDeleted(Ticket<AtHead>, Result<(), Failure>),
-    /// One section of the ConfigMap was written, or not because it had changed.
+    /// The write of a section ended, or did not happen because the ConfigMap had changed.
     ConfigSaved(Ticket<Owner>, Result<Saved, Failure>),
-    /// Nothing is noted any more of what hooks saved on trial.
+    /// The sections that hooks saved on trial were put back or forgotten.
     SectionsSettled(Ticket<()>, Result<Settled, Failure>),
 }
 
 /// The outcome of a hook's run.
 #[derive(Debug, Clone, Default)]
 pub struct HookRan {
-    /// What it asks for.
+    /// The patches and metrics that the hook wrote.
     pub output: HookOutput,
-    /// What the process used.
+    /// The resources that the process used.
     pub usage: Usage,
-    /// What it tells the API server, if it was asked.
+    /// The answer for the API server, if the hook ran for a review.
     pub response: Box<HookResponse>,
-    /// Up to which change each snapshot held the objects when it was read.
+    /// For each snapshot, the number of the last change that it included when it was read.
     pub read: BTreeMap<MonitorId, u64>,
 }
 
-/// The same for the outcome of every kind of job.
+/// Evaluates the same expression for the outcome of every kind of job.
 macro_rules! of_each {
     ($finished:expr, $ticket:pat, $result:pat => $then:expr) => {
         match $finished {
@@ -100,12 +100,12 @@ macro_rules! of_each {
 }
 
 impl Finished {
-    /// The name of the job.
+    /// The id of the job.
     pub fn id(&self) -> JobId {
         of_each!(self, ticket, _ => ticket.id())
     }
 
-    /// Why the job failed; `None` if it succeeded.
+    /// The failure of the job; `None` if it succeeded.
     pub fn failure(&self) -> Option<&Failure> {
         of_each!(self, _, result => result.as_ref().err())
     }
@@ -119,7 +119,7 @@ impl Finished {
 }
 
 impl Job {
-    /// The job's name.
+    /// The id of the job.
     pub fn id(&self) -> JobId {
         match self {
             Self::LoadState(ticket)
@@ -144,7 +144,7 @@ impl Job {
         }
     }
 
-    /// The outcome of the job when it failed like this.
+    /// The outcome of this job for a failure.
     pub fn failed(&self, failure: Failure) -> Finished {
         match self {
             Self::LoadState(ticket) => Finished::StateLoaded(ticket.clone(), Err(failure)),

@@ -1,4 +1,4 @@
-//! The waits of the start and of a converge, in words.
+//! The texts about the waits of the start and of a converge.
 
 use super::super::converge::Phase;
 use super::super::converge::wave::Wave;
@@ -9,7 +9,7 @@ use crate::name::ModuleName;
 use crate::queue::State;
 
 impl Survey<'_> {
-    /// What holds up the start, by name.
+    /// The obstacles of the start, by name.
     pub(super) fn start_waits(&self) -> Vec<String> {
         let mode = self.of.cx.policy.mode;
         let mut waiting = Vec::new();
@@ -27,7 +27,7 @@ impl Survey<'_> {
         waiting
     }
 
-    /// What the hooks without a module still have to do before the first converge, in words.
+    /// The texts about the hooks without a module that have still to run before the first converge.
     pub(in crate::operator) fn describe_start(&self) -> Vec<String> {
         let (head, mode) = (self.of.lanes.head(&Lane::Global), self.of.cx.policy.mode);
         let own = head.and_then(|head| match &head.task {
@@ -50,7 +50,7 @@ impl Survey<'_> {
         own.into_iter().chain(elsewhere).collect()
     }
 
-    /// The modules that it waits for, and the step of each.
+    /// The text about the modules that the converge waits for, and the step of each.
     fn wave_waits(&self, wave: &Wave) -> String {
         let strict = self.of.cx.policy.strict_order;
         let is_over = |name: &&ModuleName| self.of.modules.is_over(name, strict);
@@ -71,7 +71,7 @@ impl Survey<'_> {
         }
     }
 
-    /// What the converge under way waits for, in words.
+    /// The text about what the running converge waits for.
     pub(in crate::operator) fn converge_waits(&self) -> Option<String> {
         let phase = self.of.converge.phase()?;
         let of_stage = |stage: &str| match (self.of.lanes.doing(&Lane::Global), self.of.lanes.head(&Lane::Global)) {

@@ -1,4 +1,4 @@
-//! The waits of one module, in pieces that people and programs can follow.
+//! The report about one module: its state and its waits, in fields for people and programs.
 
 use super::super::lanes::Lanes;
 use super::super::modules::{Turn, Unit};
@@ -48,14 +48,14 @@ impl Survey<'_> {
         }
     }
 
-    /// The reason of a module's wait, by its name.
+    /// The text about what this module waits for.
     pub(in crate::operator) fn module_waits_for(&self, name: &ModuleName) -> String {
         let head = self.of.lanes.head(&Lane::Module(name.clone()));
         let unit = self.of.modules.get(name);
         unit.map(|unit| self.waits_for(unit, head)).unwrap_or_default()
     }
 
-    /// Where it stands, in a word. A removal that is held comes first: then nobody upgrades it.
+    /// The state of the module in one word. A held removal takes precedence, because such a module is not upgraded.
     fn state_of(&self, unit: &Unit) -> &'static str {
         let name = unit.name();
         let waits_for_trial = unit.is_enabled() && unit.turn().waits_for_trial() || self.certainty().trial_keeps(name);
@@ -68,7 +68,7 @@ impl Survey<'_> {
         }
     }
 
-    /// The source that decided about a module; of a file that is lost, its last word.
+    /// The source that decided about a module. For a lost file it is said that this is its last known content.
     fn said_by(&self, module: &ModuleName, source: &Source) -> String {
         match self
             .of
@@ -129,7 +129,7 @@ impl Survey<'_> {
         }
     }
 
-    /// What a module waits for that has nothing in its lane.
+    /// The text about a module without a task in its lane: what its turn waits for.
     fn turn_waits_for(&self, unit: &Unit) -> String {
         let asked = self
             .of
@@ -166,7 +166,7 @@ impl Survey<'_> {
         }
     }
 
-    /// The needed module for which a module has to wait.
+    /// The module that this module depends on and has to wait for.
     fn lacks<'a>(&'a self, unit: &'a Unit) -> Option<&'a ModuleName> {
         let passed = |need: &&ModuleName| self.of.modules.get(need).is_some_and(Unit::has_passed);
         match unit.turn() {
@@ -176,7 +176,7 @@ impl Survey<'_> {
         }
     }
 
-    /// The first runs in other queues that a module waits for.
+    /// The first runs in other queues that this module waits for.
     fn outstanding(&self, unit: &Unit) -> Vec<String> {
         let elsewhere = unit.life().first_runs_elsewhere().into_iter();
         elsewhere.map(|id| self.describe_first_run(id)).collect()
@@ -188,14 +188,14 @@ impl Survey<'_> {
         held.map(|unit| unit.name().to_string()).collect()
     }
 
-    /// Somebody has to see to it: it does not get on by itself, whatever becomes of others.
+    /// Whether the module needs the attention of a person: it will not succeed by itself.
     fn fails(&self, unit: &Unit) -> bool {
         unit.is_concerned() && unit.last_failure().is_some()
             || unit.turn().is_own_fault()
             || self.of.verdicts.script_failure(unit.name()).is_some()
     }
 
-    /// A script that failed is asked again, too, but stands in no queue of its own.
+    /// The enabled script of the module as a failing task. It is retried like a task, but has no place in a queue.
     fn failing_script(&self, module: &ModuleName) -> Option<FailingTask> {
         let (failures, failure, retry) = self.of.verdicts.script_failure(module)?;
         let runs = self.of.verdicts.script_runs_since(module).is_some();
@@ -214,7 +214,7 @@ impl Survey<'_> {
         left.as_millis().div_ceil(1000).try_into().unwrap_or(u64::MAX)
     }
 
-    /// What is wrong with its keys of the ConfigMap, by key; what was last good is in force.
+    /// The errors in the module's keys of the ConfigMap. The last good texts stay applied.
     pub(super) fn config_problems(&self, module: &ModuleName) -> Vec<String> {
         let problems = self.of.config.problems();
         let keys = [module.values_key(), module.enabled_key(), module.maintenance_key()];
@@ -222,7 +222,7 @@ impl Survey<'_> {
     }
 }
 
-/// The modules whose turn has to be over before its own comes.
+/// The modules whose turn has to be over before this module's turn.
 fn modules_awaited(survey: &Survey<'_>, unit: &Unit) -> Vec<String> {
     match unit.turn() {
         Turn::Waiting => survey.pending_before(unit.name()),

@@ -1,4 +1,4 @@
-//! The hooks that heads of lanes run, and what becomes of their modules' lives meanwhile.
+//! The hooks that heads of lanes run, and whether the life of their module goes on meanwhile.
 
 use std::collections::BTreeMap;
 
@@ -16,22 +16,22 @@ pub(in crate::operator) struct Doing {
     pub(in crate::operator) labels: HookLabels,
     pub(in crate::operator) allow_failure: bool,
     pub(in crate::operator) began: Tick,
-    /// The monitors whose first run it is.
+    /// The monitors for which this is the first run.
     pub(in crate::operator) first_runs: Vec<MonitorId>,
-    /// The fate of its module's life since it began.
+    /// Whether the life of the hook's module has gone on since the run began.
     pub(in crate::operator) fate: Fate,
-    /// Up to which change it read each snapshot.
+    /// For each snapshot that the hook read, the number of the last change in it.
     pub(in crate::operator) read: BTreeMap<MonitorId, u64>,
 }
 
-/// The fate of a module's life while one of its hooks runs.
+/// What happened to a module's life while one of its hooks ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::operator) enum Fate {
-    /// It goes on.
+    /// The life goes on.
     GoesOn,
-    /// Its monitors begin anew: nothing waits any more for the objects that this run read.
+    /// The module's monitors begin anew, so the objects that this run read no longer matter.
     WatchesAnew,
-    /// It is over, also if another one has begun: nothing of what this run asks for counts.
+    /// The life is over, even if another one has begun: the output of this run is dropped.
     Over,
 }
 
@@ -41,31 +41,31 @@ impl Lanes {
         self.doing.get(lane)
     }
 
-    /// The head of a lane begins to run a hook.
+    /// Notes that the head of a lane begins to run a hook.
     pub(in crate::operator) fn begin_hook(&mut self, lane: &Lane, doing: Doing) {
         self.doing.insert(lane.clone(), doing);
     }
 
-    /// The hook of a lane has read its snapshots up to these changes.
+    /// Notes up to which changes the lane's hook has read its snapshots.
     pub(in crate::operator) fn hook_read(&mut self, lane: &Lane, read: BTreeMap<MonitorId, u64>) {
         if let Some(doing) = self.doing.get_mut(lane) {
             doing.read = read;
         }
     }
 
-    /// The hook of a lane is over.
+    /// Notes that the hook of a lane has ended.
     pub(in crate::operator) fn end_hook(&mut self, lane: &Lane) -> Option<Doing> {
         self.doing.remove(lane)
     }
 
-    /// A life of the owner is over: nothing counts of what its hooks do in other queues.
+    /// Notes that a life of the owner is over: the output of its hooks that run in other queues will be dropped.
     pub(in crate::operator) fn forsake_hooks(&mut self, owner: &Owner) {
         for doing in self.doing.values_mut().filter(|doing| doing.hook.owner == *owner) {
             doing.fate = Fate::Over;
         }
     }
 
-    /// The owner's monitors begin anew: nothing waits any more for what its hooks do in other queues about objects.
+    /// Notes that the owner's monitors begin anew: what its hooks in other queues have read of objects no longer matters.
     pub(in crate::operator) fn forsake_runs_for_objects(&mut self, owner: &Owner) {
         let of_objects = |doing: &&mut Doing| doing.hook.owner == *owner && doing.labels.cause == Cause::Objects;
         for doing in self.doing.values_mut().filter(of_objects) {

@@ -1,5 +1,5 @@
-//! Queues that grow too long: what waits for one hook becomes one task. Only contexts that are told again by a later
-//! one of their group are lost.
+//! Queues that grow too long: the tasks of one hook are combined into one. Only contexts that a later context of their
+//! group repeats are dropped.
 
 use super::Lanes;
 use crate::hook::config::ConfigVersion;
@@ -11,13 +11,13 @@ use crate::operator::effect::Notice;
 use crate::operator::policy::Mode;
 use crate::operator::task::{HookTask, Lane, Task};
 
-/// A queue that is longer than this is looked at.
+/// The number of tasks from which on a queue is checked.
 const LONG: usize = 100;
-/// A hook with this many tasks in it is what makes it long.
+/// The number of tasks of one hook from which on they are combined.
 const MANY: usize = 100;
 
 impl Lanes {
-    /// Appends a hook's run to a lane.
+    /// Appends a run of a hook to a lane.
     pub(in crate::operator) fn push_hook(&mut self, cx: &mut Cx, bindings: &Bindings, lane: &Lane, task: HookTask) {
         let hook = task.hook.clone();
         self.push(cx, lane.clone(), Task::Hook(task));
@@ -44,14 +44,15 @@ impl Lanes {
     }
 }
 
-/// Runs of hooks of modules and of hooks alone, in the form that can tell more than one thing at once.
+/// Whether tasks of the hook may be combined: hooks of modules and hooks without modules, if their configuration format
+/// allows several contexts in one run.
 fn is_compactable(cx: &Cx, bindings: &Bindings, hook: &HookId) -> bool {
     let of_kind = cx.policy.mode == Mode::Hooks || hook.owner.module().is_some();
     let config = bindings.get(hook);
     of_kind && config.is_some_and(|config| config.version == ConfigVersion::V1)
 }
 
-/// A run of the hook other than a first one: what follows a first run must not be told with it or before it.
+/// Whether the task is a run of this hook and not a first run. Later runs must not be combined with a first run.
 fn is_event_of(task: &Task, hook: &HookId) -> bool {
     task.as_hook()
         .is_some_and(|task| task.hook == *hook && !task.is_first_run())

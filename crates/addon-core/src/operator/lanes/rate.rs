@@ -12,28 +12,28 @@ use crate::operator::query::Waiting;
 use crate::operator::task::Lane;
 use crate::time::Tick;
 
-/// The buckets, and who waits for one.
+/// The token buckets of hooks, and the lanes that wait for a token.
 #[derive(Debug, Default)]
 pub(super) struct Rates {
-    /// When the bucket of a hook will be full again.
+    /// The time at which the bucket of a hook will be full again.
     full: BTreeMap<HookId, Tick>,
-    /// The hooks that heads of lanes wait for.
+    /// The lanes whose heads wait for a token, with their hooks.
     waiting: BTreeMap<Lane, HookId>,
 }
 
 /// Whether a hook may start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::operator) enum Admission {
-    /// Now.
+    /// Yes.
     Now,
-    /// There is no slot.
+    /// No: there is no free slot.
     NoSlot,
-    /// It has run too often; its lane waits for the time at which it may.
+    /// No: the hook has run too often. Its lane waits until the next run is allowed.
     Later,
 }
 
 impl RateLimit {
-    /// When a run may begin, for a bucket that will be full again at that time.
+    /// The earliest time of the next run, from the time at which the bucket will be full again.
     fn earliest(self, full: Tick) -> Tick {
         let saved = self.min_interval.saturating_mul(self.burst.max(1) - 1);
         let micros = u64::try_from(saved.as_micros()).unwrap_or(u64::MAX);
@@ -46,20 +46,20 @@ impl Rates {
         self.full.get(hook).copied().unwrap_or_default()
     }
 
-    /// A run begins and takes a token.
+    /// Takes a token for a run.
     fn take(&mut self, hook: &HookId, limit: RateLimit, now: Tick) {
         let full = self.full(hook).max(now) + limit.min_interval;
         self.full.insert(hook.clone(), full);
     }
 
-    /// The hook whose bucket the head of a lane waits for.
+    /// The hook for whose token the head of a lane waits.
     fn waits(&self, lane: &Lane) -> Option<&HookId> {
         self.waiting.get(lane)
     }
 }
 
 impl Lanes {
-    /// When the next head of a lane may go on that waits for a time, and why it does.
+    /// The next time at which a waiting head may advance, and the reason of its wait.
     pub(in crate::operator) fn timeout(&self, cx: &Cx) -> Option<(Tick, Waiting)> {
         let (at, lane) = self.next_wake()?;
         let head = self.head(lane)?;
@@ -73,7 +73,7 @@ impl Lanes {
         Some((at, waiting))
     }
 
-    /// Whether the hook may start at the head of a lane. If it has run too often, the lane waits.
+    /// Whether the hook may start at the head of a lane. If it has run too often, the lane is made to wait.
     pub(in crate::operator) fn admit(
         &mut self,
         cx: &Cx,
@@ -95,26 +95,26 @@ impl Lanes {
         }
     }
 
-    /// When a hook may run next, for all that its rate says.
+    /// The time from which on the rate limit allows another run of the hook.
     pub(in crate::operator) fn rate_allows_from(&self, bindings: &Bindings, hook: &HookId) -> Tick {
         let limit = bindings.rate_limit(hook);
         limit.map_or(Tick::ZERO, |limit| limit.earliest(self.rates.full(hook)))
     }
 
-    /// The hook starts outside of every lane.
+    /// Takes a token for a run outside of the lanes.
     pub(in crate::operator) fn take_rate(&mut self, cx: &Cx, bindings: &Bindings, hook: &HookId) {
         if let Some(limit) = bindings.rate_limit(hook) {
             self.rates.take(hook, limit, cx.now.tick);
         }
     }
 
-    /// The hook starts at the head of a lane.
+    /// Takes a token for a run at the head of a lane.
     pub(in crate::operator) fn take_token(&mut self, cx: &Cx, bindings: &Bindings, lane: &Lane, hook: &HookId) {
         self.rates.waiting.remove(lane);
         self.take_rate(cx, bindings, hook);
     }
 
-    /// The limit for which the head of a lane waits, in words.
+    /// The text about the rate limit that the head of a lane waits for.
     pub(in crate::operator) fn describe_rate_limit(&self, cx: &Cx, lane: &Lane) -> String {
         let hook = self.rates.waits(lane).map(|hook| cx.policy.mode.told(hook).to_string());
         format!("the rate limit of {}", hook.unwrap_or_default())

@@ -1,38 +1,38 @@
-//! A run of a module, from its first step to its end, and how far it has come with the release.
+//! A run of a module, from its first step to its end, and the state of the release in it.
 
 use crate::module::lifecycle::ModuleStep;
 use crate::operator::event::SyncAction;
 use crate::time::Tick;
 use crate::values::{Globals, Version};
 
-/// A run of a module, from its first step to its end: what is true of it alone.
+/// A run of a module, from its first step to its end.
 #[derive(Debug)]
 pub(in crate::operator) struct Run {
     pub(in crate::operator) began: Tick,
-    /// The global values as this attempt found them: it sees one state of them from start to end.
+    /// The global values that this attempt uses. A run uses the same global values from start to end.
     pub(in crate::operator) globals: Globals,
-    /// The step of which a job was started last.
+    /// The step whose job was started last.
     pub(in crate::operator) step: ModuleStep,
     pub(in crate::operator) release: Release,
 }
 
-/// How far a run has come with the release.
+/// The state of the release in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::operator) enum Release {
-    /// Its job has not been started.
+    /// The release job has not been started.
     ToCome,
-    /// Its job is under way.
+    /// The release job is running.
     UnderWay {
         began: Tick,
-        /// The version of the module's values that it was given.
+        /// The version of the module's values that the job was given.
         version: Version,
     },
-    /// It is as the values want it.
+    /// The release is in the state of its values.
     Synced { action: SyncAction, version: Version },
 }
 
 impl Release {
-    /// The version of the values that it is made of.
+    /// The version of the module's values that the release is made of.
     pub(in crate::operator) fn version(self) -> Version {
         match self {
             Self::ToCome => Version::default(),
@@ -40,7 +40,7 @@ impl Release {
         }
     }
 
-    /// The work that it needed, once that is known.
+    /// The work that the release needed, once it is known.
     pub(in crate::operator) fn action(self) -> Option<SyncAction> {
         match self {
             Self::ToCome | Self::UnderWay { .. } => None,
@@ -59,7 +59,8 @@ impl Run {
         }
     }
 
-    /// An attempt failed. The next one sees the global values of now. Says which step failed, and since when helm was at work.
+    /// Notes that an attempt failed. The next one uses the global values of now. Returns the failed step, and the start
+    /// of the helm job if one was running.
     pub(in crate::operator) fn fail(&mut self, globals: Globals) -> (ModuleStep, Option<Tick>) {
         self.globals = globals;
         match self.release {

@@ -1,40 +1,40 @@
-//! How a module stands in a converge, and why one is held.
+//! The turn of a module in a converge, and the reason for which a module is held.
 
 use crate::name::ModuleName;
 
-/// How a module stands in the current converge, or stood when the last one ended.
+/// The state of a module in the running converge, or at the end of the last one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::operator) enum Turn {
-    /// It does not take part.
+    /// The module does not take part.
     Out,
-    /// Modules before it, or those it needs, have not passed.
+    /// Modules before it, or modules that it depends on, have not succeeded.
     Waiting,
-    /// Its run is in its lane.
+    /// The module's run is in its lane.
     Running,
-    /// It succeeded.
+    /// The module's run succeeded.
     Passed,
-    /// It failed at least once and is retried in its own lane.
+    /// The module's run failed at least once and is retried in its own lane.
     Failed,
-    /// Its run hangs, and counts when it ends.
+    /// The module's run hangs. It counts when it ends.
     Late,
-    /// It cannot run until something else changes, which is named.
+    /// The module cannot run before something else changes, which `Hold` names.
     Held(Hold),
 }
 
-/// Why an enabled module cannot run for now.
+/// The reason for which an enabled module cannot run for now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::operator) struct Hold {
     pub(in crate::operator) reason: String,
-    /// The module without whose success it cannot run.
+    /// The module that has to succeed first.
     pub(in crate::operator) need: Option<ModuleName>,
-    /// What it says of itself is at fault, not what becomes of others.
+    /// Whether the module's own declaration is at fault, and not another module.
     pub(in crate::operator) is_own_fault: bool,
-    /// It goes on when the trial of our version is passed.
+    /// Whether the module goes on when the trial of this version is passed.
     pub(in crate::operator) is_for_trial: bool,
 }
 
 impl Turn {
-    /// Those behind it need not wait any longer.
+    /// Whether the modules behind this one need not wait any longer.
     pub(in crate::operator) fn is_over(&self, strict: bool) -> bool {
         match self {
             Self::Out | Self::Passed => true,
@@ -43,12 +43,12 @@ impl Turn {
         }
     }
 
-    /// It goes on when the trial of our version is passed.
+    /// Whether the module waits for the end of the trial.
     pub(in crate::operator) fn waits_for_trial(&self) -> bool {
         self.hold().is_some_and(|hold| hold.is_for_trial)
     }
 
-    /// It takes part and has not been let run.
+    /// Whether the module takes part and its run was not queued yet.
     pub(in crate::operator) fn is_to_come(&self) -> bool {
         match self {
             Self::Waiting | Self::Held(_) => true,
@@ -56,7 +56,7 @@ impl Turn {
         }
     }
 
-    /// It takes part and has not succeeded.
+    /// Whether the module takes part and has failed, hangs or is held.
     pub(in crate::operator) fn is_lacking(&self) -> bool {
         match self {
             Self::Failed | Self::Late | Self::Held(_) => true,
@@ -64,7 +64,7 @@ impl Turn {
         }
     }
 
-    /// A converge has to get through it: it waits for its run, or the run is in its lane.
+    /// Whether the converge waits for the module: its turn has not come, or its run is in its lane.
     pub(in crate::operator) fn is_awaited(&self) -> bool {
         match self {
             Self::Waiting | Self::Running => true,
@@ -72,7 +72,7 @@ impl Turn {
         }
     }
 
-    /// A run is in its lane and has not failed.
+    /// Whether a run is in the module's lane and has not failed.
     pub(in crate::operator) fn is_under_way(&self) -> bool {
         match self {
             Self::Running | Self::Late => true,
@@ -80,7 +80,7 @@ impl Turn {
         }
     }
 
-    /// The reason for which it cannot run.
+    /// The reason for which the module cannot run.
     pub(in crate::operator) fn hold(&self) -> Option<&Hold> {
         match self {
             Self::Held(hold) => Some(hold),
@@ -88,7 +88,7 @@ impl Turn {
         }
     }
 
-    /// It cannot run as it is declared.
+    /// Whether the module cannot run because of its own declaration.
     pub(in crate::operator) fn is_own_fault(&self) -> bool {
         self.hold().is_some_and(|hold| hold.is_own_fault)
     }

@@ -1,4 +1,4 @@
-//! One module. Its fields change only by the methods below, each of which is named after what has happened to it.
+//! One module. Its fields change only by the methods below. Each is named after the event that it notes.
 
 use super::{Hold, Release, Run, Turn};
 use crate::failure::{Class, Failure};
@@ -16,38 +16,38 @@ pub(in crate::operator) struct Unit {
     found: Module,
     life: Lifecycle,
     order: HookOrder,
-    /// Its hooks have been configured since it was last switched on.
+    /// Whether the hooks have been configured since the module was last switched on.
     hooks_known: bool,
-    /// Its CRDs have been put into the cluster since it was last switched on.
+    /// Whether the CRDs have been installed since the module was last switched on.
     crds_ensured: bool,
-    /// The conversion webhooks of its chart have been put into the cluster since a converge took it up.
+    /// Whether the chart's conversion webhooks have been published since a converge took the module up.
     conversions_ensured: bool,
-    /// It is among those that the last converge took up.
+    /// Whether the last converge took the module up.
     enabled: bool,
     turn: Turn,
-    /// The run under way, or the one that is tried again.
+    /// The run that is under way or will be retried.
     run: Option<Run>,
     last_failure: Option<String>,
-    /// Failures of its runs or of its removal since it last succeeded, also of such that were given up for a new one.
+    /// The number of failed runs or removals since the last success. Runs that were given up for a new one count, too.
     failures: u32,
-    /// Its upgrade waits for a person.
+    /// Whether the upgrade waits for a person.
     upgrade_held: bool,
-    /// The version of its values of which it is known that helm may get them.
+    /// The version of the module's values that was last found fit for helm.
     fits: Option<Version>,
 }
 
-/// What a run leaves when an attempt fails.
+/// The facts about a failed attempt.
 #[derive(Debug)]
 #[must_use]
 pub(in crate::operator) struct FailedAttempt {
     pub(in crate::operator) began: Tick,
     /// The step that failed.
     pub(in crate::operator) step: ModuleStep,
-    /// Since when helm was at work, if it was.
+    /// The start of the helm job, if helm was running.
     pub(in crate::operator) helm_began: Option<Tick>,
 }
 
-/// What is known of a module.
+/// The state of the module.
 impl Unit {
     pub(super) fn new(found: Module) -> Self {
         Self {
@@ -71,7 +71,7 @@ impl Unit {
         &self.found.name
     }
 
-    /// What was found of it on disk.
+    /// The module as it was found on disk.
     pub(in crate::operator) fn found(&self) -> &Module {
         &self.found
     }
@@ -80,12 +80,12 @@ impl Unit {
         &self.life
     }
 
-    /// Its hooks, in the order in which they run.
+    /// The hooks in the order in which they run.
     pub(in crate::operator) fn order(&self) -> &HookOrder {
         &self.order
     }
 
-    /// The last converge took it up.
+    /// Whether the last converge took the module up.
     pub(in crate::operator) fn is_enabled(&self) -> bool {
         self.enabled
     }
@@ -98,78 +98,78 @@ impl Unit {
         self.last_failure.as_ref()
     }
 
-    /// Failures in a row, of its runs or of its removal.
+    /// The number of failures in a row, of runs or removals.
     pub(in crate::operator) fn failures(&self) -> u32 {
         self.failures
     }
 
-    /// The global values as its run found them, if one is under way.
+    /// The global values that the run uses, if one is under way.
     pub(in crate::operator) fn globals_of_run(&self) -> Option<&Globals> {
         self.run.as_ref().map(|run| &run.globals)
     }
 
-    /// Its upgrade waits for a person.
+    /// Whether the upgrade waits for a person.
     pub(in crate::operator) fn is_upgrade_held(&self) -> bool {
         self.upgrade_held
     }
 
-    /// It is known that helm may get its values of this version.
+    /// Whether the values of this version are known to be fit for helm.
     pub(in crate::operator) fn fits(&self, version: Version) -> bool {
         self.fits == Some(version)
     }
 
-    /// It takes part and has succeeded.
+    /// Whether the module takes part and has succeeded.
     pub(in crate::operator) fn has_passed(&self) -> bool {
         self.enabled && self.turn == Turn::Passed
     }
 
-    /// Its run has left a release.
+    /// Whether the run has left a release.
     pub(in crate::operator) fn is_released(&self) -> bool {
         self.turn == Turn::Passed && self.found.has_chart
     }
 
-    /// It is to run, or something of it is still there.
+    /// Whether the module is to run, or something of it still exists.
     pub(in crate::operator) fn is_concerned(&self) -> bool {
         self.enabled || self.life != Lifecycle::Disabled
     }
 
-    /// There are CRDs that nobody has looked after since it was switched on.
+    /// Whether the module has CRDs that were not installed since it was switched on.
     pub(in crate::operator) fn needs_crds(&self) -> bool {
         self.found.has_crds && !self.crds_ensured
     }
 
-    /// There are conversion webhooks that nobody has looked after since a converge took it up.
+    /// Whether the chart has conversion webhooks that were not published since a converge took the module up.
     pub(in crate::operator) fn lacks_conversions(&self) -> bool {
         self.found.has_chart && self.found.has_conversions && !self.conversions_ensured
     }
 }
 
-/// What happens to a module before and between its runs.
+/// Events before and between runs.
 impl Unit {
-    /// A file that is lost said this of it.
+    /// Keeps the flag that a lost values file had for the module.
     pub(in crate::operator) fn keep_flag(&mut self, flag: bool) {
         self.found.enabled = Some(flag);
     }
 
-    /// It cannot be run as it lies on disk.
+    /// Notes that the module cannot be run as it lies on disk.
     pub(in crate::operator) fn breaks(&mut self, failure: Failure) {
         self.found.broken = Some(failure);
     }
 
-    /// Its hooks told what they bind to.
+    /// Notes the bindings of the module's hooks.
     pub(in crate::operator) fn hooks_told(&mut self, order: HookOrder) {
         self.order = order;
         self.hooks_known = true;
     }
 
-    /// A converge takes it up, or leaves it out.
+    /// Notes that a converge takes the module up, or leaves it out.
     pub(in crate::operator) fn take_up(&mut self, wanted: bool) {
         self.enabled = wanted;
         self.conversions_ensured = false;
         self.turn = if wanted { Turn::Waiting } else { Turn::Out };
     }
 
-    /// The CRDs of a life that is over are no longer those of the next one.
+    /// Forgets that CRDs were installed in an earlier life of the module.
     pub(in crate::operator) fn forget_old_crds(&mut self) {
         if self.life.is_over() {
             self.crds_ensured = false;
@@ -184,12 +184,12 @@ impl Unit {
         self.conversions_ensured = true;
     }
 
-    /// It cannot run for now.
+    /// Notes that the module cannot run for now.
     pub(in crate::operator) fn hold(&mut self, hold: Hold) {
         self.turn = Turn::Held(hold);
     }
 
-    /// It waits for the end of a trial, which is no failure of its own.
+    /// Makes the module wait for the end of a trial. That is no failure of the module.
     pub(in crate::operator) fn wait_for_trial(&mut self, reason: String) {
         self.failures = 0;
         self.hold(Hold {
@@ -200,17 +200,17 @@ impl Unit {
         });
     }
 
-    /// Its run stands in its lane.
+    /// Notes that the run is in the module's lane.
     pub(in crate::operator) fn run_queued(&mut self) {
         self.turn = Turn::Running;
     }
 
-    /// Its run hangs, and nobody waits for it any longer.
+    /// Notes that the run hangs and that other modules go on.
     pub(in crate::operator) fn left_behind(&mut self) {
         self.turn = Turn::Late;
     }
 
-    /// Its run waits for something that failed and is tried again elsewhere: nobody else waits for it.
+    /// Notes that the run waits for a task in another queue that failed and is retried. Other modules go on.
     pub(in crate::operator) fn held_up(&mut self, report: String) {
         if self.turn.is_under_way() {
             self.turn = Turn::Failed;
@@ -219,14 +219,14 @@ impl Unit {
     }
 }
 
-/// What happens to a module in its runs.
+/// Events in runs.
 impl Unit {
     pub(in crate::operator) fn begin_run(&mut self, now: Tick, globals: Globals) {
         self.life.begin_run();
         self.run = Some(Run::begin(now, globals));
     }
 
-    /// Passes over what has nothing to do and names the next step.
+    /// Skips steps without work and returns the next step.
     pub(in crate::operator) fn next_step(&mut self, facts: Facts) -> ModuleStep {
         let step = self.life.step(&self.order, facts);
         if let Some(run) = &mut self.run {
@@ -235,35 +235,35 @@ impl Unit {
         step
     }
 
-    /// The step under way went well; the next one may come.
+    /// Notes that the current step succeeded, so that the next one may come.
     pub(in crate::operator) fn step_succeeded(&mut self) {
         let release = self.run.as_ref().map(|run| run.release.version());
         self.life.succeeded(release.unwrap_or_default());
     }
 
-    /// The monitors of a hook watch, and these are the runs that are to be made first.
+    /// Notes that the monitors of a hook are watching, and which first runs it needs.
     pub(in crate::operator) fn watched(&mut self, runs: FirstRuns) {
         self.life.watched(runs);
     }
 
-    /// The first run of a monitor is over.
+    /// Notes that the first run for a monitor is over.
     pub(in crate::operator) fn first_run_over(&mut self, monitor: MonitorId) {
         self.life.first_run_over(monitor);
     }
 
-    /// Its monitors begin anew.
+    /// Notes that the module's monitors begin anew.
     pub(in crate::operator) fn watch_again(&mut self) {
         self.life.watch_again();
     }
 
-    /// The job of the release is about to start, with its values of this version.
+    /// Notes that the release job starts, with the module's values of this version.
     pub(in crate::operator) fn release_begins(&mut self, began: Tick, version: Version) {
         if let Some(run) = &mut self.run {
             run.release = Release::UnderWay { began, version };
         }
     }
 
-    /// The release of the run under way is as the values want it.
+    /// Notes that the release of the current run is in the state of its values.
     pub(in crate::operator) fn released(&mut self, action: SyncAction) {
         let Some(run) = &mut self.run else { return };
         let version = run.release.version();
@@ -271,8 +271,9 @@ impl Unit {
         self.fits = self.found.has_chart.then_some(version);
     }
 
-    /// A run has come to its end, while the values are of this version. True if its own hooks have changed them since its release,
-    /// so that another run has to follow. Those behind it wait for that one, unless this run was one already (`asked`).
+    /// Notes the end of a run, at this version of the values. True if the module's own hooks have changed the values
+    /// since the release, so that another run has to follow. Modules behind this one wait for that run, except when the
+    /// run that ended was such a second run already (`asked`).
     pub(in crate::operator) fn succeed(&mut self, version: Version, asked: bool) -> (bool, Option<Run>) {
         let changed = self.life.released().is_some_and(|released| released != version);
         self.turn = if changed && !asked { Turn::Running } else { Turn::Passed };
@@ -282,7 +283,7 @@ impl Unit {
         (changed, self.run.take())
     }
 
-    /// An attempt failed. The next one sees the global values of now.
+    /// Notes that an attempt failed. The next one uses the global values of now.
     pub(in crate::operator) fn attempt_failed(&mut self, now: Tick, globals: Globals) -> FailedAttempt {
         let run = self.run.get_or_insert_with(|| Run::begin(now, globals.clone()));
         let began = run.began;
@@ -294,18 +295,18 @@ impl Unit {
         }
     }
 
-    /// The run begins anew after this step failed.
+    /// Notes that the run begins anew because this step failed.
     pub(in crate::operator) fn run_failed(&mut self, step: &ModuleStep, failure: &Failure) {
         self.life.begin_run();
         if !self.turn.is_to_come() {
             self.turn = Turn::Failed;
         }
         self.note_failure(failure);
-        // A failure on the way to the release says nothing of the upgrade.
+        // A failure before the release step says nothing about the upgrade.
         self.upgrade_held = failure.class == Class::Held || self.upgrade_held && *step != ModuleStep::Release;
     }
 
-    /// Its run is given up.
+    /// Drops the run.
     pub(in crate::operator) fn drop_run(&mut self) {
         self.run = None;
     }
@@ -314,7 +315,7 @@ impl Unit {
         self.life.begin_delete(self.hooks_known);
     }
 
-    /// A step of its removal failed.
+    /// Notes that a step of the removal failed.
     pub(in crate::operator) fn delete_failed(&mut self, failure: &Failure) {
         self.note_failure(failure);
     }
@@ -324,7 +325,7 @@ impl Unit {
         self.failures = self.failures.saturating_add(1);
     }
 
-    /// Nothing of it is left.
+    /// Notes that nothing of the module is left in the cluster.
     pub(in crate::operator) fn deleted(&mut self) {
         self.life = Lifecycle::Disabled;
         self.hooks_known = false;

@@ -1,34 +1,34 @@
-//! The changes of a monitor that a hook may be told. Every change is either inside of a snapshot that the binding's first
-//! run read, or told afterwards: none is lost, none is told twice.
+//! Decides when a hook gets the changes of a monitor. Every change is either in a snapshot that the binding's first run
+//! read, or is passed on afterwards. No change is lost or passed on twice.
 
 use crate::operator::event::ObjectChange;
 
-/// How the way from a monitor to its hook stands.
+/// The state of the way from a monitor to its hook.
 #[derive(Debug)]
 pub(super) enum Gate {
-    /// The first run has not begun, or failed and begins anew: it will read later than any change that is told now.
+    /// The first run has not begun, or failed and begins anew. It will read a snapshot that includes every change of now.
     Ahead,
-    /// The first run is under way: what is told now may be newer than what it reads.
+    /// The first run is under way. A change that comes now may be newer than the snapshot it reads.
     Reading {
-        /// What was told since it began.
+        /// The changes since it began.
         since: Vec<ObjectChange>,
     },
-    /// No first run reads this monitor, so everything that changes after its list has to be told.
+    /// No first run reads this monitor, so every change after its list has to be passed on.
     Unread {
-        /// What was told so far.
+        /// The changes so far.
         since: Vec<ObjectChange>,
     },
-    /// Changes reach the hook, if they are newer than this one, which it knows of.
+    /// Changes are passed on if they are newer than the last change that the hook knows of.
     Open {
-        /// The last one.
+        /// The number of that change.
         known: u64,
     },
-    /// Nobody is to be told.
+    /// Changes are dropped.
     Shut,
 }
 
 impl Gate {
-    /// A change comes: returned if the hook is to be told now.
+    /// Takes a change. Returns it if the hook has to get it now.
     pub(super) fn take(&mut self, change: ObjectChange) -> Option<ObjectChange> {
         match self {
             Self::Ahead | Self::Shut => None,
@@ -44,7 +44,7 @@ impl Gate {
         }
     }
 
-    /// Nobody is to be told.
+    /// Whether changes are dropped.
     pub(super) fn is_shut(&self) -> bool {
         match self {
             Self::Shut => true,
@@ -52,21 +52,22 @@ impl Gate {
         }
     }
 
-    /// The first run begins, and reads the snapshot later than now.
+    /// Notes that the first run begins. It will read the snapshot later than now.
     pub(super) fn begin(&mut self) {
         if let Self::Ahead = self {
             *self = Self::Reading { since: Vec::new() };
         }
     }
 
-    /// The first run failed and will be tried again.
+    /// Notes that the first run failed and will be tried again.
     pub(super) fn fail(&mut self) {
         if let Self::Reading { .. } = self {
             *self = Self::Ahead;
         }
     }
 
-    /// The first run is over, and read the snapshot up to this change, if it read it. Returns what it has not seen.
+    /// Notes that the first run is over. `read` is the number of the last change in the snapshot that it read, if it read
+    /// one. Returns the changes that it has not seen.
     pub(super) fn open(&mut self, read: Option<u64>) -> Vec<ObjectChange> {
         let read = read.unwrap_or_default();
         let since = match std::mem::replace(self, Self::Open { known: read }) {
