@@ -10,12 +10,12 @@ use crate::artifact::choice::Activity;
 use crate::artifact::settings::Settings;
 use crate::name::{BindingName, HookId, HookName, ModuleName, MonitorId, Owner};
 
-/// Whether an answer holds what the schemas or the names of values call a secret.
+/// Whether an answer contains secrets: values that a schema or the name of their key marks as secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Secrets {
-    /// Something else stands in its place.
+    /// A placeholder is shown in the place of each secret.
     Masked,
-    /// Somebody asked for it.
+    /// The secrets are shown, because the person asked for them.
     Shown,
 }
 
@@ -93,174 +93,176 @@ pub struct NoSuchModule;
 /// All that the choice of another version has to know of the work under way.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChannelReport {
-    /// The settings that people made; nothing while these are not known.
+    /// The settings of people; `None` while these are not known.
     pub settings: Option<Settings>,
-    /// Whether something would be disturbed.
+    /// Whether the begin of a trial would disturb running work.
     pub activity: Activity,
 }
 
-/// Where the operator stands.
+/// The answer to `Status`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Status {
-    /// The first converge has not begun.
+    /// Whether the first converge has not begun.
     pub not_started: bool,
-    /// The first converge has ended: ready.
+    /// Whether the first converge has ended, so that the operator is ready.
     pub ready: bool,
-    /// Tasks that belong to a running converge; 0 if none runs.
+    /// The number of tasks of the running converge; 0 if none runs.
     pub converge_tasks: usize,
-    /// What holds us up before the first converge, by name.
+    /// The obstacles of the start before the first converge, by name.
     pub waiting: Vec<String>,
     /// ConfigMap keys that cannot be used, with the reason.
     pub config_problems: BTreeMap<String, String>,
-    /// Releases that were made with a configuration that is lost; empty if none is.
+    /// Releases whose configuration is lost.
     pub config_lost: Vec<String>,
-    /// Keys of the ConfigMap that are too large to be kept for a restart that finds them broken or gone.
+    /// Keys of the ConfigMap that are too large for the state Secret. If they are broken or gone at the next start, their
+    /// last good texts are unknown.
     pub unkept: Vec<String>,
-    /// Modules whose runs hang, each with what it waits for; empty if none does.
+    /// Modules whose runs hang, each with the reason of its wait.
     pub late: Vec<String>,
-    /// Removals that wait for their sources or for a person; empty if none does.
+    /// Removals that are held until a source names the module, a person confirms them, or a trial ends.
     pub held: Vec<HeldRemoval>,
     /// Modules whose upgrade waits for a person.
     pub held_upgrades: Vec<String>,
-    /// Modules that wait for the trial of our version to be passed, each with the reason.
+    /// Modules that wait until the trial of this version is passed, each with the reason.
     pub held_by_trial: Vec<String>,
 }
 
-/// A removal whose only sign is that nothing is said, and that would be one of too many.
+/// A removal that is held.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct HeldRemoval {
-    /// Of which release; for ours that is the name of the module.
+    /// The release's name. For a release of ours it is the module's name.
     pub release: String,
-    /// Why it would be removed.
+    /// The reason for the removal.
     pub sign: &'static str,
-    /// Why it is not.
+    /// The reason why the removal is held.
     pub reason: String,
-    /// By whom.
+    /// The part of the operator that holds it.
     pub by: HeldBy,
 }
 
-/// The part of us that holds a removal.
+/// The part of the operator that holds a removal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum HeldBy {
-    /// The brake, until a source speaks or a person confirms it.
+    /// The brake, until a source names the module or a person confirms the removal.
     Brake,
-    /// The trial of our version, until it is passed. No word of a person lets go what it holds.
+    /// The trial of this version, until it is passed. A confirmation by a person does not end this hold.
     Trial,
 }
 
-/// One queue.
+/// The report about one queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueueReport {
-    /// `main`, or the name that a binding gave.
+    /// `main`, or a name that a binding gave.
     pub name: String,
-    /// What its head does, in the original's words where it had some.
+    /// The status of the head. Where the original has a text for it, the same text.
     pub status: String,
-    /// First to last.
+    /// The tasks, first to last.
     pub tasks: Vec<TaskReport>,
 }
 
-/// One task of a queue.
+/// The report about one task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskReport {
     /// `ModuleRun`, `GlobalHookRun`, …
     pub kind: &'static str,
-    /// Its module, if it has one.
+    /// The task's module; empty if it has none.
     pub module: String,
-    /// Its hook, if it is one.
+    /// The task's hook; empty if it has none.
     pub hook: String,
     /// Type, queue, binding, hook, failures: one line as the original prints it.
     pub description: String,
 }
 
-/// One module.
+/// The report about one module.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ModuleReport {
-    /// Its name.
+    /// The module's name.
     pub name: String,
-    /// Its order number.
+    /// The order number.
     pub order: u32,
-    /// It is to run.
+    /// Whether the verdict is that the module runs.
     pub enabled: bool,
-    /// Who decided that, and why.
+    /// The source of the verdict and its reason.
     pub enabled_by: String,
     /// The state of its lifecycle.
     pub state: String,
-    /// What it waits for, by name; empty if for nothing.
+    /// The name of the obstacle that the module waits for; empty if there is none.
     pub waits_for: String,
-    /// The last failure, if the last attempt failed.
+    /// The error of the last attempt, if it failed.
     pub error: Option<String>,
-    /// Failed attempts in a row.
+    /// The number of failed attempts in a row.
     pub failures: u32,
-    /// The last attempt to run it, to remove it or to ask its enabled script failed, or it cannot be run as it is declared.
+    /// Whether the last attempt to run the module, to remove it or to ask its enabled script failed, or the module cannot
+    /// be run as it is declared.
     pub fails: bool,
-    /// Its run does not get on, and others go on without it.
+    /// Whether the run hangs and other modules go on.
     pub late: bool,
-    /// The modules that it needs.
+    /// The modules that this module depends on.
     pub depends_on: Vec<String>,
-    /// What of it failed and is tried again, in whichever queue.
+    /// The tasks of the module that failed and are retried, in all queues.
     pub failing: Vec<FailingTask>,
-    /// The module that it needs and that has not succeeded, be its turn still to come or not.
+    /// A module that this module depends on and that has not succeeded, even if its turn has not come yet.
     pub needs: Option<String>,
-    /// Its upgrade waits for a person.
+    /// Whether the upgrade waits for a person.
     pub upgrade_held: bool,
-    /// Nobody but people changes its objects.
+    /// Whether people maintain the module's objects, so that the operator does not change them.
     pub in_maintenance: bool,
-    /// The modules whose turn has to be over before its own comes.
+    /// The modules whose turn has to be over before this module's turn.
     pub after: Vec<String>,
-    /// What is wrong with its keys of the ConfigMap; what was last good is in force.
+    /// The errors in the module's keys of the ConfigMap. The last good texts stay applied.
     pub config_problems: Vec<String>,
 }
 
-/// A task that failed and is tried again.
+/// A task that failed and is retried.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FailingTask {
-    /// Where it stands.
+    /// The task's queue.
     pub queue: String,
     /// `ModuleRun`, `ModuleHookRun`, …
     pub task: &'static str,
-    /// Its hook; empty if it is none.
+    /// The task's hook; empty if it has none.
     pub hook: String,
-    /// Failed attempts in a row.
+    /// The number of failed attempts in a row.
     pub failures: u32,
-    /// Why the last one failed.
+    /// The error of the last attempt.
     pub error: String,
-    /// Seconds to the next attempt; nothing while one runs or waits for something else.
+    /// Seconds to the next attempt; `None` while an attempt runs or the task waits for something other than a time.
     pub retry_in: Option<u64>,
 }
 
-/// Why the operator wants to be woken.
+/// The reason for which the operator wants to be woken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Waiting {
-    /// A task is tried again after a failure.
+    /// A failed task is retried.
     Backoff {
-        /// Its description.
+        /// The task's description.
         task: String,
-        /// Failures in a row.
+        /// The number of failures in a row.
         failures: u32,
     },
-    /// A hook may not run more often.
+    /// The rate limit of a hook ends.
     RateLimit {
-        /// Which.
+        /// The hook.
         hook: HookId,
     },
-    /// The API server waits for this hook.
+    /// The API server's time to wait for this hook ends.
     Review(HookId),
-    /// The API server waits for what we say to an edit of the ConfigMap.
+    /// The API server's time to wait for the answer to an edit of the ConfigMap ends.
     Edit,
     /// A crontab is due.
     Schedule {
-        /// Its text.
+        /// The text of the crontab.
         crontab: String,
     },
-    /// An enabled script is asked again.
+    /// A failed enabled script is asked again, or a running one has had its time.
     EnabledScript(ModuleName),
-    /// A run will have held up others for long.
+    /// The run that is named here will have held up others for too long.
     Patience(String),
     /// A module runs because its release was damaged.
     Restoring(ModuleName),
-    /// Something of our own is tried again.
+    /// The step of the operator's own work that is named here is retried.
     Step(String),
-    /// Running jobs are given this long after a shutdown was asked for.
+    /// The running jobs are cancelled. They had this long after the shutdown was asked for.
     Shutdown(Duration),
 }

@@ -13,13 +13,14 @@ use crate::release::ConfigTrace;
 /// The releases of the namespace.
 #[derive(Debug, Default)]
 pub(super) struct Removal {
-    /// Name, and whether it is ours. `None` until they were listed.
+    /// Whether each release is ours, by its name. `None` until the releases were listed.
     releases: Option<BTreeMap<String, bool>>,
-    /// The traces of the ConfigMap of which releases of ours were made, as far as they are marked with one.
+    /// The traces of the ConfigMap on releases of ours, for the releases that carry one.
     traces: BTreeMap<String, ConfigTrace>,
-    /// Releases of ours that may exist because a helm failed. They are removed like others, but count for nothing.
+    /// Releases of ours that may exist because a helm job failed. They are removed like others, but do not count in the
+    /// brake's share.
     suspected: BTreeSet<String>,
-    /// It keeps too much from going at once.
+    /// The brake, which limits the number of removals at one time.
     brake: Brake,
 }
 
@@ -36,7 +37,7 @@ impl Removal {
         );
     }
 
-    /// The traces of the ConfigMap on the releases of ours that were there at the start.
+    /// The traces of the ConfigMap on releases of ours, as they were at the start.
     pub(super) fn traces(&self) -> &BTreeMap<String, ConfigTrace> {
         &self.traces
     }
@@ -53,25 +54,26 @@ impl Removal {
         self.releases.is_some()
     }
 
-    /// A release of that name exists and is ours.
+    /// Whether a release of that name exists and is ours.
     pub(super) fn is_ours(&self, name: &str) -> bool {
         let known = self.releases.as_ref().and_then(|releases| releases.get(name));
         known.copied().unwrap_or_else(|| self.suspected.contains(name))
     }
 
-    /// A release of ours exists now.
+    /// Notes that this release of ours exists now.
     pub(super) fn exists(&mut self, name: &str) {
         if let Some(releases) = &mut self.releases {
             releases.insert(name.to_owned(), true);
         }
     }
 
-    /// A helm failed, and may have left a release of ours behind.
+    /// Notes that a helm job failed and may have left a release of ours behind.
     pub(super) fn may_exist(&mut self, name: &str) {
         self.suspected.insert(name.to_owned());
     }
 
-    /// A helm of ours was at work until its deadline: a release of others is refused before helm begins, so that there was none.
+    /// Notes that helm worked on this name until its deadline. The job refuses a foreign release before it starts helm,
+    /// so the name has no foreign release.
     pub(super) fn forget_foreign(&mut self, name: &str) {
         if let Some(releases) = &mut self.releases
             && releases.get(name) == Some(&false)
@@ -80,7 +82,7 @@ impl Removal {
         }
     }
 
-    /// It does not exist any more.
+    /// Notes that this release does not exist any more.
     pub(super) fn gone(&mut self, name: &str) {
         self.suspected.remove(name);
         if let Some(releases) = &mut self.releases {

@@ -1,8 +1,8 @@
-//! Reviews under way: the API server asks, a hook runs outside of every queue, and what it said goes back in time. About
-//! the ConfigMap we answer ourselves.
+//! Reviews: the API server asks, a hook runs outside of the queues, and its answer goes back in time. Questions about the
+//! ConfigMap are answered by the operator itself.
 //!
-//! Must never let a question go without a reply, nor answer for a hook: who cannot be asked is left to the failure
-//! policy.
+//! Must never leave a question without a reply, nor answer in the place of a hook: if the hook cannot be asked, the API
+//! server applies the failure policy.
 
 pub(super) mod edits;
 mod publication;
@@ -32,7 +32,7 @@ use crate::review::{Ended, Progress, Review, Run};
 use crate::time::Tick;
 use crate::values::Store;
 
-/// Everything about reviews.
+/// The state of all reviews.
 #[derive(Debug, Default)]
 pub(super) struct Reviews {
     routes: Arc<Routes>,
@@ -46,12 +46,12 @@ pub(super) struct Reviews {
 struct Open {
     review: Review,
     run: Box<Run>,
-    /// Later than this nobody waits for an answer.
+    /// The time after which the API server does not wait for an answer any more.
     until: Tick,
     job: Option<JobId>,
 }
 
-/// All that a review needs of others.
+/// The other machines that a review needs.
 #[derive(Debug)]
 pub(super) struct Needs<'a> {
     pub(super) cx: &'a mut Cx,
@@ -61,7 +61,7 @@ pub(super) struct Needs<'a> {
     pub(super) monitors: &'a Monitors,
     pub(super) modules: &'a Modules,
     pub(super) values: &'a Store,
-    /// We are to end.
+    /// Whether the operator is shutting down.
     pub(super) is_stopping: bool,
 }
 
@@ -70,33 +70,34 @@ pub(super) fn reply(cx: &mut Cx, id: ReviewId, reply: Reply) {
 }
 
 impl Reviews {
-    /// What stands in the cluster for the API server.
+    /// The state of the webhook configurations in the cluster.
     pub(super) fn publication(&self) -> &Publication {
         &self.publication
     }
 
-    /// Somebody has changed what stands in the cluster.
+    /// Notes that the webhook configurations in the cluster were changed.
     pub(super) fn touched(&mut self, cx: &Cx) {
         self.publication.is_touched(cx.now.tick);
     }
 
-    /// Who lists objects that hooks convert waits until the API server knows whom to ask, or cannot be told.
+    /// Whether the first publication is still to come. Objects that hooks convert must not be listed before the API
+    /// server knows the address of the conversion, or the publication has failed.
     pub(super) fn awaits_publication(&self) -> bool {
         self.routes.conversions().next().is_some() && !self.publication.was_attempted()
     }
 
-    /// Tells the API server whom to ask. Called when everything else is decided: who came to answer in a step may have
-    /// ceased to before its end.
+    /// Publishes changed routes. Called when everything else is decided, because a module that becomes able to answer in
+    /// a step may lose that ability before its end.
     pub(super) fn advance_publication(&mut self, cx: &mut Cx, jobs: &mut Jobs) {
         self.publication.advance(cx, jobs, &self.routes);
     }
 
-    /// The API server asks whom it should, or could not be told.
+    /// Notes the end of a publication, or its failure.
     pub(super) fn published(&mut self, cx: &mut Cx, result: Result<(), Failure>) {
         self.publication.published(cx, self.routes.is_empty(), result);
     }
 
-    /// The API server asks.
+    /// Takes in a question of the API server.
     pub(super) fn requested(&mut self, cx: &mut Cx, id: ReviewId, asked: Asked) {
         let Asked { path, request, within } = asked;
         let until = cx.now.tick + within;
@@ -115,17 +116,17 @@ impl Reviews {
         }
     }
 
-    /// The edit that is to be judged next, with the name of our ConfigMap, if none is being judged.
+    /// The next edit to be judged, with the name of our ConfigMap; `None` while an edit is being judged.
     pub(super) fn next_edit(&mut self, cx: &mut Cx) -> Option<edits::Asked> {
         self.edits.next(cx, self.routes.config_map())
     }
 
-    /// Edits of our ConfigMap that wait for an answer.
+    /// The edits of our ConfigMap that wait for an answer.
     pub(super) fn edits_mut(&mut self) -> &mut Edits {
         &mut self.edits
     }
 
-    /// Has the API server told what hooks want to be asked, as soon as that has changed.
+    /// Takes over the routes that hooks want, and publishes them if they changed.
     pub(super) fn take_routes(&mut self, cx: &mut Cx, bindings: &Bindings, modules: &Modules) {
         let asked = bindings.iter().filter(|(hook, config)| {
             let reviews = config.validating.len() + config.mutating.len() + config.conversions.len();
@@ -146,7 +147,7 @@ impl Reviews {
         }
     }
 
-    /// Starts what can start, and answers for what has no time left.
+    /// Starts the reviews that can start, and answers those whose time is over.
     pub(super) fn advance(&mut self, mut needs: Needs<'_>) {
         let ids: Vec<ReviewId> = self.open.keys().copied().collect();
         for id in ids {
@@ -167,7 +168,7 @@ impl Reviews {
         if open.job.is_some() || needs.lanes.rate_allows_from(needs.bindings, &hook) > now {
             return;
         }
-        // Hooks of a module that is switched off, or has not started, review nothing.
+        // A hook does not answer reviews while its module is switched off or has not started.
         if !needs.modules.take_events(&hook) {
             self.open.remove(&id);
             return reply(needs.cx, id, Reply::NoAnswer(NoAnswer::NotStarted(hook, kind)));
@@ -210,7 +211,7 @@ impl Reviews {
         open.job = Some(job);
     }
 
-    /// The job of a review has ended.
+    /// Notes the end of a review's job.
     pub(super) fn ran(
         &mut self,
         cx: &mut Cx,
@@ -277,7 +278,7 @@ impl Reviews {
         }
     }
 
-    /// We go down: nobody else is asked.
+    /// Ends the reviews, because the operator is shutting down: no more hooks are asked.
     pub(super) fn close(&mut self, cx: &mut Cx) {
         for (id, _) in self.open.extract_if(.., |_, open| open.job.is_none()) {
             reply(cx, id, Reply::NoAnswer(NoAnswer::Stopping));
@@ -285,7 +286,7 @@ impl Reviews {
         self.edits.close(cx);
     }
 
-    /// When a review has no time left, or its hook may run again.
+    /// The time at which the next review is too late, or its hook may run again.
     pub(super) fn timeout(&self, cx: &Cx, lanes: &Lanes, bindings: &Bindings) -> Option<(Tick, Waiting)> {
         let reviews = self.open.values().map(|open| {
             let free = lanes.rate_allows_from(bindings, &open.run.hook);

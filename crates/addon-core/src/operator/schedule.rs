@@ -1,5 +1,5 @@
-//! Schedules: one timer per distinct crontab text. Times that were missed are not made up for; those that a clock jumps
-//! over come once.
+//! Schedules: one timer for each distinct crontab text. Times that passed while the program did not run are not made up
+//! for. Times that the clock jumps over are run once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -18,33 +18,35 @@ use crate::hook::crontab::Crontab;
 use crate::name::HookId;
 use crate::time::{Now, Tick};
 
-/// A wall clock that differs by more from what has passed was set. By less it was put right, and no time comes twice.
+/// The difference from the monotonic clock from which on the wall clock counts as set. Smaller differences are
+/// corrections, and no time comes twice because of them.
 const SET: SignedDuration = SignedDuration::from_mins(1);
 
-/// The wall clock is looked at again after this time, as nobody tells that it was set, or that the machine slept.
+/// The interval at which the wall clock is checked, because nothing reports that it was set or that the machine slept.
 const LOOK: Duration = Duration::from_mins(10);
 
 /// All schedules of all configured hooks.
 #[derive(Debug, Default)]
 pub(super) struct Schedules {
-    /// When the wall clock was looked at last.
+    /// The last look at the wall clock.
     seen: Option<Now>,
     timers: BTreeMap<String, Timer>,
-    /// Hooks alone whose schedules count.
+    /// Hooks without modules whose schedules are enabled.
     enabled: BTreeSet<HookId>,
 }
 
 #[derive(Debug)]
 struct Timer {
     crontab: Crontab,
-    /// `None` for one that never comes.
+    /// `None` for a crontab whose time never comes.
     next: Option<Timestamp>,
-    /// Hooks, and which of their schedules: in hook-name order, then in that of the configuration.
+    /// The hooks with this crontab and the index of the schedule in their configuration: by the name of the hook, then in
+    /// the order of the configuration.
     users: Vec<(HookId, usize)>,
 }
 
 impl Schedules {
-    /// Takes over what the hooks say now; a timer that goes on keeps its next time.
+    /// Takes over the schedules that the hooks have now. A timer that stays keeps its next time.
     pub(super) fn rebuild(&mut self, cx: &Cx, bindings: &Bindings) {
         let (policy, wall) = (&cx.policy, cx.now.wall);
         let mut old = std::mem::take(&mut self.timers);
@@ -67,8 +69,8 @@ impl Schedules {
         }
     }
 
-    /// Looks at the wall clock. Times to come that were worked out by a clock which was ahead would stand still until it
-    /// has shown that time again.
+    /// Checks whether the wall clock was set. If it was set back, times that were computed before would come too late, so
+    /// they are computed again.
     pub(super) fn look_at_clock(&mut self, now: Now, policy: &Policy) {
         let Some(seen) = self.seen.replace(now) else {
             return;
@@ -78,7 +80,7 @@ impl Schedules {
         if set.abs() <= SET {
             return;
         }
-        // From the last look on, so that no time is lost which has come since.
+        // The next time is searched from the last look on, so that a time since then is not lost.
         let by_new_clock = seen.wall.saturating_add(set).unwrap_or(now.wall);
         for timer in self.timers.values_mut() {
             if timer.crontab.is_period() {
@@ -89,14 +91,14 @@ impl Schedules {
         }
     }
 
-    /// From now on the schedules of this hook count, as far as nothing else speaks against it.
+    /// Enables the schedules of this hook. Other conditions may still keep them from running.
     pub(super) fn enable(&mut self, cx: &mut Cx, bindings: &Bindings, hook: HookId) {
         self.enabled.insert(hook.clone());
         self.rebuild(cx, bindings);
         cx.tell(Notice::SchedulesEnabled { hook });
     }
 
-    /// The hooks whose time has come, each with the place of the schedule in its configuration, by name.
+    /// The hooks that are due, by name, each with the index of the schedule in its configuration.
     pub(super) fn due(&mut self, cx: &Cx) -> Vec<(HookId, usize)> {
         let wall = cx.now.wall;
         let mut due = Vec::new();
@@ -110,7 +112,7 @@ impl Schedules {
         due
     }
 
-    /// When the next schedule is due.
+    /// The time at which the next schedule is due.
     pub(super) fn timeout(&self, cx: &Cx) -> Option<(Tick, Waiting)> {
         let timers = self.timers.iter();
         let (crontab, next) = timers
@@ -126,7 +128,7 @@ impl Schedules {
     }
 }
 
-/// The run of a hook whose schedule, the one at this place of its configuration, is due.
+/// The run of a hook for the schedule at this index of its configuration.
 pub(super) fn run_of(
     cx: &Cx,
     bindings: &Bindings,

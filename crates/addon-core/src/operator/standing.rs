@@ -1,7 +1,7 @@
-//! Whether the operator may act at all: not before it leads, and nothing new once it is to end.
+//! Whether the operator may act: not before it leads, and nothing new while it is shutting down.
 //!
-//! Where several replicas run, the leader is told when it begins to lead, and when that is over. Until then nothing is done that another program
-//! could notice.
+//! With several replicas, the leader is told when it begins to lead and when it ceases to. A replica that does not lead
+//! does nothing that another program could notice.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::policy::{Leadership, Policy};
 use super::query::Waiting;
 use crate::time::Tick;
 
-/// Whether it is our turn, and whether we are to end.
+/// Whether this replica leads, and whether it is shutting down.
 #[derive(Debug)]
 pub(super) struct Standing {
     leads: bool,
@@ -22,7 +22,7 @@ pub(super) struct Standing {
 /// A shutdown under way.
 #[derive(Debug, Clone, Copy)]
 struct Stopping {
-    /// When what still runs is cancelled.
+    /// The time at which running jobs are cancelled.
     deadline: Tick,
     cancelled: bool,
     exited: bool,
@@ -37,22 +37,22 @@ impl Standing {
         Self { leads, stopping: None }
     }
 
-    /// It is, or may be, somebody else's turn.
+    /// Whether another replica leads or may lead.
     pub(super) fn is_standby(&self) -> bool {
         !self.leads
     }
 
-    /// We are to end.
+    /// Whether the operator is shutting down.
     pub(super) fn is_stopping(&self) -> bool {
         self.stopping.is_some()
     }
 
-    /// It is our turn from now on.
+    /// Notes that this replica leads from now on.
     pub(super) fn lead(&mut self) {
         self.leads = true;
     }
 
-    /// Nothing new begins from now on; what runs has its grace. A second time it changes nothing.
+    /// Begins the shutdown: nothing new starts, and running jobs get the grace period. A second call changes nothing.
     pub(super) fn stop(&mut self, cx: &Cx) {
         let deadline = cx.now.tick + cx.policy.shutdown_grace;
         self.stopping.get_or_insert(Stopping {
@@ -62,14 +62,14 @@ impl Standing {
         });
     }
 
-    /// What runs gets no time.
+    /// Ends the grace period now.
     pub(super) fn shorten(&mut self, cx: &Cx) {
         if let Some(stopping) = &mut self.stopping {
             stopping.deadline = cx.now.tick;
         }
     }
 
-    /// Nothing more is done.
+    /// Begins the shutdown with no grace period.
     pub(super) fn stop_now(&mut self, cx: &Cx) {
         self.stopping = Some(Stopping {
             deadline: cx.now.tick,
@@ -78,7 +78,7 @@ impl Standing {
         });
     }
 
-    /// Ends the process when nothing runs, and what runs when its time is over.
+    /// Exits when no job runs, and cancels running jobs when the grace period is over.
     pub(super) fn advance_stop(&mut self, cx: &mut Cx, jobs: &Jobs) {
         let Some(stopping) = &mut self.stopping else { return };
         if jobs.len() == 0 && !stopping.exited {

@@ -1,24 +1,24 @@
-//! From an empty value to the first converge: how far the start has come.
+//! The progress of the start, from an empty value to the first converge.
 //!
-//! Must never let anything run before all is known that it may depend on.
+//! Must never let any work begin before everything that it may depend on is known.
 
 use super::chores::{Chore, Chores};
 use super::event::SavedState;
 
-/// What start-up has found out so far.
+/// The facts that the start has found out so far.
 #[derive(Debug, Default)]
 pub(super) struct Startup {
     has_global_hooks: bool,
     state: Option<SavedState>,
-    /// What was in force in the life before counts again, and so do readings of the ConfigMap, each in turn: an early one
-    /// may hold the last good text of a key.
+    /// Whether the state of the life before was applied. Then the readings of the ConfigMap are applied in their order,
+    /// because an early one may hold the last good text of a key.
     restored: bool,
-    /// The start-up tasks are in the queue.
+    /// Whether the start-up tasks are in the queue.
     begun: bool,
 }
 
 impl Startup {
-    /// The directories were read.
+    /// Notes that the directories were read.
     pub(super) fn found(&mut self, has_global_hooks: bool) {
         self.has_global_hooks = has_global_hooks;
     }
@@ -27,17 +27,17 @@ impl Startup {
         self.has_global_hooks
     }
 
-    /// The global hooks have said what they want, if there are any.
+    /// Whether the configurations of the global hooks are known, or there are no global hooks.
     pub(super) fn knows_global_hooks(&self, chores: &Chores) -> bool {
         !self.has_global_hooks || chores.is_done(Chore::ConfigureGlobalHooks)
     }
 
-    /// The state Secret as it was.
+    /// Notes the contents of the state Secret.
     pub(super) fn state_loaded(&mut self, state: SavedState) {
         self.state = Some(state);
     }
 
-    /// The state, once: what was in force in the life before counts from now on. Nothing while it is not known.
+    /// Returns the contents of the state Secret, once. `None` before they are known, and afterwards.
     pub(super) fn restore(&mut self) -> Option<SavedState> {
         let state = self.state.take()?;
         self.restored = true;
@@ -48,7 +48,7 @@ impl Startup {
         self.restored
     }
 
-    /// The start-up tasks are in the queue.
+    /// Notes that the start-up tasks are in the queue.
     pub(super) fn begin(&mut self) {
         self.begun = true;
     }

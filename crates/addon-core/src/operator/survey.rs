@@ -1,7 +1,7 @@
-//! The operator as it is seen at one moment by all that only look: reports, and rules that ask several machines.
+//! A read-only view of the operator at one moment, for reports and for rules that need several machines.
 //!
-//! Facts about the whole that a report about all modules needs are worked out once: the plan of their order, the tasks that fail, and the wait of
-//! the converge. A survey must never be kept for another moment.
+//! Facts that a report about all modules needs many times are computed once: the plan of their order, the failing tasks,
+//! and the wait of the converge. A survey must never be kept for another moment.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ use crate::queue::{Entry, State};
 use crate::values::section::Maintenance;
 use crate::values::{Globals, HookDocument};
 
-/// The whole, as far as somebody has asked for it.
+/// The operator, and facts that were computed on the first request.
 #[derive(Debug)]
 pub struct Survey<'a> {
     pub(super) of: &'a Operator,
@@ -31,7 +31,7 @@ pub struct Survey<'a> {
 }
 
 impl<'a> Survey<'a> {
-    /// Of this moment.
+    /// A survey of this moment.
     pub(super) fn of(of: &'a Operator) -> Self {
         Self {
             of,
@@ -41,7 +41,7 @@ impl<'a> Survey<'a> {
         }
     }
 
-    /// The modules whose turn comes before that of this one and is not over.
+    /// The modules that come before this module and whose turn is not over.
     pub(super) fn pending_before(&self, module: &ModuleName) -> Vec<String> {
         let strict = self.of.cx.policy.strict_order;
         let groups = self.groups.get_or_init(|| graph::plan(&self.of.modules.nodes()).groups);
@@ -50,13 +50,13 @@ impl<'a> Survey<'a> {
         before.flatten().filter(pending).map(ToString::to_string).collect()
     }
 
-    /// The converge under way and its wait, in words.
+    /// The text about what the running converge waits for.
     pub(super) fn converge(&self) -> Option<String> {
         let waits = || Some(format!("the converge under way: {}", self.converge_waits()?));
         self.converge.get_or_init(waits).clone()
     }
 
-    /// The tasks of a module that failed and are tried again, in whichever queue.
+    /// The tasks of a module that failed and are retried, in all queues.
     pub(super) fn failing(&self, module: &ModuleName) -> Vec<FailingTask> {
         let failing = self.failing.get_or_init(|| self.all_failing());
         failing.get(module).cloned().unwrap_or_default()
@@ -95,7 +95,7 @@ impl<'a> Survey<'a> {
 
 /// Rules that ask several machines.
 impl<'a> Survey<'a> {
-    /// All that speaks for and against removals.
+    /// The view for decisions about removals.
     pub(super) fn certainty(&self) -> Certainty<'a> {
         let of = self.of;
         Certainty {
@@ -111,13 +111,13 @@ impl<'a> Survey<'a> {
         }
     }
 
-    /// The global values as the module's run found them.
+    /// The global values that the module's run uses.
     pub(super) fn globals_of_run(&self, name: &ModuleName) -> Globals {
         let run = self.of.modules.globals_of_run(name);
         run.unwrap_or_else(|| self.of.values.globals())
     }
 
-    /// What the module's release is given.
+    /// The values that the module's release gets.
     pub(super) fn release_values(&self, name: &ModuleName) -> Option<HookDocument> {
         self.of.modules.get(name)?;
         let globals = self.globals_of_run(name);
@@ -125,7 +125,7 @@ impl<'a> Survey<'a> {
         Some(values.hook_values_under(&globals, &Owner::Module(name.clone())))
     }
 
-    /// What a module's next step depends on, beside its state.
+    /// The facts that a module's next step depends on, beside its state.
     pub(super) fn facts(&self, module: &ModuleName) -> Facts {
         let unit = self.of.modules.get(module);
         Facts {
@@ -137,13 +137,13 @@ impl<'a> Survey<'a> {
         }
     }
 
-    /// There are conversion webhooks that nobody has looked after since a converge took the module up, and it is not in the hands
-    /// of people.
+    /// Whether the module's chart has conversion webhooks that were not published since a converge took the module up.
+    /// False while people maintain its objects.
     pub(super) fn needs_conversions(&self, unit: &Unit) -> bool {
         unit.lacks_conversions() && self.of.config.maintenance(unit.name()) == Maintenance::Managed
     }
 
-    /// The module is to have a release, its objects are in nobody's hands, and nobody of us works on it or is about to.
+    /// Whether the module has a release that only the operator maintains, and no task works on the module now or will soon.
     pub(super) fn is_left_alone(&self, name: &ModuleName) -> bool {
         let Some(unit) = self.of.modules.get(name) else {
             return false;
@@ -162,7 +162,7 @@ impl<'a> Survey<'a> {
         !self.of.lanes.head(&lane).is_some_and(busy) && !self.of.lanes.behind_head(&lane).any(deletes)
     }
 
-    /// The task at the head of its queue that is the first run of this monitor.
+    /// The first run of this monitor, if it is at the head of its queue.
     pub(super) fn queued_first_run(&self, id: MonitorId) -> Option<&Entry<Task>> {
         let Served { hook, binding, .. } = self.of.monitors.binding_of(&self.of.bindings, id)?;
         let lane = match self.of.cx.policy.mode {
@@ -174,7 +174,7 @@ impl<'a> Survey<'a> {
         head.task.as_hook().is_some_and(is_its).then_some(head)
     }
 
-    /// Those whose first runs are waited for, in words.
+    /// The text about a hook whose first run is awaited.
     pub(super) fn describe_first_run(&self, id: MonitorId) -> String {
         let Some(Served { hook, binding, .. }) = self.of.monitors.binding_of(&self.of.bindings, id) else {
             return "a first run".to_owned();
@@ -185,7 +185,7 @@ impl<'a> Survey<'a> {
     }
 }
 
-/// How often the head of a lane has failed, in words that follow its name.
+/// The text about how often the head of a lane has failed. It follows the name of the task.
 pub(super) fn failed(head: &Entry<Task>) -> String {
     let error = head.error.as_deref().unwrap_or_default();
     match head.failures {

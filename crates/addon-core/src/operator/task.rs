@@ -1,4 +1,4 @@
-//! The tasks of the queues, and how they are shown.
+//! The tasks of the queues, and their texts for people.
 
 mod reason;
 
@@ -13,22 +13,22 @@ use crate::hook::cause::Cause;
 use crate::hook::context::BindingContext;
 use crate::name::{HookId, ModuleName, MonitorId, Owner, QueueName};
 
-/// Where tasks stand in line. The queue `main` is the union of all lanes but the named ones; where hooks are alone, it
-/// is the global lane.
+/// A lane, in which tasks run one after another. The queue `main` consists of all lanes except the named ones. Without
+/// modules it is the global lane.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Lane {
-    /// Global hooks and converges.
+    /// The lane of global hooks and converges.
     Global,
-    /// One module: its runs, its removal, its hooks that name no queue.
+    /// The lane of one module: its runs, its removal, and its hooks that name no queue.
     Module(ModuleName),
-    /// The removal of a release without a module.
+    /// The lane for the removal of a release without a module.
     Release(String),
-    /// A queue that a binding names.
+    /// The lane of a queue that a binding names.
     Named(QueueName),
 }
 
 impl Lane {
-    /// Where the runs of a binding with this queue stand.
+    /// The lane for the runs of a binding with this queue.
     pub(super) fn of(owner: &Owner, queue: &QueueName) -> Self {
         match owner {
             _ if *queue != QueueName::main() => Self::Named(queue.clone()),
@@ -37,7 +37,7 @@ impl Lane {
         }
     }
 
-    /// The queue that people know this lane by.
+    /// The queue under which people know this lane.
     pub(super) fn queue(&self) -> QueueName {
         match self {
             Self::Global | Self::Module(_) | Self::Release(_) => QueueName::main(),
@@ -54,11 +54,11 @@ pub(super) struct HookTask {
     pub(super) labels: HookLabels,
     pub(super) contexts: Vec<BindingContext>,
     pub(super) allow_failure: bool,
-    /// How long it may take.
+    /// The deadline of the run.
     pub(super) deadline: Duration,
-    /// The monitors whose first run it is.
+    /// The monitors for which this is the first run.
     pub(super) first_runs: Vec<MonitorId>,
-    /// It is a first run that the hook does not want: it only opens the way for what comes after it.
+    /// The hook does not want this first run. The task only makes later changes reach the hook.
     pub(super) is_skipped: bool,
 }
 
@@ -66,11 +66,11 @@ pub(super) struct HookTask {
 #[derive(Debug, Clone)]
 pub(super) enum Task {
     Hook(HookTask),
-    /// Starts the monitors of a hook that belongs to no module.
+    /// Starts the monitors of a hook without a module.
     EnableKubernetes(HookId),
-    /// Lets the schedules of such a hook count.
+    /// Enables the schedules of a hook without a module.
     EnableSchedules(HookId),
-    /// Waits for first runs of such hooks in other queues.
+    /// Waits for first runs of hooks without a module that are in other queues.
     AwaitFirstRuns,
     Converge(Reason),
     ModuleRun {
@@ -87,7 +87,7 @@ pub(super) enum Task {
 }
 
 impl Task {
-    /// The contract's name of this kind of task.
+    /// The name of this kind of task in the contract with the original.
     pub(super) fn kind(&self, mode: Mode) -> &'static str {
         match (self, mode) {
             (Self::Hook(_), Mode::Hooks) => "HookRun",
@@ -107,7 +107,7 @@ impl Task {
         }
     }
 
-    /// The run of a hook that stands in a queue by itself.
+    /// The run of a hook, if this task is one.
     pub(super) fn as_hook(&self) -> Option<&HookTask> {
         match self {
             Self::Hook(task) => Some(task),
@@ -121,7 +121,7 @@ impl Task {
         }
     }
 
-    /// The reason of a converge.
+    /// The reason of a converge, if this task is one.
     pub(super) fn converge_reason(&self) -> Option<Reason> {
         match self {
             Self::Converge(reason) => Some(*reason),
@@ -135,7 +135,7 @@ impl Task {
         }
     }
 
-    /// The reason of a module's run.
+    /// The reason of a module's run, if this task is one.
     pub(super) fn run_reason(&self) -> Option<RunReason> {
         match self {
             Self::ModuleRun { reason, .. } => Some(*reason),
@@ -149,7 +149,7 @@ impl Task {
         }
     }
 
-    /// The module whose run or removal it is.
+    /// The module, if this task is its run or its removal.
     pub(super) fn module_at_work(&self) -> Option<&ModuleName> {
         match self {
             Self::ModuleRun { module, .. } | Self::ModuleDelete { module, .. } => Some(module),
@@ -174,7 +174,7 @@ impl Task {
         self.converge_reason().is_some()
     }
 
-    /// It waits for first runs of hooks without a module.
+    /// Whether the task waits for first runs of hooks without a module.
     pub(super) fn awaits_first_runs(&self) -> bool {
         match self {
             Self::AwaitFirstRuns => true,
@@ -188,7 +188,7 @@ impl Task {
         }
     }
 
-    /// The module it is about.
+    /// The module of the task.
     pub(super) fn module(&self) -> Option<&ModuleName> {
         match self {
             Self::Hook(HookTask { hook, .. }) | Self::EnableKubernetes(hook) | Self::EnableSchedules(hook) => {
@@ -199,7 +199,7 @@ impl Task {
         }
     }
 
-    /// The hook it is about.
+    /// The hook of the task.
     pub(super) fn hook(&self) -> Option<&HookId> {
         match self {
             Self::Hook(HookTask { hook, .. }) | Self::EnableKubernetes(hook) | Self::EnableSchedules(hook) => {
@@ -213,7 +213,7 @@ impl Task {
         }
     }
 
-    /// The binding of a hook's run, the kind of anything else.
+    /// The binding, if the task is the run of a hook, else the kind of the task.
     pub(super) fn binding(&self, mode: Mode) -> String {
         match self {
             Self::Hook(task) => task.labels.binding_name.clone(),
@@ -251,20 +251,21 @@ impl Task {
 }
 
 impl HookTask {
-    /// It is the first run of a binding, or of several.
+    /// Whether this is the first run for a binding or for several bindings.
     pub(super) fn is_first_run(&self) -> bool {
         !self.first_runs.is_empty()
     }
 
-    /// Tells at once what another run would have told.
+    /// Adds the contexts of another run to this one.
     pub(super) fn absorb(&mut self, other: Self) {
         self.contexts.extend(other.contexts);
         self.first_runs.extend(other.first_runs);
-        // Also what is not told again, because a later context of its group stands for it, is still to be done.
+        // The deadline and the first runs of a dropped context are kept, too: a later context of its group stands for it,
+        // but its work is still to be done.
         self.deadline = self.deadline.max(other.deadline);
     }
 
-    /// Queue, kind of binding, hook, names of the bindings with the number of contexts, trigger.
+    /// One line: queue, kind of binding, hook, names of the bindings with the number of contexts, trigger.
     fn describe(&self, kind: &str) -> String {
         let labels = &self.labels;
         let mut text = format!("{kind}:{}:{}:{}", labels.queue, labels.cause, self.hook.name);
@@ -281,7 +282,8 @@ impl HookTask {
         text
     }
 
-    /// Where hooks are alone: queue, kind of binding, hook, group, name of the binding; a stage has no name beside its kind.
+    /// The line for hooks without modules: queue, kind of binding, hook, group, name of the binding. A stage has no name
+    /// beside its kind.
     fn describe_alone(&self, kind: &str) -> String {
         let labels = &self.labels;
         let mut text = format!("{kind}:{}:{}:{}", labels.queue, labels.cause, self.hook.name);

@@ -1,5 +1,5 @@
-//! Whole lives of an operator in a few lines each: what it asks for, in which order. Random histories are the
-//! simulator's work.
+//! Whole lives of an operator in a few lines each: which effects it asks for, in which order. Random histories are left
+//! to the simulator.
 
 mod alone;
 mod brake;
@@ -65,48 +65,48 @@ use crate::review::response::HookResponse;
 use crate::values::patch::{Patch, PatchFile};
 use crate::values::schema::Schemas;
 
-/// A world in which every job ends at once, as the test wants it to.
+/// A world in which every job ends at once, with the outcome that the test wants.
 struct World {
     operator: Operator,
     tick: Tick,
-    /// The wall clock was set by so much.
+    /// The amount by which the wall clock was set.
     set: jiff::SignedDuration,
     inventory: Inventory,
     hooks: BTreeMap<(String, String), String>,
     releases: Vec<ReleaseSummary>,
     data: BTreeMap<String, String>,
     version: u64,
-    /// What ran, in words.
+    /// The jobs that ran, as texts.
     log: Vec<String>,
-    /// Who was asked for the configuration of his hooks: `OWNER --config`.
+    /// The owners whose hooks were asked for their configuration: `OWNER --config`.
     asked: Vec<String>,
     notices: Vec<Notice>,
-    /// What the API server is told.
+    /// The replies to the API server.
     replies: Vec<(ReviewId, Reply)>,
-    /// What hooks tell it, by the words of their jobs.
+    /// The answers of hooks to the API server, by the texts of their jobs.
     responses: BTreeMap<String, HookResponse>,
-    /// Jobs by their words that fail so many times.
+    /// The jobs that fail, by their texts, and how many times.
     failing: BTreeMap<String, usize>,
-    /// Jobs by their words that stay open.
+    /// The jobs that stay open, by their texts.
     open: BTreeSet<String>,
     pending: Vec<Job>,
     patches: BTreeMap<String, (Patch, Patch)>,
     last_good: Option<BTreeMap<String, String>>,
     made: Option<Made>,
     provenance: Provenance,
-    /// The marks on the releases.
+    /// The traces of the ConfigMap on releases.
     traces: BTreeMap<ModuleName, ConfigTrace>,
-    /// Sections that find no room in the state.
+    /// Keys for which the state Secret has no room.
     unkept: Vec<String>,
     /// The outlines of values files in the state Secret.
     values_files: Option<ValuesFiles>,
-    /// The contents of the directories by now, if they are others than those of the inventory.
+    /// The contents of the directories for a second reading, if they differ from the inventory.
     lies: Option<Outline>,
-    /// The sections that the state Secret says hooks saved on trial.
+    /// The sections that hooks saved on trial, as the state Secret holds them.
     trial_sections: TrialSections,
-    /// Modules whose CRDs are there in another form.
+    /// Modules whose CRDs exist in another form.
     other_crds: BTreeSet<ModuleName>,
-    /// Monitors that watch, by `OWNER/HOOK BINDING`, and how many changes each has told.
+    /// Monitors that are watching, by `OWNER/HOOK BINDING`, with the number of changes that each has reported.
     monitors: BTreeMap<String, (MonitorId, u64)>,
     /// Monitors that were stopped.
     stopped: Vec<String>,
@@ -176,7 +176,7 @@ impl World {
         }
     }
 
-    /// Hooks without modules.
+    /// A world with hooks and no modules.
     fn alone() -> Self {
         let mut world = Self::new(Vec::new());
         let policy = Policy {
@@ -187,7 +187,7 @@ impl World {
         world
     }
 
-    /// A hook in the form without a version.
+    /// Adds a hook whose configuration has no version.
     fn old_hook(mut self, owner: &str, hook: &str, config: &str) -> Self {
         self = self.hook(owner, hook, "");
         self.hooks
@@ -195,7 +195,7 @@ impl World {
         self
     }
 
-    /// A hook of a module, or of nobody with an empty name.
+    /// Adds a hook of a module, or a global hook if `owner` is empty.
     fn hook(mut self, owner: &str, hook: &str, config: &str) -> Self {
         self.hooks.insert(
             (owner.to_owned(), hook.to_owned()),
@@ -236,7 +236,7 @@ impl World {
         self
     }
 
-    /// A start as a standby, with so many slots for hooks.
+    /// Starts as a standby, with this number of slots for hooks.
     fn standby(mut self, hook_slots: usize) -> Self {
         let policy = Policy {
             leadership: Leadership::Elected,
@@ -410,20 +410,20 @@ impl World {
         }
     }
 
-    /// Up to where the snapshots of a run are.
+    /// The last changes that the snapshots of a run include.
     fn read(&self, run: &effect::HookRun) -> BTreeMap<MonitorId, u64> {
         let monitors = self.monitors.values().copied();
         let wanted: BTreeSet<_> = run.snapshots.values().collect();
         monitors.filter(|(id, _)| wanted.contains(id)).collect()
     }
 
-    /// An object of a binding changes; the operator hears of it.
+    /// Changes an object of a binding and reports it to the operator.
     fn change(&mut self, monitor: &str, event: WatchEvent, object: &str) {
         let change = self.change_unheard(monitor, event, object);
         self.handle(Event::ObjectChanged(change));
     }
 
-    /// An object of a binding changes, and the news is still on its way.
+    /// Changes an object of a binding. The report is returned and not sent yet.
     fn change_unheard(&mut self, monitor: &str, event: WatchEvent, object: &str) -> ObjectChange {
         let (id, seq) = self.monitors.get_mut(monitor).expect("a monitor of that name");
         *seq += 1;
@@ -439,7 +439,7 @@ impl World {
         }
     }
 
-    /// The tasks of a queue as people see them.
+    /// The tasks of a queue as the report shows them.
     fn tasks(&self, queue: &str) -> Vec<String> {
         let queues = self.operator.answer(&QueuesQuery);
         let of_queue = queues.into_iter().filter(|report| report.name == queue);
@@ -522,7 +522,7 @@ fn answered(job: &Job, answer: ScriptAnswer) -> Finished {
     Finished::ScriptAnswered(ticket.clone(), Ok(answer))
 }
 
-/// A job in words; chores and configuration have none.
+/// The text of a job; empty for chores and for the configuration of hooks.
 fn words(job: &Job) -> String {
     match job {
         Job::LoadState(_)
@@ -540,7 +540,7 @@ fn words(job: &Job) -> String {
             let names: Vec<_> = of.iter().map(|one| one.module.to_string()).collect();
             format!("conversions of {}", names.join(", "))
         }
-        // Who has nothing to be asked about publishes in silence.
+        // A publication of no routes is not worth a line.
         Job::PublishWebhooks(routes, _) if routes.is_empty() => String::new(),
         Job::PublishWebhooks(..) => "publish".to_owned(),
         Job::WatchReleases { .. } => "watch releases".to_owned(),
@@ -558,7 +558,7 @@ fn words(job: &Job) -> String {
     }
 }
 
-/// By what a job can be told to fail or to stay open.
+/// The texts by which a test can make a job fail or keep it open.
 fn known_as(job: &Job) -> String {
     match job {
         Job::ConfigureHooks(Owner::Global, _) => "--config".to_owned(),
@@ -572,7 +572,7 @@ fn hook_words(hook: &HookId) -> String {
     format!("{}{}", whose.unwrap_or_default(), hook.name)
 }
 
-/// What a run of a hook is told of objects.
+/// The objects in the contexts of a hook's run, as a text.
 fn told(job: &Job) -> String {
     let Job::RunHook(run, _) = job else {
         return String::new();

@@ -8,7 +8,7 @@ use super::event::ReviewId;
 use super::task::Lane;
 use crate::name::{HookId, ModuleName, Owner};
 
-/// The ticket of one job, whose outcome `W` wants.
+/// The ticket of one job. `W` is the type of the part of the core that wants the outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ticket<W> {
     id: JobId,
@@ -21,7 +21,7 @@ impl<W> Ticket<W> {
         Self { id, wanted_by }
     }
 
-    /// The name of the job.
+    /// The id of the job.
     pub fn id(&self) -> JobId {
         self.id
     }
@@ -36,27 +36,27 @@ impl<W> Ticket<W> {
     }
 }
 
-/// The head of a lane wants the outcome, as that of its step.
+/// The head of a lane wants the outcome of this step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AtHead(pub(super) Lane);
 
-/// Why a hook runs.
+/// The reason of a hook's run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunFor {
-    /// The head of a lane has come to it.
+    /// The hook is a step of the head of a lane.
     Head(AtHead),
-    /// The API server waits for its answer.
+    /// The API server waits for the hook's answer.
     Review(ReviewId),
 }
 
-/// Why hooks are asked for their configuration.
+/// The reason for which hooks are asked for their configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AskFor {
     /// The global hooks have to be known before the start.
     Start,
-    /// The run or the removal of a module has come to it.
+    /// The hooks are needed for the run or the removal of a module.
     Head(AtHead),
-    /// A standby asks the hooks of this module before their time.
+    /// A standby prepares: it asks the hooks of this module before the module runs.
     Warmth(ModuleName),
 }
 
@@ -72,20 +72,20 @@ impl From<AtHead> for AskFor {
     }
 }
 
-/// Why the monitors of a hook are started.
+/// The reason for which the monitors of a hook are started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WatchFor {
-    /// The head of a lane has come to it.
+    /// It is a step of the head of a lane.
     Head(AtHead, HookId),
-    /// A standby watches for this hook before its time.
+    /// A standby prepares: it watches for this hook before the hook runs.
     Warmth(HookId),
 }
 
-/// Why values are held against schemas.
+/// The reason for which values are checked against schemas.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum VetFor {
-    /// A hook of this owner patched them.
+    /// A hook of this owner patched the values.
     Patches(Owner),
-    /// They stand in the ConfigMap.
+    /// The values were read from the ConfigMap.
     Reading,
 }

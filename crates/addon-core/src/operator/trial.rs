@@ -1,9 +1,9 @@
-//! A version on trial: it leads and brings everything to where it should be, and leaves alone what the version before it could
-//! not take back. Removals, with the hooks that belong to them, and changes of CRDs that exist wait until it has passed, each
-//! by name; what hooks save in the ConfigMap is noted, so that it can be put back.
+//! The behaviour of a version on trial. It leads and converges, but does nothing that the version before it could not
+//! undo. Removals, with the hooks that belong to them, and changes of existing CRDs wait until the trial is passed.
+//! Sections that hooks save in the ConfigMap are noted, so that they can be put back.
 //!
-//! There is one format of our state, which both versions write; a newer one would wait here, too. Must never let a person's
-//! word for a removal count as one for the trial.
+//! Both versions write the same format of the state Secret. A newer format would have to wait for the end of the trial,
+//! too. Must never take a person's confirmation of a removal for permission to remove during the trial.
 
 use std::collections::BTreeSet;
 
@@ -11,13 +11,13 @@ use super::event::TrialStage;
 use super::policy::OnTrial;
 use crate::artifact::trial::record::Ruling;
 
-/// Our part in a trial, be it our own or that of the version that was tried last.
+/// The part of this version in a trial: its own, or the last one that another version had.
 #[derive(Debug)]
 pub(super) struct Probation {
     on_trial: OnTrial,
-    /// The verdict on the last trial; nothing while there is none, or nobody has told us.
+    /// The ruling on the last trial; `None` while there is none, or none was reported.
     ruling: Option<Ruling>,
-    /// The keys of the sections that hooks saved on trial, and that nobody has seen to.
+    /// The keys of sections that hooks saved on trial and that were neither put back nor forgotten.
     noted: BTreeSet<String>,
 }
 
@@ -34,15 +34,15 @@ impl Probation {
         self.on_trial
     }
 
-    /// This version is on trial.
+    /// Whether this version is on trial.
     pub(super) fn is_on_trial(&self) -> bool {
         self.on_trial == OnTrial::Yes
     }
 
-    /// The stage of the last trial was read. True if it was ours and is passed.
+    /// Takes the stage of the last trial. True if it was the trial of this version and is passed.
     pub(super) fn hear(&mut self, stage: TrialStage) -> bool {
         let ruling = match stage {
-            // The verdict on an earlier one does not count for it.
+            // The ruling on an earlier trial does not count for this one.
             TrialStage::Open => {
                 self.ruling = None;
                 return false;
@@ -55,34 +55,35 @@ impl Probation {
                 self.on_trial = OnTrial::No;
                 true
             }
-            // The old version leads again soon, and sees to the rest.
+            // The old version will lead again soon, and puts the sections back.
             (OnTrial::Yes, Ruling::Failed | Ruling::Unclear | Ruling::Void) | (OnTrial::No, _) => false,
         }
     }
 
-    /// Nothing is noted any more of what hooks saved on trial.
+    /// Forgets the noted sections.
     pub(super) fn settled(&mut self) {
         self.noted.clear();
     }
 
-    /// The keys of the sections that are neither put back nor forgotten.
+    /// The keys of the noted sections.
     pub(super) fn noted(&self) -> impl Iterator<Item = &String> {
         self.noted.iter()
     }
 
-    /// The state was read: these sections are neither put back nor forgotten.
+    /// Takes the noted sections from the state Secret.
     pub(super) fn take_noted<'a>(&mut self, keys: impl Iterator<Item = &'a str>) {
         self.noted.extend(keys.map(str::to_owned));
     }
 
-    /// A hook's section is about to be written.
+    /// Notes a section that a hook is about to save.
     pub(super) fn notes(&mut self, key: &str) {
         if self.on_trial == OnTrial::Yes {
             self.noted.insert(key.to_owned());
         }
     }
 
-    /// The ruling by which noted sections are put back or forgotten now, if it is for us to do.
+    /// The ruling by which the noted sections are put back or forgotten now. `None` while this version is on trial
+    /// itself, or there is no ruling.
     pub(super) fn settles_by(&self) -> Option<Ruling> {
         match self.on_trial {
             OnTrial::Yes => None,
@@ -90,7 +91,7 @@ impl Probation {
         }
     }
 
-    /// The knowledge that lacks for that, in words.
+    /// The text about the ruling that the noted sections wait for.
     pub(super) fn waiting(&self) -> Option<String> {
         let waits = self.on_trial == OnTrial::No && self.ruling.is_none() && !self.noted.is_empty();
         let keys: Vec<&str> = self.noted.iter().map(String::as_str).collect();

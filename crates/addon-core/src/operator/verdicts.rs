@@ -1,7 +1,7 @@
-//! Which modules are to run: asks the enabled scripts, one after another, and compares with what runs.
+//! The verdicts on which modules run. A round asks the enabled scripts, one after another.
 //!
-//! A script that fails decides nothing: its module stays as it is until the script answers. One that takes its time is
-//! waited for, but not by the other modules: they go on without it, and its answer counts when it comes.
+//! If a script fails, its module stays as it is until the script answers. If a script takes long, its module waits for
+//! the answer and the other modules go on.
 
 mod late;
 mod round;
@@ -18,49 +18,50 @@ use crate::module::enabling::{Extenders, Opinions, Verdict};
 use crate::name::ModuleName;
 use crate::time::Tick;
 
-/// The verdicts, and the round that finds them.
+/// The verdicts, and the round that finds new ones.
 #[derive(Debug)]
 pub(super) struct Verdicts {
-    /// The sources that count.
+    /// The sources of verdicts that are used.
     extenders: Extenders,
-    /// What global hooks said about modules' flags.
+    /// The flags of modules that global hooks have set.
     dynamic: BTreeMap<ModuleName, bool>,
     /// The last verdict on each module.
     given: BTreeMap<ModuleName, Verdict>,
     stage: Stage,
-    /// What changed since the last one; the first converge's reason never applies.
+    /// The reason of the round: the last change of an input. The first converge does not use it.
     cause: Option<Reason>,
-    /// Modules to run when it is over, because their sections changed.
+    /// Modules to run when the round is over, because their sections changed.
     touched: BTreeSet<ModuleName>,
     failures: u32,
     retry: Option<Tick>,
-    /// Counts the changes of what verdicts depend on: an answer to what was is none to what is.
+    /// The number of changes of the inputs of verdicts. An answer to older inputs does not count.
     inputs: u64,
-    /// Scripts that run.
+    /// The running scripts.
     running: BTreeMap<ModuleName, Asked>,
-    /// What scripts answered for which nobody waited any more.
+    /// The late answers of scripts, which the round had gone on without.
     answers: BTreeMap<ModuleName, Given>,
-    /// Why scripts failed that have not answered since, and how often in a row.
+    /// The failures of scripts since their last answer: how often in a row, and the last error.
     failed: BTreeMap<ModuleName, (u32, Failure)>,
 }
 
 #[derive(Debug, Default)]
 enum Stage {
-    /// Something that verdicts depend on changed.
+    /// An input of verdicts changed.
     #[default]
     Stale,
-    /// These modules have still to be looked at; a script of the first may be running.
+    /// A round is under way. `left` are the modules that have no verdict in it yet. The script of the first of them may
+    /// be running.
     Asking {
         left: VecDeque<ModuleName>,
         undecided: BTreeSet<ModuleName>,
     },
-    /// Every module has a verdict, except these, whose scripts failed.
+    /// The round is over. Every module has a verdict, except the modules whose scripts failed.
     Known { undecided: BTreeSet<ModuleName> },
 }
 
-/// What is known.
+/// The state of the verdicts.
 impl Verdicts {
-    /// There is none yet; these sources count.
+    /// No verdicts yet, with these sources.
     pub(super) fn new(extenders: Extenders) -> Self {
         Self {
             extenders,
@@ -83,13 +84,13 @@ impl Verdicts {
         self.given.get(module)
     }
 
-    /// The modules that are to run by their verdicts. One that was never decided stays as it is.
+    /// The modules that the verdicts switch on. A module without a verdict stays as it is.
     pub(super) fn wanted(&self) -> BTreeSet<ModuleName> {
         let wanted = self.given.iter().filter(|(_, verdict)| verdict.enabled);
         wanted.map(|(name, _)| name.clone()).collect()
     }
 
-    /// What the ordinary sources say about a module.
+    /// The decisions of all sources except the enabled script.
     pub(super) fn opinions(&self, modules: &Modules, config: &Config, name: &ModuleName) -> Opinions<'_> {
         let Some(unit) = modules.get(name) else {
             return Opinions::none(&self.extenders);
@@ -102,17 +103,17 @@ impl Verdicts {
         }
     }
 
-    /// A round is under way.
+    /// Whether a round is under way.
     pub(super) fn is_asking(&self) -> bool {
         matches!(self.stage, Stage::Asking { .. })
     }
 
-    /// There are verdicts, and nothing has changed since.
+    /// Whether the last round is over and no input has changed since.
     pub(super) fn is_known(&self) -> bool {
         matches!(self.stage, Stage::Known { .. })
     }
 
-    /// Modules whose scripts failed or have yet to answer.
+    /// Modules whose scripts failed or have not answered yet.
     pub(super) fn undecided(&self) -> impl Iterator<Item = &ModuleName> {
         let undecided = match &self.stage {
             Stage::Known { undecided } | Stage::Asking { undecided, .. } => Some(undecided),
@@ -121,7 +122,7 @@ impl Verdicts {
         undecided.into_iter().flatten()
     }
 
-    /// The module's script failed, or has yet to answer.
+    /// Whether the module's script failed or has not answered yet.
     pub(super) fn is_undecided(&self, module: &ModuleName) -> bool {
         match &self.stage {
             Stage::Known { undecided } | Stage::Asking { undecided, .. } => undecided.contains(module),
@@ -129,27 +130,27 @@ impl Verdicts {
         }
     }
 
-    /// When scripts that failed are asked again. A round goes to its end first, lest one that fails keeps a slow one from
-    /// ever being heard.
+    /// The time at which failed scripts are asked again. A running round is ended first: otherwise a script that fails
+    /// often would keep the round from ever reaching a slow one.
     fn next_round(&self) -> Option<Tick> {
         self.retry.filter(|_| !self.is_asking())
     }
 
-    /// Why the module's script failed the last time, how often in a row, and when it is asked again.
+    /// The last failure of the module's script: how often in a row, the error, and the time of the next attempt.
     pub(super) fn script_failure(&self, module: &ModuleName) -> Option<(u32, &Failure, Option<Tick>)> {
         let (failures, failure) = self.failed.get(module)?;
         Some((*failures, failure, self.retry))
     }
 
-    /// Since when the module's script has been running.
+    /// The start of the module's running script.
     pub(super) fn script_runs_since(&self, module: &ModuleName) -> Option<Tick> {
         self.running.get(module).map(|asked| asked.since)
     }
 }
 
-/// What changes.
+/// Changes of the inputs.
 impl Verdicts {
-    /// A hook said this about a module's flag. True if it had said something else before.
+    /// Notes the flag that a hook set or cleared. True if it differs from the flag before.
     pub(super) fn hear_hook(&mut self, module: &ModuleName, opinion: Option<bool>) -> bool {
         let before = match opinion {
             Some(opinion) => self.dynamic.insert(module.clone(), opinion),
@@ -158,13 +159,13 @@ impl Verdicts {
         before != opinion
     }
 
-    /// The next converge asks again.
+    /// Makes the next converge begin a new round.
     pub(super) fn forget(&mut self) {
         self.stage = Stage::Stale;
         self.retry = None;
     }
 
-    /// Something that verdicts depend on changed.
+    /// Notes that an input of verdicts changed.
     pub(super) fn grow_stale(&mut self, cause: Reason) {
         self.forget();
         self.failures = 0;
@@ -173,17 +174,17 @@ impl Verdicts {
         self.cause = Some(cause);
     }
 
-    /// A converge asks by itself, and runs all modules afterwards.
+    /// Leaves the changed modules to a converge, which runs all modules after its own round.
     pub(super) fn leave_to_converge(&mut self) {
         self.touched.clear();
     }
 
-    /// These modules run when the round is over, as their own values changed.
+    /// Makes these modules run when the round is over, because their own values changed.
     pub(super) fn touch(&mut self, modules: BTreeSet<ModuleName>) {
         self.touched.extend(modules);
     }
 
-    /// Has the round look at these modules for the sake of their sections alone, unless one is under way.
+    /// Begins a round because sections changed, unless one is under way.
     pub(super) fn begin_for_sections(&mut self, modules: &Modules) {
         if !self.is_asking() {
             self.cause = Some(Reason::ConfigChanged);

@@ -1,10 +1,11 @@
-//! The preparations of a standby, so that little is left to do once it leads: the bindings of hooks whose modules would run, and the
-//! objects that hooks watch.
+//! The preparations of a standby, so that little work is left when it becomes the leader: it asks for the bindings of
+//! hooks whose modules would run, and starts their monitors.
 //!
-//! Files and the flags of the ConfigMap tell which modules these are. Nothing is run except `--config`, and no hook is told of changes. Nothing
-//! is prepared before another replica is known to lead: a replica that is about to lead does everything in its order, as hooks may see.
-//! Must never hold up the leader. It takes answers that are ready, waits for one under way where it would have to ask itself, and
-//! asks again where one failed, so that the failure is its own to tell.
+//! Values files and the flags in the ConfigMap tell which modules these are. Hooks are run with `--config` only, and get
+//! no changes. Nothing is prepared before another replica is known to lead: a replica that is about to lead does all
+//! steps in their order, because hooks could notice a difference. Must never delay the leader. The leader takes answers
+//! that are ready, waits for an answer that is on its way if it needs it, and asks again if the preparation failed, so
+//! that it reports the failure itself.
 
 use std::collections::BTreeMap;
 
@@ -25,21 +26,22 @@ use crate::name::{HookId, HookName, ModuleName, Owner};
 use crate::time::{Backoff, Tick};
 use crate::values::section::{ConfigDocument, Entry};
 
-/// What was found out, until it is taken or dropped.
+/// The prepared answers and monitors, until they are taken or dropped.
 #[derive(Debug, Default)]
 pub(super) struct Warmth {
-    /// Another one leads.
+    /// Whether another replica leads, so that there is time for preparations.
     has_time: bool,
-    /// The flags of the ConfigMap; nothing before it was read.
+    /// The flags in the ConfigMap; `None` before it was read.
     flags: Option<BTreeMap<ModuleName, bool>>,
-    /// Of every module that has a watch, too: monitors are of use only with the answer that named them.
+    /// The answers of hooks, by module. Every module with a prepared monitor has one: a monitor is of use only with the
+    /// answer that defined its binding.
     answers: BTreeMap<ModuleName, Answer>,
     watches: BTreeMap<HookId, Watch>,
-    /// The lanes whose heads took over jobs that were begun before their time.
+    /// The lanes whose heads wait for jobs that were started as preparations.
     taken_over: BTreeMap<JobId, Lane>,
 }
 
-/// What the hooks of a module say that they want.
+/// The answer of a module's hooks to `--config`.
 #[derive(Debug)]
 enum Answer {
     Asked(JobId),
@@ -47,7 +49,7 @@ enum Answer {
     Refused,
 }
 
-/// How the monitors of a hook stand that are started before their time.
+/// The state of the prepared monitors of a hook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Watch {
     Due { at: Tick, failures: u32 },
@@ -56,7 +58,7 @@ enum Watch {
 }
 
 impl Watch {
-    /// One that was not tried.
+    /// Not tried yet.
     const FRESH: Self = Self::Due {
         at: Tick::ZERO,
         failures: 0,
@@ -75,17 +77,18 @@ impl Watch {
 }
 
 impl Warmth {
-    /// Another one leads.
+    /// Notes that another replica leads.
     pub(super) fn begin(&mut self) {
         self.has_time = true;
     }
 
-    /// Something may be found out beforehand.
+    /// Whether preparations may be made.
     pub(super) fn has_time(&self) -> bool {
         self.has_time
     }
 
-    /// The ConfigMap was read. As for who leads, what is gone or cannot be understood changes nothing.
+    /// Takes the flags of a reading of the ConfigMap. If the ConfigMap is missing or a flag is broken, the old flags
+    /// stay, as for a leader.
     pub(super) fn hear(&mut self, read: &ConfigRead) {
         let known = self.flags.take().unwrap_or_default();
         let ConfigRead::Present { data, .. } = read else {
@@ -104,7 +107,7 @@ impl Warmth {
         self.flags = Some(flags.collect());
     }
 
-    /// The module has hooks that would run, if nobody but files and the ConfigMap has anything to say.
+    /// Whether the module has hooks and would run by values files and ConfigMap alone.
     pub(super) fn expects(&self, extenders: &Extenders, unit: &Unit) -> bool {
         let Some(flags) = &self.flags else { return false };
         let found = unit.found();
@@ -114,16 +117,16 @@ impl Warmth {
             dynamic: None,
             config: flags.get(&found.name).copied(),
         };
-        // To act as somebody else takes a token, and who asks for one is noticed.
+        // A module with an own account needs a token, and other programs could notice the request for it.
         found.has_hooks && !found.has_account && found.broken.is_none() && opinions.verdict().enabled
     }
 
-    /// The monitors of this hook were started before their time, and nobody has taken them yet.
+    /// Whether prepared monitors of this hook exist that no run has taken.
     pub(super) fn holds(&self, hook: &HookId) -> bool {
         self.watches.contains_key(hook)
     }
 
-    /// A job that was begun before its time ended: the lane whose head waits for it by now, if one does.
+    /// Notes the end of a preparing job. Returns the lane whose head waits for it by now, if there is one.
     pub(super) fn awaited_by(&mut self, id: JobId) -> Option<Lane> {
         self.taken_over.remove(&id)
     }
@@ -132,7 +135,7 @@ impl Warmth {
         self.answers.values().any(|answer| matches!(answer, Answer::Asked(_)))
     }
 
-    /// What the hooks of modules have answered.
+    /// The configurations of modules' hooks that are known.
     fn answered(&self) -> impl Iterator<Item = &HookConfig> {
         let known = self.answers.values().filter_map(|answer| match answer {
             Answer::Known(hooks) => Some(hooks),
@@ -149,13 +152,13 @@ impl Warmth {
         Some(config)
     }
 
-    /// The monitors of these hooks are to be started.
+    /// Plans to start the monitors of these hooks.
     pub(super) fn expect_watches<'a>(&mut self, hooks: impl Iterator<Item = (HookId, &'a HookConfig)>) {
         let watching = hooks.filter(|(_, config)| !config.kubernetes.is_empty());
         self.watches.extend(watching.map(|(hook, _)| (hook, Watch::FRESH)));
     }
 
-    /// Somebody took something of this owner. With the last watch the answer has no use any more.
+    /// Notes that a prepared part of this owner was taken. When its last monitor is taken, the answer is dropped.
     fn taken(&mut self, owner: &Owner) {
         let is_left = self.watches.keys().any(|hook| hook.owner == *owner);
         if let Some(module) = owner.module().filter(|_| !is_left) {
@@ -164,19 +167,19 @@ impl Warmth {
     }
 }
 
-/// What was begun before its time and is wanted now.
+/// The state of a prepared answer or monitor when a run needs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub(super) enum Warm {
-    /// It is there.
+    /// The answer or the monitor is there.
     Ready,
-    /// It is under way, and the head of the lane waits for it from now on.
+    /// The job is under way. The head of the lane waits for it from now on.
     UnderWay,
-    /// It has to be begun.
+    /// There is nothing. The head of the lane has to start the job.
     Nothing,
 }
 
-/// A standby finds out.
+/// The work of a standby.
 impl Warmth {
     /// Asks the hooks of the modules that would run.
     pub(super) fn ask(&mut self, cx: &mut Cx, jobs: &mut Jobs, modules: &Modules) {
@@ -196,8 +199,8 @@ impl Warmth {
         }
     }
 
-    /// Hooks of a module were asked before its time; `is_standby` if their monitors are to be started before it, too. That one of
-    /// them cannot say what it wants, who leads will tell.
+    /// Takes the answer of a module's hooks. `is_standby`: their monitors are to be prepared, too. A failure is not
+    /// reported: the leader will ask again and report it.
     pub(super) fn module_answered(
         &mut self,
         name: &ModuleName,
@@ -222,7 +225,8 @@ impl Warmth {
         self.answers.insert(name.clone(), answer);
     }
 
-    /// The hooks whose monitors may be started by now; none while hooks may still say that they convert what would be listed.
+    /// The hooks whose monitors may be started now. None while hooks are being asked or conversions are known: a hook may
+    /// convert the objects that would be listed.
     pub(super) fn due(&self, cx: &Cx, bindings: &Bindings) -> Vec<HookId> {
         if self.is_asking() || self.knows_conversions(bindings) {
             return Vec::new();
@@ -264,8 +268,8 @@ impl Warmth {
         known.any(|config| !config.conversions.is_empty())
     }
 
-    /// A start of monitors before their time has ended. What is not there yet, as a kind that who leads brings first, may
-    /// be there later.
+    /// Takes the result of a preparing start of monitors. A start that failed is tried again later: a kind may be missing
+    /// until the leader installs its CRD.
     pub(super) fn warmed(&mut self, cx: &mut Cx, monitors: &mut Monitors, hook: HookId, result: &Result<(), Failure>) {
         let watch = if result.is_ok() {
             monitors.watch(&hook);
@@ -282,7 +286,7 @@ impl Warmth {
         self.watches.insert(hook, watch);
     }
 
-    /// When a standby tries again to watch what it could not.
+    /// The time at which a failed start of monitors is tried again.
     pub(super) fn timeout(&self, cx: &Cx) -> Option<(Tick, Waiting)> {
         let due = self.watches.values().filter_map(|watch| match watch {
             Watch::Due { at, .. } if *at > cx.now.tick => Some(*at),
@@ -292,15 +296,15 @@ impl Warmth {
         Some((due.min()?, Waiting::Step(step.to_owned())))
     }
 
-    /// The modules of which something was found out.
+    /// The modules with prepared answers.
     pub(super) fn modules(&self) -> impl Iterator<Item = &ModuleName> {
         self.answers.keys()
     }
 }
 
-/// It is our turn: what is ready is taken, the rest is dropped.
+/// This replica becomes the leader: it takes the preparations that are ready, and drops the rest.
 impl Warmth {
-    /// Nothing more is begun before its time. Whoever is being asked goes on, and takes no place from others.
+    /// Ends the preparations. Jobs that are asking hooks go on, and their slots are free for others.
     pub(super) fn end(&mut self, jobs: &mut Jobs) {
         self.flags = None;
         self.has_time = false;
@@ -311,8 +315,8 @@ impl Warmth {
         }
     }
 
-    /// Drops what was found out of a module. What is under way is dropped when it ends, if the module is not wanted again
-    /// by then. Returns the hooks whose monitors are to end.
+    /// Drops the preparations for a module. A running job is dropped when it ends, unless the module is wanted again by
+    /// then. Returns the hooks whose monitors have to be stopped.
     #[must_use]
     pub(super) fn cool(&mut self, name: &ModuleName) -> Vec<HookId> {
         let mut watched = Vec::new();
@@ -338,7 +342,7 @@ impl Warmth {
         watched
     }
 
-    /// What the hooks of a module have answered, if they have.
+    /// Takes the answer of a module's hooks, if it is known.
     pub(super) fn take_answer(&mut self, name: &ModuleName) -> Option<Vec<(HookName, HookConfig)>> {
         let Some(Answer::Known(hooks)) = self.answers.get(name) else {
             return None;
@@ -348,7 +352,7 @@ impl Warmth {
         Some(hooks)
     }
 
-    /// The head of a lane is to ask the hooks of a module.
+    /// Looks for a prepared answer when the head of a lane needs it.
     pub(super) fn take_question(&mut self, lane: &Lane, name: &ModuleName) -> Warm {
         let Some(Answer::Asked(id)) = self.answers.get(name) else {
             return Warm::Nothing;
@@ -358,7 +362,7 @@ impl Warmth {
         Warm::UnderWay
     }
 
-    /// The head of a lane is to start the monitors of a hook.
+    /// Looks for prepared monitors when the head of a lane needs them.
     pub(super) fn take_monitors(&mut self, lane: &Lane, hook: &HookId) -> Warm {
         let watch = self.watches.remove(hook);
         self.taken(&hook.owner);

@@ -1,7 +1,7 @@
-//! The ways between the machines: an event, an outcome or a turn of a lane goes from one machine to the next.
+//! The ways between the machines: each leads an event, an outcome or the turn of a lane from one machine to the next.
 //!
-//! A way asks a machine, matches on its answer, and hands it on. The ways lie in floors: each calls those below it and none above,
-//! which `tests/house/machines.rs` holds. Must never know what a machine keeps to itself.
+//! A way asks a machine, matches on its answer, and passes it on. The ways lie in floors, which `tests/house/machines.rs`
+//! enforces: each may call only the floors below it. Must never use the private state of a machine.
 
 mod advance;
 mod commits;

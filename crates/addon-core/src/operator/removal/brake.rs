@@ -1,8 +1,8 @@
-//! The brake on removals that nobody asked for: their only sign is that no source names a module any more, or that its
-//! directory is gone.
+//! The brake on removals that no source asked for: their only reason is that no source names a module any more, or that
+//! its directory is gone.
 //!
-//! A few go. Many at once are rather a source that was lost: they stay until it is back, or a person confirms them by
-//! name. Must never stand in the way of a module that a source switches off.
+//! A few removals pass. Many removals at once rather mean that a source was lost: they are held until the source is back,
+//! or a person confirms them by name. Must never hold the removal of a module that a source switches off.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -10,25 +10,27 @@ use std::time::Duration;
 use crate::operator::effect::HeldFor;
 use crate::time::Tick;
 
-/// So many, and fewer, go in any case.
+/// The number of removals up to which all pass.
 const FEW: usize = 2;
-/// Of those that go within this time no more than a few, or less than a third of all, go unasked.
+/// The time over which removals are counted. Within it at most `FEW` removals, or less than a third of all releases, pass
+/// without a confirmation.
 const WINDOW: Duration = Duration::from_mins(10);
 
-/// More than a few removals, and at least a third of all.
+/// Whether these are more than `FEW` removals and at least a third of all releases.
 pub(in crate::operator) fn too_many(removals: usize, of: usize) -> bool {
     removals > FEW && removals * 3 >= of
 }
 
-/// The removals that it let pass, those that it holds, and those that it need not hold. A module goes by the name of its release.
+/// The removals that passed, those that are held, and those that were confirmed. A module is known here by the name of
+/// its release.
 #[derive(Debug, Default)]
 pub(in crate::operator) struct Brake {
-    /// Removals that were taken up although nobody had confirmed them, and when.
+    /// The times at which removals were begun that no person had confirmed.
     passed: BTreeMap<String, Tick>,
-    /// Once held, for as long as nobody speaks: a source that comes back piece by piece must not let go what is still
-    /// missing of it.
+    /// The held removals. They stay held until a source names their modules again: if a source comes back piece by piece,
+    /// the missing pieces must not be removed.
     held: BTreeMap<String, HeldFor>,
-    /// Held ones that a person has confirmed since.
+    /// Held removals that a person has confirmed.
     confirmed: BTreeSet<String>,
 }
 
@@ -37,22 +39,23 @@ impl Brake {
         self.held.contains_key(name)
     }
 
-    /// Holds these from now on.
+    /// Holds these removals from now on.
     pub(in crate::operator) fn hold(&mut self, names: &[String], reason: HeldFor) {
         self.held.extend(names.iter().map(|name| (name.clone(), reason)));
     }
 
-    /// All that it holds, with the reasons.
+    /// All held removals with their reasons.
     pub(in crate::operator) fn held(&self) -> impl Iterator<Item = (&String, &HeldFor)> {
         self.held.iter()
     }
 
-    /// Those that it holds or that a person has confirmed.
+    /// The removals that are held or were confirmed.
     pub(in crate::operator) fn known(&self) -> impl Iterator<Item = &String> {
         self.held.keys().chain(&self.confirmed)
     }
 
-    /// How many go, and of how many, if of those that are there (`there`) also these go (`certain`).
+    /// The number of removals, and the number of releases to compare it with. `there` are all existing releases;
+    /// `certain` are the removals to come, in addition to those that passed in the time window.
     pub(in crate::operator) fn share<'a>(
         &'a self,
         certain: impl Iterator<Item = &'a String>,
@@ -64,37 +67,37 @@ impl Brake {
         (goes.len(), of.len())
     }
 
-    /// A person wants it gone.
+    /// Whether a person has confirmed this removal.
     pub(in crate::operator) fn is_confirmed(&self, name: &str) -> bool {
         self.confirmed.contains(name)
     }
 
-    /// The reason for which it holds a removal.
+    /// The reason for which this removal is held.
     pub(in crate::operator) fn reason(&self, name: &str) -> Option<HeldFor> {
         self.held.get(name).copied()
     }
 
-    /// A module of which a source speaks is neither held nor confirmed any more, and removals of long ago do not count.
+    /// Forgets the modules that a source names again, and the removals that are older than the time window.
     pub(in crate::operator) fn forget(&mut self, unspoken: &BTreeSet<String>, now: Tick) {
         self.held.retain(|name, _| unspoken.contains(name));
         self.confirmed.retain(|name| unspoken.contains(name));
         self.passed.retain(|_, at| now - *at < WINDOW);
     }
 
-    /// A removal is taken up.
+    /// Notes that a removal begins.
     pub(in crate::operator) fn passes(&mut self, name: &str, now: Tick) {
         if !self.confirmed.contains(name) {
             self.passed.insert(name.to_owned(), now);
         }
     }
 
-    /// Neither holds nor counts these, whether they were held or not.
+    /// Confirms these removals, whether they are held or not.
     pub(in crate::operator) fn confirm_at_once(&mut self, names: BTreeSet<String>) {
         self.held.retain(|name, _| !names.contains(name));
         self.confirmed.extend(names);
     }
 
-    /// Lets go those of these that are held at this moment, and returns them.
+    /// Confirms those of these removals that are held now, and returns them.
     pub(in crate::operator) fn confirm(&mut self, names: &BTreeSet<String>) -> Vec<String> {
         let held = names.iter().filter(|name| self.held.remove(*name).is_some());
         let confirmed: Vec<String> = held.cloned().collect();

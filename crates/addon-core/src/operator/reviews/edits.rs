@@ -1,7 +1,7 @@
-//! Edits of our own ConfigMap that wait for an answer. They are judged one after another: each may take a while, and
-//! nothing else is to wait for that.
+//! Edits of our own ConfigMap that wait for an answer. They are judged one after another by jobs, because a judgement may
+//! take long and other work must go on.
 //!
-//! The operator's own writes pass. Must never let a question go without a reply.
+//! The operator's own writes are always allowed. Must never leave a question without a reply.
 
 use std::collections::BTreeMap;
 
@@ -20,14 +20,14 @@ use crate::time::Tick;
 #[derive(Debug, Default)]
 pub(in crate::operator) struct Edits {
     open: BTreeMap<ReviewId, Open>,
-    /// The one that is being judged, also if nobody waits for that any more.
+    /// The edit that is being judged, even if the API server does not wait for it any more.
     judging: Option<ReviewId>,
 }
 
 #[derive(Debug)]
 struct Open {
     request: AdmissionRequest,
-    /// Later than this nobody waits for an answer.
+    /// The time after which the API server does not wait for an answer any more.
     until: Tick,
 }
 
@@ -45,7 +45,7 @@ impl Edits {
         self.open.insert(id, Open { request, until });
     }
 
-    /// The next one to be judged. Those that have no time left are left to the failure policy.
+    /// The next edit to be judged. Edits whose time is over are left to the failure policy.
     pub(super) fn next(&mut self, cx: &mut Cx, config_map: Option<&str>) -> Option<Asked> {
         let now = cx.now.tick;
         let late = self.open.iter().filter(|(_, open)| open.until <= now);
@@ -70,7 +70,7 @@ impl Edits {
         })
     }
 
-    /// An edit is judged.
+    /// Takes the judgement of an edit.
     pub(in crate::operator) fn judged(
         &mut self,
         cx: &mut Cx,
@@ -95,7 +95,7 @@ impl Edits {
         reply(cx, id, Reply::NoAnswer(why));
     }
 
-    /// We go down: what is not being judged will not be.
+    /// Ends the waits, because the operator is shutting down. Only the edit that is being judged is still answered.
     pub(super) fn close(&mut self, cx: &mut Cx) {
         let waiting = self.open.keys().copied().filter(|id| self.judging != Some(*id));
         for id in waiting.collect::<Vec<_>>() {
@@ -103,7 +103,7 @@ impl Edits {
         }
     }
 
-    /// When an edit has no time left.
+    /// The time at which the next edit is too late.
     pub(super) fn timeout(&self) -> Option<(Tick, Waiting)> {
         let until = self.open.values().map(|open| open.until).min()?;
         Some((until, Waiting::Edit))

@@ -1,4 +1,5 @@
-//! The webhook configurations and conversions in the cluster by which the API server asks our hooks, and when they are looked after.
+//! The webhook configurations and conversions in the cluster, by which the API server knows that it has to ask our hooks,
+//! and when they are checked again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,33 +12,33 @@ use crate::operator::query::Waiting;
 use crate::review::routes::Routes;
 use crate::time::{Backoff, Tick};
 
-/// How often what was published is compared with what should be: somebody else may have changed it, and certificates
-/// grow old.
+/// The interval at which the published objects are compared with the wanted ones: another program may have changed them,
+/// and certificates expire.
 const ROUND: Duration = Duration::from_mins(1);
-/// How soon it is compared after somebody has touched it. Our own writes touch it, too, and somebody who insists on
-/// something else must not keep us busy.
+/// The delay of a comparison after the objects were changed. Our own writes count as changes, too, and a program that
+/// changes them again and again must not keep the operator busy.
 const SOON: Duration = Duration::from_secs(1);
 const STEP: &str = "publish the webhooks";
 
-/// How far the last word of the hooks has come.
+/// The state of the publication.
 #[derive(Debug, Default)]
 pub(in crate::operator) struct Publication {
     state: State,
-    /// An attempt has ended in this life, whichever way.
+    /// Whether an attempt has ended in this life, well or badly.
     attempted: bool,
 }
 
 #[derive(Debug, Default)]
 enum State {
-    /// There is something to say, be it that there is nothing.
+    /// There is something to publish. It may be the empty set of routes.
     #[default]
     Due,
-    /// Being published; it is due again if that happens meanwhile.
+    /// A job publishes. If the routes change meanwhile, it is due again afterwards.
     Running {
         failures: u32,
         error: Option<String>,
         stale: bool,
-        /// Somebody has changed it since this began.
+        /// Whether the objects were changed after this attempt began.
         touched: bool,
     },
     Backoff {
@@ -45,14 +46,14 @@ enum State {
         failures: u32,
         error: String,
     },
-    /// All is said; `None` if nobody has to look after it.
+    /// Everything is published. `again` is the time of the next comparison; `None` if nothing has to be compared.
     Published {
         again: Option<Tick>,
     },
 }
 
 impl Publication {
-    /// The hooks say something else now.
+    /// Notes that the routes have changed.
     pub(super) fn is_due(&mut self) {
         match &mut self.state {
             State::Running { stale, .. } => *stale = true,
@@ -60,7 +61,7 @@ impl Publication {
         }
     }
 
-    /// Somebody has changed what stands in the cluster.
+    /// Notes that the objects in the cluster were changed.
     pub(in crate::operator) fn is_touched(&mut self, now: Tick) {
         match &mut self.state {
             State::Running { touched, .. } => *touched = true,
@@ -69,7 +70,7 @@ impl Publication {
         }
     }
 
-    /// What holds it up, in words.
+    /// The failure of the publication, as a text for people.
     pub(in crate::operator) fn waiting(&self) -> Option<String> {
         match &self.state {
             State::Backoff { failures, error, .. } => Some(format!("{STEP}: failed {failures} times: {error}")),
@@ -79,12 +80,12 @@ impl Publication {
 }
 
 impl Publication {
-    /// An attempt has ended in this life, whichever way.
+    /// Whether an attempt has ended in this life, well or badly.
     pub(super) fn was_attempted(&self) -> bool {
         self.attempted
     }
 
-    /// Begins to publish if something is to be said.
+    /// Starts an attempt if it is due.
     pub(super) fn advance(&mut self, cx: &mut Cx, jobs: &mut Jobs, routes: &Arc<Routes>) {
         let (failures, error) = match &self.state {
             State::Due => (0, None),
@@ -102,7 +103,7 @@ impl Publication {
         jobs.begin(cx, (), |ticket| Job::PublishWebhooks(routes, ticket));
     }
 
-    /// An attempt has ended; `nothing` if nobody is to be asked.
+    /// Notes the end of an attempt. `nothing`: there are no routes.
     pub(super) fn published(&mut self, cx: &mut Cx, nothing: bool, result: Result<(), Failure>) {
         let State::Running {
             failures,
@@ -116,7 +117,7 @@ impl Publication {
         self.attempted = true;
         let failure = match result {
             Ok(()) => None,
-            // Who may not look after webhooks has published none.
+            // Without the right to read webhook configurations the operator has published none, so there is nothing to delete.
             Err(failure) if nothing && failure.class == Class::Refused => None,
             Err(failure) => Some(failure),
         };
@@ -144,7 +145,7 @@ impl Publication {
         });
     }
 
-    /// When it is looked after again.
+    /// The time of the next attempt or comparison.
     pub(super) fn timeout(&self) -> Option<(Tick, Waiting)> {
         let at = match &self.state {
             State::Backoff { until, .. } => *until,

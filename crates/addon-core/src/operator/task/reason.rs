@@ -1,29 +1,29 @@
-//! Why tasks stand in queues, in the words of the original where it has some.
+//! The reasons for which tasks are in queues, worded as in the original where it has them.
 
 use std::fmt;
 
-/// Why a converge runs.
+/// The reason of a converge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::operator) enum Reason {
-    /// The first one.
+    /// The start of the operator.
     Startup,
     /// The global section or the set of enabled modules changed in the ConfigMap.
     ConfigChanged,
     /// A global hook switched modules.
     DynamicUpdate,
-    /// A global hook on a schedule changed global values.
+    /// A run of a global hook by schedule changed global values.
     ScheduleChange,
-    /// A global hook changed global values because of objects of the cluster.
+    /// A run of a global hook for changed objects changed global values.
     KubernetesChange,
     /// The hooks after all modules changed global values.
     AfterAllChange,
-    /// An enabled script answered at last, and otherwise than before.
+    /// A late answer of an enabled script changed a verdict.
     ScriptAnswered,
-    /// It became certain that a module is not to run.
+    /// It became certain that a module has to be removed.
     RemovalCertain,
-    /// The trial of our version is passed, and modules waited for that.
+    /// The trial of this version is passed, and modules waited for that.
     TrialPassed,
-    /// The last failing module recovered: only the hooks after all modules run.
+    /// The last failing module succeeded. Only the hooks after all modules run.
     Recovered,
 }
 
@@ -44,26 +44,26 @@ impl fmt::Display for Reason {
     }
 }
 
-/// Why a module runs outside of a converge's order.
+/// The reason of a module's run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::operator) enum RunReason {
-    /// Its turn in the first converge.
+    /// Its turn came in the first converge.
     Startup,
-    /// Its turn in a later converge.
+    /// Its turn came in a later converge.
     Converge,
-    /// What it needs became ready at last.
+    /// A module that it depends on succeeded at last.
     DependencyReady,
     /// Its section of the ConfigMap changed.
     ConfigChanged,
-    /// One of its hooks on a schedule changed its values.
+    /// A run of one of its hooks by schedule changed its values.
     ScheduleChange,
-    /// One of its hooks changed its values because of objects of the cluster.
+    /// A run of one of its hooks for changed objects changed its values.
     KubernetesChange,
     /// Its hooks after the release changed its values.
     AfterHelmChange,
     /// An object of its release is gone.
     ObjectAbsent,
-    /// Somebody altered an object of its release.
+    /// An object of its release was altered.
     ObjectAltered,
     /// Its release is not `deployed` any more.
     UnexpectedStatus,
@@ -86,16 +86,16 @@ impl fmt::Display for RunReason {
     }
 }
 
-/// The event to which a task goes back, as the original names it in a dump of its queue.
+/// The event that caused a task, named as in the original's dump of a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::operator) enum Trigger {
-    /// The operator starts.
+    /// The start of the operator.
     Startup,
-    /// A run of the hook's module has come to the objects that are there at first.
+    /// A run of the hook's module, which runs the hook for the objects that exist at first.
     Run(RunReason),
-    /// An object has changed.
+    /// A change of an object.
     Objects,
-    /// A crontab was due.
+    /// The time of a crontab.
     Schedule,
 }
 

@@ -1,6 +1,6 @@
-//! Enabled scripts that take their time: left behind by the round that asks them, and heard when they answer.
+//! Enabled scripts that take long: the round goes on without them, and their answers count when they come.
 //!
-//! Must never start a second one of a script that still runs.
+//! Must never start a script a second time while it runs.
 
 use std::time::Duration;
 
@@ -13,39 +13,39 @@ use crate::operator::jobs::Jobs;
 use crate::operator::modules::Modules;
 use crate::time::Tick;
 
-/// So long all modules wait for one script.
+/// The time for which all modules wait for one script.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A script that runs.
+/// A running script.
 #[derive(Debug)]
 pub(super) struct Asked {
     pub(super) job: JobId,
     pub(super) since: Tick,
-    /// What it was asked about.
+    /// The number of the inputs that the script was started with.
     pub(super) inputs: u64,
-    /// The modules before its own that were enabled when it was asked, as it was told.
+    /// The modules before its own that were enabled when it was started, as it was given them.
     pub(super) beside: Vec<ModuleName>,
-    /// Nobody waits for it any more, and people know.
+    /// Whether the round has gone on without it, and that was reported.
     pub(super) is_late: bool,
 }
 
-/// What a script answered for which nobody waited any more.
+/// A late answer of a script.
 #[derive(Debug)]
 pub(super) struct Given {
     pub(super) answer: ScriptAnswer,
-    /// See `Asked`: an answer beside others is none beside these.
+    /// As in `Asked`. The answer counts only if the same modules are enabled.
     pub(super) beside: Vec<ModuleName>,
 }
 
-/// What is known of the script whose turn it is.
+/// The state of the script whose turn it is in the round.
 pub(super) enum Heard {
-    /// It spoke when nobody waited for it any more.
+    /// A late answer has come.
     Answer(ScriptAnswer),
-    /// It runs.
+    /// The script is running.
     NothingYet,
-    /// It has run for so long that nobody waits for it.
+    /// The script has run for too long, so the round goes on without it.
     NothingForLong,
-    /// It has to be started.
+    /// The script has to be started.
     NotAsked,
 }
 
@@ -57,14 +57,14 @@ impl Verdicts {
         }
         match self.running.get(module) {
             None => Heard::NotAsked,
-            // In strict order all wait to its end.
+            // In strict order all modules wait until the script ends.
             Some(asked) if cx.policy.strict_order || cx.now.tick < asked.since + PATIENCE => Heard::NothingYet,
             Some(_) => Heard::NothingForLong,
         }
     }
 
-    /// Scripts that hang must not keep hooks from running, however many there are of them, and whether or not somebody waits
-    /// for them: they are heard when they answer. True if there are some.
+    /// Marks the scripts that have run for too long as late, and frees their slots: scripts that hang must not keep hooks
+    /// from running. True if a script became late.
     pub(super) fn lose_patience(&mut self, cx: &mut Cx, jobs: &mut Jobs) -> bool {
         if cx.policy.strict_order {
             return false;
@@ -86,14 +86,14 @@ impl Verdicts {
         some
     }
 
-    /// A script ended that was left behind. Those behind it were asked without its answer, too.
+    /// Begins another round at once after a late script ended, because the scripts behind it were asked without its answer.
     pub(super) fn ask_again_at_once(&mut self, cx: &Cx, module: &ModuleName) {
         if self.is_undecided(module) {
             self.retry = Some(cx.now.tick);
         }
     }
 
-    /// When a script has had its time.
+    /// The time at which the next script becomes late.
     pub(super) fn patience_ends(&self, cx: &Cx) -> Option<(Tick, &ModuleName)> {
         let running = self.running.iter();
         let timely = running.filter(|(_, asked)| !asked.is_late && !cx.policy.strict_order);

@@ -1,6 +1,6 @@
 //! The round that finds the verdicts: module by module in their order, with the enabled scripts.
 //!
-//! Must never take the answer of a script for one about other inputs than it was asked about.
+//! Must never use the answer of a script for other inputs than those that it was started with.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::operator::task::Reason;
 use crate::time::{Backoff, Tick};
 use crate::values::Store;
 
-/// What verdicts depend on beside the words of hooks.
+/// The inputs of verdicts beside the flags of hooks.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::operator) struct Inputs<'a> {
     pub(in crate::operator) modules: &'a Modules,
@@ -30,15 +30,15 @@ pub(in crate::operator) struct Inputs<'a> {
     pub(in crate::operator) values: &'a Store,
 }
 
-/// How far a round has come.
+/// The result of advancing a round.
 #[derive(Debug)]
 #[must_use]
 pub(in crate::operator) enum Round {
-    /// There is none, or it waits for a script. `moved` if it got further, or a script was started.
+    /// No round is under way, or the round waits for a script. `moved`: a module got its verdict, or a script was started.
     Waits { moved: bool },
-    /// Every module was looked at.
+    /// The round is over.
     Over {
-        /// What changed since the last one; nothing if scripts were only asked again.
+        /// The change that caused the round; `None` if it only asked failed scripts again.
         cause: Option<Reason>,
         /// Modules to run, because their sections changed.
         touched: BTreeSet<ModuleName>,
@@ -121,7 +121,7 @@ impl Verdicts {
         order.take_while(|name| name != module).filter(enabled).collect()
     }
 
-    /// A script ended.
+    /// Takes the end of a script.
     pub(in crate::operator) fn script_finished(
         &mut self,
         cx: &mut Cx,
@@ -138,7 +138,7 @@ impl Verdicts {
             Stage::Stale | Stage::Known { .. } => false,
         };
         if asked.inputs != self.inputs {
-            // Whoever waits for it asks anew.
+            // If the round is at this script, it starts the script again.
             if !is_awaited {
                 self.ask_again_at_once(cx, module);
             }
@@ -182,7 +182,8 @@ impl Verdicts {
         });
     }
 
-    /// The module at the front of the round has its verdict, or its script failed and it keeps the one it had.
+    /// Takes the verdict of the module at the front of the round. `None`: the script failed, and the module keeps the
+    /// verdict that it had.
     fn decided(&mut self, cx: &mut Cx, module: &ModuleName, verdict: Option<Verdict>) {
         let Stage::Asking { left, undecided, .. } = &mut self.stage else {
             return;
@@ -205,7 +206,7 @@ impl Verdicts {
         self.given.insert(module.clone(), verdict);
     }
 
-    /// Every module was looked at.
+    /// Ends the round when every module was looked at.
     fn end_round(&mut self) -> Round {
         if let Stage::Asking { undecided, .. } = std::mem::take(&mut self.stage) {
             if undecided.is_empty() {
@@ -222,7 +223,7 @@ impl Verdicts {
         }
     }
 
-    /// When a script is asked again, or has had its time.
+    /// The time at which a failed script is asked again, or a running one becomes late.
     pub(in crate::operator) fn timeout(&self, cx: &Cx) -> Option<(Tick, Waiting)> {
         let failed = |module: &&ModuleName| self.failed.contains_key(*module);
         let mut undecided = self.undecided();

@@ -1,4 +1,4 @@
-//! The round that follows each event: everything that can start is started.
+//! The round that follows each event: it starts everything that can start.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::operator::verdicts::Inputs;
 use crate::operator::verdicts::Round;
 
 impl Operator {
-    /// An event goes to the machine that it concerns.
+    /// Passes an event to the machine that it concerns.
     pub(in crate::operator) fn take_event(&mut self, event: Event) {
         match event {
             Event::InventoryChanged(inventory) => self.take_inventory(inventory),
@@ -35,7 +35,7 @@ impl Operator {
         }
     }
 
-    /// Starts everything that can start. Ends because a round that starts no job and moves no task is the last.
+    /// Starts everything that can start. Repeats until a round starts no job and moves no task.
     pub(in crate::operator) fn advance(&mut self) {
         if self.standing.is_stopping() {
             self.standing.advance_stop(&mut self.cx, &self.jobs);
@@ -66,14 +66,15 @@ impl Operator {
         self.confirm_directories();
         self.keep_sources();
         self.watch_releases();
-        // Modules may have come to answer meanwhile, or ceased to, and nothing else need happen for long.
+        // Modules may have become able to answer reviews in this round, or have lost that ability, and no other event may
+        // come for long.
         self.advance_reviews();
         if self.startup.has_begun() {
             self.reviews.advance_publication(&mut self.cx, &mut self.jobs);
         }
     }
 
-    /// Goes on with the round of verdicts. When it is over: does what runs have to change? True if something changed.
+    /// Advances the round of verdicts, and runs modules or asks for a converge when it is over. True if something changed.
     fn advance_verdicts(&mut self) -> bool {
         let (jobs, cx) = (&mut self.jobs, &mut self.cx);
         let inputs = Inputs {
@@ -98,7 +99,7 @@ impl Operator {
         true
     }
 
-    /// Lets the head of a lane go on. False if it stays where it is, for want of a slot.
+    /// Advances the head of a lane. False if it did not move, for example for lack of a slot.
     fn advance_lane(&mut self, lane: &Lane) -> bool {
         let Some(head) = self.lanes.head(lane) else {
             return false;
@@ -130,7 +131,7 @@ impl Operator {
         }
     }
 
-    /// Puts the hooks whose time has come into their queues.
+    /// Puts the hooks whose schedules are due into their queues.
     fn fire_schedules(&mut self) {
         for due in self.schedules.due(&self.cx) {
             if !self.takes_schedules(&due.0) {
@@ -143,8 +144,8 @@ impl Operator {
         }
     }
 
-    /// Schedules count from the end of the first converge on, those of a module once its start-up is over. Hooks alone
-    /// wait for nothing but that they are enabled.
+    /// Whether the schedules of the hook may run it: after the end of the first converge, and for the hook of a module
+    /// after the module's start-up. Without modules, enabled schedules always may.
     fn takes_schedules(&self, hook: &HookId) -> bool {
         match self.cx.policy.mode {
             Mode::Hooks => true,
@@ -152,7 +153,7 @@ impl Operator {
         }
     }
 
-    /// Tells those who show anything which texts of values they must not show, before anything else that follows from the event.
+    /// Reports new secrets before everything else that follows from the event, so that no text with a secret is shown.
     pub(in crate::operator) fn tell_secrets(&mut self) {
         if let Some(secrets) = self.values.take_new_secrets() {
             let notice = Notice::SecretsChanged(Arc::new(secrets));
@@ -160,7 +161,7 @@ impl Operator {
         }
     }
 
-    /// Slots that runs have held for long are lent to others. Runs that take up more room than may be lent keep theirs.
+    /// Lends the slots of runs that have held them for long. At most a fixed number of slots is lent.
     fn lend_slots(&mut self) {
         let patience = self.cx.policy.patience;
         for id in self.jobs.grow_late(self.cx.now.tick, patience) {

@@ -1,6 +1,6 @@
-//! The way of a hook's patches into force. With a config patch the section is saved first. Both patches are committed in one step;
-//! if only the config patch can be, it is, and the hook counts as failed. A values patch never counts without the config patch
-//! beside it.
+//! The way of a hook's patches into the values. With a config patch the section is saved first. Both patches are
+//! committed in one step. If only the config patch is valid, it is committed and the hook counts as failed. A values
+//! patch is never committed without the config patch beside it.
 
 use crate::failure::{Class, Failure};
 use crate::hook::output::HookOutput;
@@ -16,7 +16,7 @@ use crate::values::vetted::{Unvetted, Vetted};
 use crate::values::{Attempt, Change, Proposal, Reason, Rejected, section};
 
 impl Operator {
-    /// The hook of a lane has ended.
+    /// Takes the end of a lane's hook.
     pub(super) fn hook_finished(&mut self, lane: &Lane, result: Result<HookRan, Failure>) {
         match result {
             Ok(ran) => {
@@ -27,7 +27,7 @@ impl Operator {
         }
     }
 
-    /// A hook ran and failed.
+    /// Takes the failure of a hook.
     fn hook_failed(&mut self, lane: &Lane, failure: Failure) {
         let Some(hook) = self.lanes.doing(lane).map(|doing| &doing.hook) else {
             return;
@@ -36,7 +36,7 @@ impl Operator {
         self.hook_counts_as_failed(lane, failure);
     }
 
-    /// A hook ran; now its patches count, or it has failed.
+    /// Takes the output of a hook: commits its patches, or fails the hook.
     pub(super) fn hook_ran(&mut self, lane: &Lane, output: HookOutput, usage: Usage) {
         let Some(owner) = self.lanes.doing(lane).map(|doing| doing.hook.owner.clone()) else {
             return;
@@ -67,7 +67,7 @@ impl Operator {
             return;
         }
         if let Some(module) = owner.module().filter(|_| !ran.output.config.is_empty()) {
-            // A section is saved as a whole, so it must be made of what the ConfigMap holds now.
+            // A section is saved as a whole, so it must be based on the current ConfigMap.
             self.apply_deferred(module);
         }
         let (values, config) = (&ran.output.values, &ran.output.config);
@@ -82,7 +82,7 @@ impl Operator {
         }
     }
 
-    /// The patches of a hook cannot be put into force as they are: it counts as failed, at once or after its config patch.
+    /// Takes the refusal of a hook's patches: the hook counts as failed, at once or after its config patch was committed.
     fn refused(&mut self, owner: &Owner, mut ran: Ran, rejected: &Rejected) {
         let of_values = rejected.attempt == Attempt::Patch(PatchFile::Values);
         let (none, config) = (Patch::default(), &ran.output.config);
@@ -92,7 +92,7 @@ impl Operator {
             Err(unvetted) => return self.vet_patches(owner, ran, unvetted),
         };
         let failure = match &alone {
-            // The config patch has its turn first, and so has what is wrong with it.
+            // The config patch is committed first, so its error is reported first.
             Some(Err(first)) => self.refusal(&ran.lane, first),
             Some(Ok(_)) | None => self.refusal(&ran.lane, rejected),
         };
@@ -105,7 +105,7 @@ impl Operator {
         }
     }
 
-    /// The config patch of a hook was not saved, and so nothing of what it patched counts.
+    /// Fails a hook whose config patch was not saved. None of its patches is committed.
     fn patch_not_saved(&mut self, owner: &Owner, lane: &Lane, failure: Failure) {
         let attempt = match owner {
             Owner::Global => "set kube config failed",
@@ -115,7 +115,7 @@ impl Operator {
         self.hook_counts_as_failed(lane, failure);
     }
 
-    /// What a hook asks for is decided once it has been held against schemas, and in its turn.
+    /// Starts a job that checks a hook's patches against schemas. Other hooks of the owner wait for it.
     fn vet_patches(&mut self, owner: &Owner, ran: Ran, unvetted: Unvetted) {
         if self.standing.is_stopping() {
             let report = "patched values are not held against their schema any more: the operator is stopping";
@@ -128,7 +128,7 @@ impl Operator {
         });
     }
 
-    /// The patches of a hook were held against their schemas.
+    /// Takes the result of that check.
     pub(super) fn patches_vetted(&mut self, owner: &Owner, result: Result<Vetted, Failure>) {
         let Some(mut ran) = self.commits.vetting_ends(owner) else {
             return;
@@ -151,7 +151,7 @@ impl Operator {
         match (self.values.commit(proposal), ran.refused.clone()) {
             (Ok(change), None) => self.hook_succeeded(&ran.lane, ran.usage, &change),
             (Ok(change), Some(failure)) => self.hook_half_succeeded(&ran.lane, &change, failure),
-            // Nothing happens between proposing and committing, but if it ever did, proposing anew is right.
+            // No event comes between proposing and committing. If the proposal is outdated all the same, a new one is made.
             (Err(stale), _) => self.commit(stale.0.owner(), ran),
         }
     }
@@ -189,7 +189,7 @@ impl Operator {
         });
     }
 
-    /// The write of a section ended.
+    /// Takes the end of a section's write.
     pub(super) fn save_finished(&mut self, owner: &Owner, result: Result<Saved, Failure>) {
         let Some(saving) = self.commits.save_ends(owner) else {
             return;
@@ -210,16 +210,16 @@ impl Operator {
         }
     }
 
-    /// The ConfigMap holds something else than we knew when we began. If we know more by now, the hook's patches are
-    /// put on that.
+    /// The write found another ConfigMap than the known one. If a newer reading is known by now, the hook's patches are
+    /// applied to that.
     fn not_saved(&mut self, owner: &Owner, saving: Saving, read: ConfigRead) {
         let news = saving.held.then(|| self.end_hold(owner));
-        // An absence has no version to be compared; if it lasts, whoever watches the ConfigMap tells it.
+        // A missing ConfigMap has no version to compare. If it is still missing, the watch of the ConfigMap will report that.
         if read != ConfigRead::Missing || !saving.seen {
             self.config_changed(read);
         }
         let knows_more = self.config.version() != saving.known || self.config.is_missing();
-        // What was read may still have to be held against schemas; then it is waited for.
+        // The reading may still wait for a check against schemas. Then the hook waits for it.
         if !knows_more && !self.config.has_readings() {
             let report = "the ConfigMap changed again while its section was being saved";
             self.patch_not_saved(owner, &saving.ran.lane, Failure::new(Class::Unavailable, report));
@@ -231,8 +231,7 @@ impl Operator {
         }
     }
 
-    /// The section stands in the ConfigMap. A reading that is older takes nothing of it back, one that is newer and
-    /// says something else counts after it.
+    /// The section was written. Older readings do not undo it. Newer readings with another text are applied after it.
     fn saved(&mut self, owner: &Owner, saving: Saving, version: u64, created: bool) {
         let key = owner.values_key();
         self.config.wrote(&key, saving.text.clone(), version, created);
@@ -253,27 +252,27 @@ impl Operator {
         }
     }
 
-    /// Those that waited go on.
+    /// Continues the commits of all owners with waiting hooks.
     pub(super) fn advance_commits(&mut self) {
         for owner in self.commits.awaited() {
             self.next_commit(&owner);
         }
     }
 
-    /// Those that waited for an owner's values go on, up to the next one that holds up the others.
+    /// Continues the commits of one owner until one of them has to wait.
     fn next_commit(&mut self, owner: &Owner) {
         while let Some(ran) = self.commits.next(owner, self.config.has_readings()) {
             self.commit(owner, ran);
         }
     }
 
-    /// What a hook asks for is worked out anew, before that of any other.
+    /// Works out the patches of a hook anew, before those of other hooks.
     fn begin_again(&mut self, owner: &Owner, ran: Ran) {
         self.commits.wait_first(owner, ran);
         self.next_commit(owner);
     }
 
-    /// The failure with the name of the hook that runs, or ran, at the head of the lane.
+    /// The failure with the name of the hook that the head of the lane runs or ran.
     fn of_doing(&self, lane: &Lane, failure: Failure) -> Failure {
         let Some(hook) = self.lanes.doing(lane).map(|doing| &doing.hook) else {
             return failure;
@@ -285,7 +284,7 @@ impl Operator {
         }
     }
 
-    /// A refusal of patches, with the hook that made them.
+    /// The failure for refused patches, with the hook that made them.
     fn refusal(&self, lane: &Lane, rejected: &Rejected) -> Failure {
         let failure = refusal(rejected);
         match rejected.attempt {
@@ -295,12 +294,12 @@ impl Operator {
     }
 }
 
-/// The patch sets a flag to something that is none.
+/// Whether the patch sets a flag to a value that is not a boolean.
 fn is_of_flag(rejected: &Rejected) -> bool {
     matches!(&rejected.reason, Reason::Unacceptable(Unacceptable::FlagValue { .. }))
 }
 
-/// A refusal of patches, as the original words it.
+/// The failure for refused patches, worded as in the original.
 fn refusal(rejected: &Rejected) -> Failure {
     let Attempt::Patch(file) = rejected.attempt else {
         return Failure::of(Class::HookFailed, rejected);

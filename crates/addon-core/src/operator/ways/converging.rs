@@ -13,7 +13,7 @@ use crate::operator::task::{Lane, Reason, Task};
 use crate::queue::State;
 
 impl Operator {
-    /// Lets the converge at the head of the global lane go on.
+    /// Advances the converge at the head of the global lane.
     pub(super) fn advance_converge(&mut self) -> bool {
         if self.lanes.begin_head(&mut self.cx, &Lane::Global) {
             self.open_converge();
@@ -76,7 +76,7 @@ impl Operator {
             Some(Phase::Settling) => self.settle(),
             Some(Phase::BeforeAll(next)) => self.run_all_hook(Stage::BeforeAll, *next),
             Some(Phase::Enabling) => self.enable(),
-            // Also who lacks them gets its turn: its own run says so, and tries again.
+            // A module without its CRDs gets its turn, too: its own run reports the failure and tries again.
             Some(Phase::Crds(_)) => {
                 let wave = self.converge.take_wave().unwrap_or_default();
                 self.converge.enter(Phase::Conversions { wave, asked: false })
@@ -91,7 +91,7 @@ impl Operator {
         }
     }
 
-    /// Starts the hook at this place of the list, or passes on to what comes after the list.
+    /// Starts the hook at this place of the list, or goes on to the next phase at the end of the list.
     fn run_all_hook(&mut self, stage: Stage, next: usize) -> Look {
         let hooks = self.bindings.global_hooks(stage);
         let Some(hook) = hooks.get(next) else {
@@ -112,7 +112,7 @@ impl Operator {
         Look::Started
     }
 
-    /// Waits for the verdicts and takes up what they say.
+    /// Waits for the verdicts and takes them up.
     fn enable(&mut self) -> Look {
         if !self.removal.is_listed() {
             return Look::Waits;
@@ -136,10 +136,10 @@ impl Operator {
                 .back_off(&mut self.cx, &Lane::Global, &Failure::new(Class::HookFailed, error));
             return Look::Over;
         }
-        // What was asked for since the converge settled gets its turn with the others, or is held.
+        // Runs that were queued after the converge settled are dropped: their modules get a turn in this converge, or are held.
         self.drop_waiting_runs();
         if !self.verdicts.is_known() {
-            // A section that had been left for the end of such a run counts now, and a script is to be asked with it.
+            // A section that waited for one of the dropped runs was applied, and an enabled script has to be asked with it.
             return Look::Moved;
         }
         self.converge.takes_up();
@@ -163,7 +163,7 @@ impl Operator {
         Look::Waits
     }
 
-    /// The hooks after all modules are through.
+    /// Ends the converge after the hooks after all modules.
     fn close_converge(&mut self) -> Look {
         let failing = self.modules.lacking();
         let Some(closed) = self.converge.close(&self.cx, !failing.is_empty()) else {
@@ -189,7 +189,7 @@ impl Operator {
         Look::Over
     }
 
-    /// A converge has finished, so what the values files say is in force from now on.
+    /// Keeps the outlines of the values files, because a converge has finished.
     fn remember_sources(&mut self) {
         let certainty = self.certainty();
         let silent = |name: &ModuleName| certainty.is_silently_off(name);
@@ -199,13 +199,13 @@ impl Operator {
         self.directories.sources_mut().remember();
     }
 
-    /// Waits until no run or removal of a module is under way; failed ones that wait for their time are dropped. One that
-    /// hangs is left to itself, and begins anew when it has come to the end of its step.
+    /// Waits until no run or removal is under way, and drops failed ones that wait for their retry. A run that hangs is
+    /// not waited for: it begins anew when its current step has ended.
     pub(super) fn settle(&mut self) -> Look {
         let waits = |state: State| matches!(state, State::Parked | State::Held(_));
         let under_way = |task: &Task| task.module_at_work().is_some();
-        // A run that waits for a first run in another queue, or for the rate limit of a hook, may wait for long. It is taken
-        // up again where it is, or begins anew.
+        // A run that waits for a first run in another queue, or for the rate limit of a hook, may wait for long. It does
+        // not count: later it goes on where it was, or begins anew.
         let busy = self
             .lanes
             .heads()
@@ -222,7 +222,8 @@ impl Operator {
         self.converge.enter(Phase::BeforeAll(0))
     }
 
-    /// Before a converge touches any module, somebody looks after the CRDs of those that are new to it. False if there are none.
+    /// Starts the job that installs the CRDs of newly enabled modules, before the converge does any other work on
+    /// modules. False if there are none.
     pub(super) fn start_new_crds(&mut self) -> bool {
         let new = self.without_crds();
         let are_some = !new.is_empty();
@@ -232,7 +233,7 @@ impl Operator {
         are_some
     }
 
-    /// The modules of the converge under way whose CRDs nobody has looked after in this life of theirs.
+    /// The modules of the running converge whose CRDs were not installed in their current life.
     fn without_crds(&mut self) -> Vec<ModuleName> {
         let mut names = Vec::new();
         for name in self.modules.in_order() {
@@ -247,7 +248,7 @@ impl Operator {
         names
     }
 
-    /// A converge looks after those of all modules that it has just taken up.
+    /// Publishes the conversion webhooks of all modules that the converge has just taken up.
     pub(super) fn look_after_conversions(&mut self) -> Look {
         let survey = self.survey();
         let waiting = |name: &ModuleName| {
@@ -258,7 +259,7 @@ impl Operator {
         let globals = self.values.globals();
         let conversions: Vec<_> = names.filter_map(|name| self.conversions_of(&name, &globals)).collect();
         let is_needed = !conversions.is_empty();
-        // Rather one helm more than that all wait for those that hang.
+        // If all helm slots hang, one more helm process is better than a wait of all modules.
         let has_slot = self.jobs.helm_slot(&self.cx.policy) || self.jobs.all_hang(Slot::Helm, &self.cx.policy);
         if is_needed && !has_slot {
             return Look::NoSlot;

@@ -1,4 +1,4 @@
-//! The ways of a removal: the steps of a module that goes, and releases without a module.
+//! The ways of a removal: the steps of a module's removal, and the purge of releases without a module.
 
 use crate::name::{ModuleName, Owner};
 use crate::operator::Operator;
@@ -7,13 +7,13 @@ use crate::operator::modules::Unit;
 use crate::operator::task::{Lane, Task};
 
 impl Operator {
-    /// Lets the removal at the head of a module's lane go on. False if it must wait for a slot.
+    /// Advances the removal at the head of a module's lane. False if it must wait for a slot.
     pub(super) fn advance_delete(&mut self, lane: &Lane, name: &ModuleName) -> bool {
         if self.modules.get(name).is_none_or(Unit::is_enabled) {
             self.lanes.finish(&self.cx, lane);
             return true;
         }
-        // It hung when a converge began, which may want the module after all.
+        // The removal hung when the current converge began. It waits, because the converge may want the module after all.
         if self.converge.assesses_by_itself() && self.lanes.head(lane).is_some_and(|head| !head.begun) {
             return false;
         }
@@ -35,7 +35,7 @@ impl Operator {
         self.apply_deferred(name);
         self.stop_monitors(&owner);
         self.end_hooks(&owner, "their module was removed");
-        // Without patches the layers are those that were accepted before, so this cannot be refused.
+        // The layers without patches were accepted before, so they cannot be refused.
         let _ = self.values.forget_patches(&owner);
         self.values.forget_empty_config(&owner);
         self.bindings.forget(&owner);
@@ -48,7 +48,7 @@ impl Operator {
         self.cx.tell(Notice::ModuleDeleted { module: name.clone() });
     }
 
-    /// helm uninstalled the release at the head of a lane.
+    /// Notes that helm uninstalled the release at the head of a lane.
     pub(super) fn release_deleted(&mut self, lane: &Lane) {
         if let Some(name) = self.lanes.module_at(lane) {
             self.modules.step_succeeded(&name);

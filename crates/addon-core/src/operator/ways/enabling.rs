@@ -1,4 +1,4 @@
-//! The way of kubernetes bindings: the monitors of a hook are started, and then it runs once for what is there.
+//! The way of kubernetes bindings: the monitors of a hook are started, and then the hook runs once for all existing objects.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::operator::ticket::{AtHead, WatchFor};
 use crate::operator::warmth::Warm;
 
 impl Operator {
-    /// Lets the task go on that starts the monitors of a hook without a module.
+    /// Advances the task that starts the monitors of a hook without a module.
     pub(super) fn advance_enable_kubernetes(&mut self, lane: &Lane, hook: &HookId) -> bool {
         if self.reviews.awaits_publication() {
             return false;
@@ -26,7 +26,7 @@ impl Operator {
         true
     }
 
-    /// Lets the task go on that makes the schedules of such a hook count.
+    /// Advances the task that enables the schedules of a hook without a module.
     pub(super) fn advance_enable_schedules(&mut self, lane: &Lane, hook: HookId) -> bool {
         self.lanes.begin_head(&mut self.cx, lane);
         self.lanes.finish(&self.cx, lane);
@@ -34,7 +34,7 @@ impl Operator {
         true
     }
 
-    /// Lets the task go on that waits for first runs in other queues.
+    /// Advances the task that waits for first runs in other queues.
     pub(super) fn advance_await(&mut self, lane: &Lane) -> bool {
         self.lanes.begin_head(&mut self.cx, lane);
         if self.monitors.awaited().len() == 0 {
@@ -107,7 +107,7 @@ impl Operator {
         });
     }
 
-    /// The monitors of a hook watch: what it has to run for first is put where it belongs.
+    /// Takes the start of a hook's monitors: puts its first runs into their queues.
     fn monitors_started(&mut self, lane: &Lane, hook: &HookId) {
         let started = self.monitors.watch(hook);
         let mut runs = FirstRuns::default();
@@ -147,19 +147,19 @@ impl Operator {
         }
     }
 
-    /// The run of the hook for the objects that a monitor found, for whose sake the head of a lane started it.
+    /// The run of the hook for the objects that a monitor found. The trigger is the task at the head of the lane.
     fn first_run(&self, lane: &Lane, id: MonitorId, queue: &QueueName) -> Option<HookTask> {
         let run = self.lanes.head(lane).and_then(|head| head.task.run_reason());
         let terms = self.run_terms(run.map_or(Trigger::Startup, Trigger::Run));
         self.monitors.first_run(&self.bindings, terms, id, queue)
     }
 
-    /// Runs the hook of a monitor for what is there, as a step of its module's run, together with those that follow and
-    /// may be told at once. `None` if nobody wants it, false if it must wait for a slot.
+    /// Starts the first run of a monitor's hook, as a step of its module's run, combined with the following first runs
+    /// where that is allowed. `None` if there is nothing to run, false if it must wait for a slot.
     pub(super) fn start_first_run(&mut self, lane: &Lane, module: &ModuleName, id: MonitorId) -> Option<bool> {
         let main = QueueName::main();
         let Some(mut task) = self.first_run(lane, id, &main) else {
-            // It was stopped, and whoever did that sees to what comes next.
+            // The monitor was stopped, and the code that stopped it does the next steps.
             if let Some(unit) = self.modules.get_mut(module) {
                 unit.first_run_over(id);
             }
@@ -187,7 +187,7 @@ impl Operator {
         Some(true)
     }
 
-    /// Lets a module's run wait for first runs in other queues. Others need not wait with it if one of them has failed.
+    /// Parks a module's run until first runs in other queues are over. If one of these failed, the other modules go on.
     pub(super) fn await_first_runs(&mut self, lane: &Lane, module: &ModuleName) {
         self.lanes.park(&self.cx, lane);
         let unit = self.modules.get(module);

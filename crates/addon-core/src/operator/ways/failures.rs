@@ -1,4 +1,4 @@
-//! The ways of failures: the head of a lane failed at something other than a hook, and waits for another try.
+//! The ways of failures: the head of a lane failed at something other than a hook, and is retried after a delay.
 
 use crate::failure::{Class, Failure};
 use crate::name::ModuleName;
@@ -7,7 +7,7 @@ use crate::operator::effect::Notice;
 use crate::operator::task::{Lane, Task};
 
 impl Operator {
-    /// The head of a lane failed at something other than a hook.
+    /// Takes a failure of the head of a lane at something other than a hook.
     pub(super) fn lane_failed(&mut self, lane: &Lane, failure: Failure) {
         match self.lanes.head(lane).map(|head| head.task.clone()) {
             Some(Task::ModuleRun { module, .. }) => self.run_failed(lane, &module, failure),
@@ -20,7 +20,7 @@ impl Operator {
         }
     }
 
-    /// A step of a run failed: the run starts over after a while, in its own lane; the others go on.
+    /// Takes the failure of a step of a run: the run starts over after a delay, in its own lane, and other modules go on.
     pub(super) fn run_failed(&mut self, lane: &Lane, name: &ModuleName, failure: Failure) {
         let (now, activation) = (self.cx.now.tick, self.converge.activation());
         let globals = self.values.globals();
@@ -54,7 +54,7 @@ impl Operator {
         if let Some(unit) = self.modules.get_mut(name) {
             unit.delete_failed(&failure);
         }
-        // Its section may be what is wrong, and mended by now.
+        // The module's section may have caused the failure, and a mended one may be waiting.
         self.apply_what_nothing_holds(name);
         self.cx.tell(Notice::ModuleDeleteFailed {
             module: name.clone(),

@@ -1,4 +1,4 @@
-//! The way of a hook into a job, whatever the head of its lane is: a task of its own, a converge, a run, a removal.
+//! The way of a hook into a job. The head of its lane may be a hook task, a converge, a run or a removal.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::operator::task::{HookTask, Lane, Task, Trigger};
 use crate::values::Globals;
 
 impl Operator {
-    /// Lets a hook that stands in line by itself run. False if it must wait for a slot.
+    /// Advances a hook task. False if it must wait for a slot.
     pub(super) fn advance_hook(&mut self, lane: &Lane) -> bool {
         let Some(task) = self.lanes.head(lane).and_then(|head| head.task.as_hook()) else {
             return false;
@@ -43,7 +43,7 @@ impl Operator {
         true
     }
 
-    /// Takes the contexts of directly following runs of the same hook into the head of the lane. Returns the run that it is now.
+    /// Moves the contexts of directly following runs of the same hook into the head of the lane. Returns the combined run.
     fn combine(&mut self, lane: &Lane) -> Option<HookTask> {
         let mut tasks = self.lanes.tasks(lane).map(|entry| entry.task.as_hook());
         let head = tasks.next()??;
@@ -60,7 +60,7 @@ impl Operator {
         Some(task.clone())
     }
 
-    /// What the next run would tell may be told with this one.
+    /// Whether the contexts of the next run may be combined with those of the head.
     pub(super) fn belongs(&self, head: &HookTask, next: &HookTask) -> bool {
         let config = self.bindings.get(&head.hook);
         if head.hook != next.hook || config.is_some_and(|config| config.version == ConfigVersion::V0) {
@@ -81,11 +81,11 @@ impl Operator {
         }
     }
 
-    /// A hook at its place in the life of the operator or of a module.
+    /// The run of a hook at a stage of the operator or of a module.
     pub(super) fn stage_task(&self, stage: Stage, hook: HookId) -> HookTask {
         let config = self.bindings.get(&hook);
         let context = config.map(|config| BindingContext::stage(stage, config));
-        // Where hooks are alone, start-up is in no queue and under no name.
+        // Without modules, start-up hooks have no queue and no binding name.
         let (binding_name, queue) = match self.cx.policy.mode {
             Mode::Hooks => ("", ""),
             Mode::Addons => (stage.key(), "main"),
@@ -157,7 +157,7 @@ impl Operator {
             .start_job(&mut self.cx, &mut self.jobs, lane, |ticket| Job::RunHook(run, ticket));
     }
 
-    /// The global values that a hook sees: those of the run that it is a step of, else those of now.
+    /// The global values that a hook gets: those of the run that it is a step of, else the current ones.
     fn globals_for(&self, lane: &Lane, owner: &Owner) -> Globals {
         let in_run = self.lanes.head(lane).is_some_and(|head| head.task.is_run());
         match owner.module().filter(|_| in_run) {

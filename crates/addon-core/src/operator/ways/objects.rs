@@ -1,5 +1,5 @@
-//! The ways of objects: bindings become known, a change goes to its hook, the end of a first run to the module and the queues that
-//! wait for it, and monitors end.
+//! The ways of objects: bindings become known, a change goes to its hook, the end of a first run goes to the module and
+//! the queues that wait for it, and monitors end.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::operator::monitors::{FirstRunOver, RunTerms};
 use crate::operator::task::{HookTask, Lane, Task, Trigger};
 
 impl Operator {
-    /// The settings of runs that objects set off at this moment.
+    /// The settings of a run that a change of an object causes now.
     pub(super) fn run_terms(&self, trigger: Trigger) -> RunTerms {
         RunTerms {
             activation: self.converge.activation(),
@@ -22,14 +22,14 @@ impl Operator {
         }
     }
 
-    /// A change of an object came in.
+    /// Takes in a change of an object.
     pub(super) fn object_changed(&mut self, change: ObjectChange) {
         if let Some(change) = self.monitors.take(&self.bindings, change) {
             self.deliver(change);
         }
     }
 
-    /// Puts a hook that is to be told of a change into its queue.
+    /// Puts a run of a hook for a change into its queue.
     fn deliver(&mut self, change: ObjectChange) {
         let terms = self.run_terms(Trigger::Objects);
         if let Some((queue, task)) = self.monitors.run_for(&self.bindings, terms, change) {
@@ -38,8 +38,8 @@ impl Operator {
         }
     }
 
-    /// The first runs of these monitors are over: the hooks are told of the changes that they have not read, and those that waited
-    /// go on.
+    /// Notes that the first runs of these monitors are over: the hooks get the changes that they have not read, and the
+    /// tasks that waited go on.
     pub(super) fn first_run_over(&mut self, ids: &[MonitorId], read: &BTreeMap<MonitorId, u64>) {
         let mut unlocked: BTreeMap<HookId, Vec<BindingName>> = BTreeMap::new();
         for id in ids {
@@ -77,14 +77,14 @@ impl Operator {
         self.lanes.wake_parked(&Lane::Module(module.clone()), Task::is_run);
     }
 
-    /// Ends all monitors of an owner except those that were started before their time and that nothing has taken.
+    /// Stops all monitors of an owner, except prepared ones that no run has taken.
     pub(super) fn stop_monitors(&mut self, owner: &Owner) {
         let warmth = &self.warmth;
         let gone = self.monitors.stop(|hook| hook.owner == *owner && !warmth.holds(hook));
         self.tell_stopped(gone);
     }
 
-    /// Ends the monitors of a hook.
+    /// Stops the monitors of a hook.
     pub(super) fn stop_monitors_of(&mut self, hook: &HookId) {
         let gone = self.monitors.stop(|other| other == hook);
         self.tell_stopped(gone);
@@ -96,8 +96,8 @@ impl Operator {
         }
     }
 
-    /// A module is not to run: its hooks are told of no change from now on. Their snapshots stay, for those that run when it is
-    /// removed.
+    /// Stops passing changes to the hooks of a module that is switched off. Their snapshots stay, for the hooks that run
+    /// when the module is removed.
     pub(super) fn silence(&mut self, module: &ModuleName) {
         let owner = Owner::Module(module.clone());
         if self.monitors.silence(&owner) {
@@ -112,14 +112,15 @@ impl Operator {
         self.lanes.drop_tasks(&mut self.cx, reason, of_objects);
     }
 
-    /// A module runs again that was switched off and not removed: the changes of the time between were told to nobody.
+    /// Starts the monitors of a module anew that was switched off, was not removed, and runs again: changes were dropped
+    /// meanwhile.
     pub(super) fn watch_again(&mut self, module: &ModuleName) {
         let owner = Owner::Module(module.clone());
         if !self.monitors.is_silenced(&owner) {
             return;
         }
         self.stop_monitors(&owner);
-        // All that the old ones had to tell is part of what the new ones find.
+        // The first runs of the new monitors will include everything that the dropped runs had to tell.
         self.drop_runs_for_objects(&owner, "their monitors begin anew");
         self.lanes.forsake_runs_for_objects(&owner);
         if let Some(unit) = self.modules.get_mut(module) {
@@ -127,14 +128,14 @@ impl Operator {
         }
     }
 
-    /// What was found out of a module before its time is dropped.
+    /// Drops the preparations for a module.
     pub(super) fn cool(&mut self, name: &ModuleName) {
         for hook in self.warmth.cool(name) {
             self.stop_monitors_of(&hook);
         }
     }
 
-    /// The hooks of an owner answered; their bindings are known from now on.
+    /// Takes the configurations of an owner's hooks.
     pub(super) fn hooks_configured(&mut self, owner: &Owner, hooks: Vec<(HookName, HookConfig)>) {
         self.stop_monitors(owner);
         let id = |name| HookId {

@@ -1,6 +1,6 @@
-//! The ways of outcomes: each goes to the part of the operator that its ticket names.
+//! The ways of outcomes: each outcome goes to the part of the operator that its ticket names.
 //!
-//! Must never decide: that is done where the outcome is wanted.
+//! Must never decide anything: the part that wants the outcome does.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::operator::ticket::{AskFor, AtHead, RunFor, Ticket, VetFor, WatchFor};
 use crate::review::response::AdmissionResponse;
 
 impl Operator {
-    /// A job ended. One that is not known changes nothing.
+    /// Takes the end of a job. An unknown job changes nothing.
     pub(super) fn job_finished(&mut self, finished: Finished) {
         let Some(started) = self.jobs.end(finished.id()) else {
             return;
@@ -86,7 +86,7 @@ impl Operator {
             .script_finished(&mut self.cx, &self.modules, &self.config, module, result);
     }
 
-    /// A job of the head of a lane ended that is no hook; `take` takes in what it found.
+    /// Takes the end of a job of a lane's head that is no hook. `take` handles its result.
     fn head_finished<T>(
         &mut self,
         ticket: Ticket<AtHead>,
@@ -100,7 +100,7 @@ impl Operator {
         }
     }
 
-    /// Hooks were asked for their configuration.
+    /// Takes the configurations of hooks.
     fn configure_finished(&mut self, ticket: Ticket<AskFor>, result: Result<Vec<(HookName, HookConfig)>, Failure>) {
         let id = ticket.id();
         let lane = match ticket.into_wanted_by() {
@@ -119,7 +119,7 @@ impl Operator {
         }
     }
 
-    /// The start of a hook's monitors ended.
+    /// Takes the end of a start of monitors.
     fn watch_finished(&mut self, ticket: Ticket<WatchFor>, result: Result<(), Failure>, took: Duration) {
         let id = ticket.id();
         match ticket.into_wanted_by() {
@@ -131,7 +131,7 @@ impl Operator {
         }
     }
 
-    /// The job of a chore ended; `take` takes in what it found.
+    /// Takes the end of a chore's job. `take` handles its result.
     fn chore_finished<T>(&mut self, chore: Chore, result: Result<T, Failure>, take: impl FnOnce(&mut Self, T)) {
         match result {
             Ok(found) => {
@@ -155,7 +155,8 @@ impl Operator {
         self.chores.failed(&mut self.cx, chore, failure);
     }
 
-    /// The configuration of a hook cannot be had: hooks alone do not start without one of them.
+    /// Gives up the process, because the configuration of a hook is missing: without modules the operator does not start
+    /// without it.
     fn give_up(&mut self, failure: Failure) {
         self.standing.stop_now(&self.cx);
         self.cx.effect(Effect::GiveUp(failure));
@@ -189,7 +190,7 @@ impl Operator {
         }
     }
 
-    /// The hooks of a module answered, for a run or for a removal.
+    /// Takes the configurations of a module's hooks, for a run or for a removal.
     fn module_configured(&mut self, lane: &Lane, hooks: Vec<(HookName, HookConfig)>) {
         let Some(name) = self.lanes.module_at(lane) else { return };
         self.hooks_configured(&Owner::Module(name.clone()), hooks);

@@ -1,4 +1,5 @@
-//! The ways of a hook that has ended: what it set counts, and the head of its lane goes on, or it has failed and is tried again.
+//! The ways of a hook that has ended: its changes are followed up and the head of its lane goes on, or it has failed and
+//! is retried.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,14 +16,14 @@ use crate::values::Change;
 use crate::values::patch::FlagOp;
 
 impl Operator {
-    /// The hook that ran stood in line by itself, or hung, and its module was switched off meanwhile: what it asks for has no
-    /// place any more, and must not be found by the module's next life, nor come into it.
+    /// Whether the output of the hook must be dropped, because its module was switched off or its life ended while the
+    /// hook ran. The module's next life must not get it. Only a hook task, or a run that hung, can end so late.
     pub(super) fn came_too_late(&self, lane: &Lane) -> bool {
         let is_late = |doing: &Doing| doing.fate == Fate::Over || !self.modules.take_changes(&doing.hook);
         self.is_disowned(lane) || self.lanes.stands_by_itself(lane) && self.lanes.doing(lane).is_some_and(is_late)
     }
 
-    /// Nothing is asked of a module any more whose run is only at the end of a step.
+    /// Whether the lane's run belongs to a module that is not enabled any more: the run hung and has only now ended its step.
     fn is_disowned(&self, lane: &Lane) -> bool {
         let Some(Task::ModuleRun { module, .. }) = self.lanes.head(lane).map(|head| &head.task) else {
             return false;
@@ -30,7 +31,7 @@ impl Operator {
         !self.modules.is_enabled(module)
     }
 
-    /// A hook ran and what it patched is in force.
+    /// Takes the success of a hook whose patches are committed.
     pub(super) fn hook_succeeded(&mut self, lane: &Lane, usage: Usage, change: &Change) {
         let Some(doing) = self.lanes.end_hook(lane) else { return };
         self.cx.tell(Notice::HookSucceeded {
@@ -46,8 +47,8 @@ impl Operator {
         self.hook_over(lane, &doing, change.values_changed && !is_awaited);
     }
 
-    /// A hook counts as failed although its config patch is in force: what depends on that follows now, for the hook's
-    /// next run will find nothing to change.
+    /// Fails a hook whose config patch was committed. The consequences of the patch follow now, because the next run of
+    /// the hook will find nothing to change.
     pub(super) fn hook_half_succeeded(&mut self, lane: &Lane, change: &Change, failure: Failure) {
         let follows = self.lanes.doing(lane).filter(|_| change.values_changed).cloned();
         let follows = follows.filter(|doing| self.lanes.stands_by_itself(lane) && !self.is_step_of_start(doing));
@@ -58,13 +59,13 @@ impl Operator {
         }
     }
 
-    /// The hook ran for what was there at first, and its module has not come to its release, which will see what it set.
+    /// Whether this was a first run before the module's release. The release will include the values that the hook set.
     fn is_step_of_start(&self, doing: &Doing) -> bool {
         let unit = doing.hook.owner.module().and_then(|name| self.modules.get(name));
         !doing.first_runs.is_empty() && unit.is_some_and(|unit| !unit.life().takes_events())
     }
 
-    /// What a hook said about modules' flags counts from now on.
+    /// Applies the flags of modules that a hook has set.
     fn take_flags(&mut self, flags: &[FlagOp]) {
         let mut changed = Vec::new();
         for flag in flags {
@@ -73,7 +74,7 @@ impl Operator {
             }
         }
         for module in &changed {
-            // Its section may have waited for a removal that does not come any more.
+            // Its section may have waited for a removal that will not come any more.
             self.apply_what_nothing_holds(module);
         }
         if !changed.is_empty() {
@@ -81,7 +82,7 @@ impl Operator {
         }
     }
 
-    /// The head of the lane has its hook behind it.
+    /// Advances the head of the lane after its hook.
     fn hook_over(&mut self, lane: &Lane, doing: &Doing, values_changed: bool) {
         let Some(head) = self.lanes.head(lane) else { return };
         match &head.task {
@@ -97,7 +98,7 @@ impl Operator {
             }
             Task::ModuleRun { module, .. } | Task::ModuleDelete { module, .. } => {
                 let module = module.clone();
-                // How far a first run brought the module was settled when it was over.
+                // The end of a first run was passed on to the module before.
                 if doing.first_runs.is_empty() {
                     self.modules.step_succeeded(&module);
                 }
@@ -107,7 +108,7 @@ impl Operator {
         }
     }
 
-    /// A hook that stood in line by itself changed values.
+    /// Runs a module or asks for a converge because a hook task changed values.
     fn follow_change(&mut self, doing: &Doing) {
         let (reason, run_reason) = match doing.labels.cause {
             Cause::Schedule => (Reason::ScheduleChange, RunReason::ScheduleChange),
@@ -121,7 +122,7 @@ impl Operator {
         }
     }
 
-    /// The hook of a lane counts as failed, for a reason that names it.
+    /// Fails the hook of a lane. The failure names the hook.
     pub(super) fn hook_counts_as_failed(&mut self, lane: &Lane, failure: Failure) {
         let Some(doing) = self.lanes.end_hook(lane) else {
             return;
@@ -166,12 +167,12 @@ impl Operator {
         }
     }
 
-    /// A first run in another queue failed: its module waits, the others do not wait for it.
+    /// Takes the failure of a first run in another queue: its module waits, and other modules go on.
     fn first_run_holds_up(&mut self, module: &ModuleName, ids: &[MonitorId], report: String) {
         let unit = self.modules.get_mut(module);
         if let Some(unit) = unit.filter(|unit| ids.iter().any(|id| unit.life().awaits(*id))) {
             unit.held_up(report);
-            // What a user mends in the section must reach the hook, although the run has not ended.
+            // A mended section must reach the hook, although the module's run has not ended.
             self.apply_deferred(module);
         }
     }

@@ -1,4 +1,4 @@
-//! The way of a reading of the ConfigMap: it counts in its turn, as soon as all of it has been held against schemas.
+//! The way of a reading of the ConfigMap: it is applied in its turn, once all of it has been checked against schemas.
 
 use crate::failure::Failure;
 use crate::operator::Operator;
@@ -8,7 +8,7 @@ use crate::operator::ticket::VetFor;
 use crate::values::vetted::{Unvetted, Vetted};
 
 impl Operator {
-    /// The ConfigMap was read. It counts at once, or as soon as all of it has been held against schemas.
+    /// Takes a reading of the ConfigMap. It is applied at once, or once all of it has been checked against schemas.
     pub(super) fn config_changed(&mut self, read: ConfigRead) {
         if read != ConfigRead::Missing {
             self.commits.note_sight();
@@ -21,7 +21,7 @@ impl Operator {
         self.take_readings();
     }
 
-    /// Lets readings count in their order, as far as it is known what of them can be used.
+    /// Applies readings in their order, as far as they have been checked.
     pub(super) fn take_readings(&mut self) {
         while self.config.has_readings() {
             let omissible = self.certainty().omissible();
@@ -43,7 +43,7 @@ impl Operator {
         self.config.drop_readings();
     }
 
-    /// Finds out what the first reading lacks, unless something is being found out already: that ends first.
+    /// Starts the check of the first reading, unless another check is running.
     fn vet_reading(&mut self, unvetted: Unvetted) {
         if self.standing.is_stopping() {
             self.config.drop_readings();
@@ -54,7 +54,7 @@ impl Operator {
         }
     }
 
-    /// Sections of the ConfigMap were held against their schemas.
+    /// Takes the results of a check of sections.
     pub(super) fn reading_vetted(&mut self, result: Result<Vetted, Failure>) {
         if self.config.reading_vetted(result, self.standing.is_stopping()) {
             self.take_readings();

@@ -1,4 +1,4 @@
-//! The ways of what helm is given and what it has done: values, CRDs and conversion webhooks, each for one module.
+//! The ways of helm's inputs and results for one module: values, CRDs and conversion webhooks.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,7 +14,8 @@ use crate::values::vetted::Vetting;
 use crate::values::{Globals, NotForHelm};
 
 impl Operator {
-    /// Whether helm may get the module's values. A check that takes long is left to the job that hands them to helm.
+    /// Checks whether helm may get the module's values. A check that takes long is returned, for the job that passes them
+    /// to helm.
     pub(super) fn vetting_for_helm(&self, name: &ModuleName) -> Result<Option<Box<Vetting>>, NotForHelm> {
         let owner = Owner::Module(name.clone());
         let version = self.values.version(&owner);
@@ -30,7 +31,8 @@ impl Operator {
         vetting.for_helm().map(|()| None)
     }
 
-    /// What a chart is rendered with to see them under these global values; nothing while its values are not fit for that.
+    /// The inputs for rendering a chart to find its conversion webhooks, under these global values; `None` while its
+    /// values break the schema.
     pub(super) fn conversions_of(&self, name: &ModuleName, globals: &Globals) -> Option<Conversions> {
         let vetting = self.vetting_for_helm(name).ok()?;
         Some(Conversions {
@@ -50,7 +52,7 @@ impl Operator {
             });
     }
 
-    /// The job of a converge or of a run has looked after the CRDs that it was given.
+    /// Takes the end of the job that installed CRDs, for a converge or for a run.
     pub(super) fn crds_ensured(&mut self, lane: &Lane, mut failed: BTreeMap<ModuleName, CrdObstacle>) {
         let Some(name) = self.lanes.module_at(lane) else {
             self.crds_of_converge(lane, &failed);
@@ -61,7 +63,7 @@ impl Operator {
             Some(CrdObstacle::Held(crds)) if self.probation.is_on_trial() => {
                 return self.end_run_for_trial(lane, &name, &crds);
             }
-            // The trial was passed meanwhile: once more, and then they are changed.
+            // The trial was passed while the job ran. The next attempt may change the CRDs.
             Some(CrdObstacle::Held(_)) => return self.lanes.resume(lane),
             None => {}
         }
@@ -77,7 +79,7 @@ impl Operator {
             return;
         }
         for unit in self.modules.iter_mut() {
-            // Those that came into question meanwhile wait for another converge.
+            // Modules that were taken up only later wait for another converge.
             if *unit.turn() == Turn::Waiting && !failed.contains_key(unit.name()) {
                 unit.crds_ensured();
             }
@@ -93,7 +95,7 @@ impl Operator {
         self.lanes.resume(lane);
     }
 
-    /// The job of a converge or of a run has looked after those of the modules that it was given.
+    /// Takes the end of the job that published conversion webhooks, for a converge or for a run.
     pub(super) fn conversions_ensured(&mut self, lane: &Lane, outcomes: BTreeMap<ModuleName, Result<(), Failure>>) {
         let of_run = self.lanes.module_at(lane);
         for (name, outcome) in outcomes {
@@ -103,7 +105,7 @@ impl Operator {
                 }
                 continue;
             }
-            // Those that came into question meanwhile wait for another converge.
+            // Modules that were taken up only later wait for another converge.
             let unit = self.modules.get_mut(&name);
             if let Some(unit) = unit.filter(|unit| of_run.is_some() || *unit.turn() == Turn::Waiting) {
                 unit.conversions_ensured();

@@ -1,4 +1,4 @@
-//! The ways of removals: the brake, releases whose modules are gone, and the words of people for them.
+//! The ways of removals: the brake, releases whose modules are gone, and the confirmations of people.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -13,9 +13,9 @@ use crate::operator::removal::brake::too_many;
 use crate::operator::task::{Lane, Reason, Task};
 
 impl Operator {
-    /// Holds what would go by silence or absence, if that is too much at once. Whoever takes up a removal asks first.
+    /// Holds removals by silence if there would be too many at once. Must be called before any removal begins.
     pub(super) fn brake(&mut self) {
-        // Of how many they are part is not known before.
+        // The share of the removals is unknown before the releases were listed.
         if !self.removal.is_listed() {
             return;
         }
@@ -52,7 +52,7 @@ impl Operator {
         self.cx.tell(Notice::PurgeHeld { releases, reason });
     }
 
-    /// The removal of a module is taken up: it counts unless a source said that the module is not to run.
+    /// Counts a begun removal in the brake, unless a source switched the module off.
     pub(super) fn count_removal(&mut self, name: &ModuleName) {
         let verdict = self.verdicts.on(name);
         if verdict.is_some_and(|verdict| verdict.source == Source::Default) {
@@ -60,7 +60,8 @@ impl Operator {
         }
     }
 
-    /// What makes a removal certain may come after the converge that looked at it. True if another is asked for.
+    /// Asks for another converge if a removal has become certain after the converge that looked at it. True if one was
+    /// asked for.
     pub(super) fn request_removals(&mut self) -> bool {
         if self.converge.first_took_up() && self.verdicts.is_known() {
             self.brake();
@@ -68,7 +69,8 @@ impl Operator {
         let nothing = VecDeque::new();
         let planned = match self.converge.phase() {
             None => Some(&nothing),
-            // In strict order it lasts until all modules have succeeded, which may have to wait for such a removal.
+            // In strict order this phase lasts until all modules have succeeded, and a module may have to wait for such a
+            // removal.
             Some(Phase::Modules(wave)) if self.cx.policy.strict_order && !self.converge.restarts() => {
                 Some(wave.removals())
             }
@@ -88,9 +90,9 @@ impl Operator {
         self.lanes.ledger() != before || overdue && self.converge.restarts()
     }
 
-    /// After the first converge: releases of ours whose modules are gone, as far as nothing holds them.
+    /// Purges the releases of ours whose modules are gone, except held ones. Only after the first converge.
     pub(super) fn purge(&mut self) {
-        // A module that is held for a lost configuration goes on when people have spoken, and all of them when a trial is passed.
+        // No purge while a configuration is lost or this version is on trial. This method is called again after both.
         if !self.config.losses().releases().is_empty() || self.probation.is_on_trial() {
             return;
         }
@@ -103,7 +105,7 @@ impl Operator {
             self.directories.rereading_mut().have_purge_wait();
             return;
         }
-        // These were absent when the directories were taken over, and are not by now.
+        // The directories lacked these modules when the operator read them first, and hold them now.
         let has_come = |release: &mut String| !brake.is_confirmed(release) && !rereading.confirms_absence(release);
         let come: Vec<String> = orphans.extract_if(.., has_come).collect();
         if !come.is_empty() {
@@ -116,7 +118,7 @@ impl Operator {
         }
     }
 
-    /// A person wants these gone. What is not held at this moment stays as it is, and so does what a trial holds besides.
+    /// Confirms the removals that are held now. Other removals do not change, nor does the hold of a trial.
     pub(super) fn confirm_removals(&mut self, names: &BTreeSet<String>) {
         let releases = self.removal.brake_mut().confirm(names);
         if releases.is_empty() || self.standing.is_stopping() {
@@ -128,7 +130,7 @@ impl Operator {
         }
     }
 
-    /// People have said what they want of a configuration that was lost: what was held goes on with that.
+    /// Continues the held modules, because people have decided about the lost configuration.
     pub(super) fn loss_answered(&mut self) {
         self.request_converge(Reason::ConfigChanged, true);
         if self.converge.is_first_over() {
@@ -136,14 +138,14 @@ impl Operator {
         }
     }
 
-    /// A person says that the lost configuration is gone for good.
+    /// Takes a person's confirmation that the lost configuration is gone for good.
     pub(super) fn loss_confirmed(&mut self) {
         if self.config.answer_loss(&mut self.cx) {
             self.loss_answered();
         }
     }
 
-    /// A trial was read. If it was ours and is passed, all that waited for that goes on.
+    /// Takes the stage of a trial. If it was the trial of this version and is passed, the waiting work goes on.
     pub(super) fn trial_seen(&mut self, stage: TrialStage) {
         if !self.probation.hear(stage) {
             return;
@@ -161,7 +163,7 @@ impl Operator {
         }
     }
 
-    /// Reads the directories again if something is to be removed and it has not been done.
+    /// Reads the directories a second time if a removal waits for that.
     pub(super) fn confirm_directories(&mut self) {
         let rereading = self.directories.rereading();
         if rereading.is_confirmed() {
@@ -176,7 +178,7 @@ impl Operator {
         }
     }
 
-    /// The directories were found the same twice.
+    /// Takes a second reading of the directories that equals the first.
     pub(super) fn directories_confirmed(&mut self) {
         if self.directories.rereading_mut().end_wait_of_purge() {
             self.purge();

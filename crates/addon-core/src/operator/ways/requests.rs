@@ -1,5 +1,4 @@
-//! Requests from everywhere to lanes, verdicts and chores: another run of a module, another converge, a look at the verdicts, a
-//! chore.
+//! Requests that other ways make: another run of a module, another converge, a new round of verdicts, a chore.
 
 use std::collections::BTreeSet;
 
@@ -13,12 +12,12 @@ use crate::operator::task::{Lane, Reason, RunReason, Task};
 use crate::operator::ticket::AskFor;
 
 impl Operator {
-    /// Asks for a converge. With `restart`, one that runs starts over; else a further one comes after it.
+    /// Asks for a converge. With `restart` a running converge starts over, else another converge follows it.
     pub(super) fn request_converge(&mut self, reason: Reason, restart: bool) {
         self.converge.request(&self.cx, &mut self.lanes, reason, restart);
     }
 
-    /// Runs a module once more because something of its own changed, unless a run that will see it is waiting already.
+    /// Runs a module once more because its own inputs changed, unless a waiting run will see the change.
     pub(super) fn rerun(&mut self, name: &ModuleName, reason: RunReason) {
         let unit = self.modules.get(name).filter(|unit| unit.is_enabled());
         if unit.is_none_or(|unit| unit.turn().is_to_come()) {
@@ -42,7 +41,7 @@ impl Operator {
         self.lanes.push(&self.cx, lane, task);
     }
 
-    /// A module succeeded: those that were held only because of it run now, and so do those that needed them.
+    /// Runs the modules that were held only because of a module that has now succeeded, and the modules that depend on these.
     pub(super) fn release_held(&mut self) {
         let is_lost = |unit: &Unit| self.config.losses().hold(unit.name().as_str());
         let names = self.modules.names_of(|unit| {
@@ -70,7 +69,7 @@ impl Operator {
         }
     }
 
-    /// A module succeeded outside of a converge: if it was the last one lacking, the hooks after all modules run again.
+    /// Runs the hooks after all modules again if the last lacking module has succeeded outside of a converge.
     pub(super) fn recovered(&mut self) {
         let mut units = self.modules.iter();
         let lacking = units.any(|unit| unit.is_enabled() && !unit.has_passed());
@@ -79,7 +78,7 @@ impl Operator {
         }
     }
 
-    /// Something that verdicts depend on changed; `touched` are modules whose own values changed with it.
+    /// Asks for a new round of verdicts because an input changed. `touched` are modules whose own values changed, too.
     pub(super) fn reassess(&mut self, cause: Reason, touched: BTreeSet<ModuleName>) {
         self.verdicts.grow_stale(cause);
         if self.converge.assesses_by_itself() {
@@ -90,7 +89,7 @@ impl Operator {
         self.verdicts.begin(&self.modules);
     }
 
-    /// The values of these modules changed, and no verdict can depend on that: they run, unless a converge runs them anyway.
+    /// Runs modules whose values changed without an effect on verdicts, unless a converge will run them anyway.
     pub(super) fn run_touched(&mut self, touched: BTreeSet<ModuleName>) {
         if self.converge.assesses_by_itself() {
             return;
@@ -105,7 +104,7 @@ impl Operator {
         self.verdicts.begin_for_sections(&self.modules);
     }
 
-    /// Starts a chore that has not been done, and one whose delay is over.
+    /// Starts a chore that is new or whose delay is over.
     pub(super) fn run_chore(&mut self, chore: Chore) {
         if !self.chores.is_due(chore, self.cx.now.tick) {
             return;

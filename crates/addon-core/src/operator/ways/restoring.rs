@@ -1,4 +1,4 @@
-//! The way of damage: a release that others have damaged is seen, and its module runs to restore it.
+//! The way of damage: another program or a person damages a release, and a run of its module restores it.
 
 use crate::name::ModuleName;
 use crate::operator::Operator;
@@ -9,14 +9,15 @@ use crate::operator::modules::Unit;
 use crate::operator::task::RunReason;
 
 impl Operator {
-    /// Releases are watched once there is one of ours and its module has passed: the runs before look for themselves.
+    /// Starts the watch of releases once a module with a release of ours has passed. The runs before that check the
+    /// release themselves.
     pub(super) fn watch_releases(&mut self) {
         if self.cx.policy.restores && self.modules.iter().any(Unit::is_released) {
             self.run_chore(Chore::WatchReleases);
         }
     }
 
-    /// A release was looked at.
+    /// Takes the state of a release.
     pub(super) fn release_seen(&mut self, ReleaseSight { release, drift }: ReleaseSight) {
         let Ok(name) = ModuleName::parse(&release) else { return };
         if self.modules.contains(&name) {
@@ -24,7 +25,7 @@ impl Operator {
         }
     }
 
-    /// Lets those modules run whose releases have been damaged for long enough.
+    /// Runs the modules whose releases have been damaged for long enough.
     pub(super) fn restore_releases(&mut self) {
         let survey = self.survey();
         let due = self.drifts.due(self.cx.now.tick).into_iter();

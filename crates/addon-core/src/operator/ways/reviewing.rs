@@ -1,4 +1,4 @@
-//! The ways of reviews: the API server asks, and about the ConfigMap we answer ourselves.
+//! The ways of reviews: the API server asks hooks, or asks the operator about its ConfigMap.
 
 use crate::operator::Operator;
 use crate::operator::edit::Edit;
@@ -8,7 +8,7 @@ use crate::operator::reviews::{self, Needs};
 use crate::review::reply::{NoAnswer, Reply};
 
 impl Operator {
-    /// The API server asks.
+    /// Takes in a question of the API server.
     pub(super) fn review_requested(&mut self, id: ReviewId, asked: Asked) {
         if self.standing.is_stopping() {
             reviews::reply(&mut self.cx, id, Reply::NoAnswer(NoAnswer::Stopping));
@@ -19,7 +19,7 @@ impl Operator {
         }
     }
 
-    /// Keeps the routes up to date, starts what can start, and answers for what has no time left.
+    /// Updates the routes, starts the reviews that can start, and answers those whose time is over.
     pub(super) fn advance_reviews(&mut self) {
         if self.startup.has_begun() {
             self.reviews.take_routes(&mut self.cx, &self.bindings, &self.modules);
@@ -37,12 +37,12 @@ impl Operator {
         self.judge_edit();
     }
 
-    /// Has the next edit of our ConfigMap judged.
+    /// Starts a job that judges the next edit of our ConfigMap.
     fn judge_edit(&mut self) {
         let Some(asked) = self.reviews.next_edit(&mut self.cx) else {
             return;
         };
-        // Texts that need not be held against schemas once more: those in force, and our own.
+        // Applied texts and our own texts need no other check against schemas.
         let mut known = self.config.vetted().clone();
         known.extend(self.commits.texts());
         let edit = Edit {

@@ -13,17 +13,18 @@ use crate::operator::task::{Lane, RunReason, Task};
 use crate::operator::warmth::Warm;
 
 impl Operator {
-    /// Lets the run at the head of a module's lane go on. False if it must wait for a slot.
+    /// Advances the run at the head of a module's lane. False if it must wait for a slot.
     pub(super) fn advance_run(&mut self, lane: &Lane, name: &ModuleName) -> bool {
         if !self.modules.is_enabled(name) {
             self.lanes.finish(&self.cx, lane);
             return true;
         }
-        // What the hooks before all modules set and who is switched off is for all runs alike; the converge lets them run.
+        // A run must not begin before its turn in the converge: it needs the values that the hooks before all modules
+        // set, and the verdicts.
         let to_come = self.modules.get(name).is_some_and(|unit| unit.turn().is_to_come());
         let begins = self.lanes.head(lane).is_some_and(|head| !head.begun);
         if begins && to_come {
-            // It hung, and was to begin anew. Its turn brings another one.
+            // The run hung and was to begin anew. The module's turn brings another run.
             self.lanes.finish(&self.cx, lane);
             return true;
         }
@@ -33,7 +34,7 @@ impl Operator {
         let mut anew = false;
         if self.lanes.begin_head(&mut self.cx, lane) {
             if self.modules.get(name).is_some_and(|unit| unit.life().is_deleting()) {
-                // A removal that did not come to its end is followed by a new life all the same.
+                // An unfinished removal ends the life of the module, too, so the run begins a new life.
                 let owner = Owner::Module(name.clone());
                 self.end_hooks(&owner, "their module begins a new life");
                 let _ = self.values.forget_patches(&owner);
@@ -49,12 +50,12 @@ impl Operator {
             self.run_succeeded(lane, name);
             true
         });
-        // Who is to be assessed anew must not wait for the next event, be the run held up or not.
+        // A section that was applied just now may need a new round of verdicts at once, even if the run itself waits.
         moved || anew
     }
 
-    /// Takes the steps of a run or of a removal as far as they go without a job, and starts the job of the next one.
-    /// `None` when the last step is behind the module, false if the job must wait for a slot.
+    /// Does the steps of a run or of a removal that need no job, and starts the job of the next step. `None` after the
+    /// last step, false if the job must wait for a slot.
     pub(super) fn take_steps(&mut self, lane: &Lane, name: &ModuleName) -> Option<bool> {
         loop {
             let facts = self.survey().facts(name);
@@ -93,7 +94,8 @@ impl Operator {
         }
     }
 
-    /// What the hooks of a module bind to, if nobody has to be asked: it has none, or they answered before their time.
+    /// The configurations of a module's hooks if they are known without a job: the module has no hooks, or a standby has
+    /// asked them.
     fn known_hooks(&mut self, name: &ModuleName) -> Option<Vec<(HookName, HookConfig)>> {
         let has_hooks = self.modules.get(name).is_some_and(|unit| unit.found().has_hooks);
         let warm = self.warmth.take_answer(name);
@@ -193,7 +195,7 @@ impl Operator {
         let Some(unit) = self.modules.get_mut(name) else {
             return;
         };
-        // Those behind it wait for the run that its own hooks asked for, but not for one that such a run asks for.
+        // Modules behind this one wait for the second run that its own hooks caused, but not for a third one.
         let reason = task.as_ref().and_then(Task::run_reason);
         let (changed, run) = unit.succeed(version, reason == Some(RunReason::AfterHelmChange));
         self.cx.tell(Notice::ModuleReady {
@@ -222,7 +224,7 @@ impl Operator {
         true
     }
 
-    /// A life of the module is over, and with it all that its hooks had to do in whichever queue.
+    /// Ends a life of the module: drops the tasks of its hooks in all queues.
     pub(super) fn end_hooks(&mut self, owner: &Owner, reason: &'static str) {
         self.lanes.forsake_hooks(owner);
         let of_owner = |task: &Task| task.as_hook().is_some_and(|task| task.hook.owner == *owner);

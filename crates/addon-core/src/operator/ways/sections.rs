@@ -1,4 +1,5 @@
-//! The way of a section of the ConfigMap into force, now or once the run of its module has ended, and all that an edit sets off.
+//! The way of a section of the ConfigMap: it is applied now or once the run of its module has ended, and the affected
+//! modules run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +13,7 @@ use crate::values::section::{Entry, Section};
 use serde_json::Value;
 
 impl Operator {
-    /// These texts count from now on, each as far as nothing holds it up.
+    /// Applies these texts, except those of sections that have to wait.
     pub(super) fn put_in_force(&mut self, good: BTreeMap<String, String>) {
         let (old, new) = self.config.replace(good);
         let mut news = News::default();
@@ -48,7 +49,7 @@ impl Operator {
         self.config.set_section(&mut self.cx, &mut self.values, owner, entry)
     }
 
-    /// The save of a section has ended. What was read of it meanwhile was held back, and counts from now on.
+    /// Applies the readings of a section that were held back during its save.
     pub(super) fn end_hold(&mut self, owner: &Owner) -> News {
         let mut news = News::default();
         match owner {
@@ -66,12 +67,12 @@ impl Operator {
         news
     }
 
-    /// Puts a module's section in force, now or once its run has ended. True if that makes a difference.
+    /// Applies a module's section, now or once its run has ended. True if its values differ from the applied ones.
     fn section_read(&mut self, name: &ModuleName, section: Option<&Section>) -> bool {
         let owner = Owner::Module(name.clone());
         let entry = section.map(Section::layer).unwrap_or_default();
         let later = self.certainty().must_wait(name, &entry).then(|| entry.clone());
-        // What an earlier reading had left for later is out of date now.
+        // A section of an earlier reading that still waits is outdated.
         let earlier = self.config.leave_for_later(name, later.clone());
         if later.is_some() {
             let now = self.values.config_section(&owner);
@@ -80,7 +81,7 @@ impl Operator {
         self.set_section(&owner, &entry)
     }
 
-    /// Tells what is new and sets off what it concerns.
+    /// Reports the changes and runs what they concern.
     pub(super) fn follow(&mut self, news: News) {
         let keys = news.keys();
         if keys.is_empty() && !news.late {
@@ -99,13 +100,13 @@ impl Operator {
         if news.global && self.converge.has_begun() {
             self.request_converge(Reason::ConfigChanged, true);
         } else if news.global {
-            // A hook at start-up may have failed for what is mended now.
+            // A hook may have failed at the start because of a value that is now mended.
             self.lanes.retry(&Lane::Global);
         }
     }
 
-    /// A verdict may come out otherwise now. The script of a module sees the global values, the module's own, and the modules
-    /// that are enabled.
+    /// Whether the changes may change a verdict. The script of a module sees the global values, the module's own values,
+    /// and the names of the enabled modules.
     fn concerns_scripts(&self, news: &News) -> bool {
         let has_script = |name: &ModuleName| {
             let unit = self.modules.get(name);
@@ -114,7 +115,7 @@ impl Operator {
         news.global || !news.flags.is_empty() || news.sections.iter().any(has_script)
     }
 
-    /// The run or removal for which a section was left for later may have been dropped.
+    /// Applies the waiting section of a module, if the run or removal that it waited for was dropped.
     pub(super) fn apply_what_nothing_holds(&mut self, name: &ModuleName) {
         let later = self.config.later(name);
         if later.is_some_and(|entry| !self.certainty().must_wait(name, entry)) {
@@ -122,7 +123,7 @@ impl Operator {
         }
     }
 
-    /// What the ConfigMap has to say about a module's section counts from now on. True if it is to be assessed anew.
+    /// Applies the waiting section of a module. True if a new round of verdicts is needed for it.
     pub(super) fn apply_deferred(&mut self, name: &ModuleName) -> bool {
         let entry = self.config.leave_for_later(name, None);
         let late = entry.is_some_and(|entry| self.set_section(&name.clone().into(), &entry))
@@ -133,7 +134,7 @@ impl Operator {
         late
     }
 
-    /// The runs and removals that have not begun will be decided anew.
+    /// Drops the runs and removals that have not begun. The converge decides about them anew.
     pub(super) fn drop_waiting_runs(&mut self) {
         let (modules, count) = self.lanes.drop_waiting_runs(&self.cx);
         for module in modules {

@@ -1,5 +1,5 @@
-//! The way from an empty value to the first converge, and to the end: what must be known before anything may run, and what is in
-//! `main` at the start.
+//! The way from an empty value to the first converge, and to the end: the facts that must be known before any work, and
+//! the tasks in `main` at the start.
 
 use std::time::Duration;
 
@@ -16,13 +16,13 @@ use crate::operator::policy::Mode;
 use crate::operator::task::{Lane, Reason, Task};
 
 impl Operator {
-    /// The directories are read once in a life; a second reading is not taken over.
+    /// Takes the directories, once in a life. A later reading is not taken over.
     pub(super) fn take_inventory(&mut self, inventory: Inventory) {
         if self.directories.are_known() {
             return;
         }
         let outline = inventory.outline();
-        // Empty directories say nothing about modules that are gone: rather a mount is missing.
+        // Empty directories rather mean that a mount is missing, so they are no evidence that modules are gone.
         let complete = inventory.complete && !inventory.modules.is_empty();
         self.directories.found(outline, inventory.values_files, complete);
         self.startup.found(inventory.has_global_hooks);
@@ -48,7 +48,7 @@ impl Operator {
         }
     }
 
-    /// Keeps readings of the ConfigMap until everything else is known; later ones act at once.
+    /// Keeps readings of the ConfigMap until everything else is known. Later readings are applied at once.
     pub(super) fn config_read(&mut self, read: ConfigRead) {
         if self.startup.is_restored() {
             self.config_changed(read);
@@ -64,7 +64,7 @@ impl Operator {
         self.config.keep_reading(read);
     }
 
-    /// What may be found out while somebody else leads, so that less is left to do when we do.
+    /// Makes the preparations of a standby, so that less work is left when this replica leads.
     pub(super) fn advance_standby(&mut self) {
         if self.directories.are_known() && self.startup.has_global_hooks() {
             self.run_chore(Chore::ConfigureGlobalHooks);
@@ -128,7 +128,7 @@ impl Operator {
         }
     }
 
-    /// Everything is known: the global hooks that run at start, and then the first converge.
+    /// Queues the global hooks of the start and the first converge, because everything is known.
     fn begin(&mut self) {
         for hook in self.bindings.global_hooks(Stage::OnStartup) {
             let task = self.stage_task(Stage::OnStartup, hook);
@@ -138,7 +138,7 @@ impl Operator {
         self.lanes.push(&self.cx, Lane::Global, Task::Converge(Reason::Startup));
     }
 
-    /// Writes the state if it differs from what is kept, and forgets a failed attempt that has become pointless.
+    /// Writes the state Secret if it differs from the applied texts, and drops a failed attempt that is no longer needed.
     fn keep_state(&mut self) {
         if self.config.unsaved() {
             self.run_chore(Chore::SaveState);
@@ -147,8 +147,7 @@ impl Operator {
         }
     }
 
-    /// The hooks said what they bind to: start-up by the order numbers, then hook by hook what each watches and when it
-    /// runs.
+    /// Queues the start without modules: start-up hooks by their order numbers, then the monitors and schedules, hook by hook.
     pub(super) fn begin_alone(&mut self) {
         self.startup.begin();
         let startup = self.bindings.global_hooks(Stage::OnStartup).into_iter();
@@ -162,8 +161,7 @@ impl Operator {
         self.push_all(tasks);
     }
 
-    /// What is done before the first converge: schedules first, then what the hooks watch, and all of them have run for
-    /// what is there.
+    /// Queues the steps before the first converge: the schedules, then the monitors of the global hooks and their first runs.
     pub(super) fn enable_global_hooks(&mut self) {
         let mut tasks: Vec<Task> = self
             .bindings
@@ -200,7 +198,7 @@ impl Operator {
         }
     }
 
-    /// Once all is known that tells of it: was there a configuration that nobody has any more?
+    /// Looks for lost configurations, once all sources are known.
     fn look_for_losses(&mut self) {
         if self.startup.has_begun() && self.removal.is_listed() {
             self.config
@@ -208,7 +206,7 @@ impl Operator {
         }
     }
 
-    /// Compares the values files with what they said when a converge last finished.
+    /// Compares the values files with their outlines in the state Secret.
     fn restore_sources(&mut self, kept: Option<ValuesFiles>) {
         let lost = self.directories.sources_mut().restore(&mut self.modules, kept);
         for (file, modules) in lost {
@@ -217,7 +215,7 @@ impl Operator {
         }
     }
 
-    /// Writes what the values files say if it is not kept.
+    /// Writes the outlines of the values files if the state Secret lacks them.
     pub(super) fn keep_sources(&mut self) {
         if self.directories.sources().unsaved() {
             self.run_chore(Chore::SaveValuesFiles);
@@ -226,13 +224,13 @@ impl Operator {
         }
     }
 
-    /// It is our turn from now on.
+    /// Begins to lead.
     pub(super) fn lead(&mut self) {
         self.standing.lead();
         self.warmth.end(&mut self.jobs);
     }
 
-    /// We are to end: what runs has its grace.
+    /// Begins the shutdown: running jobs get the grace period.
     pub(super) fn stop(&mut self) {
         if self.standing.is_stopping() {
             return;
@@ -243,7 +241,7 @@ impl Operator {
         self.cx.tell(Notice::ShuttingDown { running });
     }
 
-    /// Somebody else may lead soon: what runs gets no time.
+    /// Begins the shutdown with no grace period, because another replica may lead soon.
     pub(super) fn stop_at_once(&mut self) {
         self.stop();
         self.standing.shorten(&self.cx);

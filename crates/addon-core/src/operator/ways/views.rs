@@ -1,16 +1,16 @@
-//! How the ways look at several machines at once. Must never change one.
+//! Read-only views of several machines for the ways. Must never change a machine.
 
 use crate::operator::Operator;
 use crate::operator::certainty::Certainty;
 use crate::operator::survey::Survey;
 
 impl Operator {
-    /// The whole, as it is seen at this moment.
+    /// The survey of this moment.
     pub(super) fn survey(&self) -> Survey<'_> {
         Survey::of(self)
     }
 
-    /// All that speaks for and against removals at this moment.
+    /// The view for decisions about removals at this moment.
     pub(super) fn certainty(&self) -> Certainty<'_> {
         self.survey().certainty()
     }

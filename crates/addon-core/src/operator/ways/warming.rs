@@ -1,4 +1,4 @@
-//! The ways of a standby: it asks and watches before its time, and drops what is not wanted any more.
+//! The ways of a standby: it prepares answers and monitors, and drops those that are not wanted any more.
 
 use crate::failure::Failure;
 use crate::hook::config::HookConfig;
@@ -7,7 +7,7 @@ use crate::operator::Operator;
 use crate::operator::modules::Turn;
 
 impl Operator {
-    /// Finds out what can be found out by now, and drops what is not wanted any more.
+    /// Makes the preparations that are possible now, and drops those that are not wanted any more.
     pub(super) fn warm_up(&mut self) {
         self.cool_down();
         self.warmth.ask(&mut self.cx, &mut self.jobs, &self.modules);
@@ -18,7 +18,7 @@ impl Operator {
         self.warmth.watch(&mut self.cx, &mut self.jobs, bindings, monitors, due);
     }
 
-    /// The module would run, or is to, as far as can be said by now.
+    /// Whether the module runs, or would run by what is known now.
     fn is_expected(&self, name: &ModuleName) -> bool {
         let Some(unit) = self.modules.get(name) else {
             return false;
@@ -33,7 +33,7 @@ impl Operator {
         }
     }
 
-    /// Drops what was found out of modules that are not to run after all.
+    /// Drops the preparations for modules that do not run after all.
     pub(super) fn cool_down(&mut self) {
         let names = self.warmth.modules();
         let off: Vec<ModuleName> = names.filter(|name| !self.is_expected(name)).cloned().collect();
@@ -48,19 +48,19 @@ impl Operator {
         }
     }
 
-    /// Hooks of a module were asked before its time.
+    /// Takes the answer of a module's hooks to a standby.
     pub(super) fn module_answered(&mut self, name: &ModuleName, result: Result<Vec<(HookName, HookConfig)>, Failure>) {
         self.warmth.module_answered(name, result, self.standing.is_standby());
         self.cool_unless_expected(name);
     }
 
-    /// The global hooks answered while somebody else leads.
+    /// Takes the answer of the global hooks to a standby.
     pub(super) fn global_hooks_answered(&mut self) {
         let hooks = self.bindings.iter().map(|(hook, config)| (hook.clone(), config));
         self.warmth.expect_watches(hooks);
     }
 
-    /// A start of monitors before their time has ended.
+    /// Takes the end of a preparing start of monitors.
     pub(super) fn warmed(&mut self, hook: HookId, result: &Result<(), Failure>) {
         let module = hook.owner.module().cloned();
         self.warmth.warmed(&mut self.cx, &mut self.monitors, hook, result);

@@ -1,4 +1,4 @@
-//! The way through the middle of a converge: modules that are switched off are removed, the others run in their order.
+//! The way through the middle of a converge: disabled modules are removed, then the others run in their order.
 
 use std::collections::VecDeque;
 
@@ -14,7 +14,7 @@ use crate::operator::task::{Lane, RunReason, Task};
 use crate::queue::Entry;
 
 impl Operator {
-    /// Takes up what the verdicts say: who runs, who is removed, who cannot run.
+    /// Takes up the verdicts: which modules run, which are removed, and which cannot run.
     pub(super) fn take_up(&mut self) -> Wave {
         self.brake();
         let wanted = self.verdicts.wanted();
@@ -69,7 +69,7 @@ impl Operator {
         Wave::new(removals, groups.collect())
     }
 
-    /// The configuration that the release of an enabled module was made with is lost.
+    /// Holds an enabled module, because the configuration that its release was made with is lost.
     fn hold_for_loss(&mut self, name: &ModuleName) {
         let Some(unit) = self.modules.get_mut(name).filter(|unit| unit.is_enabled()) else {
             return;
@@ -88,7 +88,7 @@ impl Operator {
         self.modules.iter().filter_map(broken).collect()
     }
 
-    /// An enabled module that cannot run as it is declared.
+    /// Blocks an enabled module that cannot run as it is declared.
     fn block(&mut self, name: &ModuleName, failure: Failure, hold: Hold) {
         let Some(unit) = self.modules.get_mut(name).filter(|unit| unit.is_enabled()) else {
             return;
@@ -100,7 +100,7 @@ impl Operator {
         });
     }
 
-    /// What waits for a module that is switched off has no sense any more, in whichever queue.
+    /// Drops the tasks that wait for a module that is switched off, in all queues.
     fn drop_tasks_of(&mut self, name: &ModuleName) {
         let of_module = |task: &Task| match task {
             Task::ModuleRun { module, .. } => module == name,
@@ -116,13 +116,13 @@ impl Operator {
             .drop_tasks(&mut self.cx, "their module was switched off", of_module);
     }
 
-    /// Starts what may start. True when everything has passed.
+    /// Starts the removals and runs that may start. True when the last group is over.
     pub(super) fn advance_wave(&mut self, wave: &mut Wave) -> bool {
         if !self.advance_removals(wave) {
             return false;
         }
         while let Some(group) = wave.group() {
-            // One that is held may hold others, and by name they may have been looked at before it.
+            // A held module may hold modules that were looked at before it, so the group is looked at until nothing changes.
             let group = group.clone();
             while group.iter().any(|name| self.give_turn(name)) || self.leave_behind() {}
             let strict = self.cx.policy.strict_order;
@@ -135,8 +135,8 @@ impl Operator {
         true
     }
 
-    /// Removals go one after another; one that failed once or hangs goes on by itself and holds back only what it needs,
-    /// which is left for a converge after its end.
+    /// Removes modules one after another. A removal that failed once or hangs is not waited for. It delays only the
+    /// removal of the modules that it depends on, which a later converge does.
     fn advance_removals(&mut self, wave: &mut Wave) -> bool {
         let strict = self.cx.policy.strict_order;
         loop {
@@ -153,7 +153,7 @@ impl Operator {
             if wave.removals().is_empty() {
                 return true;
             }
-            // Who spoke since the converge looked may want one of them after all.
+            // The verdicts are outdated: a source may want one of the modules after all.
             if !self.verdicts.is_known() {
                 return false;
             }
@@ -167,7 +167,7 @@ impl Operator {
             }
             self.count_removal(&name);
             let lane = Lane::Module(name.clone());
-            // One that hung when the converge began is still at it.
+            // A removal that hung when the converge began is still in the lane.
             let deletes = |head: &Entry<Task>| head.task.is_removal();
             if !self.lanes.head(&lane).is_some_and(deletes) {
                 let task = Task::ModuleDelete {
@@ -180,7 +180,7 @@ impl Operator {
         }
     }
 
-    /// A module whose group has come runs as soon as what it needs has succeeded. True if that settled its turn.
+    /// Runs a module of the current group once the modules that it depends on have succeeded. True if its turn changed.
     fn give_turn(&mut self, name: &ModuleName) -> bool {
         let Some(unit) = self.modules.get(name).filter(|unit| *unit.turn() == Turn::Waiting) else {
             return false;
@@ -210,7 +210,7 @@ impl Operator {
         true
     }
 
-    /// The reason of runs and removals whose turn has come.
+    /// The reason of the runs and removals of this converge.
     fn turn_reason(&self) -> RunReason {
         if self.converge.is_first_over() {
             RunReason::Converge
@@ -219,7 +219,7 @@ impl Operator {
         }
     }
 
-    /// The first needed module that will not succeed soon, and why.
+    /// The first of these modules that will not succeed soon, as the reason of a hold.
     fn lacking_need(&self, needs: &[ModuleName]) -> Option<Hold> {
         needs.iter().find_map(|need| {
             let unit = self.modules.get(need)?;
@@ -240,12 +240,13 @@ impl Operator {
         })
     }
 
-    /// The module's script has not answered, or has failed since it did, also while it is about to be asked again.
+    /// Whether the module's script has not answered, or has failed since its last answer, even if it is about to be asked
+    /// again.
     fn script_is_silent(&self, name: &ModuleName) -> bool {
         self.verdicts.is_undecided(name) || self.verdicts.script_failure(name).is_some()
     }
 
-    /// Modules whose runs hang hold up nobody of this converge any longer. True if there are such that did before.
+    /// Lets the converge go on without the modules whose runs hang. True if there are any new ones.
     fn leave_behind(&mut self) -> bool {
         let survey = self.survey();
         let hangs = |unit: &Unit| *unit.turn() == Turn::Running && survey.hangs(&Lane::Module(unit.name().clone()));
@@ -264,8 +265,8 @@ impl Operator {
         found
     }
 
-    /// In strict order nobody overtakes a module that waits for the trial, and the trial waits for the converge: those behind it
-    /// wait for the trial, too. True if that is so, and nobody else is waited for.
+    /// In strict order the modules behind one that waits for the trial would wait for ever, because the trial waits for
+    /// the converge. Makes them wait for the trial, too, if nothing else holds the group up. True if it did.
     fn strict_order_waits_for_trial(&mut self, wave: &mut Wave) -> bool {
         let Some(group) = wave.group().filter(|_| self.cx.policy.strict_order) else {
             return false;
