@@ -1,7 +1,7 @@
-//! Which version of ourselves is wanted, and why it is not taken yet.
+//! Which version of the operator is wanted, and why it is not installed yet.
 //!
-//! Names of images, ranges of versions, the settings that people make, and the choice that follows from all of it. Must never
-//! ask a registry or a clock, and never choose anything because something is absent.
+//! This module has names of images, ranges of versions, the settings of people, and the choice that follows from all of
+//! them. Must never ask a registry or a clock, and never choose a version because something is absent.
 
 pub mod candidate;
 pub mod channel;

@@ -1,4 +1,4 @@
-//! A version that a registry shows: its manifests, and the notes that were made on it when it was built.
+//! A version in the registry: its manifests, and the notes (annotations) that were put on its image at the build.
 //!
 //! Must never take a note that cannot be read for one that is absent.
 
@@ -11,16 +11,16 @@ use crate::footing::{LOWEST_CHART_KEY, STATE_FORMATS_KEY};
 
 /// The annotation that names the version.
 pub const VERSION: &str = "org.opencontainers.image.version";
-/// The notes on an image.
+/// The notes on an image, from its annotations.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Notes {
-    /// Its version.
+    /// The version of the program in the image.
     pub version: Option<Version>,
-    /// The lowest version of the chart that it can be installed by; nothing if any will do.
+    /// The lowest version of the chart that this version needs; `None` if any chart will do.
     pub lowest_chart: Option<Version>,
-    /// The formats of our state that it knows.
+    /// The formats of the state Secret that this version can read.
     pub state_formats: BTreeSet<String>,
-    /// Notes that cannot be read, a sentence each.
+    /// Notes that cannot be read, a sentence for each.
     pub mistakes: Vec<String>,
 }
 
@@ -29,7 +29,7 @@ impl Notes {
     pub fn read(annotations: &BTreeMap<String, String>) -> Self {
         let mut notes = Self::default();
         let text = |name: &str| annotations.get(name).map(|text| text.trim());
-        // Anything may be called a version; only ours are compared.
+        // Any text may be in this annotation. Only full versions are compared.
         notes.version = text(VERSION).and_then(Version::parse_full);
         if let Some(chart) = text(LOWEST_CHART_KEY) {
             notes.lowest_chart = Version::parse_full(chart);
@@ -48,45 +48,45 @@ impl Notes {
     }
 }
 
-/// The answer to whether a holder of a key that we know has signed it.
+/// The result of the signature check with the configured keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Signature {
-    /// No keys are set, so no signature was checked.
+    /// No keys are configured, so no signature was checked.
     NotAsked,
-    /// It is signed.
+    /// A configured key has signed the image.
     Good,
-    /// It is not, or it could not be found out; the reason, in words that follow "is not verified: ".
+    /// No configured key has signed it, or the check failed. The reason follows "is not verified: ".
     Bad(String),
 }
 
 /// A version that a registry shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
-    /// The digest that its tag stands for: of an index, or of the only manifest.
+    /// The digest that its tag points to: of an index, or of the only manifest.
     pub digest: ImageDigest,
     /// Its manifests by platform; the digest itself where there is no index.
     pub manifests: BTreeMap<Platform, ImageDigest>,
-    /// The notes on it.
+    /// The notes on the image.
     pub notes: Notes,
-    /// Whether it is signed.
+    /// The result of the signature check.
     pub signature: Signature,
 }
 
 impl Candidate {
-    /// Its manifest for machines of a platform.
+    /// The manifest for a platform.
     pub fn manifest_for(&self, platform: &Platform) -> Option<&ImageDigest> {
         let exact = self.manifests.get(platform);
         let fitting = || self.manifests.iter().find(|(made_for, _)| made_for.fits(platform));
         exact.or_else(|| fitting().map(|(_, digest)| digest))
     }
 
-    /// All digests that count as this one on machines of these platforms.
+    /// All digests that identify this version on these platforms.
     pub fn digests<'a>(&'a self, platforms: &'a BTreeSet<Platform>) -> impl Iterator<Item = &'a ImageDigest> {
         let manifests = platforms.iter().filter_map(|platform| self.manifest_for(platform));
         std::iter::once(&self.digest).chain(manifests)
     }
 
-    /// Whether it is the running version: the same index, or the same manifest on each of these platforms.
+    /// Whether these running digests are this version: the same index, or the same manifest on each of these platforms.
     pub fn is(&self, running: &BTreeSet<ImageDigest>, platforms: &BTreeSet<Platform>) -> bool {
         let runs = |platform| {
             self.manifest_for(platform)
@@ -96,12 +96,12 @@ impl Candidate {
     }
 }
 
-/// All known facts of a repository. Facts that were not requested are absent.
+/// The known facts about a repository. A fact that was not asked for is absent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// Its tags, and the digests that they stand for as far as they were asked for.
+    /// The tags, with the digests that were asked for.
     pub tags: BTreeMap<Tag, Option<ImageDigest>>,
-    /// All there is to know of digests.
+    /// The known candidates by digest.
     pub candidates: BTreeMap<ImageDigest, Candidate>,
 }
 

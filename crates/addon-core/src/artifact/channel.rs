@@ -1,6 +1,6 @@
 //! A channel: the tag, the range of versions or the digest that names the wanted version.
 //!
-//! Must never take a text for a tag that was meant as a range.
+//! Must never read a text as a tag if it was meant as a range.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use super::range::Range;
 use super::reference::{ImageDigest, Tag};
 use super::version::Version;
 
-/// A text that is no channel.
+/// The error for a text that is no channel.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error(
     "'{text}' is neither a tag nor a range of versions nor a digest: write a tag as stable or 1.4.2, a range as 1.4.x or \
@@ -20,24 +20,24 @@ use super::version::Version;
 pub struct NoChannel {
     /// The text.
     pub text: String,
-    /// Why it is not what it looks most like.
+    /// Why it is not the kind of channel that it looks like.
     pub fault: String,
 }
 
-/// Says which version is wanted.
+/// The text that says which version is wanted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Channel {
-    /// Whichever this tag means.
+    /// The version that this tag points to.
     Tag(Tag),
-    /// The highest in this range.
+    /// The highest version in this range.
     Range(Range),
-    /// This one and no other.
+    /// The version with this digest.
     Digest(ImageDigest),
 }
 
 impl Channel {
-    /// Reads a channel. A full version is a tag; parts of one (`1.4`) and all that has signs or wildcards are ranges.
+    /// Reads a channel. A full version is a tag. A part of a version (`1.4`) and a text with signs or wildcards are ranges.
     pub fn parse(text: &str) -> Result<Self, NoChannel> {
         let text = text.trim();
         let refused = |fault: String| NoChannel {
@@ -63,7 +63,7 @@ impl Channel {
     }
 }
 
-/// Parts of a version with words behind them, as in `1.4-alpine`: people call moving tags so.
+/// Whether the text is a part of a version with a word behind it, as in `1.4-alpine`, which is a usual name for a moving tag.
 fn has_suffix_of_its_own(text: &str) -> bool {
     text.contains('-') && Version::parse(text).is_ok()
 }

@@ -1,7 +1,7 @@
-//! The choice: nothing is to be done, a version waits for something that has a name, or its trial begins.
+//! The choice of the next step towards the wanted version: nothing, a wait with its reasons, or the beginning of a trial.
 //!
-//! It is made anew of all that is known, each time. Must never begin anything because something is absent: a tag that is gone, an
-//! answer that did not come, a list that became shorter.
+//! Each choice is made anew from all known facts. Must never begin a trial because something is absent: a deleted tag, a
+//! missing answer, a list that became shorter.
 
 mod memory;
 mod reason;
@@ -25,55 +25,55 @@ pub use memory::{Memory, PATIENCE};
 pub use reason::{Idle, Reason};
 pub use step::VersionStep;
 
-/// The version that runs.
+/// The running version.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Running {
-    /// Its digests, which count as one: that of an index, and those of the manifests in it that our pods run.
+    /// All its digests: that of the index, and those of the manifests that our pods run.
     pub digests: BTreeSet<ImageDigest>,
-    /// The tag of the image that the Deployment names.
+    /// The tag in the Deployment's image.
     pub tag: Option<Tag>,
     /// Its version.
     pub version: Option<Version>,
-    /// The format of the state that it keeps.
+    /// The format in which it writes the state Secret.
     pub state_format: String,
 }
 
-/// All inputs of a choice, except its memory.
+/// The inputs of a choice, except its memory.
 #[derive(Debug, Clone, Copy)]
 pub struct Situation<'a> {
-    /// The version that runs.
+    /// The running version.
     pub running: &'a Running,
-    /// The settings that people made.
+    /// The settings of people.
     pub settings: &'a Settings,
-    /// All that the registry shows.
+    /// The known facts about the repository.
     pub seen: &'a Seen,
     /// The version of the chart that made our Deployment, if its label names one.
     pub chart: Option<&'a Version>,
-    /// The platforms of the machines that our pods are on.
+    /// The platforms of the nodes on which our pods run.
     pub platforms: &'a BTreeSet<Platform>,
-    /// Digests that failed on trial.
+    /// Digests whose trials failed.
     pub failed: &'a BTreeSet<ImageDigest>,
-    /// Those of them that failed although a person had approved of them.
+    /// Those of the failed digests that a person had approved before the trial. That approval is used up.
     pub spent: &'a BTreeSet<ImageDigest>,
-    /// A trial that had no result, and when there may be another of that digest.
+    /// The digest of a trial without a result, and the time from which on it may be tried again.
     pub unclear: Option<(&'a ImageDigest, Timestamp)>,
-    /// Whether this is a quiet moment.
+    /// Whether work is under way that a trial would disturb.
     pub activity: Activity,
 }
 
-/// Whether something is under way that a trial would disturb.
+/// Whether work is under way that a trial would disturb.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Activity {
     /// No helm runs, and nothing is queued.
     Quiet,
-    /// It is not so.
+    /// Helm runs, or a task is queued.
     Busy,
 }
 
-/// A version that is wanted.
+/// The version to take.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Target {
-    /// The tag that stands for it; nothing where the channel is a digest.
+    /// The tag that points to it; `None` if the channel is a digest.
     pub tag: Option<Tag>,
     /// Its digest.
     pub digest: ImageDigest,
@@ -81,36 +81,36 @@ pub struct Target {
     pub version: Option<Version>,
 }
 
-/// The next thing to do.
+/// The choice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Choice {
-    /// Nothing, and why.
+    /// Nothing is to be done, for this reason.
     Nothing(Idle),
-    /// Nothing yet.
+    /// The version has to wait.
     Waits {
         /// The version that waits.
         target: Target,
-        /// All it waits for, at least one.
+        /// The reasons of the wait, at least one.
         reasons: Vec<Reason>,
-        /// When that may be over, as far as time alone decides it.
+        /// The time at which the wait may end; `None` if it does not depend on time alone.
         next: Option<Timestamp>,
     },
-    /// Its trial.
+    /// The trial of this version may begin.
     Begin(Target),
 }
 
-/// The version that is wanted before anything is held against it.
+/// The wanted version, before the reasons to wait are looked for.
 struct Wanted<'a> {
     tag: Option<&'a Tag>,
     candidate: &'a Candidate,
-    /// The channel is a digest that runs, and this is the news of the tag beside it.
+    /// The channel is the running digest. This is the version of the tag beside it, for information.
     held: bool,
-    /// A higher version that the registry showed before.
+    /// A higher version that the registry showed before and does not show any more.
     withdrawn: Option<Version>,
 }
 
 impl Situation<'_> {
-    /// The channel that counts: the one that people set, else the tag of our own image.
+    /// The effective channel: the setting of people, else the tag of our own image.
     pub fn channel(&self) -> Option<Channel> {
         let of_image = || self.running.tag.clone().map(Channel::Tag);
         self.settings.channel.clone().or_else(of_image)
@@ -178,7 +178,7 @@ impl Situation<'_> {
         }
     }
 
-    /// A digest runs if a pod reports it, or if it is that of an index whose manifests run.
+    /// Whether a digest is running: a pod reports it, or it is an index whose manifests are running.
     fn runs(&self, digest: &ImageDigest) -> bool {
         let candidate = self.seen.candidates.get(digest);
         let is_run = |candidate: &Candidate| candidate.is(&self.running.digests, self.platforms);
@@ -201,7 +201,7 @@ impl Situation<'_> {
         candidate.digests(self.platforms).any(|digest| digests.contains(digest))
     }
 
-    /// All that keeps a version from being taken at any time.
+    /// The reasons that time alone does not end.
     fn obstacles(&self, wanted: &Wanted<'_>, memory: &Memory) -> Vec<Reason> {
         let (candidate, notes) = (wanted.candidate, &wanted.candidate.notes);
         let is_approved = self.is_any_of(candidate, &self.settings.approved);
@@ -252,7 +252,7 @@ impl Situation<'_> {
         VersionStep::between(self.running.version.as_ref(), wanted.version().as_ref())
     }
 
-    /// All that keeps it from being taken now.
+    /// The reasons that end with time, or when other work ends.
     fn waits(&self, wanted: &Wanted<'_>, first_seen: Timestamp, now: Timestamp) -> Vec<Reason> {
         let policy = &self.settings.policy;
         let candidate = wanted.candidate;
@@ -284,7 +284,7 @@ impl Situation<'_> {
         reasons
     }
 
-    /// When time alone may have removed all reasons: in a window that is open once all others are over.
+    /// The time at which all reasons may have ended by time alone, moved to the next open window.
     fn next(&self, reasons: &[Reason], now: Timestamp) -> Option<Timestamp> {
         let ends = reasons.iter().map(Reason::ends);
         let last = ends.collect::<Option<Vec<Timestamp>>>()?.into_iter().max()?;
@@ -301,7 +301,7 @@ impl Wanted<'_> {
         }
     }
 
-    /// The version in the image's annotation; without one the tag, if it is a full version.
+    /// The version in the image's annotation. If there is none, the tag, if it is a full version.
     fn version(&self) -> Option<Version> {
         let of_tag = || Version::parse_full(self.tag?.as_str());
         self.candidate.notes.version.clone().or_else(of_tag)

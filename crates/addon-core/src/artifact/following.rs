@@ -1,7 +1,7 @@
-//! How the registry is followed: when it is asked, which questions it gets, and which news its answers make.
+//! How the operator follows the registry: when it asks, which questions, and which news come of the answers.
 //!
-//! One question at a time, in rounds, by the replica that leads. A round that is not answered to its end changes
-//! nothing: what was known stays. Must never begin a trial by itself: it only returns the choice.
+//! The leader asks one question at a time, in rounds. A round with a missing answer changes nothing: the known facts
+//! stay. Must never begin a trial by itself: it only returns the choice.
 
 mod installed;
 mod news;
@@ -24,11 +24,11 @@ pub use installed::Installed;
 pub use news::News;
 use round::Round;
 
-/// Between the end of a round and the next one.
+/// The time between the end of a round and the next round.
 const PAUSE: Duration = Duration::from_mins(1);
 /// The largest random extension of a pause, in milliseconds, so that many clusters do not ask at once.
 const SPREAD_MS: u64 = 6_000;
-/// A registry that wants to be left alone for longer is asked after this all the same.
+/// The longest pause that a registry may ask for. A longer one is cut to this.
 const LONGEST_PAUSE: Duration = Duration::from_hours(1);
 /// The number of rounds in a row without an answer that is reported.
 const TOLD_AFTER: u32 = 3;
@@ -36,13 +36,13 @@ const TOLD_AFTER: u32 = 3;
 /// One request to the registry, about our own repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Question {
-    /// For all tags.
+    /// What are all tags?
     Tags,
-    /// For the digest that the tag stands for.
+    /// Which digest does this tag point to?
     Digest(Tag),
-    /// For all there is to know of a digest: its manifests, its notes, its signature.
+    /// What are the manifests, the notes and the signature of this digest?
     Candidate(ImageDigest),
-    /// Whether this digest, which runs, is there.
+    /// Does this running digest still exist?
     Presence(ImageDigest),
 }
 
@@ -51,20 +51,20 @@ pub enum Question {
 pub enum Answer {
     /// All tags.
     Tags(BTreeSet<Tag>),
-    /// The digest that the tag stands for; nothing if there is no such tag.
+    /// The digest that the tag points to; `None` if there is no such tag.
     Digest(Option<ImageDigest>),
-    /// All facts of a digest; nothing if it does not exist.
+    /// The facts about a digest; `None` if it does not exist.
     Candidate(Option<Box<Candidate>>),
-    /// Whether a digest is there.
+    /// Whether the digest exists.
     Presence(bool),
 }
 
-/// Why there is no answer.
+/// The reason for which the registry gave no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trouble {
-    /// A sentence that names the question.
+    /// A sentence that names the question and the error.
     pub text: String,
-    /// How long the registry wants to be left alone.
+    /// The time for which the registry does not want to be asked.
     pub pause: Option<Duration>,
 }
 
@@ -79,26 +79,26 @@ pub enum Move {
     Rest,
 }
 
-/// The state of following, for people and pages.
+/// The state of following the registry, for people and reports.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Status {
-    /// The channel that counts.
+    /// The effective channel.
     pub channel: Option<Channel>,
     /// The choice that was made last.
     pub choice: Option<Choice>,
-    /// When a round was answered to its end.
+    /// The time at which the last complete round ended.
     pub checked: Option<Timestamp>,
-    /// Why the last round was not.
+    /// The error of the last round, if it was not complete.
     pub trouble: Option<String>,
-    /// The digests that run and that the registry has lost.
+    /// Running digests that the registry does not have any more.
     pub missing: BTreeSet<ImageDigest>,
     /// When the next round begins.
     pub next: Option<Timestamp>,
-    /// Before this the registry is not asked, for it wants to be left alone.
+    /// The time until which the registry does not want to be asked.
     pub left_alone: Option<Timestamp>,
 }
 
-/// One replica's part in following the registry.
+/// The state machine with which one replica follows the registry.
 #[derive(Debug, Clone)]
 pub struct Following {
     settings: Option<Settings>,
@@ -108,17 +108,17 @@ pub struct Following {
     round: Option<Round>,
     is_leading: bool,
     next: Tick,
-    /// Until this time the registry wants no requests.
+    /// The time until which the registry does not want to be asked.
     left_alone: Tick,
     jitter: Jitter,
-    /// Rounds in a row that were not answered.
+    /// The number of incomplete rounds in a row.
     failures: u32,
     status: Status,
     news: news::Told,
 }
 
 impl Following {
-    /// Starts only with the memory of earlier lives. The seed spreads pauses.
+    /// Starts with the memory of earlier lives. The seed spreads the pauses.
     pub fn new(memory: Memory, seed: u64) -> Self {
         Self {
             settings: None,
@@ -136,7 +136,7 @@ impl Following {
         }
     }
 
-    /// Only the replica that leads asks.
+    /// Notes whether this replica leads. Only the leader asks the registry.
     pub fn lead(&mut self, is_leading: bool) {
         if is_leading && !self.is_leading {
             self.hasten();
@@ -144,7 +144,7 @@ impl Following {
         self.is_leading = is_leading;
     }
 
-    /// The settings of people, or none if they are unknown. Another channel is asked for at once.
+    /// Takes the settings of people; `None` if they are unknown. A changed channel starts a round at once.
     pub fn set(&mut self, settings: Option<Settings>) {
         let channel = |settings: &Option<Settings>| settings.as_ref().map(|settings| settings.channel.clone());
         if channel(&settings) != channel(&self.settings) {
@@ -153,7 +153,8 @@ impl Following {
         self.settings = settings;
     }
 
-    /// The installation of the operator, or none if it is unknown. Of another repository nothing is known yet.
+    /// Takes the facts about our installation; `None` if they are unknown. If the repository changed, the known facts
+    /// about the old one are dropped.
     pub fn find(&mut self, installed: Option<Installed>) {
         let repository = |installed: &Option<Installed>| installed.as_ref()?.repository.clone();
         if let Some((old, new)) = repository(&self.installed).zip(repository(&installed))
@@ -168,14 +169,14 @@ impl Following {
         self.installed = installed;
     }
 
-    /// A person, or a program that has pushed a version, wants the registry to be asked now. A round that is under way does not
-    /// count. A registry that wants to be left alone is left alone all the same.
+    /// Starts a new round at once, for a person or for a program that has pushed a version. A round that is under way
+    /// does not count. A pause that the registry asked for is kept all the same.
     pub fn hasten(&mut self) {
         self.round = None;
         self.next = self.left_alone;
     }
 
-    /// All that was learnt is about another repository.
+    /// Drops all facts, because they are about another repository.
     fn forget(&mut self) {
         self.seen = Seen::default();
         self.left_alone = Tick::ZERO;
@@ -189,18 +190,18 @@ impl Following {
         &self.memory
     }
 
-    /// Another replica has led meanwhile: this is what it remembered last.
+    /// Replaces the memory by the one that another replica, which led meanwhile, has left.
     pub fn recall(&mut self, memory: Memory) {
         self.memory = memory;
     }
 
-    /// How things stand.
+    /// The state of following, for people and reports.
     pub fn status(&self) -> &Status {
         &self.status
     }
 
-    /// Whether the version that runs is signed; nothing if that was not checked. It may be signed by either of its
-    /// digests.
+    /// The signature check of the running version; `None` if it was not checked. A signature of the index or of the
+    /// manifest counts.
     pub fn signature(&self) -> Option<&Signature> {
         let mut last = None;
         for candidate in self.known_as_running() {
@@ -212,7 +213,7 @@ impl Following {
         last
     }
 
-    /// The version that runs, as its image tells it, if that was looked at; else as it knows itself.
+    /// The running version: as its image in the registry describes it, if that is known, else as the program describes itself.
     pub fn running(&self) -> Option<Running> {
         let mut running = self.installed.as_ref()?.running.clone();
         let told = self
@@ -254,7 +255,7 @@ impl Following {
         Move::Wait(self.next)
     }
 
-    /// The registry has answered, or not. An answer to a question that is not asked any more changes nothing.
+    /// Takes an answer of the registry or an error. An answer to a question that is not asked any more changes nothing.
     pub fn hear(&mut self, question: &Question, answer: Result<Answer, Trouble>, now: Now) {
         let (Some(settings), Some(installed), Some(round)) = (&self.settings, &self.installed, &mut self.round) else {
             return;
@@ -275,15 +276,15 @@ impl Following {
         }
     }
 
-    /// Chooses again from the known versions: time has passed, or the running work has changed.
+    /// Makes the choice again from the known facts, because time has passed or the running work has changed.
     pub fn choose(&mut self, activity: Activity, now: Now) -> Option<&Choice> {
         let (Some(settings), Some(installed)) = (&self.settings, &self.installed) else {
             return None;
         };
-        // Before the first round nothing is known, which is not that nothing is there.
+        // Before the first complete round the facts are unknown. That does not mean that nothing is there.
         self.status.checked?;
         if self.status.trouble.is_some() {
-            // Nothing begins that a registry may have taken back meanwhile.
+            // While the registry does not answer, no trial begins: the version may have been withdrawn.
             return self
                 .status
                 .choice

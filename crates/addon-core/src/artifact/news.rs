@@ -1,17 +1,17 @@
-//! The news of channel and trials together, for Events, meters and the log: each is reported once, by the replica that
-//! it happens to.
+//! The news of following and of trials together, for Events, metrics and the log. Each is reported once, by the replica
+//! that it concerns.
 //!
 //! Must never report a state, only its beginning or end.
 
 use super::following::News;
 use super::trial::news::TrialNews;
 
-/// Something that has happened.
+/// One piece of news.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChannelNews {
-    /// While the registry was followed.
+    /// News of following the registry.
     Followed(News),
-    /// Between trials, or in one.
+    /// News of trials.
     Tried(TrialNews),
 }
 

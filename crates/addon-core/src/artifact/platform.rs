@@ -1,11 +1,11 @@
-//! The platforms that images are made for and machines are of: `linux/amd64`, `linux/arm64/v8`.
+//! The platforms of images and nodes: `linux/amd64`, `linux/arm64/v8`.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// A text that is no platform.
+/// The error for a text that is no platform.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("'{0}' is no platform, as linux/amd64 or linux/arm64/v8 are")]
 pub struct NoPlatform(String);
@@ -39,7 +39,8 @@ impl Platform {
         })
     }
 
-    /// Whether this is a platform of the same kind. Machines tell no variant, and some images do not either.
+    /// Whether both platforms have the same operating system and architecture. The variant counts only if both have one:
+    /// nodes report none, and some images have none.
     pub fn fits(&self, other: &Self) -> bool {
         let is_same_variant = match (&self.variant, &other.variant) {
             (Some(one), Some(other)) => one == other,

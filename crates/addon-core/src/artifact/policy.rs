@@ -27,30 +27,30 @@ const WINDOW_FIELDS: [&str; 4] = [DAYS, FROM, TO, ZONE];
 
 /// The default limit of a trial's time.
 const DEFAULT_TRIAL_LIMIT: Duration = Duration::from_mins(15);
-/// Less time is not enough to lead for a minute.
+/// A shorter limit would not leave enough time to lead for a minute.
 const SHORTEST_TRIAL: Duration = Duration::from_mins(2);
 const LONGEST_TRIAL: Duration = Duration::from_hours(24);
 const LONGEST_DELAY: Duration = Duration::from_hours(24 * 366);
-/// So much of a value is shown.
+/// The number of characters of a value that an error shows.
 const SHOWN: usize = 60;
 
 /// Whether a version needs the approval of a person.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// By that of the channel alone.
+    /// No version needs an approval.
     #[default]
     Auto,
-    /// Likewise if only the patch level rises; a person approves of all others.
+    /// Only versions that change more than the patch level need an approval.
     Patch,
-    /// A person approves of each.
+    /// Every version needs an approval.
     Manual,
 }
 
 impl Mode {
     const ALL: [Self; 3] = [Self::Auto, Self::Patch, Self::Manual];
 
-    /// As people write it.
+    /// The mode as people write it.
     pub fn word(self) -> &'static str {
         match self {
             Self::Auto => "auto",
@@ -60,16 +60,16 @@ impl Mode {
     }
 }
 
-/// The settings of people about taking versions.
+/// The settings of people about when and how a version is taken.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Policy {
-    /// Whether a version needs an approval.
+    /// Which versions need an approval.
     pub mode: Mode,
-    /// At which times of the week.
+    /// The times of the week at which a version may be taken.
     pub windows: Windows,
-    /// How long after it was first seen.
+    /// The time between the first sight of a version and its trial.
     pub delay: Duration,
-    /// How long a trial may take.
+    /// The limit of a trial's time.
     pub trial_limit: Duration,
 }
 
@@ -84,34 +84,34 @@ impl Default for Policy {
     }
 }
 
-/// A text that is no policy.
+/// The error for a text that is no policy.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum PolicyError {
-    /// It is not YAML.
+    /// The text is not YAML.
     #[error("bad yaml: {0}")]
     Yaml(YamlError),
-    /// An unknown field.
+    /// A field is unknown.
     #[error("unknown field '{field}': known here are {known}")]
     Unknown {
-        /// Its path.
+        /// The field's path.
         field: String,
-        /// Those that could be meant.
+        /// The fields that could be meant.
         known: String,
     },
-    /// A field that has to be there.
+    /// A required field is absent.
     #[error("'{field}' is missing: write {wanted}")]
     Missing {
-        /// Its path.
+        /// The field's path.
         field: String,
         /// The remedy.
         wanted: &'static str,
     },
-    /// A value that means nothing.
+    /// The value of a field is invalid.
     #[error("{field} is {value}: write {wanted}")]
     Value {
-        /// The path of its field, in quotes.
+        /// The field's path in quotes.
         field: String,
-        /// As JSON.
+        /// The value as JSON.
         value: String,
         /// The remedy.
         wanted: &'static str,
@@ -199,7 +199,7 @@ fn window(path: &str, value: &Value) -> Result<Window, PolicyError> {
     Ok(Window { days, from, to, zone })
 }
 
-/// A time in days, hours, minutes and seconds.
+/// Reads a duration in days, hours, minutes and seconds.
 fn duration(value: &Value) -> Option<Duration> {
     let span: Span = value.as_str()?.parse().ok()?;
     let duration = span.to_duration(SpanRelativeTo::days_are_24_hours()).ok()?;

@@ -1,7 +1,8 @@
 //! Ranges of versions by the rules of Masterminds' library for Go, which Helm and its charts use.
 //!
-//! Groups of rules with `||` between them; a version is in the range if all rules of one group allow it. A pre-release
-//! is only in a group that names a pre-release. Must never prefer one of two tags by chance.
+//! A range has groups of rules with `||` between them. A version is in the range if all rules of one group allow it. A
+//! pre-release is in the range only if a rule of that group names a pre-release. Must never choose between two tags by
+//! chance.
 
 mod grammar;
 
@@ -13,7 +14,7 @@ use thiserror::Error;
 use super::reference::Tag;
 use super::version::Version;
 
-/// A text that is no range.
+/// The error for a text that is no range.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("'{text}' is no range of versions: {fault}")]
 pub struct RangeError {
@@ -26,19 +27,19 @@ pub struct RangeError {
 /// A mistake in a range.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Fault {
-    /// The limit is above any real text.
+    /// The text is longer than any sensible one.
     #[error("it is longer than {} characters", grammar::LONGEST)]
     Long,
-    /// The limit is above any real text.
+    /// The text has more groups than any sensible one.
     #[error("it has more than {} parts with || between them", grammar::MOST_GROUPS)]
     Groups,
-    /// Something else stands where a rule should.
+    /// There is another text in the place of a rule.
     #[error("'{0}' should begin with a rule, as 1.4.x, >=1.4, ~1.2, ^1 or 1.2 - 1.4")]
     NoRule(String),
-    /// Nothing stands between a rule and the next.
+    /// There is no separator between a rule and the next.
     #[error("a blank or a comma should stand before '{0}'")]
     NotApart(String),
-    /// A sign stands before two versions with a dash between them.
+    /// There is a sign before one of the two versions of a span (`1.2 - 1.4`).
     #[error("'{0}' should be two versions with ' - ' between them, and a comma before the first if a rule precedes it")]
     Span(String),
     /// A part of a version is neither a number nor a wildcard.
@@ -53,11 +54,11 @@ pub struct Range {
     groups: Vec<Group>,
 }
 
-/// Rules that have to agree.
+/// The rules that a version must all fulfil.
 #[derive(Debug, Clone)]
 struct Group {
     rules: Vec<Rule>,
-    /// One of them names a version before a release, so that others may be in the range, too.
+    /// Whether a rule names a pre-release, so that pre-releases may be in the range.
     names_prerelease: bool,
 }
 
@@ -69,7 +70,7 @@ struct Rule {
     open: Open,
 }
 
-/// How a version has to stand to that of the rule.
+/// The comparison that a rule demands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sign {
     Equal,
@@ -82,7 +83,7 @@ enum Sign {
     Caret,
 }
 
-/// From where on the version of a rule is left open.
+/// The first part of the rule's version that is a wildcard or left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Open {
     Nothing,
@@ -109,8 +110,8 @@ impl Range {
         self.groups.iter().any(|group| group.holds(version))
     }
 
-    /// The tag of the highest version in the range. Tags that are no full version never count: what `1.4` or `20240101`
-    /// means may change at any time. Of two that are one version, `1.4.2` comes before `v1.4.2`, then by the alphabet.
+    /// The tag of the highest version in the range. Only tags that are full versions count: tags like `1.4` or `20240101`
+    /// may be moved at any time. Of two tags for one version, `1.4.2` comes before `v1.4.2`, then the alphabet decides.
     pub fn highest<'t>(&self, tags: impl IntoIterator<Item = &'t Tag>) -> Option<(&'t Tag, Version)> {
         let versions = tags
             .into_iter()
@@ -163,8 +164,8 @@ impl Rule {
         }
     }
 
-    /// Not below, and of the same minor version, or of the same major one where the minor one is left open. All versions are
-    /// near to 0.0.0, which a wildcard alone stands for.
+    /// Whether the version is at least that of the rule and has the same major and minor version, or the same major
+    /// version if the minor one is open. A wildcard alone is read as 0.0.0, to which all versions are near.
     fn is_near(&self, version: &Version) -> bool {
         let bound = &self.version;
         let is_zero = (bound.major(), bound.minor(), bound.patch()) == (0, 0, 0);
@@ -173,7 +174,7 @@ impl Rule {
         version >= bound && (is_any || version.major() == bound.major() && is_of_minor)
     }
 
-    /// Not below, and equal down to the first part that is not zero.
+    /// Whether the version is at least that of the rule, and equal up to the first part that is not zero.
     fn is_compatible(&self, version: &Version) -> bool {
         let bound = &self.version;
         let is_same = if bound.major() > 0 || self.open == Open::Minor {
@@ -204,7 +205,7 @@ impl fmt::Display for Range {
     }
 }
 
-/// Equal are ranges that are written alike.
+/// Two ranges are equal if their texts are equal.
 impl PartialEq for Range {
     fn eq(&self, other: &Self) -> bool {
         self.text == other.text

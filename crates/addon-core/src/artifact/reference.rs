@@ -1,6 +1,6 @@
-//! Names of images as pods write them, taken apart: registry, repository, tag, digest.
+//! Parses names of images as pods have them: registry, repository, tag, digest.
 //!
-//! A name that exists is a good one: nothing below this file checks again. Must never guess at a name that is none.
+//! A value of these types is always valid, so that callers need no checks. Must never guess the meaning of an invalid text.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,20 +8,20 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// The registry of names that name none.
+/// The registry of a name that has none.
 const DEFAULT_REGISTRY: &str = "docker.io";
-/// Other names of it.
+/// Other names of the default registry.
 const DEFAULT_REGISTRY_ALIASES: [&str; 2] = ["index.docker.io", "registry-1.docker.io"];
-/// The folder of names at that registry that have no folder.
+/// The folder of a name at the default registry that has none.
 const DEFAULT_FOLDER: &str = "library/";
-/// The tag of names that have neither tag nor digest.
+/// The tag of a name that has neither tag nor digest.
 const DEFAULT_TAG: &str = "latest";
 const DIGEST_PREFIX: &str = "sha256:";
 const DIGEST_DIGITS: usize = 64;
 const LONGEST_REPOSITORY: usize = 255;
 const LONGEST_TAG: usize = 128;
 
-/// A text that is no name of an image.
+/// The error for a text that is no name of an image.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("'{text}' is no name of an image: {fault}")]
 pub struct ReferenceError {
@@ -34,42 +34,42 @@ pub struct ReferenceError {
 /// A mistake in a name of an image, or in a part of one.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Fault {
-    /// Nothing is there.
+    /// The text is empty.
     #[error("it is empty")]
     Empty,
-    /// It has no repository that a registry could be asked for.
+    /// The text has no repository, but only a digest.
     #[error("it is the id of an image on one machine, and names no repository")]
     OnlyId,
-    /// The part before the first slash is no address.
+    /// The part before the first slash is no valid address.
     #[error("'{0}' should be the address of a registry, as in registry.example.com:5000")]
     Registry(String),
-    /// The path cannot be that of a repository.
+    /// The path is no valid path of a repository.
     #[error(
         "'{0}' should be the path of a repository: small letters and digits, with single dots, underscores and dashes \
          between them, and slashes between folders"
     )]
     Path(String),
-    /// The name is longer than a registry takes.
+    /// The name is longer than registries accept.
     #[error("its repository is longer than {LONGEST_REPOSITORY} characters")]
     Long,
-    /// No registry has this as a tag.
+    /// The tag is invalid.
     #[error(
         "'{0}' should be a tag: at most {LONGEST_TAG} letters, digits, underscores, dots and dashes, with neither a dot \
          nor a dash at its beginning"
     )]
     Tag(String),
-    /// It is not the digest of a manifest.
+    /// The digest is invalid.
     #[error("'{0}' should be a digest: sha256: and {DIGEST_DIGITS} digits of 0-9 and a-f")]
     Digest(String),
 }
 
-/// The digest of a manifest or an index: `sha256:` and 64 digits.
+/// The digest of a manifest or an index: `sha256:` and 64 hexadecimal digits.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ImageDigest(Arc<str>);
 
 impl ImageDigest {
-    /// Reads one.
+    /// Reads a digest.
     pub fn parse(text: &str) -> Result<Self, Fault> {
         let digits = text.strip_prefix(DIGEST_PREFIX).unwrap_or_default().as_bytes();
         let is_digit = |byte: &u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(byte);
@@ -80,7 +80,7 @@ impl ImageDigest {
         }
     }
 
-    /// Whether the beginning of a text shows that it is meant as a digest.
+    /// Whether a text begins like a digest, so that an error should say what is wrong with the digest.
     pub fn is_meant(text: &str) -> bool {
         text.starts_with(DIGEST_PREFIX)
     }
@@ -97,7 +97,7 @@ impl ImageDigest {
 pub struct Tag(Arc<str>);
 
 impl Tag {
-    /// Reads one.
+    /// Reads a tag.
     pub fn parse(text: &str) -> Result<Self, Fault> {
         let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
         let is_tag = text.len() <= LONGEST_TAG
@@ -116,7 +116,7 @@ impl Tag {
     }
 }
 
-/// A repository of a registry, both spelt out: `docker.io/library/alpine`.
+/// A repository with its registry, both in full: `docker.io/library/alpine`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Repository {
@@ -125,7 +125,7 @@ pub struct Repository {
 }
 
 impl Repository {
-    /// Reads one, with or without its registry.
+    /// Reads a repository, with or without its registry.
     pub fn parse(text: &str) -> Result<Self, Fault> {
         if text.is_empty() {
             return Err(Fault::Empty);
@@ -168,13 +168,13 @@ impl Repository {
         &self.registry
     }
 
-    /// The path of the repository there.
+    /// The path of the repository in its registry.
     pub fn path(&self) -> &str {
         &self.path
     }
 }
 
-/// Whether a text is a host, with or without a port: a name, an address, or one of IPv6 in brackets.
+/// Whether a text is a host, with or without a port: a name, an IPv4 address, or an IPv6 address in brackets.
 fn is_registry(text: &str) -> bool {
     let (host, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((host, port)) => (host, port),
@@ -195,8 +195,8 @@ fn is_registry(text: &str) -> bool {
     is_host && (port.is_empty() || port.strip_prefix(':').is_some_and(is_port))
 }
 
-/// Whether a text is one folder of a path: words of small letters and digits with one dot, one or two underscores or any
-/// number of dashes between them.
+/// Whether a text is a valid part of a path: words of lower-case letters and digits, with one dot, one or two underscores
+/// or any number of dashes between them.
 fn is_folder(text: &str) -> bool {
     let is_letter = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     let is_between = |between: &str| matches!(between, "." | "_" | "__") || between.chars().all(|c| c == '-');
@@ -214,14 +214,14 @@ fn is_folder(text: &str) -> bool {
     }
 }
 
-/// The name of an image: a repository, and what of it.
+/// The name of an image: a repository with a tag, a digest or both.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Reference {
-    /// Where it lies.
+    /// The repository.
     pub repository: Repository,
-    /// Its tag, if the name has one.
+    /// The tag, if the name has one.
     pub tag: Option<Tag>,
-    /// Its digest, if the name has one: then the tag has no effect on a pull.
+    /// The digest, if the name has one. Then the tag has no effect on a pull.
     pub digest: Option<ImageDigest>,
 }
 
@@ -234,7 +234,7 @@ impl Reference {
         })
     }
 
-    /// Reads the `imageID` of a container: the same, behind the name of whichever runtime tells it.
+    /// Reads the `imageID` of a container: the name of an image behind the prefix of a container runtime.
     pub fn parse_image_id(text: &str) -> Result<Self, ReferenceError> {
         let name = text.split_once("://").map_or(text, |(_, name)| name);
         let read = if ImageDigest::is_meant(name) {
@@ -253,7 +253,7 @@ impl Reference {
             Some((name, digest)) => (name, Some(ImageDigest::parse(digest)?)),
             None => (text, None),
         };
-        // A colon before a slash is that of a port.
+        // A colon before a slash belongs to a port.
         let colon = name.rfind(':').filter(|colon| !name[*colon..].contains('/'));
         let (name, tag) = match colon {
             Some(colon) => (&name[..colon], Some(Tag::parse(&name[colon + 1..])?)),
@@ -266,7 +266,7 @@ impl Reference {
         })
     }
 
-    /// The tag that it follows: its own, and `latest` if it names nothing. One that names a digest alone follows none.
+    /// The tag that the image follows: its own, or `latest` if it has neither tag nor digest. `None` if it has only a digest.
     pub fn followed_tag(&self) -> Option<Tag> {
         let default = || self.digest.is_none().then(|| Tag(DEFAULT_TAG.into()));
         self.tag.clone().or_else(default)
@@ -292,7 +292,7 @@ impl fmt::Display for Repository {
     }
 }
 
-/// The ways between a checked text and other texts.
+/// The conversions between a checked type and plain texts.
 macro_rules! as_text {
     ($name:ident) => {
         impl fmt::Debug for $name {

@@ -1,6 +1,6 @@
-//! The keys of the ConfigMap that name the wanted version and the way to take it.
+//! The keys of the ConfigMap that say which version is wanted and when it may be taken.
 //!
-//! Must never use a part of a text that has a mistake in another part.
+//! Must never use a part of a text if another part has a mistake.
 
 use std::collections::BTreeSet;
 
@@ -16,29 +16,29 @@ use crate::yaml::{self, YamlError};
 /// The settings of people about the wanted version.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settings {
-    /// The channel; without one the tag of our own image counts.
+    /// The channel. If it is absent, the tag of our own image is used.
     pub channel: Option<Channel>,
-    /// How a version is taken.
+    /// When and how a version is taken.
     pub policy: Policy,
-    /// Digests that a person approved of.
+    /// Digests that a person has approved.
     pub approved: BTreeSet<ImageDigest>,
 }
 
-/// A text that is no list of digests.
+/// The error for a text that is no list of digests.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ApprovalError {
-    /// It is not YAML.
+    /// The text is not YAML.
     #[error("bad yaml: {0}")]
     Yaml(YamlError),
-    /// It is neither a list nor a text.
+    /// The value is neither a list nor a text.
     #[error("should be digests with blanks or commas between them, or a list of them, and is {0}")]
     Kind(String),
-    /// One of them is none.
+    /// An element is no digest.
     #[error(transparent)]
     Digest(Fault),
 }
 
-/// Reads digests: words with blanks or commas between them, or a list of YAML. An empty text approves of nothing.
+/// Reads a list of digests: words with blanks or commas between them, or a YAML list. An empty text is an empty list.
 pub fn approved(text: &str) -> Result<BTreeSet<ImageDigest>, ApprovalError> {
     let separates = |c: char| c.is_whitespace() || c == ',';
     let words = |text: &str| -> Result<BTreeSet<ImageDigest>, ApprovalError> {
@@ -48,7 +48,7 @@ pub fn approved(text: &str) -> Result<BTreeSet<ImageDigest>, ApprovalError> {
     };
     let document = match yaml::from_str_v3(text) {
         Ok(document) => document,
-        // Commas after each line make no YAML, and are meant well.
+        // A text with commas at the ends of its lines is no valid YAML, but its meaning is clear.
         Err(error) => return words(text).map_err(|_| ApprovalError::Yaml(error)),
     };
     match document {

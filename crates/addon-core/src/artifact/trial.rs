@@ -1,9 +1,9 @@
-//! A trial: a version runs beside the old one, which judges it.
+//! A trial: a new version runs beside the old one, and pods of the old version judge it.
 //!
-//! Every replica of both versions drives one such machine: it passes in sights of the cluster and its own wishes, asks
-//! for the next action, carries it out, and reports the outcome. The next action follows from objects that all replicas
-//! see; a machine itself has only clocks, which begin anew with it. So any replica may die at any moment, and another
-//! one continues. Must never take a missing sight for a negative one.
+//! Every replica of both versions drives one machine of this kind. It passes in sights of the cluster and its own wishes,
+//! asks for the next action, carries it out, and reports the outcome. The next action follows from objects that all
+//! replicas see. A machine keeps only clocks for itself, which start at zero in each life. So any replica may die at any
+//! moment, and another one continues. Must never take a missing sight for an absent object.
 
 pub mod action;
 mod course;
@@ -30,25 +30,25 @@ use self::watch::{Glance, Watch};
 use super::reference::{ImageDigest, Reference};
 use crate::time::{Backoff, Now, Tick};
 
-/// Older sights are not acted on.
+/// The age up to which a sight is used for actions.
 pub const FRESH: Duration = Duration::from_secs(15);
-/// After this time the world is looked at again if it is not as it was seen.
+/// The time after which the cluster has to be looked at again if it differed from the last sight.
 const LOOK: Duration = Duration::from_secs(2);
-/// For this time an action is not repeated, although its effect is not seen yet.
+/// The time for which an action is not repeated while its effect has not been seen.
 const SEEN_BY: Duration = Duration::from_secs(5);
 
-/// One replica's part in trials.
+/// The state machine of one replica for trials.
 #[derive(Debug, Clone)]
 pub struct Trials {
     me: Me,
     sight: Option<Sight>,
     wish: Wish,
     clocks: Clocks,
-    /// The last action, and its time.
+    /// The last action that was done, and its time.
     last: Option<(Action, Tick)>,
-    /// The action of which it is not known whether it was done.
+    /// An action with an unknown outcome.
     unheard: Option<Action>,
-    /// Not before this is anything done.
+    /// The time before which no action is done.
     pause: Option<Tick>,
     backoff: Backoff,
     trouble: Option<String>,
@@ -56,23 +56,23 @@ pub struct Trials {
     news: Vec<TrialNews>,
 }
 
-/// All that a machine has for itself.
+/// The clocks that only this machine knows.
 #[derive(Debug, Clone, Default)]
 struct Clocks {
     watch: Option<Watch>,
-    /// Since when it leads.
+    /// The start of its time as leader.
     leads: Option<Tick>,
-    /// Since when parts of a trial have been there without a record.
+    /// The time since which parts of a trial have existed without a record.
     unowned: Option<Tick>,
-    /// Since when a version has passed that the Deployment does not name.
+    /// The time since which a passed version has waited for its promotion into the Deployment.
     passed: Option<Tick>,
-    /// Since when a quiet moment is waited for.
+    /// The time since which the pin has waited for a quiet moment.
     restless: Option<Tick>,
-    /// This machine has noted that it hands the lease over, or that others have put an image back.
+    /// Whether this machine has written down that it hands over the lease, or that another writer has put back an image.
     has_noted: bool,
 }
 
-/// A sight in which nothing is missing.
+/// A complete sight.
 #[derive(Debug, Clone, Copy)]
 struct View<'a> {
     deployment: &'a Deployment,
@@ -85,12 +85,12 @@ struct View<'a> {
     heard: Tick,
 }
 
-/// The next step, before anything is held against it.
+/// The plan for the next step, before pauses are applied.
 #[derive(Debug)]
 struct Plan {
     stage: Stage,
     action: Option<Action>,
-    /// When another step may follow by time alone.
+    /// The time at which another step may be due by time alone.
     due: Option<Tick>,
 }
 
@@ -117,7 +117,7 @@ impl Plan {
 }
 
 impl Trials {
-    /// A replica that knows nothing yet.
+    /// A machine without any sight.
     pub fn new(me: Me) -> Self {
         Self {
             me,
@@ -134,17 +134,17 @@ impl Trials {
         }
     }
 
-    /// More has become known of which version it is.
+    /// Updates what is known about the replica's version.
     pub fn know(&mut self, me: Me) {
         self.me = me;
     }
 
-    /// The cluster is like this.
+    /// Takes a sight of the cluster.
     pub fn see(&mut self, sight: Sight) {
         if let Ok(view) = view(&sight) {
             self.clocks.note(view);
         }
-        // The lease is known by our own part in the election, whose words may be older than what is done here.
+        // The lease is kept as it was seen. The election knows it, and may know it later than the actions of this machine.
         self.sight = Some(sight);
         if let Some(deed) = self.unheard.take() {
             self.recognize(deed);
@@ -154,7 +154,7 @@ impl Trials {
         }
     }
 
-    /// The replica wants this.
+    /// Takes the replica's wishes.
     pub fn wish(&mut self, wish: Wish, now: Now) {
         match wish.lead {
             Lead::Leads => {
@@ -165,7 +165,7 @@ impl Trials {
         self.wish = wish;
     }
 
-    /// The next thing to do.
+    /// The next action, or the time to wait.
     pub fn next(&mut self, now: Now) -> Move {
         let plan = self.plan(now);
         if let Stage::Pinning(hold) = &plan.stage {
@@ -190,7 +190,7 @@ impl Trials {
         Move::Do(action)
     }
 
-    /// The outcome of an action.
+    /// Takes the outcome of an action.
     pub fn did(&mut self, action: Action, outcome: Outcome, now: Now) {
         self.unheard = None;
         match outcome {
@@ -212,12 +212,12 @@ impl Trials {
         }
     }
 
-    /// How things stand.
+    /// The stage of the trial.
     pub fn stage(&self) -> &Stage {
         &self.stage
     }
 
-    /// The reason for which the last action failed.
+    /// The error of the last action, if it failed.
     pub fn trouble(&self) -> Option<&str> {
         self.trouble.as_deref()
     }
@@ -247,7 +247,7 @@ impl Trials {
         }
     }
 
-    /// A sight may show that an action with an unknown outcome was done.
+    /// Checks whether a new sight shows that an action with an unknown outcome was done.
     fn recognize(&mut self, deed: Action) {
         let Some(sight) = &self.sight else { return };
         let is_done = match &deed {
@@ -257,7 +257,7 @@ impl Trials {
             }
             Action::Record { over: _, trial } => sight.trial.is_known() && sight.trial.there() == trial.as_deref(),
             Action::Remember { over: _, remembered } => sight.remembered.as_ref() == Some(&**remembered),
-            // Done twice they are the same as done once.
+            // These actions may be repeated without harm, so it does not matter.
             Action::Entitle(_) | Action::MakeSet { .. } | Action::DropSet { .. } => return,
         };
         if is_done {
@@ -268,7 +268,7 @@ impl Trials {
         }
     }
 
-    /// An action counts as done until a sight shows otherwise.
+    /// Applies a successful action to the last sight. A later sight may correct it.
     fn note_deed(&mut self, action: &Action) {
         let Some(sight) = &mut self.sight else { return };
         match action {
@@ -327,7 +327,7 @@ impl Clocks {
         };
         let is_unowned = view.trial.is_none() && (view.set.is_some() || view.lease.entitled.is_some());
         watch::keep(&mut self.unowned, is_unowned, view.heard);
-        // The note is for what is done next. When that is seen the next one needs another.
+        // The note allows the next action. Once the effect of that is seen, another action needs another note.
         self.has_noted &= match view.trial {
             Some(trial) => !course::is_charged(view, trial),
             None => hands::is_put_back(view),
@@ -338,7 +338,7 @@ impl Clocks {
 }
 
 impl Deployment {
-    /// Our patch is through.
+    /// Applies our patch to the sight of the Deployment.
     fn patch(&mut self, image: &str) {
         self.is_rolled_out &= self.image == image;
         self.former = Some(std::mem::replace(&mut self.image, image.to_owned()));
@@ -348,7 +348,7 @@ impl Deployment {
     }
 }
 
-/// All of a sight, or the first thing that it lacks.
+/// The complete sight, or its first missing part.
 fn view(sight: &Sight) -> Result<View<'_>, Lacking> {
     if !sight.set.is_known() {
         return Err(Lacking::Set);

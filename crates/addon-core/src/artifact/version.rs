@@ -1,7 +1,7 @@
-//! Versions as tags and labels write them.
+//! Versions in tags and labels.
 //!
-//! Read leniently, as Masterminds' library for Go does: `v1.4`, `1`, `01.2`. Must never order versions that are equal
-//! in precedence: the time of a build is no part of a version.
+//! They are read as leniently as by Masterminds' library for Go: `v1.4`, `1`, `01.2`. Must never order versions of equal
+//! precedence: the build metadata does not count.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -10,10 +10,10 @@ use semver::{BuildMetadata, Prerelease};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// Longer texts are not looked at.
+/// The length up to which texts are read.
 const LONGEST: usize = 256;
 
-/// A text that is no version.
+/// The error for a text that is no version.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("'{0}' is no version, as 1.4.2 or v1.5.0-rc.1 are")]
 pub struct NoVersion(String);
@@ -24,7 +24,7 @@ pub struct NoVersion(String);
 pub struct Version(semver::Version);
 
 impl Version {
-    /// Reads a version; parts that are left out are zero.
+    /// Reads a version. Missing parts are zero.
     pub fn parse(text: &str) -> Result<Self, NoVersion> {
         let read = Written::read(text).filter(|_| text.len() <= LONGEST);
         let version = read.and_then(|written| {
@@ -34,14 +34,14 @@ impl Version {
         version.ok_or_else(|| NoVersion(text.to_owned()))
     }
 
-    /// Parses a version with all three parts; nothing for any other text.
+    /// Reads a version with all three parts; `None` for any other text.
     pub fn parse_full(text: &str) -> Option<Self> {
         let written = Written::read(text)?;
         written.parts[2]?;
         Self::parse(text).ok()
     }
 
-    /// The version in a label `helm.sh/chart`: behind the name of the chart, with `_` in place of `+`.
+    /// The version in a label `helm.sh/chart`: the text behind the chart's name, with `_` in place of `+`.
     pub fn of_chart_label(label: &str) -> Option<Self> {
         let label = label.replace('_', "+");
         let mut behind_dashes = label.match_indices('-').map(|(at, _)| &label[at + 1..]);
@@ -56,27 +56,27 @@ impl Version {
         }))
     }
 
-    /// The first part.
+    /// The major version.
     pub fn major(&self) -> u64 {
         self.0.major
     }
 
-    /// The second part.
+    /// The minor version.
     pub fn minor(&self) -> u64 {
         self.0.minor
     }
 
-    /// The third part.
+    /// The patch level.
     pub fn patch(&self) -> u64 {
         self.0.patch
     }
 
-    /// It comes before the release of the same number.
+    /// Whether it is a pre-release.
     pub fn is_prerelease(&self) -> bool {
         !self.0.pre.is_empty()
     }
 
-    /// The same stage before a release, or none in both.
+    /// Whether both have the same pre-release, or none.
     pub(super) fn has_prerelease_of(&self, other: &Self) -> bool {
         self.0.pre == other.0.pre
     }
@@ -114,12 +114,12 @@ impl From<Version> for String {
     }
 }
 
-/// A version as it is written, in pieces. Pieces of a range may be wildcards.
+/// The pieces of a version's text. In a range they may be wildcards.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Written<'t> {
-    /// As many as are there, from the first on.
+    /// The parts from the first on; `None` for missing ones.
     pub(super) parts: [Option<&'t str>; 3],
-    /// Behind the dash; empty if there is none.
+    /// The text behind the dash; empty if there is none.
     pub(super) pre: &'t str,
 }
 
@@ -131,7 +131,7 @@ impl<'t> Written<'t> {
             .map(|(written, _)| written)
     }
 
-    /// Reads as much of a text as belongs to a version, and returns the rest too.
+    /// Reads the beginning of a text that is a version, and returns the rest, too.
     pub(super) fn split(text: &'t str) -> Option<(Self, &'t str)> {
         let text = text.strip_prefix('v').unwrap_or(text);
         let (first, mut rest) = piece(text, is_of_part)?;
@@ -147,25 +147,25 @@ impl<'t> Written<'t> {
     }
 }
 
-/// A number, or a letter that stands for any.
+/// Whether the character may be in a part: a digit or a wildcard.
 fn is_of_part(c: char) -> bool {
     c.is_ascii_digit() || "xX*".contains(c)
 }
 
-/// Reads a number; too large a one is none.
+/// Reads a number; `None` if it is too large.
 pub(super) fn number(text: &str) -> Option<u64> {
     text.bytes()
         .all(|byte| byte.is_ascii_digit())
         .then(|| text.parse().ok())?
 }
 
-/// The longest beginning of these characters, if there is one, and the rest.
+/// Splits off the longest beginning with these characters; `None` if it is empty.
 fn piece(text: &str, is_of: impl Fn(char) -> bool) -> Option<(&str, &str)> {
     let end = text.find(|c| !is_of(c)).unwrap_or(text.len());
     (end > 0).then(|| text.split_at(end))
 }
 
-/// Identifiers with dots between them behind a sign, and the rest. Nothing if the sign has no identifier.
+/// Splits off a suffix: the sign, and identifiers with dots between them. `None` if there is no identifier behind the sign.
 fn suffix(text: &str, sign: char) -> Option<(&str, &str)> {
     let Some(words) = text.strip_prefix(sign) else {
         return Some(("", text));

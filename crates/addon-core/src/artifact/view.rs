@@ -1,6 +1,6 @@
-//! The picture of channel and trials that people are shown: by `channel status`, as text or as a document.
+//! The report about channel and trials that `channel status` shows, as text or as a document.
 //!
-//! It is made anew of all that a replica knows, each time. Must never show a thing that is not known as one that is not there.
+//! It is made anew from all facts of a replica each time. Must never show an unknown fact as an absent one.
 
 mod now;
 mod parts;
@@ -21,118 +21,118 @@ use super::trial::sight::{Deployment, TrialSet};
 
 pub use now::State;
 
-/// All that a replica knows of channel and trials.
+/// The facts that a replica knows about channel and trials.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChannelState {
     /// It is not known yet whether there is a channel to follow.
     Unknown,
-    /// None is followed here.
+    /// No channel is followed here.
     Off {
-        /// Why not: a sentence, and the remedy.
+        /// The reason as a sentence, with the remedy.
         why: String,
     },
-    /// One is, or will be once all is known.
+    /// A channel is followed, or will be once the facts are known.
     On(Box<Known>),
 }
 
-/// All known facts. An absent part is not known yet.
+/// The facts. An absent part is not known yet.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Known {
-    /// The settings that people made.
+    /// The settings of people.
     pub settings: Option<Settings>,
-    /// The operator as its cluster has it.
+    /// The installation of the operator in its cluster.
     pub installed: Option<Installed>,
     /// Our Deployment.
     pub deployment: Option<Deployment>,
-    /// Whether the version that runs is signed.
+    /// The signature check of the running version.
     pub signature: Option<Signature>,
-    /// How the registry is followed; of a replica that does not lead it is as it was when it did.
+    /// The state of following the registry. On a replica that does not lead it is that of its last time as leader.
     pub following: following::Status,
-    /// Counts the rounds of questions that came to an end, answered or not.
+    /// The number of ended rounds of questions, complete or not.
     pub rounds: u64,
     /// The records of trials.
     pub records: Option<Records>,
     /// The ReplicaSet of a trial.
     pub trial_set: Option<TrialSet>,
-    /// Why nothing is taken although a channel is set: a sentence. Nothing if that is not so.
+    /// The reason why nothing is taken although a channel is set, as a sentence; `None` if there is none.
     pub hold: Option<String>,
-    /// The stage of the trial, or of the way to it, with what is waited for: a sentence.
+    /// The stage of the trial, or of the way to one, as a sentence with the reason of a wait.
     pub stage: Option<String>,
 }
 
-/// The records of trials, as they were read together.
+/// The records of trials, read at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Records {
     /// The trial that goes on or is being ended.
     pub trial: Option<Trial>,
-    /// The last words of the version on trial.
+    /// The last report of the version on trial.
     pub report: Option<Report>,
-    /// All that is remembered from life to life.
+    /// The memory of choice and trials.
     pub remembered: Remembered,
 }
 
 /// The replica that answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answerer<'a> {
-    /// It leads.
+    /// The leader.
     Leader,
-    /// It does not; this one does, if any is known to.
+    /// A standby, with the name of the leader if it is known.
     Standby(Option<&'a str>),
 }
 
-/// The state of channel and trials. Its keys are an interface: none is renamed, and an unknown one is `null` or empty.
+/// The report about channel and trials. Programs use its keys, so none is ever renamed. An unknown value is `null` or empty.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct View {
     /// The state in one word.
     pub state: State,
-    /// The reason, in a sentence; nothing where other fields show it.
+    /// The reason of the state as a sentence; `None` if other fields show it.
     pub why: Option<String>,
-    /// The version that runs.
+    /// The running version.
     pub running: Running,
-    /// The channel that counts.
+    /// The effective channel.
     pub channel: Option<Channel>,
-    /// The policy that counts.
+    /// The effective policy.
     pub policy: Option<Policy>,
-    /// Digests that a person approved of.
+    /// Digests that a person has approved.
     pub approved: BTreeSet<ImageDigest>,
-    /// The version that is wanted and does not run.
+    /// The wanted version, if it is not running.
     pub available: Option<Target>,
-    /// All that it waits for.
+    /// The reasons for which it waits.
     pub waits: Vec<Wait>,
-    /// The next thing that happens.
+    /// The next step.
     pub next: Next,
     /// The questions to the registry.
     pub check: Check,
     /// The trial that goes on or is being ended.
     pub trial: Option<OnTrial>,
-    /// The stage of that trial, or of the way to one, with what is waited for.
+    /// The stage of that trial, or of the way to one, with the reason of a wait.
     pub stage: Option<String>,
-    /// Digests that failed on trial, with the reason.
+    /// Digests that failed on trial, with the reasons.
     pub failed: BTreeMap<ImageDigest, String>,
     /// The digest whose last trial had no result.
     pub unclear: Option<Unclear>,
-    /// Things that deserve a look.
+    /// Facts that need the attention of a person.
     pub warnings: Vec<Warning>,
     /// The replica that answers.
     pub replica: Replica,
 }
 
-/// The version that runs.
+/// The running version.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Running {
-    /// The image that the Deployment names.
+    /// The Deployment's image.
     pub image: Option<String>,
-    /// The image that it named before the last change by us or by `channel rollback`.
+    /// The Deployment's image before the last change by the operator or by `channel rollback`.
     pub former: Option<String>,
-    /// The digests that run.
+    /// The running digests.
     pub digests: BTreeSet<ImageDigest>,
-    /// Its version.
+    /// The version.
     pub version: Option<String>,
-    /// Whether it is signed by a key that we were given; nothing if that is not known.
+    /// Whether it is signed with a configured key; `None` if that is not known.
     pub verified: Option<bool>,
-    /// Why it is not verified.
+    /// The reason why it is not verified.
     pub not_verified: Option<String>,
 }
 
@@ -140,7 +140,7 @@ pub struct Running {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Channel {
-    /// As people write it.
+    /// The channel as people write it.
     pub name: String,
     /// `tag`, `range` or `digest`.
     pub kind: &'static str,
@@ -154,45 +154,45 @@ pub struct Channel {
 pub struct Policy {
     /// `auto`, `patch` or `manual`.
     pub mode: &'static str,
-    /// How long after it was first seen a version is taken, in seconds.
+    /// The seconds for which a version waits after it was first seen.
     pub delay: u64,
-    /// How long a trial may take, in seconds.
+    /// The limit of a trial's time in seconds.
     pub trial_limit: u64,
-    /// The windows; at any time if there are none.
+    /// The windows; empty: any time is good.
     pub windows: Vec<String>,
 }
 
-/// Something that a version waits for.
+/// A reason for which a version waits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Wait {
-    /// Its name.
+    /// The name of the reason.
     pub reason: &'static str,
-    /// The same for people.
+    /// The reason as a text for people.
     pub text: String,
-    /// When it is over by time alone.
+    /// The time at which it ends by time alone.
     pub until: Option<Timestamp>,
-    /// The remedy, where people have one.
+    /// The remedy, if people have one.
     pub hint: Option<&'static str>,
 }
 
-/// The next thing that happens.
+/// The next step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Next {
-    /// Its kind.
+    /// The step as a text for people.
     pub text: String,
-    /// When, if time alone decides it.
+    /// The time of the step, if it depends on time alone.
     pub at: Option<Timestamp>,
 }
 
 /// The questions to the registry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Check {
-    /// When the last round was answered to its end.
+    /// The end of the last complete round.
     pub at: Option<Timestamp>,
-    /// When the next one begins.
+    /// The beginning of the next round.
     pub next: Option<Timestamp>,
-    /// Why the last round was not answered.
+    /// The error of the last round, if it was not complete.
     pub trouble: Option<String>,
 }
 
@@ -202,19 +202,19 @@ pub struct Check {
 pub struct OnTrial {
     /// The version on trial.
     pub of: Target,
-    /// When it began.
+    /// The time at which it began.
     pub begun: Timestamp,
-    /// How long its first converge may take, in seconds.
+    /// The limit of time for its first converge, in seconds.
     pub limit: u64,
     /// Its pod, if there is one.
     pub pod: Option<String>,
-    /// How that pod is.
+    /// The state of that pod, as a text for people.
     pub pod_is: Option<String>,
-    /// When its first converge was over.
+    /// The time at which its first converge ended.
     pub converged: Option<Timestamp>,
-    /// The subjects that fail under it, each with its failures.
+    /// The subjects that fail under the new version, each with its failures.
     pub failing: BTreeMap<String, Failures>,
-    /// Those of them that failed before.
+    /// The subjects of these that failed before the trial.
     pub failed_before: BTreeSet<String>,
     /// The verdict.
     pub verdict: Option<Verdict>,
@@ -225,47 +225,47 @@ pub struct OnTrial {
 pub struct Verdict {
     /// `passed`, `failed`, `unclear` or `void`.
     pub ruling: Ruling,
-    /// A sentence that says why.
+    /// The reason as a sentence.
     pub why: String,
-    /// When it was written.
+    /// The time at which it was written.
     pub at: Timestamp,
-    /// The pod that judged.
+    /// The pod that wrote it.
     pub judge: String,
 }
 
 /// A digest whose last trial had no result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Unclear {
-    /// That digest.
+    /// The digest.
     pub digest: ImageDigest,
-    /// How many trials in a row found out nothing.
+    /// The number of trials in a row without a result.
     pub times: u32,
-    /// When there may be another.
+    /// The time from which on another trial may begin.
     pub again: Timestamp,
-    /// Why the last one found out nothing.
+    /// The reason why the last one had no result.
     pub why: String,
 }
 
-/// Something that deserves a look.
+/// A fact that needs the attention of a person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Warning {
-    /// Its name.
+    /// The name of the warning.
     pub warning: &'static str,
-    /// The same for people, with the remedy.
+    /// The warning as a text for people, with the remedy.
     pub text: String,
 }
 
 /// The replica that answers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Replica {
-    /// It leads; only the leader asks the registry.
+    /// Whether it leads. Only the leader asks the registry.
     pub leads: bool,
-    /// The one that does, if this one does not and another is known to.
+    /// The leader, if this replica is not the leader and knows it.
     pub leader: Option<String>,
 }
 
 impl View {
-    /// The state of channel and trials at this moment.
+    /// The report of this moment.
     pub fn of(state: &ChannelState, answerer: Answerer<'_>, now: Timestamp) -> Self {
         let unknown = Known::default();
         let known = match state {
@@ -293,7 +293,7 @@ impl View {
                 trouble: known.following.trouble.clone(),
             },
             trial: parts::trial(known),
-            // A person's hold is shown as the reason of the state.
+            // The reason of the state shows a person's hold already.
             stage: known.stage.clone().filter(|_| known.hold.is_none()),
             failed: remembered.map(parts::failed).unwrap_or_default(),
             unclear: remembered.and_then(parts::unclear),
@@ -342,7 +342,7 @@ impl Replica {
     }
 }
 
-/// Fractions of seconds are left out for people.
+/// Cuts fractions of seconds off.
 fn whole(at: Timestamp) -> Timestamp {
     at.round(Unit::Second).unwrap_or(at)
 }

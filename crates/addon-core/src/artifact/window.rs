@@ -1,8 +1,8 @@
 //! Windows: times of the week at which a version may be taken.
 //!
-//! A window belongs to the day on which it begins, and ends on the next one if its end is not later than its beginning. Its times are
-//! those on the wall of its time zone: one that a change of the clocks leaves out is the moment of that change, and of one that
-//! comes twice a window begins with the first and ends with the second. Must never ask a clock.
+//! A window belongs to the day on which it begins. It ends on the next day if its end is not later than its beginning.
+//! Its times are local times of its time zone. If a change of the clocks skips a time, it is moved to the moment of the
+//! change. If a time comes twice, a window begins with the first and ends with the second. Must never ask a clock.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -12,8 +12,8 @@ use jiff::tz::{AmbiguousOffset, TimeZone};
 use jiff::{Timestamp, ToSpan};
 use serde::{Deserialize, Serialize};
 
-/// How many days ahead an opening is looked for: a day of the week may be left out once, where a country changes sides of
-/// the date line.
+/// The number of days in which an opening is looked for. More than a week is needed, because a country that changes sides
+/// of the date line may skip a day.
 const HORIZON: i64 = 15;
 const MINUTES_OF_A_DAY: u16 = 24 * 60;
 
@@ -37,7 +37,7 @@ pub enum Day {
 }
 
 impl Day {
-    /// All of them, in order.
+    /// All days, in order.
     pub const ALL: [Self; 7] = [
         Self::Mon,
         Self::Tue,
@@ -48,7 +48,7 @@ impl Day {
         Self::Sun,
     ];
 
-    /// Reads the first three letters of its name, or all of them.
+    /// Reads the first three letters of a day's name, or the whole name.
     pub fn parse(text: &str) -> Option<Self> {
         let names = [
             "monday",
@@ -91,7 +91,7 @@ impl fmt::Display for Day {
     }
 }
 
-/// A time of day to the minute; the end of the day is one, too.
+/// A time of day in minutes. `24:00`, the end of the day, is valid, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Minute(u16);
@@ -109,7 +109,7 @@ impl Minute {
         (minutes < 60 && minute <= MINUTES_OF_A_DAY).then_some(Self(minute))
     }
 
-    /// It can only end a window.
+    /// Whether this is the end of the day, which can only end a window.
     pub fn is_end_of_day(self) -> bool {
         self.0 == MINUTES_OF_A_DAY
     }
@@ -132,16 +132,16 @@ impl fmt::Display for Minute {
 pub struct Window {
     /// The days on which it begins.
     pub days: BTreeSet<Day>,
-    /// When it begins.
+    /// The time at which it begins.
     pub from: Minute,
-    /// When it ends.
+    /// The time at which it ends.
     pub to: Minute,
-    /// The time zone of both.
+    /// The time zone of both times.
     #[serde(with = "jiff::fmt::serde::tz::required")]
     pub zone: TimeZone,
 }
 
-/// Which end of a window is looked for.
+/// The end of a window for which a moment is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     Opening,
@@ -149,7 +149,7 @@ enum End {
 }
 
 impl Window {
-    /// The window that begins on that day, if one does: its first moment and the first one after it.
+    /// The window that begins on that day, if there is one: its first moment and the first moment after it.
     fn on(&self, date: Date) -> Option<(Timestamp, Timestamp)> {
         if !self.days.contains(&Day::of(date)) {
             return None;
@@ -164,7 +164,7 @@ impl Window {
         (opening < closing).then_some((opening, closing))
     }
 
-    /// The moment at which the clock on the wall shows that.
+    /// The moment of a local time.
     fn moment(&self, shown: DateTime, end: End) -> Option<Timestamp> {
         let ambiguous = self.zone.to_ambiguous_timestamp(shown);
         let offset = match (ambiguous.offset(), end) {
@@ -202,18 +202,18 @@ impl Window {
     }
 }
 
-/// All windows together; none of them means that any time is good.
+/// All windows together. An empty list means that any time is good.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Windows(pub Vec<Window>);
 
 impl Windows {
-    /// Whether a version may be taken at that moment.
+    /// Whether a window is open at that moment.
     pub fn are_open(&self, at: Timestamp) -> bool {
         self.0.is_empty() || self.0.iter().any(|window| window.is_open(at))
     }
 
-    /// The first moment from then on at which one is open: that one itself, if one is.
+    /// The first moment from `at` on at which a window is open: `at` itself if one is open then.
     pub fn next_opening(&self, at: Timestamp) -> Option<Timestamp> {
         if self.are_open(at) {
             return Some(at);

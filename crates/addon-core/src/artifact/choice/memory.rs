@@ -1,6 +1,6 @@
-//! All that one choice has to know of those before it. Most of it is kept from life to life.
+//! The facts of earlier choices that the next choice needs. Most of them are kept from life to life.
 //!
-//! Losing the memory makes nothing begin earlier: a delay is counted anew, and requests of people are forgotten.
+//! A lost memory makes nothing begin earlier: the delay of a version starts again, and requests of people are forgotten.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::artifact::reference::{ImageDigest, Tag};
 use crate::artifact::version::Version;
 use crate::time::{Now, Tick};
 
-/// So long a busy moment is waited for.
+/// The longest time for which a version waits for a quiet moment.
 pub const PATIENCE: Duration = Duration::from_mins(10);
 
 /// The facts of earlier choices that a choice needs.
@@ -22,32 +22,32 @@ pub const PATIENCE: Duration = Duration::from_mins(10);
 pub struct Memory {
     /// The channel of the last choice.
     channel: Option<Channel>,
-    /// Whether a person has asked for the version that the channel names, and for which one.
+    /// Whether a person has asked for a version by switching the channel to a tag, and for which version.
     asked: Asked,
-    /// The version that was wanted last, and since when.
+    /// The version that was wanted last, and the time at which it was first seen.
     first_seen: Option<(ImageDigest, Timestamp)>,
-    /// The highest version in the range of the channel that was ever shown.
+    /// The highest version in the channel's range that the registry ever showed.
     highest: Option<Version>,
-    /// Since when nothing holds the version that is wanted, apart from work that is under way.
+    /// The version that only waits for a quiet moment, and the start of that wait.
     #[serde(skip)]
     ready: Option<(ImageDigest, Tick)>,
 }
 
-/// Whether a person has asked for the version that the channel names, which is so after a switch.
+/// Whether a person has asked for a version by switching the channel to a tag.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 enum Asked {
     /// No.
     #[default]
     ForNothing,
-    /// Yes, and its version is not known yet.
+    /// Yes, and the version of the tag is not known yet.
     ForItsMeaning,
-    /// For this version, which it meant then.
+    /// Yes, for the version that the tag pointed to at the switch.
     For(ImageDigest),
 }
 
 impl Memory {
-    /// The part of it that is kept from life to life.
+    /// The part of the memory that is kept from life to life.
     #[must_use]
     pub fn lasting(&self) -> Self {
         Self {
@@ -56,8 +56,8 @@ impl Memory {
         }
     }
 
-    /// The channel may have been switched. The very first channel is no switch: it may be as old as the running
-    /// version.
+    /// Notes the channel, and whether a person has switched it. The first channel is no switch, because it may be as old
+    /// as the running version.
     pub(super) fn note_channel(&mut self, channel: &Channel) {
         if self.channel.as_ref() == Some(channel) {
             return;
@@ -70,8 +70,8 @@ impl Memory {
         self.highest = None;
     }
 
-    /// It is known which version the tag stands for: if the channel was switched to it, that one was asked for, and none that the
-    /// tag may stand for later.
+    /// Notes the version that a tag points to. If a person switched the channel to this tag, the person asked for this
+    /// version and not for later versions of the tag.
     pub(super) fn note_meaning(&mut self, tag: Option<&Tag>, channel: &Channel, digest: &ImageDigest) {
         let is_of_channel = matches!((tag, channel), (Some(tag), Channel::Tag(switched)) if tag == switched);
         if self.asked == Asked::ForItsMeaning && is_of_channel {
@@ -83,7 +83,7 @@ impl Memory {
         matches!(&self.asked, Asked::For(asked) if asked == digest)
     }
 
-    /// When the version that is wanted was first seen. A clock that was set back counts from then on.
+    /// The time at which the wanted version was first seen. If the clock was set back, it counts from now.
     pub(super) fn note_sight(&mut self, digest: &ImageDigest, now: Timestamp) -> Timestamp {
         match &self.first_seen {
             Some((seen, at)) if seen == digest && *at <= now => *at,
@@ -94,7 +94,7 @@ impl Memory {
         }
     }
 
-    /// The highest version that is shown now. Returns the one that was shown before if it is higher.
+    /// Notes the highest version that the registry shows now. Returns the highest one of before if that is higher.
     pub(super) fn note_highest(&mut self, version: &Version) -> Option<Version> {
         let higher = self.highest.clone().filter(|highest| highest > version);
         if higher.is_none() {
@@ -103,7 +103,8 @@ impl Memory {
         higher
     }
 
-    /// Until when a version waits for a quiet moment; nothing if there is one, or if it has waited long enough.
+    /// The time until which a version waits for a quiet moment; `None` if the moment is quiet, or the version has waited
+    /// long enough.
     pub(super) fn patience(&mut self, digest: &ImageDigest, activity: Activity, now: Now) -> Option<Timestamp> {
         let ready = self.ready.take().filter(|(ready, _)| ready == digest);
         let (_, since) = self.ready.insert(ready.unwrap_or_else(|| (digest.clone(), now.tick)));
@@ -114,7 +115,7 @@ impl Memory {
         }
     }
 
-    /// Something else holds it.
+    /// Ends that wait, because another reason holds the version.
     pub(super) fn lose_patience(&mut self) {
         self.ready = None;
     }

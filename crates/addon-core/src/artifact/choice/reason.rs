@@ -1,6 +1,6 @@
-//! Why nothing is done, or not yet: names for the program, and a sentence each for people.
+//! The reasons why nothing is done, or not yet: a name for programs and a sentence for people.
 //!
-//! Must never be an answer that people can do nothing with.
+//! Must never be a reason that gives people nothing to act on.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -15,18 +15,18 @@ use crate::artifact::reference::Tag;
 use crate::artifact::version::Version;
 use crate::name::{RELEASE_APPROVED, RELEASE_CHANNEL};
 
-/// Why nothing is to be done.
+/// The reason why nothing is to be done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Idle {
-    /// The version that is wanted runs.
+    /// The wanted version is running.
     UpToDate,
-    /// Neither a channel nor a tag says that anything else could be wanted.
+    /// There is neither a channel nor a tag, so that no other version can be wanted.
     Pinned,
-    /// The registry shows no tag of that name.
+    /// The registry has no tag of this name.
     NoTag(Tag),
-    /// It shows no tag in that range.
+    /// The registry has no tag in this range.
     NoMatch(Range),
-    /// Its answers about this tag or digest are incomplete.
+    /// The registry has not answered all questions about this tag or digest.
     NotLookedAt(String),
     /// The platforms that a version must support are not known.
     PlatformsUnknown,
@@ -48,80 +48,81 @@ impl fmt::Display for Idle {
     }
 }
 
-/// Something that a version waits for.
+/// A reason for which a version waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reason {
-    /// The channel is the digest that runs.
+    /// The channel is the running digest.
     Held,
     /// A note on the image cannot be read.
     Unreadable(String),
-    /// It does not exist for machines that our pods are on.
+    /// The version has no manifest for a platform on which our pods run.
     OtherPlatform {
-        /// For these.
+        /// The missing platforms.
         missing: BTreeSet<Platform>,
     },
-    /// Keys are set, and none of them has signed it.
+    /// Keys are configured, and none of them has signed the image.
     NotVerified {
-        /// Why not.
+        /// The error of the check.
         why: String,
     },
-    /// It needs a newer chart.
+    /// The version needs a newer chart.
     OldChart {
-        /// This one, or a newer one.
+        /// The lowest version of the chart.
         lowest: Version,
-        /// The one that made our Deployment, if its label tells.
+        /// The version of the chart that made our Deployment, if its label names one.
         ours: Option<Version>,
     },
-    /// It does not know the state that we keep.
+    /// The version cannot read our state Secret.
     StateFormat {
-        /// The format of ours.
+        /// The format of our state Secret.
         ours: String,
     },
-    /// The registry listed a higher version in the range before, and no longer does.
+    /// The registry showed a higher version in the range before and does not show it any more.
     Withdrawn {
-        /// That version.
+        /// The higher version.
         higher: Version,
     },
-    /// It is older than the one that runs, and no person has asked for it.
+    /// The version is older than the running one, and no person has asked for it.
     Older {
-        /// The one that runs.
+        /// The running version.
         running: Option<Version>,
     },
-    /// It does not tell its version, or ours is not known, so that it may be older; and no person has asked for it.
+    /// The version number of the image or of the running program is not known, so that the image may be older, and no
+    /// person has asked for it.
     NoVersion,
-    /// It failed on trial.
+    /// The version failed its trial.
     FailedBefore,
-    /// A person has to approve of it.
+    /// The version needs the approval of a person.
     Approval {
-        /// Because of this mode.
+        /// The mode of the policy that requires it.
         mode: Mode,
-        /// And this kind of step.
+        /// The kind of step that requires it.
         step: VersionStep,
     },
-    /// It was seen a short time ago.
+    /// The version was first seen a short time ago.
     Delay {
-        /// Then it may be taken.
+        /// The time from which on it may be taken.
         until: Timestamp,
     },
-    /// Its last trial had no result.
+    /// The version's last trial had no result.
     Unclear {
-        /// Then there may be another.
+        /// The time from which on another trial may begin.
         again: Timestamp,
     },
     /// No window is open.
     Window {
-        /// Then the next one opens.
+        /// The time at which the next window opens.
         opens: Option<Timestamp>,
     },
-    /// Something is under way that is to end first.
+    /// Running work has to end first.
     Busy {
-        /// Longer it is not waited for.
+        /// The time until which the version waits for that.
         until: Timestamp,
     },
 }
 
 impl Reason {
-    /// When it is over by time alone.
+    /// The time at which the reason ends by time alone.
     pub fn ends(&self) -> Option<Timestamp> {
         match self {
             Self::Delay { until } | Self::Busy { until } => Some(*until),
@@ -141,7 +142,7 @@ impl Reason {
         }
     }
 
-    /// Its name, for machines.
+    /// The name of the reason, for programs.
     pub fn label(&self) -> &'static str {
         match self {
             Self::Held => "held",

@@ -1,4 +1,4 @@
-//! How far it is from the version that runs to one that is wanted.
+//! The step from the running version to another one.
 
 use std::fmt;
 
@@ -9,15 +9,15 @@ use crate::artifact::version::Version;
 pub enum VersionStep {
     /// One of the two versions is not known.
     Unknown,
-    /// Back.
+    /// The other version is lower.
     Older,
     /// The same version, built again.
     Same,
     /// Only the patch level rises.
     Patch,
-    /// To a version before a release, or to one of another minor version.
+    /// Only the minor version changes, or the other version is a pre-release.
     Minor,
-    /// To another major version.
+    /// The major version changes.
     Major,
 }
 

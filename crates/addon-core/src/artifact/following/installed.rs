@@ -1,6 +1,6 @@
-//! The operator as its cluster has it, and as its trials have left it.
+//! The installation of the operator in its cluster, and the results of trials that concern it.
 //!
-//! Must never hold a part of it that was guessed: all of it is known, or nothing.
+//! Must never hold a guessed part: all of it is known, or the whole is absent.
 
 use std::collections::BTreeSet;
 
@@ -12,27 +12,28 @@ use crate::artifact::reference::{ImageDigest, Repository};
 use crate::artifact::trial::record::Remembered;
 use crate::artifact::version::Version;
 
-/// The operator as its cluster has it.
+/// The installation of the operator in its cluster.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Installed {
-    /// The repository that our image comes from; nothing if the name of our image cannot be read.
+    /// The repository of our image; `None` if the image's name cannot be read.
     pub repository: Option<Repository>,
-    /// The version that runs.
+    /// The running version.
     pub running: Running,
     /// The version of the chart that made our Deployment, if its label names one.
     pub chart: Option<Version>,
     /// The platforms of the machines that our pods are on.
     pub platforms: BTreeSet<Platform>,
-    /// Digests that failed on trial.
+    /// Digests whose trials failed.
     pub failed: BTreeSet<ImageDigest>,
-    /// Those of them that failed although a person had approved of them: the same approval does not lift that.
+    /// Those of the failed digests that a person had approved before the trial. The same approval does not permit another
+    /// trial.
     pub spent: BTreeSet<ImageDigest>,
-    /// The digest whose last trial found out nothing, and when there may be another.
+    /// The digest whose last trial had no result, and the time from which on it may be tried again.
     pub unclear: Option<(ImageDigest, Timestamp)>,
 }
 
 impl Installed {
-    /// The same with all that is remembered of trials.
+    /// The same installation with the remembered results of trials.
     #[must_use]
     pub fn after(self, remembered: &Remembered) -> Self {
         let unclear = remembered.unclear.as_ref();

@@ -1,4 +1,4 @@
-//! The news of following the registry: each is reported once, and again only when it has changed.
+//! The news of following the registry. Each is reported once, and again only after a change.
 
 use std::collections::BTreeSet;
 
@@ -9,25 +9,25 @@ use crate::artifact::reference::ImageDigest;
 /// News for people and metrics.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum News {
-    /// A round is over.
+    /// A round has ended.
     Checked {
-        /// It was answered to its end.
+        /// Whether all its questions were answered.
         is_answered: bool,
     },
-    /// There is a version that is wanted and does not run.
+    /// The wanted version is not running yet.
     Available(Target),
-    /// It waits for something else than before.
+    /// The wanted version waits for other reasons than before.
     Waits {
-        /// That version.
+        /// The version.
         target: Target,
-        /// All it waits for.
+        /// The reasons.
         reasons: Vec<Reason>,
     },
-    /// The registry has not answered for some rounds.
+    /// The registry has not answered for several rounds.
     Unreachable(String),
-    /// It answers again.
+    /// The registry answers again.
     Answers,
-    /// The registry has lost these digests, which run.
+    /// The registry does not have these running digests any more.
     Missing(BTreeSet<ImageDigest>),
 }
 
@@ -66,7 +66,7 @@ impl Told {
                 self.is_unreachable = true;
                 news.push(News::Unreachable(text.clone()));
             }
-            // As long as nobody was asked of another repository, nobody has answered either.
+            // After a change of the repository there is no complete round yet, so it is unknown whether the new one answers.
             None if self.is_unreachable && status.checked.is_some() => {
                 self.is_unreachable = false;
                 news.push(News::Answers);

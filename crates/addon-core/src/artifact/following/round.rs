@@ -1,6 +1,6 @@
-//! One round of questions: the open questions, and the knowledge at its end.
+//! One round of questions: the open questions, and the facts at its end.
 //!
-//! Must never let a part of it count before it is answered to its end.
+//! Must never let a part of the facts count before all questions are answered.
 
 use std::collections::BTreeSet;
 
@@ -12,21 +12,21 @@ use crate::artifact::reference::{ImageDigest, Tag};
 /// A round of questions.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Round {
-    /// All tags were listed.
+    /// Whether all tags were listed.
     listed: bool,
     /// The tag whose digest was asked for.
     resolved: Option<Tag>,
-    /// Digests that were looked at, or found absent.
+    /// Digests whose facts were asked for, found or not.
     looked_at: BTreeSet<ImageDigest>,
-    /// Those that run, and that are there or not.
+    /// Running digests whose existence was asked for.
     present: BTreeSet<ImageDigest>,
     pub(super) absent: BTreeSet<ImageDigest>,
-    /// All that is known once this round is over.
+    /// The facts that count once the round is over.
     pub(super) seen: Seen,
 }
 
 impl Round {
-    /// One that begins with what is known.
+    /// A round that begins with the known facts.
     pub(super) fn new(seen: &Seen) -> Self {
         Self {
             seen: seen.clone(),
@@ -34,7 +34,7 @@ impl Round {
         }
     }
 
-    /// The first question that is open, if there is one.
+    /// The first open question; `None` if all are answered.
     pub(super) fn question(&self, channel: Option<&Channel>, installed: &Installed) -> Option<Question> {
         let about_channel = channel.and_then(|channel| self.about(channel, installed));
         about_channel.or_else(|| {
@@ -43,7 +43,7 @@ impl Round {
         })
     }
 
-    /// The version that runs is looked at once, since it may be signed, and tells what it is.
+    /// The question about the running version. Its signature and its notes are asked for only once.
     fn about_running(&self, digest: &ImageDigest) -> Option<Question> {
         let is_known = self.seen.candidates.contains_key(digest);
         if !is_known && !self.looked_at.contains(digest) {
@@ -59,7 +59,7 @@ impl Round {
             Channel::Range(_) if !self.listed => return Some(Question::Tags),
             Channel::Range(range) => range.highest(self.seen.tags.keys())?.0,
             Channel::Digest(digest) if self.is_open(digest) => return Some(Question::Candidate(digest.clone())),
-            // There may be news of the tag beside it.
+            // A running digest as the channel: the tag beside it may point to a newer version.
             Channel::Digest(_) => installed.running.tag.as_ref()?,
         };
         if self.resolved.as_ref() != Some(tag) {
@@ -69,14 +69,15 @@ impl Round {
         self.is_open(digest).then(|| Question::Candidate(digest.clone()))
     }
 
-    /// The contents of a digest never change. Only its signature may be made later.
+    /// Whether the facts about a digest have still to be asked for. The contents of a digest never change, but a
+    /// signature may be added later.
     fn is_open(&self, digest: &ImageDigest) -> bool {
         let known = self.seen.candidates.get(digest);
         let is_complete = known.is_some_and(|candidate| !matches!(candidate.signature, Signature::Bad(_)));
         !is_complete && !self.looked_at.contains(digest)
     }
 
-    /// All known facts, without digests that neither run nor have a tag any more.
+    /// The facts at the end of the round, without digests that are neither running nor tagged any more.
     pub(super) fn seen(mut self, channel: Option<&Channel>, installed: Option<&Installed>) -> Seen {
         let of_channel = channel.and_then(|channel| match channel {
             Channel::Digest(digest) => Some(digest),

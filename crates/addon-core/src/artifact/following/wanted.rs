@@ -1,13 +1,13 @@
-//! The version whose trial may begin, as trials have to know it.
+//! The version whose trial may begin, in the form that trials need.
 //!
-//! Must never name one while the registry does not answer: it may have been taken back.
+//! Must never name a version while the registry does not answer: it may have been withdrawn.
 
 use super::Following;
 use crate::artifact::choice::Choice;
 use crate::artifact::trial::replica::Wanted;
 
 impl Following {
-    /// The version whose trial may begin by the last choice, with all digests that count as it.
+    /// The version whose trial may begin by the last choice, with all its digests.
     pub fn wanted(&self) -> Option<Wanted> {
         let Some(Choice::Begin(target)) = self.sound_choice() else {
             return None;
@@ -20,7 +20,7 @@ impl Following {
         })
     }
 
-    /// The choice, if we lead and the registry answers.
+    /// The last choice, if this replica leads and the registry answers.
     fn sound_choice(&self) -> Option<&Choice> {
         let is_sound = self.is_leading && self.status.trouble.is_none();
         self.status.choice.as_ref().filter(|_| is_sound)

@@ -1,16 +1,16 @@
-//! The text of a range, taken apart into rules.
+//! The parser of ranges.
 //!
-//! Must never let pass anything that stands between two rules.
+//! Must never skip a text between two rules.
 
 use super::{Fault, Group, Open, Rule, Sign};
 use crate::artifact::version::{Version, Written, number};
 
-/// Longer texts are refused, as in the original.
+/// The length up to which texts are accepted, as in the original.
 pub(super) const LONGEST: usize = 512;
-/// More groups are refused, as in the original.
+/// The number of groups up to which ranges are accepted, as in the original.
 pub(super) const MOST_GROUPS: usize = 32;
 
-/// Longer ones before those that they begin with.
+/// The signs. A longer sign comes before a shorter one that it begins with.
 const SIGNS: [(&str, Sign); 11] = [
     ("!=", Sign::NotEqual),
     (">=", Sign::AtLeast),
@@ -35,12 +35,12 @@ pub(super) fn groups(text: &str) -> Result<Vec<Group>, Fault> {
     text.split("||").map(group).collect()
 }
 
-/// The separator between two rules.
+/// The text before a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Before {
-    /// It is the first, a comma stands before it, or a span does.
+    /// Nothing, a comma or a span.
     Clear,
-    /// A rule and blanks stand before it: no span may follow, as the original does not read it either.
+    /// A rule and blanks. No span may follow, because the original does not read it either.
     Rule,
 }
 
@@ -64,7 +64,7 @@ fn group(text: &str) -> Result<Group, Fault> {
     }
 }
 
-/// The rules that one piece of text stands for, and the text behind it.
+/// The rules of one piece of text, and the text behind it.
 struct Found<'t> {
     rules: Vec<Rule>,
     rest: &'t str,
@@ -97,20 +97,20 @@ fn rule(text: &str, before: Before) -> Result<Found<'_>, Fault> {
     Ok(Found { rules, rest })
 }
 
-/// The text behind a dash that has blanks on both sides.
+/// The text behind a dash with blanks on both sides.
 fn upper_end(text: &str) -> Option<&str> {
     let behind = text.trim_start_matches(is_blank).strip_prefix('-')?;
     let upper = behind.trim_start_matches(is_blank);
     (text.starts_with(is_blank) && upper.len() < behind.len()).then_some(upper)
 }
 
-/// As in the regular expressions of Go.
+/// Whether a character is a blank in Go's regular expressions.
 fn is_blank(c: char) -> bool {
     matches!(c, ' ' | '\t' | '\n' | '\r' | '\u{c}')
 }
 
 impl Rule {
-    /// Parts behind a wildcard are ignored.
+    /// Makes a rule. Parts of the version behind a wildcard are ignored.
     fn new(sign: Sign, written: &Written<'_>, text: &str) -> Result<Self, Fault> {
         let mut numbers = [0; 3];
         let mut open = Open::Nothing;

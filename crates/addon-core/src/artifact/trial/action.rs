@@ -1,61 +1,62 @@
-//! The actions of a trial: each is one request, and several replicas may do the same one without harm.
+//! The actions of a trial. Each is one request, and several replicas may do the same action without harm.
 //!
-//! Must never overwrite a state that its author has not seen: a write names the state that it replaces, a deletion the
-//! object that it deletes.
+//! Must never overwrite a state that its author has not seen: a write names the state that it replaces, a delete names
+//! the object by its uid.
 
 use super::record::{Remembered, Trial};
 use crate::artifact::choice::Target;
 use crate::artifact::reference::{ImageDigest, Reference};
 use crate::time::Tick;
 
-/// One request.
+/// One request to the API server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// Sets this image in the Deployment if it names that one, and notes both. The same image twice notes only that it
-    /// counts as ours.
+    /// Replaces the Deployment's image `from` by `to`, and writes down both in annotations. If both are equal, it only
+    /// notes that the image counts as ours.
     Pin {
-        /// The image that it names.
+        /// The image that the Deployment has.
         from: String,
-        /// The same version by its digest.
+        /// The same version with its digest.
         to: String,
     },
-    /// The same with the image of a version that has passed.
+    /// Replaces the Deployment's image by that of a version that has passed its trial.
     Promote {
-        /// The image that it names.
+        /// The image that the Deployment has.
         from: String,
-        /// The image of the version that has passed.
+        /// The image of the passed version.
         to: String,
     },
-    /// Names this version, or none, as entitled in the lease. It is done when the election has it.
+    /// Makes this version, or none, entitled to the lease. The action is done when the election has taken it over.
     Entitle(Option<ImageDigest>),
-    /// Writes the record of the trial, or removes it, if it is as it was seen.
+    /// Writes or deletes the record of the trial, if the stored record equals `over`.
     Record {
-        /// As it was seen; nothing if there was none.
+        /// The stored record as it was seen; `None` if there was none.
         over: Option<Box<Trial>>,
-        /// As it is to be; nothing if it is to go.
+        /// The new record; `None` to delete it.
         trial: Option<Box<Trial>>,
     },
-    /// Writes what is remembered, if it is as it was seen.
+    /// Writes the memory of trials, if the stored one equals `over`.
     Remember {
-        /// As it was seen.
+        /// The stored memory as it was seen.
         over: Box<Remembered>,
-        /// As it is to be.
+        /// The new memory.
         remembered: Box<Remembered>,
     },
-    /// Makes the ReplicaSet of the trial unless there is one, if the record is as it was seen, read anew right before, and the
-    /// pod template of the Deployment has the hash that stands there.
+    /// Creates the ReplicaSet of the trial unless it exists. Right before, the record is read again and must equal
+    /// `trial`, and the pod template of the Deployment must have the hash in it.
     MakeSet {
-        /// The record: the ReplicaSet runs its version.
+        /// The record. The ReplicaSet runs its version.
         trial: Box<Trial>,
         /// The image of its pod.
         image: String,
     },
-    /// Deletes the ReplicaSet of the trial with its pod, if it is this one, and if the record is as it was seen, read anew right
-    /// before: a record that was seen late must not cost the next trial its pod. It is there until the pod has ended.
+    /// Deletes the ReplicaSet of the trial with its pod, if it has this uid. Right before, the record is read again and
+    /// must equal `over`: an outdated record must not cost the next trial its pod. The ReplicaSet exists until the pod
+    /// has ended.
     DropSet {
-        /// The record as it was seen; nothing if there was none.
+        /// The record as it was seen; `None` if there was none.
         over: Option<Box<Trial>>,
-        /// Tells it from others of its name.
+        /// The uid, which differs from those of other ReplicaSets with this name.
         uid: String,
     },
 }
@@ -63,43 +64,43 @@ pub enum Action {
 /// The next thing to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Move {
-    /// This, and pass in its outcome.
+    /// Do this action, and report its outcome.
     Do(Action),
-    /// Nothing before this tick, by which the world is to be looked at again, or before something else is seen.
+    /// Wait until this tick, then look at the cluster again, or until another sight comes.
     Wait(Tick),
-    /// Nothing, before something else is seen.
+    /// Wait until another sight comes.
     Rest,
 }
 
 /// The outcome of an action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is done.
+    /// The action was done.
     Done,
-    /// The world is not as it was seen: nothing was done.
+    /// The cluster differed from the sight, so nothing was done.
     Changed,
-    /// It failed, or its outcome is unknown; a sentence that names the attempt.
+    /// The action failed, or its outcome is unknown. The sentence names the attempt.
     Failed(String),
 }
 
-/// The image of a version, by tag and digest, with the repository spelled as in the image that it replaces. A version without a
-/// tag keeps the one that is there: it says which channel people have chosen.
+/// The image of a version by tag and digest, with the repository as the replaced image spells it. If the version has no
+/// tag, the tag of the replaced image stays, because it shows which channel people have chosen.
 pub fn image_of(replaced: &str, target: &Target) -> String {
     let tag = target.tag.clone().or_else(|| Reference::parse(replaced).ok()?.tag);
     let tag = tag.map(|tag| format!(":{tag}")).unwrap_or_default();
     format!("{}{tag}@{}", repository_in(replaced), target.digest)
 }
 
-/// The image by its digest beside its tag.
+/// The same image with this digest behind its tag.
 pub(super) fn pinned(image: &str, digest: &ImageDigest) -> String {
     let name = image.split_once('@').map_or(image, |(name, _)| name);
     format!("{name}@{digest}")
 }
 
-/// The repository in the name of an image, unchanged.
+/// The repository in an image's name, unchanged.
 fn repository_in(image: &str) -> &str {
     let name = image.split_once('@').map_or(image, |(name, _)| name);
-    // A colon before a slash is that of a port.
+    // A colon before a slash belongs to a port.
     match name.rfind(':') {
         Some(colon) if !name[colon..].contains('/') => &name[..colon],
         Some(_) | None => name,

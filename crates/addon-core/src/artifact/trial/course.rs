@@ -1,8 +1,8 @@
-//! The course of a trial while there is a record of it: its steps, the verdict, and all that follows from that.
+//! The course of a trial while its record exists: its steps, the verdict, and the work after the verdict.
 //!
-//! The leader of the old version makes the steps, every pod of it judges, and any pod of the Deployment does what
-//! follows. Must never put a version into the Deployment that has not passed, nor judge facts that do not belong to the
-//! trial.
+//! The leader of the old version does the steps. All pods of the old version judge. Any pod of the Deployment does the
+//! work after the verdict. Must never put a version into the Deployment that has not passed, nor judge by facts that do
+//! not belong to the trial.
 
 use std::time::Duration;
 
@@ -17,10 +17,10 @@ use crate::artifact::reference::ImageDigest;
 use crate::name::{RELEASE_APPROVED, RELEASE_CHANNEL};
 use crate::time::Now;
 
-/// So long the version that has passed waits for a judge before it goes into the Deployment by itself.
+/// The time for which a passed version waits for a judge before it puts itself into the Deployment.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A version has passed, and the Deployment names the old one still, as it was left to us.
+/// Whether the version has passed and the Deployment still has the old image, unchanged by other writers.
 pub(super) fn is_to_be_promoted(view: View<'_>, trial: &Trial) -> bool {
     let ruling = trial.verdict.as_ref().map(|verdict| verdict.ruling);
     let deployment = view.deployment;
@@ -30,7 +30,7 @@ pub(super) fn is_to_be_promoted(view: View<'_>, trial: &Trial) -> bool {
 }
 
 impl Trials {
-    /// There is no verdict yet.
+    /// The next step while there is no verdict.
     pub(super) fn during(&self, view: View<'_>, trial: &Trial, now: Now) -> Plan {
         match self.me.place {
             PodKind::Trial => return self.as_candidate(view, trial),
@@ -50,7 +50,8 @@ impl Trials {
             return Plan::act(stage, record(trial, Some(noted)));
         }
         if is_charged(view, trial) && !leads_on_trial(view) {
-            // It was handed over, and nothing of it can lead.
+            // The lease was handed over, but the new version has no pod that can take it, or its pod is alive and does
+            // not take it.
             let leads = self.clocks.leads.filter(|_| self.leads());
             let has_spoken = leads.is_some_and(|since| watch.has_spoken_without_the_lease(since));
             if pod_of(view, trial).is_none() || has_spoken {
@@ -155,7 +156,7 @@ impl Trials {
         }
     }
 
-    /// The version on trial itself.
+    /// The step of the version on trial.
     fn as_candidate(&self, view: View<'_>, trial: &Trial) -> Plan {
         if !self.is_of(&trial.to_digests) {
             return Plan::rest(Stage::Elsewhere(trial.to.clone()));
@@ -168,7 +169,7 @@ impl Trials {
         Plan::wait(self.stage_of(view, trial), due)
     }
 
-    /// There is a verdict.
+    /// The next step after a verdict.
     pub(super) fn after(&self, view: View<'_>, trial: &Trial, verdict: &Verdict) -> Plan {
         let image = image_of(&trial.image, &trial.to);
         let promote = || Action::Promote {
@@ -221,7 +222,7 @@ impl Trials {
         }
     }
 
-    /// The version that leads from now on: that of the Deployment, if it is one of the two.
+    /// The version that has to lead from now on: that of the Deployment, if it is the old or the new one.
     fn rightful(&self, view: View<'_>, trial: &Trial) -> Option<ImageDigest> {
         if view.deployment.image == image_of(&trial.image, &trial.to) {
             return Some(trial.to.digest.clone());
@@ -232,7 +233,7 @@ impl Trials {
     }
 }
 
-/// The stage for the version on trial, which does nothing about it.
+/// The stage that the version on trial shows after the verdict. It does nothing itself.
 fn farewell(view: View<'_>, trial: &Trial, verdict: &Verdict) -> Stage {
     let is_named = view.deployment.image == image_of(&trial.image, &trial.to);
     if verdict.ruling == Ruling::Passed && is_named {
@@ -241,7 +242,7 @@ fn farewell(view: View<'_>, trial: &Trial, verdict: &Verdict) -> Stage {
     Stage::WindsUp(trial.to.clone(), verdict.ruling, Remains::Pod)
 }
 
-/// The lease names a version that is not to lead.
+/// Whether the lease entitles a version that has not to lead.
 fn is_wrong(view: View<'_>, trial: &Trial, rightful: Option<&ImageDigest>) -> bool {
     let Some(entitled) = &view.lease.entitled else {
         return false;
@@ -250,18 +251,18 @@ fn is_wrong(view: View<'_>, trial: &Trial, rightful: Option<&ImageDigest>) -> bo
     rightful.is_none_or(|rightful| of(entitled) != of(rightful))
 }
 
-/// The version on trial is entitled to the lease.
+/// Whether the version on trial is entitled to the lease.
 pub(super) fn is_charged(view: View<'_>, trial: &Trial) -> bool {
     let entitled = view.lease.entitled.as_ref();
     entitled.is_some_and(|digest| trial.to_digests.contains(digest))
 }
 
-/// The pod of the trial holds the lease.
+/// Whether the pod of the trial holds the lease.
 fn leads_on_trial(view: View<'_>) -> bool {
     live_pod(view).is_some_and(|pod| view.lease.holder.as_ref() == Some(&pod.name))
 }
 
-/// The pod of the trial, if it is not lost.
+/// The pod of the trial, unless it is lost.
 fn live_pod(view: View<'_>) -> Option<&TrialPod> {
     let pod = view.set?.pod.as_ref()?;
     match pod.state {
@@ -274,12 +275,12 @@ fn live_pod(view: View<'_>) -> Option<&TrialPod> {
     }
 }
 
-/// The living pod of the trial, if the record names it.
+/// The pod of the trial, if it is not lost and the record names it.
 fn pod_of<'a>(view: View<'a>, trial: &Trial) -> Option<&'a TrialPod> {
     live_pod(view).filter(|pod| trial.pod.as_ref() == Some(&pod.uid))
 }
 
-/// The record with the present pod, if it names another one, which was lost.
+/// The record with the current pod, if it names no pod or one that was lost.
 fn with_pod(view: View<'_>, trial: &Trial) -> Option<Trial> {
     match (&trial.pod, live_pod(view)) {
         (None, None) => None,

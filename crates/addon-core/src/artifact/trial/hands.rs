@@ -1,8 +1,8 @@
-//! Between two trials: changes of the Deployment by other writers, the pin, remains of earlier trials, and the
-//! beginning of the next.
+//! The time between two trials: changes of the Deployment by other writers, the pin, remains of earlier trials, and the
+//! beginning of the next trial.
 //!
-//! Must never begin a trial while people hold an image, nor delete an object that may belong to a trial whose record
-//! was not seen yet.
+//! Must never begin a trial while people hold an image. Must never delete an object that may belong to a trial whose
+//! record was not seen yet.
 
 use std::time::Duration;
 
@@ -18,24 +18,24 @@ use crate::artifact::reference::ImageDigest;
 use crate::artifact::settings::Settings;
 use crate::time::Now;
 
-/// So long parts of a trial without a record have been seen before they go.
+/// The time for which parts of a trial must have been seen without a record before they are deleted.
 const UNOWNED: Duration = Duration::from_secs(30);
 
-/// The hands that the image of the Deployment is by.
+/// The writer of the Deployment's image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Hands<'a> {
-    /// Ours, or that of the chart or of people whose image we continue with.
+    /// Us, or the chart or people whose image we continue with.
     Agreed,
-    /// The same, and it names no digest.
+    /// The same, but the image has no digest.
     Unpinned,
-    /// Other writers have put back the image that we had replaced by this one.
+    /// Another writer, who has put back the image that we had replaced by this one.
     PutBack(&'a str),
-    /// Those of people, who want this digest and no other.
+    /// People, who want exactly this digest.
     Held,
 }
 
 impl Trials {
-    /// There is no record of a trial.
+    /// The next step while there is no record of a trial.
     pub(super) fn between(&self, view: View<'_>, now: Now) -> Plan {
         match self.me.place {
             PodKind::Trial => return Plan::rest(Stage::Idle),
@@ -51,7 +51,7 @@ impl Trials {
         }
     }
 
-    /// Parts of a trial whose record is gone, or was not seen yet.
+    /// The step for parts of a trial whose record is gone or was not seen yet.
     fn remains(&self, view: View<'_>) -> Option<Plan> {
         let due = self.clocks.unowned? + UNOWNED;
         let stage = match &self.wish.wanted {
@@ -113,7 +113,7 @@ impl Trials {
         after
     }
 
-    /// The image by tag alone gets the running digest: otherwise a restarted pod would pull an untried version.
+    /// Adds the running digest to an image with a tag alone: otherwise a restarted pod could pull an untried version.
     fn pin(&self, view: View<'_>, now: Now) -> Plan {
         if !view.deployment.is_rolled_out {
             return Plan::rest(Stage::Pinning(Hold::Rollout));
@@ -134,7 +134,7 @@ impl Trials {
         }
     }
 
-    /// This pod is one of those that the Deployment wants.
+    /// Whether this pod belongs to the Deployment.
     fn is_among(&self, view: View<'_>) -> bool {
         view.replicas.iter().any(|replica| replica.pod == self.me.pod)
     }
@@ -146,7 +146,8 @@ impl Trials {
             .as_ref()
             .is_some_and(|patched| *patched != deployment.image)
         {
-            // From now on it counts as ours: a version that was put there before may be put there again.
+            // From now on the image counts as ours: otherwise an image from before that is put there again would look
+            // like a replaced one.
             let (from, to) = (deployment.image.clone(), deployment.image.clone());
             return Plan::act(Stage::Pinning(Hold::Nothing), Action::Pin { from, to });
         }
@@ -187,7 +188,8 @@ impl Trials {
         Plan::act(Stage::Begins(wanted.target.clone()), begin)
     }
 
-    /// Why the trial does not begin, although the choice says so: it may not know the last of what is remembered.
+    /// The reason why the trial does not begin although the choice allows it: the choice may be older than the memory of
+    /// trials.
     fn hold(&self, view: View<'_>, wanted: &Wanted, settings: &Settings, now: Now) -> Option<Hold> {
         let (digest, remembered) = (&wanted.target.digest, view.remembered);
         let has_failed = |digest: &ImageDigest| remembered.failed.contains_key(digest);
@@ -229,7 +231,7 @@ impl Trials {
     }
 }
 
-/// Others have put back an image that we had replaced.
+/// Whether another writer has put back an image that we had replaced.
 pub(super) fn is_put_back(view: View<'_>) -> bool {
     match hands(view.deployment, view.remembered) {
         Hands::PutBack(_) => true,
@@ -237,7 +239,7 @@ pub(super) fn is_put_back(view: View<'_>) -> bool {
     }
 }
 
-/// The writer of the image of the Deployment.
+/// Finds out who wrote the Deployment's image.
 fn hands<'a>(deployment: &'a Deployment, remembered: &Remembered) -> Hands<'a> {
     let image = Some(&deployment.image);
     let reference = deployment.reference.as_ref();
@@ -256,7 +258,7 @@ fn hands<'a>(deployment: &'a Deployment, remembered: &Remembered) -> Hands<'a> {
     if is_put_back {
         Hands::PutBack(patched)
     } else if is_of_chart || !has_digest {
-        // Other values of the chart, or another tag.
+        // The values of the chart changed, or people set another tag.
         accepted
     } else {
         Hands::Held

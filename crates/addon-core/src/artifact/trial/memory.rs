@@ -1,6 +1,6 @@
-//! The memory of trials: the entries that a verdict, a decision of a person or a change by another writer leaves in it.
+//! The memory of trials: the entries that follow from a verdict, a decision of a person or a change by another writer.
 //!
-//! Must never forget a version that failed, unless it has passed later, or many others failed after it.
+//! Must never forget a failed version, unless it has passed later, or many others have failed after it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,15 +15,15 @@ use super::sight::Deployment;
 use crate::artifact::reference::ImageDigest;
 use crate::artifact::settings::Settings;
 
-/// After the first trial in a row that found out nothing.
+/// The pause after the first trial without a result.
 const FIRST_PAUSE: Duration = Duration::from_mins(5);
-/// After many of them.
+/// The longest pause after several trials in a row without a result.
 const LONGEST_PAUSE: Duration = Duration::from_hours(6);
-/// Within this time others may put back an image twice; the third time stops us.
+/// The time within which other writers may put back an image twice. The third time stops the trials.
 const HOUR: Duration = Duration::from_hours(1);
-/// So many versions that failed are remembered: the memory is part of a Secret, which must not outgrow its bounds.
+/// The number of failed versions that are remembered. The memory is part of a Secret, whose size is limited.
 const MOST_FAILED: usize = 100;
-/// Which of the times stops us.
+/// The number of times that stops the trials.
 const TIMES: usize = 3;
 
 pub(super) fn remember(over: &Remembered, remembered: Remembered) -> Action {
@@ -33,7 +33,7 @@ pub(super) fn remember(over: &Remembered, remembered: Remembered) -> Action {
     }
 }
 
-/// The memory after a verdict. Of one that is remembered already it is the same.
+/// The memory after a verdict. A verdict that it contains already changes nothing.
 pub(super) fn after(remembered: &Remembered, trial: &Trial, verdict: &Verdict) -> Remembered {
     let digest = &trial.to.digest;
     let mut after = remembered.clone();
@@ -89,14 +89,14 @@ fn unclear(digest: &ImageDigest, times: u32, verdict: &Verdict) -> Unclear {
     }
 }
 
-/// The memory without failures whose approval is gone: another approval counts.
+/// The memory without the used approvals that people have taken back, so that a new approval counts.
 pub(super) fn with_approvals(remembered: &Remembered, settings: &Settings) -> Remembered {
     let mut after = remembered.clone();
     after.spent.retain(|digest| settings.approved.contains(digest));
     after
 }
 
-/// The memory after others have put back the image that we had replaced.
+/// The memory after another writer has put back the image that we had replaced.
 pub(super) fn after_put_back(remembered: &Remembered, deployment: &Deployment, wall: Timestamp) -> Remembered {
     let mut after = remembered.clone();
     let is_recent = |at: &Timestamp| wall.duration_since(*at).unsigned_abs() < HOUR;

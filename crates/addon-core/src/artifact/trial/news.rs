@@ -11,33 +11,33 @@ use crate::artifact::choice::Target;
 /// News for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TrialNews {
-    /// The image by tag alone was replaced by this one.
+    /// Our pin replaced an image with a tag alone by this one.
     Pinned(String),
-    /// Others had put back the image that we had replaced.
+    /// Another writer had put back the image that we had replaced.
     PutBack {
-        /// That image.
+        /// The image that was put back.
         image: String,
-        /// The manager that the Deployment names for it, if it names one.
+        /// The field manager of that write, if the Deployment names one.
         manager: Option<String>,
     },
-    /// A trial begins.
+    /// A trial has begun.
     Begun(Target),
-    /// A trial is over.
+    /// A trial has ended with this verdict.
     Ended(Target, Verdict),
-    /// The Deployment names the version that has passed.
+    /// The Deployment has the image of the passed version.
     Promoted(String),
-    /// The rollout of the version that passed its trial does not progress, with its reason.
+    /// The rollout of the passed version does not progress, for this reason.
     Sticks(Target, String),
-    /// No version is tried until a person runs `addon-operator channel resume`, with the reason.
+    /// No version is tried until a person runs `addon-operator channel resume`, for this reason.
     Stopped(String),
-    /// People have put this image into the Deployment, which holds.
+    /// People have put this image into the Deployment, and no trial begins while it is there.
     Held(String),
     /// A person has resumed the channel.
     Resumed,
 }
 
 impl Trials {
-    /// Tells of a stage when it begins, if it is for people to know and this replica leads.
+    /// Notes the news of a stage that begins, if people should know of it and this replica leads.
     pub(super) fn enter(&mut self, stage: Stage) {
         if stage == self.stage {
             return;

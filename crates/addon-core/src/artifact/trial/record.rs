@@ -1,5 +1,5 @@
-//! The records of a trial, as they stand in the Secret of our state: all replicas of both versions read them, and a leader that
-//! comes later goes on by them alone.
+//! The records of a trial in our state Secret. All replicas of both versions read them, and a later leader continues with
+//! them alone.
 //!
 //! Must never hold a value of a module.
 
@@ -13,149 +13,149 @@ use crate::artifact::channel::Channel;
 use crate::artifact::choice::{Memory, Target};
 use crate::artifact::reference::ImageDigest;
 
-/// A trial, from its beginning to the end of all that follows from its verdict.
+/// A trial, from its beginning to the end of the work after its verdict.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Trial {
-    /// All digests of the old version: of its index, and of the manifests in it that our pods run.
+    /// All digests of the old version: of its index, and of the manifests that our pods run.
     pub from: BTreeSet<ImageDigest>,
-    /// The image that the Deployment names, unchanged.
+    /// The Deployment's image, unchanged.
     pub image: String,
     /// The version on trial.
     pub to: Target,
-    /// All digests that count as the version on trial.
+    /// All digests of the version on trial.
     pub to_digests: BTreeSet<ImageDigest>,
     /// The hash of the pod template of the Deployment.
     pub template: String,
-    /// The subjects (`module NAME`, `hook NAME`) that fail already under the old version.
+    /// The subjects (`module NAME`, `hook NAME`) that failed under the old version already.
     pub failing: BTreeSet<String>,
-    /// When it began.
+    /// The time at which it began.
     pub begun: Timestamp,
     /// The pod that began it.
     pub by: String,
-    /// The channel that was set at the start; another channel voids the trial.
+    /// The channel at the beginning. A changed channel voids the trial.
     pub channel: Option<Channel>,
-    /// A person had approved of this version by then; whoever takes that back voids the trial.
+    /// Whether a person had approved this version at the beginning. Taking the approval back voids the trial.
     pub is_approved: bool,
-    /// How long the first converge of the new version may take.
+    /// The limit of time for the first converge of the new version.
     #[serde(with = "seconds")]
     pub limit: Duration,
-    /// Tells the pod of the trial from those that were lost before; nothing while there is none.
+    /// The uid of the trial's pod, which differs from those of lost pods; `None` while there is none.
     pub pod: Option<String>,
-    /// So many pods of it were lost.
+    /// The number of lost pods.
     pub lost: u32,
-    /// So often the lease was handed to it.
+    /// How often the lease was handed to the new version.
     pub handed: u32,
-    /// The end of the trial; nothing while it goes on.
+    /// The verdict; `None` while the trial goes on.
     pub verdict: Option<Verdict>,
 }
 
-/// The end of a trial, written once by whichever judge comes first.
+/// The end of a trial. The first judge that comes to it writes it once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Verdict {
     /// The ruling.
     pub ruling: Ruling,
-    /// A sentence that says why.
+    /// The reason as a sentence.
     pub why: String,
-    /// When it was written.
+    /// The time at which it was written.
     pub at: Timestamp,
-    /// The pod that judged.
+    /// The pod that wrote it.
     pub judge: String,
 }
 
-/// How a trial may end.
+/// The ways in which a trial ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Ruling {
     /// The new version goes into the Deployment.
     Passed,
-    /// The old version leads again, and this digest is not tried again unless a person approves of it.
+    /// The old version leads again. This digest is not tried again unless a person approves it.
     Failed,
-    /// Nothing was found out about the new version: it is tried again later.
+    /// The trial has no result. It is repeated later.
     Unclear,
-    /// People changed the Deployment or the channel: nothing counts.
+    /// People changed the Deployment or the channel, so the trial does not count.
     Void,
 }
 
-/// The failures of a subject. A later one in this order is worse.
+/// The failures of a subject, ordered: a later variant is worse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Failures {
-    /// So many in a row.
+    /// So many failures in a row.
     InARow(u32),
-    /// It is a module that cannot be run as it is declared: it is not tried again before something else changes.
+    /// A module cannot be run as it is declared. It is not retried before something else changes.
     ForGood,
 }
 
-/// The words of the version on trial about itself, written at every change and every ten seconds as long as there is no verdict:
-/// also while it does not lead, since a pod that has lost the lease is not one that hangs.
+/// The report of the version on trial about itself. It is written at every change and every ten seconds until there is a
+/// verdict, even while the version does not lead: a pod that has lost the lease does not hang.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Report {
-    /// The version that writes.
+    /// The version that reports.
     pub of: ImageDigest,
-    /// The pod that writes.
+    /// The pod that reports.
     pub pod: String,
-    /// Counts the reports of one process, so that each differs from the one before.
+    /// The number of this report in its process, so that each report differs from the one before.
     pub number: u64,
-    /// When the first converge of this process was over, by its own clock; nothing before.
+    /// The end of the first converge of this process, by its own clock; `None` before that.
     pub converged: Option<Timestamp>,
     /// The subjects (`module NAME`, `hook NAME`) that fail now, each with its failures.
     pub failing: BTreeMap<String, Failures>,
 }
 
-/// All that is remembered of channel and trials from life to life.
+/// The memory of the choice and of trials, kept from life to life.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Remembered {
     /// The memory of the choice.
     pub choice: Memory,
-    /// The digests that failed on trial: the last hundred of them.
+    /// The digests that failed on trial. At most the last hundred are kept.
     pub failed: BTreeMap<ImageDigest, Failed>,
-    /// Those of them of which a person has to approve anew: an approval counts for one trial. Nothing stays here without its
-    /// approval.
+    /// Those of the failed digests whose approval is used up: an approval counts for one trial. A digest leaves this set
+    /// when its approval is taken back.
     pub spent: BTreeSet<ImageDigest>,
     /// The digest whose last trial had no result.
     pub unclear: Option<Unclear>,
-    /// When others put back the image that our own patch had replaced.
+    /// The times at which other writers put back the image that we had replaced.
     pub put_back: Vec<Timestamp>,
-    /// Why no version is tried any more until a person resumes.
+    /// The reason why no version is tried until a person resumes the channel.
     pub stopped: Option<String>,
-    /// The image that people put into the Deployment themselves, and from which a person told us to go on, until the Deployment
-    /// notes that it counts as ours.
+    /// An image that people put into the Deployment and that a person told us to continue with. Kept until the Deployment
+    /// notes that the image counts as ours.
     pub adopted: Option<String>,
-    /// The value of the last resume by a person. Another value is another resume.
+    /// The value of a person's last resume. A different value is another resume.
     pub resumed: Option<String>,
 }
 
-/// A trial that its version failed.
+/// A failed trial of a digest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Failed {
-    /// Why.
+    /// The reason.
     pub why: String,
-    /// When.
+    /// The time of the verdict.
     pub at: Timestamp,
 }
 
-/// Trials of one digest in a row that found out nothing.
+/// Trials of one digest in a row without a result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Unclear {
-    /// That digest.
+    /// The digest.
     pub digest: ImageDigest,
-    /// How many they were.
+    /// The number of these trials.
     pub times: u32,
-    /// When the last of them ended.
+    /// The end of the last one.
     pub at: Timestamp,
-    /// When there may be another.
+    /// The time from which on another trial may begin.
     pub again: Timestamp,
-    /// Why the last one found out nothing.
+    /// The reason why the last one had no result.
     pub why: String,
 }
 
-/// Whole seconds.
+/// Times as whole seconds.
 mod seconds {
     use std::time::Duration;
 

@@ -1,6 +1,6 @@
-//! The replica that drives a machine: its version, and all its knowledge except that of the cluster.
+//! The replica that drives a machine: its version, and its knowledge except that of the cluster.
 //!
-//! Must never hold facts of the cluster: those are sights.
+//! Must never hold facts of the cluster: these are in sights.
 
 use std::collections::BTreeSet;
 
@@ -11,11 +11,11 @@ use crate::artifact::settings::Settings;
 /// The replica that drives a machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Me {
-    /// Its pod.
+    /// The name of its pod.
     pub pod: String,
-    /// The digest by which its version can be pulled on all machines.
+    /// The digest by which all nodes can pull its version.
     pub digest: ImageDigest,
-    /// All digests of its version: that one, and those of the manifests in it.
+    /// All digests of its version: that digest, and those of the manifests in it.
     pub digests: BTreeSet<ImageDigest>,
     /// The kind of its pod.
     pub place: PodKind,
@@ -24,52 +24,52 @@ pub struct Me {
 /// The kind of a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PodKind {
-    /// One of those that the Deployment wants.
+    /// A pod of the Deployment.
     Deployment,
-    /// That of a trial.
+    /// The pod of a trial.
     Trial,
 }
 
-/// All that a replica knows beside the cluster.
+/// The knowledge and the wishes of a replica, beside the cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wish {
     /// The version whose trial may begin, by the choice.
     pub wanted: Option<Wanted>,
-    /// The settings that people made; nothing while they are not known.
+    /// The settings of people; `None` while they are not known.
     pub settings: Option<Settings>,
-    /// The value of the last resume by a person.
+    /// The value of a person's last resume.
     pub resumed: Option<String>,
-    /// Whether it leads.
+    /// Whether the replica leads.
     pub lead: Lead,
-    /// Whether this is a quiet moment.
+    /// Whether work is under way that a trial would disturb.
     pub activity: Activity,
     /// The subjects (`module NAME`, `hook NAME`) that fail now.
     pub failing: BTreeSet<String>,
-    /// The memory of the choice, which is to be kept for later lives; nothing where nobody chooses, or where it was not read yet
-    /// what earlier lives have kept.
+    /// The memory of the choice, to be kept for later lives; `None` if this replica makes no choice, or has not read yet
+    /// what earlier lives kept.
     pub choice: Option<Memory>,
 }
 
 /// A version whose trial may begin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
-    /// That version.
+    /// The version.
     pub target: Target,
-    /// All digests that count as it.
+    /// All its digests.
     pub digests: BTreeSet<ImageDigest>,
 }
 
 /// Whether a replica leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lead {
-    /// It leads, and need not yield.
+    /// The replica leads, and does not have to give up the lease.
     Leads,
-    /// It does not, or not much longer.
+    /// The replica does not lead, or will soon give up the lease.
     Follows,
 }
 
 impl Wish {
-    /// That of a replica that knows nothing yet.
+    /// The wishes of a replica that knows nothing yet.
     pub(super) fn nothing() -> Self {
         Self {
             wanted: None,

@@ -1,5 +1,5 @@
-//! Sections of the ConfigMap that hooks saved while their version was on trial: their texts before, and a check whether
-//! people have edited them since.
+//! Sections of the ConfigMap that hooks saved during a trial: their texts before it, and a check whether people have
+//! edited them since.
 //!
 //! Must never revert an edit of a person.
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
 
-/// So many of our own texts of a section are known again. Hooks that write more often than that lose the oldest.
+/// The number of our own texts of a section that are kept. If hooks write more often, the oldest are forgotten.
 const TEXTS: usize = 16;
 
 /// All sections that were saved on trial, by key of the ConfigMap.
@@ -17,37 +17,37 @@ const TEXTS: usize = 16;
 #[serde(transparent)]
 pub struct TrialSections(BTreeMap<String, Section>);
 
-/// One of them.
+/// One section that was saved on trial.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Section {
-    /// The text that people last saw there without ours; nothing where the key was absent.
+    /// The text before our writes, as people last left it; `None` if the key was absent.
     before: Option<String>,
-    /// The texts that were to be written since, the newest last. Whether a write came about is known of none for sure.
+    /// The digests of the texts that we wrote since, the newest last. Each of these writes may have failed.
     written: Vec<Digest>,
 }
 
-/// The fate of the sections after a trial that was not passed.
+/// The changes after a trial that was not passed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Return {
-    /// The keys that are to hold this again; nothing: are to go.
+    /// The keys with their old texts; `None`: the key is deleted.
     pub put_back: BTreeMap<String, Option<String>>,
-    /// The keys that stay: people have edited them, or none of our writes came about.
+    /// The keys that stay: people have edited them, or none of our writes succeeded.
     pub left: BTreeSet<String>,
 }
 
 impl TrialSections {
-    /// Nothing was saved.
+    /// Whether no section was saved.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The keys of those that were saved.
+    /// The keys of the saved sections.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
     }
 
-    /// Before a hook's section is written: the key holds `base` now, and is to hold `text`.
+    /// Notes a section before a hook's write: its key holds `base` now and will hold `text`.
     pub fn note(&mut self, key: &str, base: Option<&str>, text: &str) {
         let base_digest = base.map(digest);
         let section = self.0.entry(key.to_owned()).or_insert_with(|| Section {
@@ -56,7 +56,7 @@ impl TrialSections {
         });
         let is_ours = base_digest.is_some_and(|base| section.written.contains(&base));
         if !is_ours && section.before.as_deref() != base {
-            // People have edited it meanwhile: that is what they want to have back.
+            // People have edited the section meanwhile, so this is the text to put back.
             section.before = base.map(str::to_owned);
             section.written.clear();
         }
@@ -67,12 +67,12 @@ impl TrialSections {
         section.written.drain(..surplus);
     }
 
-    /// Leaves this one out: there is no room for it.
+    /// Drops a section that has no room in the Secret.
     pub fn leave_out(&mut self, key: &str) {
         self.0.remove(key);
     }
 
-    /// The changes that put the sections back, from the present ConfigMap.
+    /// The changes that put the sections back, given the current ConfigMap.
     pub fn give_back(&self, data: &BTreeMap<String, String>) -> Return {
         let mut all = Return::default();
         for (key, section) in &self.0 {
@@ -96,7 +96,7 @@ fn digest(text: &str) -> Digest {
 mod tests {
     use super::*;
 
-    /// Saves one after the other, each as `key: base -> text`, with `-` for an absent key.
+    /// Notes one save after the other. Each is written as `key: base -> text`, with `-` for an absent key.
     fn noted(saves: &[(&str, &str, &str)]) -> TrialSections {
         let mut sections = TrialSections::default();
         for (key, base, text) in saves {
@@ -113,7 +113,8 @@ mod tests {
         (put_back.collect(), left.into_iter().collect())
     }
 
-    /// A name; keys with the texts before and after a save; the data then; the keys that are put back, and those that stay.
+    /// A name, keys with the texts before and after a save, the data of the ConfigMap then, the keys to put back, and the
+    /// keys that stay.
     type Row = (
         &'static str,
         &'static [(&'static str, &'static str, &'static str)],

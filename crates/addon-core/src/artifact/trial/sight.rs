@@ -1,6 +1,6 @@
-//! The world as one replica sees it: the Deployment, the ReplicaSet of the trial with its pod, the lease.
+//! The cluster as one replica sees it: the Deployment, the ReplicaSet of the trial with its pod, the lease.
 //!
-//! Must never hold anything that was derived: a sight only describes the cluster.
+//! Must never hold a derived fact: a sight only describes the cluster.
 
 use std::collections::BTreeSet;
 
@@ -15,12 +15,12 @@ use crate::time::Tick;
 /// The sights of one replica at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sight {
-    /// When the API server was asked last for all of this and answered, by the clock of this replica. No time is counted over
-    /// which nothing was heard, and nothing is done about a sight that is old.
+    /// The last time at which the API server answered all these reads, by the clock of this replica. Times without an
+    /// answer are not counted, and an old sight leads to no action.
     pub heard: Tick,
     /// Our Deployment.
     pub deployment: Option<Deployment>,
-    /// The pods that it wants; nothing if they are not known.
+    /// The pods of the Deployment; `None` if they are not known.
     pub replicas: Option<Vec<Replica>>,
     /// The ReplicaSet of the trial.
     pub set: Known<TrialSet>,
@@ -28,26 +28,26 @@ pub struct Sight {
     pub lease: Option<LeaseSight>,
     /// The record of the trial.
     pub trial: Known<Trial>,
-    /// The words of the version on trial about itself.
+    /// The report of the version on trial about itself.
     pub report: Known<Report>,
-    /// All that is remembered: nothing if that is not known, the default if nothing was ever written.
+    /// The memory of trials: `None` if it was not read, the default if none was ever written.
     pub remembered: Option<Remembered>,
 }
 
-/// Something that may be absent, and of which it may be unknown whether it is.
+/// An object that may be absent, and of which that may be unknown.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Known<T> {
-    /// Not read yet, or unreadable.
+    /// The object was not read yet, or cannot be read.
     #[default]
     Unknown,
-    /// It does not exist.
+    /// The object does not exist.
     Absent,
-    /// It is there.
+    /// The object exists.
     There(T),
 }
 
 impl<T> Known<T> {
-    /// Itself if it is there; nothing if it is absent or unknown.
+    /// The object if it exists; `None` if it is absent or unknown.
     pub fn there(&self) -> Option<&T> {
         match self {
             Self::There(it) => Some(it),
@@ -55,7 +55,7 @@ impl<T> Known<T> {
         }
     }
 
-    /// Whether it was read.
+    /// Whether it is known that the object exists or is absent.
     pub fn is_known(&self) -> bool {
         match self {
             Self::There(_) | Self::Absent => true,
@@ -69,92 +69,92 @@ impl<T> Known<T> {
 pub struct Deployment {
     /// The image of our container, unchanged.
     pub image: String,
-    /// The same, read; nothing if it is no name of an image.
+    /// The same image, parsed; `None` if it is no valid name.
     pub reference: Option<Reference>,
-    /// A hash of its pod template.
+    /// The hash of the pod template.
     pub template: String,
-    /// The version of the chart that made it, if its label tells.
+    /// The version of the chart that made the Deployment, if its label names one.
     pub chart: Option<Version>,
-    /// The image that our last patch put there, as that patch noted it.
+    /// The image that our last patch set, from its annotation.
     pub patched: Option<String>,
-    /// The image that our last patch replaced, as that patch noted it.
+    /// The image that our last patch replaced, from its annotation.
     pub former: Option<String>,
-    /// The image that the chart's values name, as the chart noted it.
+    /// The image in the chart's values, from the chart's annotation.
     pub chart_image: Option<String>,
-    /// The same at the time of our last patch, as that patch noted it.
+    /// The image in the chart's values at the time of our last patch, from its annotation.
     pub chart_image_then: Option<String>,
-    /// The value of the last resume by a person.
+    /// The value of a person's last resume.
     pub resumed: Option<String>,
-    /// The manager that `managedFields` names for the image of our container, and when it wrote.
+    /// The field manager of the image in `managedFields`, and the time of its write.
     pub manager: Option<(String, Option<Timestamp>)>,
-    /// Pulls the image at every start of a pod.
+    /// Whether the image is pulled at every start of a pod.
     pub pulls_always: bool,
-    /// All its pods run the template, are ready, and no others are left.
+    /// Whether the rollout is complete: all pods run the template and are ready, and no other pods are left.
     pub is_rolled_out: bool,
-    /// The reason why its rollout does not progress, if its status has one.
+    /// The reason why the rollout does not progress, if the status has one.
     pub stuck: Option<String>,
 }
 
-/// One of the pods that the Deployment wants.
+/// A pod of the Deployment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Replica {
-    /// Its name.
+    /// The pod's name.
     pub pod: String,
     /// The digests that the runtime reports as running: of an index or of a manifest.
     pub digests: BTreeSet<ImageDigest>,
-    /// The platform of its machine, if that is known.
+    /// The platform of its node, if that is known.
     pub platform: Option<Platform>,
-    /// It is ready.
+    /// Whether it is ready.
     pub is_ready: bool,
 }
 
 /// The ReplicaSet of a trial.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrialSet {
-    /// Tells it from one of the same name that was there before.
+    /// The uid, which differs for each ReplicaSet of this name.
     pub uid: String,
-    /// The digest that it runs.
+    /// The digest of the image that it runs.
     pub digest: ImageDigest,
-    /// It is being deleted, and is there until its pod has ended.
+    /// Whether it is being deleted. It exists until its pod has ended.
     pub is_going: bool,
-    /// Its pod, if there is one that is not ending.
+    /// Its pod, unless there is none or it is terminating.
     pub pod: Option<TrialPod>,
 }
 
 /// The pod of a trial.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrialPod {
-    /// Its name.
+    /// The pod's name.
     pub name: String,
-    /// Tells it from one of the same name that was there before.
+    /// The uid, which differs for each pod of this name.
     pub uid: String,
-    /// How far it is.
+    /// The state of the pod.
     pub state: PodState,
-    /// How often its container was started again.
+    /// The number of restarts of its container.
     pub restarts: u32,
 }
 
-/// How far a pod is.
+/// The state of a pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PodState {
-    /// No node was found for it, with the reason that its condition gives.
+    /// It has no node, for the reason in its condition.
     Unscheduled(String),
-    /// Its image cannot be pulled, with the reason.
+    /// Its image cannot be pulled, for this reason.
     NotPulled(String),
-    /// It is on its way: pulling, starting, or not ready yet.
+    /// It is pulling, starting, or not ready yet.
     Starting,
     /// It is ready.
     Ready,
-    /// Its container has ended and is to be started again, with the reason.
+    /// Its container has ended and will be restarted. The reason is that of the last end.
     Crashed(String),
     /// It has ended for good, was evicted, or its node is gone.
     Lost(String),
 }
 
-/// The lease, as our own part in the election knows it.
+/// The lease, as this replica's part in the election knows it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LeaseSight {
-    /// The pod that holds it, if any does.
+    /// The pod that holds it; `None` if it is free.
     pub holder: Option<String>,
     /// The version that is entitled to it.
     pub entitled: Option<ImageDigest>,

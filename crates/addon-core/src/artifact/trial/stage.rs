@@ -1,4 +1,4 @@
-//! The stages of a trial as one replica sees them: a name and a sentence for each; the sentence of a wait names its
+//! The stages of a trial as one replica sees them, with a name and a sentence for each. The sentence of a wait names its
 //! reason.
 //!
 //! Must never be a wait without a name.
@@ -10,107 +10,108 @@ use super::record::Ruling;
 use super::watch::PROBATION;
 use crate::artifact::choice::Target;
 
-/// So much of a digest is shown: `sha256:` and twelve digits.
+/// The length to which digests are cut: `sha256:` and twelve digits.
 const SHOWN: usize = 19;
 
-/// The stage at which everything about trials is.
+/// The stage of the trial, or of the way to one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stage {
-    /// Something has not been looked at yet.
+    /// This part of the cluster has not been read yet.
     Unknown(Lacking),
-    /// The last sight of the cluster is too old for anything to be done.
+    /// The last sight of the cluster is too old for any action.
     Unheard,
     /// Nothing is to be done.
     Idle,
-    /// The image by tag alone is to be replaced by one with the digest of the version that runs.
+    /// An image with a tag alone will get the digest of the running version.
     Pinning(Hold),
-    /// Others have put back the image that we had replaced, which is undone.
+    /// Another writer has put back the image that we had replaced. It is replaced again.
     PinningAgain,
-    /// Others put it back again and again, or something else keeps us from all trials until a person resumes.
+    /// No trial begins until a person resumes: other writers put back the image again and again, or there is another reason.
     Stopped(String),
-    /// People have put this image into the Deployment, which counts until a person resumes.
+    /// People have put this image into the Deployment. No trial begins until a person resumes.
     Held(String),
-    /// A version is to be tried.
+    /// The trial of this version waits.
     Waits(Target, Hold),
-    /// Its trial begins.
+    /// The trial of this version begins.
     Begins(Target),
-    /// The pod of its trial is to become ready.
+    /// The pod of the trial is not ready yet.
     Starts(Target, String),
-    /// The leader is to end its work, or the version on trial to take the lease.
+    /// The old leader has to end its work, or the version on trial has to take the lease.
     HandsOver(Target),
-    /// It leads, and is to finish its first converge.
+    /// The version on trial leads and does its first converge.
     Converges(Target),
-    /// It leads, and this subject fails that did not before.
+    /// The version on trial leads, and this subject fails that did not fail before.
     Fails(Target, String),
-    /// It has finished it, and is to lead for this long without new failures.
+    /// The version on trial has converged. It has to lead for this long without new failures.
     Proves(Target, Duration),
-    /// It was to lead and an old replica does: it is waited for whether the new one still speaks.
+    /// The version on trial was to lead, and an old replica leads. The judge waits for a report that shows whether the
+    /// new one is alive.
     Doubts(Target),
-    /// No pod of the old version is there to judge it.
+    /// There is no pod of the old version to judge it.
     Unjudged(Target),
-    /// Its trial is the concern of other pods.
+    /// Other pods work on the trial.
     Elsewhere(Target),
-    /// It has passed, and the Deployment is to name it.
+    /// The version has passed and will be put into the Deployment.
     Promotes(Target),
-    /// The Deployment names it; its pods are to be replaced. The reason why that goes no further, if there is one.
+    /// The version is in the Deployment, and its pods are being replaced. If the rollout is stuck, with the reason.
     RollsOut(Target, Option<String>),
-    /// The trial is over, and all that belongs to it is to go.
+    /// The trial is over, and its remains are being removed.
     WindsUp(Target, Ruling, Remains),
 }
 
-/// The thing that is not known.
+/// The part of the cluster that is not known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lacking {
     /// The Deployment.
     Deployment,
-    /// Its pods.
+    /// The pods of the Deployment.
     Replicas,
     /// The ReplicaSet of the trial.
     Set,
     /// The lease.
     Lease,
-    /// The Secret with our state.
+    /// The state Secret.
     State,
-    /// The settings that people made.
+    /// The settings of people.
     Settings,
 }
 
-/// The thing that is waited for before anything begins.
+/// The reason for which a step waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hold {
-    /// Nothing: it is being done.
+    /// None: the step is being done.
     Nothing,
     /// A rollout is under way.
     Rollout,
-    /// Work is under way.
+    /// Helm runs, or a task is queued.
     Work,
-    /// The Deployment names no image of which we know a digest.
+    /// The digest of the Deployment's image is unknown.
     Image,
-    /// It failed on trial, and its approval was used up.
+    /// The version failed its trial, and its approval is used up.
     FailedBefore,
-    /// Its last trial found out nothing and is a short time ago.
+    /// The version's last trial had no result and ended a short time ago.
     Unclear,
-    /// Something of an earlier trial is still there.
+    /// Parts of an earlier trial still exist.
     Remains,
     /// This pod does not lead.
     Lead,
 }
 
-/// The part of a trial that is to go next.
+/// The remains of a trial that are removed next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Remains {
-    /// Its result is to be remembered.
+    /// The result has to be written into the memory.
     Memory,
-    /// The lease names the wrong version.
+    /// The lease entitles the wrong version.
     Lease,
-    /// Its pod.
+    /// The ReplicaSet with its pod.
     Pod,
-    /// Its record, which the leader removes.
+    /// The record, which the leader deletes.
     Record,
 }
 
 impl Stage {
-    /// Nothing is taken before a person resumes.
+    /// Whether no version is taken before a person resumes.
     pub fn is_held(&self) -> bool {
         match self {
             Self::Held(_) | Self::Stopped(_) => true,
@@ -135,7 +136,7 @@ impl Stage {
         }
     }
 
-    /// Its name, for machines.
+    /// The name of the stage, for programs.
     pub fn label(&self) -> &'static str {
         match self {
             Self::Unknown(_) => "unknown",
@@ -172,7 +173,7 @@ impl fmt::Display for Stage {
 }
 
 impl Stage {
-    /// Its sentence, of which the version is the subject, if there is one.
+    /// The sentence of the stage, and its subject if that is a version.
     fn words(&self) -> (Option<&Target>, String) {
         let pins = "the image of the Deployment gets the digest of what runs";
         let resume = "'channel resume' goes on";
@@ -244,7 +245,7 @@ fn proves(left: Duration) -> String {
     format!("is on trial and has led for {led} of {of} s without new failures")
 }
 
-/// A version as people know it, with the beginning of its digest.
+/// The name of a version for people, with the first digits of its digest.
 fn named(target: &Target) -> String {
     let digest = &target.digest.as_str()[..SHOWN];
     let version = target.version.as_ref().map(ToString::to_string);

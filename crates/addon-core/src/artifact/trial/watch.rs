@@ -1,7 +1,7 @@
-//! The watch that a judge keeps over a version on trial, and the ruling that follows from it.
+//! The watch of a judge over a version on trial, and the ruling that follows from it.
 //!
-//! All times are of the judge's own clock, from one observation to another. Must never count a time over which the judge has
-//! heard nothing, nor compare the clocks of two pods.
+//! All times are measured by the judge's own clock, from one observation to the next. Must never count a time in which
+//! the judge got no answer from the API server, nor compare the clocks of two pods.
 
 use std::time::Duration;
 
@@ -11,71 +11,71 @@ use super::record::{Failures, Report, Ruling, Trial};
 use super::sight::{LeaseSight, PodState, TrialPod};
 use crate::time::Tick;
 
-/// So long a pod has been ready before the lease is handed to it.
+/// The time for which a pod has to be ready before the lease is handed to it.
 pub const SETTLED: Duration = Duration::from_secs(10);
-/// So long a version leads after its first converge before it has passed.
+/// The time for which a version has to lead after its first converge to pass.
 pub const PROBATION: Duration = Duration::from_mins(1);
-/// The longest silence of a version.
+/// The longest time between two reports of a version.
 pub const SILENCE: Duration = Duration::from_mins(1);
-/// So long a pod may be without a machine or an image.
+/// The time for which a pod may lack a node or an image.
 pub const HINDERED: Duration = Duration::from_mins(2);
-/// Between two observations of one watch; after a longer time it begins anew.
+/// The longest time between two observations of one watch. After a longer one the watch begins anew.
 pub const GAP: Duration = Duration::from_secs(30);
-/// Words that were on their way when the lease changed hands do not count.
+/// The time after a change of the lease in which a report may still have been on its way, so that it does not count.
 const LATE: Duration = Duration::from_secs(10);
-/// So often the container of the trial may not be started again.
+/// The number of container restarts that fails a trial.
 const RESTARTS: u32 = 2;
-/// So often in a row a subject may not fail that did not fail before.
+/// The number of failures in a row of a new subject that fails a trial.
 const FAILURES: Failures = Failures::InARow(3);
-/// So many pods, or times in the lead, may not be lost.
+/// The number of lost pods, or of lost times in the lead, that ends a trial.
 pub const LOSSES: u32 = 3;
 
-/// The watch over one trial.
+/// The watch of a judge over one trial.
 #[derive(Debug, Clone)]
 pub(super) struct Watch {
-    /// Tells the trial.
+    /// The beginning of the trial, which identifies it.
     begun: Timestamp,
-    /// The last observation.
+    /// The time of the last observation.
     heard: Tick,
     pod: Option<PodWatch>,
-    /// The API server did not answer for this time, which has disturbed the version on trial.
+    /// The time for which the API server did not answer, if that disturbed the version on trial.
     away: Option<Duration>,
 }
 
-/// The watch over one pod.
+/// The watch over one pod of the trial.
 #[derive(Debug, Clone)]
 struct PodWatch {
     uid: String,
     restarts: u32,
     state: PodState,
-    /// Since when it has been ready, or has not.
+    /// The time since which the pod has been ready; `unready`: has not been.
     ready: Option<Tick>,
     unready: Option<Tick>,
-    /// Since when it has had no machine or no image.
+    /// The time since which the pod has had no node or no image.
     hindered: Option<Tick>,
-    /// Since when it has led, without a break.
+    /// The time since which the pod has led without a break.
     leads: Option<Tick>,
-    /// Since when the lease has been for it to take: it leads, or its version is entitled.
+    /// The time since which the lease has been there for the pod: it leads, or its version is entitled.
     charged: Option<Tick>,
-    /// When it was first seen to lead.
+    /// The time at which the pod was first seen to lead.
     led_first: Option<Tick>,
-    /// Its last words, and when they were first seen in this watch.
+    /// The last report; `said` is the time at which this watch first saw it.
     words: Option<Words>,
     said: Option<Tick>,
-    /// The same, or the later time at which the watch or the charge began.
+    /// The time of the last report, or of the later beginning of the watch or of `charged`.
     spoke: Tick,
-    /// The end of its first converge, and since when it has been known.
+    /// The end of the pod's first converge by its own clock, and the time at which this watch first saw it.
     converged: Option<(Timestamp, Tick)>,
-    /// Since when it has led, ready and converged, without a failure that is new.
+    /// The time since which the pod has led, ready and converged, without a new failure.
     clean: Option<Tick>,
 }
 
-/// The part of a report by which another process is recognised.
+/// The parts of a report that show whether it is another report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Words {
     number: u64,
     converged: Option<Timestamp>,
-    /// Its worst failure that is new.
+    /// The worst failure of a subject that did not fail before the trial.
     worst: Option<(String, Failures)>,
 }
 
@@ -90,7 +90,7 @@ pub(super) struct Glance<'a> {
 }
 
 impl Watch {
-    /// Begins with this observation.
+    /// Begins a watch with this observation.
     pub(super) fn begin(glance: Glance<'_>) -> Self {
         Self {
             begun: glance.trial.begun,
@@ -100,7 +100,8 @@ impl Watch {
         }
     }
 
-    /// Continues with this sight; a sight of another trial, or an older one, begins anew.
+    /// Continues the watch. It begins anew if the observation is of another trial or older than the last one, or if the
+    /// gap is too long.
     pub(super) fn go_on(self, glance: Glance<'_>) -> Self {
         if self.begun != glance.trial.begun || glance.heard < self.heard {
             return Self::begin(glance);
@@ -133,8 +134,8 @@ impl Watch {
         ready.is_some_and(|ready| self.heard.since(ready) >= SETTLED)
     }
 
-    /// Whether the version has spoken although it does not lead: so long after the lease was for it to take, and this replica
-    /// came to lead.
+    /// Whether the pod has reported although it did not take the lease: some time after the lease was there for it, and
+    /// after this replica (`leads`) began to lead.
     pub(super) fn has_spoken_without_the_lease(&self, leads: Tick) -> bool {
         self.pod.as_ref().is_some_and(|pod| {
             let since = pod.charged.map(|charged| charged.max(leads) + LATE);
@@ -142,7 +143,7 @@ impl Watch {
         })
     }
 
-    /// When the next ruling may be due by time alone.
+    /// The time at which the next ruling may be due by time alone.
     pub(super) fn due(&self, limit: Duration) -> Option<Tick> {
         let pod = self.pod.as_ref()?;
         let ends = [
@@ -156,18 +157,18 @@ impl Watch {
         ends.into_iter().flatten().filter(|tick| *tick > self.heard).min()
     }
 
-    /// How long it has still to lead to pass, if nothing comes between.
+    /// The time for which the version has still to lead to pass.
     pub(super) fn left(&self) -> Option<Duration> {
         let clean = self.pod.as_ref()?.clean?;
         Some(PROBATION.saturating_sub(self.heard.since(clean)))
     }
 
-    /// The subject whose failure is new and worst.
+    /// The subject with the worst new failure.
     pub(super) fn fails(&self) -> Option<&str> {
         self.pod.as_ref()?.worst().map(|(subject, _)| subject.as_str())
     }
 
-    /// The ruling as of the last observation, with a sentence that says why; nothing while the trial goes on.
+    /// The ruling by the last observation, and its reason as a sentence; `None` while the trial goes on.
     pub(super) fn ruling(&self, trial: &Trial) -> Option<(Ruling, String)> {
         if let Some(away) = self.away {
             let why = format!(
@@ -244,7 +245,7 @@ impl PodWatch {
     fn hear(&mut self, words: Option<Words>, heard: Tick) {
         let converged = words.as_ref().and_then(|words| words.converged);
         if self.converged.map(|(at, _)| at) != converged {
-            // Another process, or its first report.
+            // Another process has reported, or the first converge has just ended.
             self.converged = converged.map(|at| (at, heard));
             self.clean = None;
         }
@@ -273,7 +274,7 @@ impl PodWatch {
         })
     }
 
-    /// Whether it has lost the lead or its process while nothing was heard.
+    /// Whether the pod has lost the lead or restarted while there was no answer.
     fn has_suffered(&self, now: &TrialPod, lease: &LeaseSight) -> bool {
         let has_lost_the_lead = self.leads.is_some() && lease.holder.as_ref() != Some(&now.name);
         now.uid == self.uid && (now.restarts > self.restarts || has_lost_the_lead)
@@ -283,7 +284,7 @@ impl PodWatch {
         self.words.as_ref()?.worst.as_ref()
     }
 
-    /// Why it has failed.
+    /// The reason for which the version has failed.
     fn failure(&self, heard: Tick, limit: Duration) -> Option<String> {
         let is_over = |since: Option<Tick>, time: Duration| since.is_some_and(|since| heard.since(since) >= time);
         if self.restarts >= RESTARTS {
@@ -313,7 +314,7 @@ impl PodWatch {
             .then(|| format!("its first converge was not over within {}", shown(limit)))
     }
 
-    /// Why nothing can be found out.
+    /// The reason for which the trial can have no result.
     fn hindrance(&self, heard: Tick) -> Option<(Ruling, String)> {
         self.hindered.filter(|since| heard.since(*since) >= HINDERED)?;
         let why = match &self.state {
@@ -324,9 +325,9 @@ impl PodWatch {
         Some((Ruling::Unclear, why))
     }
 
-    /// The end of the time in which it has to prove itself.
+    /// The ruling at the end of the time in which the version has to prove itself.
     fn end(&self, heard: Tick, limit: Duration) -> Option<(Ruling, String)> {
-        // Said after that time, not before it.
+        // The last report must be later than that time.
         if let Some(clean) = self.clean.filter(|clean| self.spoke.since(*clean) >= PROBATION) {
             let led = heard.since(clean);
             let why = format!(
@@ -354,7 +355,7 @@ impl PodWatch {
     }
 }
 
-/// Since when something has been so.
+/// Keeps the time since which a condition has held.
 pub(super) fn keep(since: &mut Option<Tick>, is_so: bool, heard: Tick) {
     if is_so {
         since.get_or_insert(heard);

@@ -1,6 +1,6 @@
-//! The state in one word, and the next thing that happens.
+//! The state in one word, and the next step.
 //!
-//! Must never promise a time that does not depend on time alone.
+//! Must never name a time for a step that does not depend on time alone.
 
 use std::fmt;
 
@@ -18,30 +18,30 @@ use crate::artifact::trial::record::{Ruling, Trial};
 pub enum State {
     /// No channel is followed here.
     Off,
-    /// Too little is known.
+    /// Too few facts are known.
     Unknown,
-    /// The version that is wanted runs.
+    /// The wanted version is running.
     UpToDate,
-    /// The registry shows nothing that the channel could mean.
+    /// The registry has no version for the channel.
     NotFound,
-    /// A version is wanted and waits.
+    /// A version is wanted and has to wait.
     Waits,
-    /// Its trial is about to begin.
+    /// The trial of the wanted version is about to begin.
     Begins,
-    /// It is on trial.
+    /// The wanted version is on trial.
     OnTrial,
-    /// It has passed, and goes into the Deployment.
+    /// The wanted version has passed and is being put into the Deployment.
     RollingOut,
-    /// It has not, and the old version takes over again.
+    /// The wanted version has not passed, and the old version leads again.
     Returning,
-    /// A person holds the version that runs.
+    /// A person holds the running version.
     Held,
-    /// Other writers work against us, and no version is tried.
+    /// No version is tried, because other writers change the Deployment against us.
     Stopped,
 }
 
 impl State {
-    /// All of them.
+    /// All states.
     pub const ALL: [Self; 11] = [
         Self::Off,
         Self::Unknown,
@@ -56,7 +56,7 @@ impl State {
         Self::Stopped,
     ];
 
-    /// Its name.
+    /// The word for the state.
     pub fn word(self) -> &'static str {
         match self {
             Self::Off => "off",
@@ -73,7 +73,7 @@ impl State {
         }
     }
 
-    /// The state that follows from the known facts.
+    /// The state by the known facts.
     pub fn of(known: &Known) -> Self {
         let records = known.records.as_ref();
         if let Some(trial) = records.and_then(|records| records.trial.as_ref()) {
@@ -120,7 +120,7 @@ impl Serialize for State {
     }
 }
 
-/// Why it is in that state, where neither waits nor a trial say it.
+/// The reason of the state, if neither waits nor a trial show it.
 pub(super) fn why(known: &Known, state: State) -> Option<String> {
     let idle = match &known.following.choice {
         Some(Choice::Nothing(idle)) => Some(idle.to_string()),
@@ -145,7 +145,7 @@ pub(super) fn why(known: &Known, state: State) -> Option<String> {
     }
 }
 
-/// The first thing that has to become known.
+/// The first fact that is missing.
 fn unknown(known: &Known) -> &'static str {
     match known {
         known if known.settings.is_none() => "the ConfigMap has not been read yet",
@@ -155,7 +155,7 @@ fn unknown(known: &Known) -> &'static str {
     }
 }
 
-/// The next thing that happens, and when.
+/// The next step and its time.
 pub(super) fn next(known: &Known, state: State, now: Timestamp) -> Next {
     let untimed = |text: &str| Next {
         text: text.to_owned(),
@@ -213,7 +213,7 @@ fn on_trial(known: &Known, now: Timestamp) -> Next {
     Next { text, at: None }
 }
 
-/// How far away a moment is.
+/// The text for the time until a moment.
 fn from_now(at: Timestamp, now: Timestamp) -> String {
     let left = at.duration_since(now);
     if left.is_positive() {

@@ -1,4 +1,4 @@
-//! The parts of the picture, each of what is known about it.
+//! The parts of the report.
 //!
 //! Must never leave out a reason why the wanted version does not run.
 
@@ -14,7 +14,7 @@ use crate::artifact::trial::record::{self, Remembered};
 use crate::artifact::trial::sight::{PodState, TrialPod};
 use crate::artifact::window::{Day, Window};
 
-/// Said where no keys are set.
+/// The text that is shown if no keys are configured.
 const NO_KEYS: &str = "no keys are set (verification.keys of the chart)";
 
 pub(super) fn running(known: &Known) -> Running {
@@ -91,7 +91,7 @@ pub(super) fn available(known: &Known) -> Option<&Target> {
 pub(super) fn waits(known: &Known) -> Vec<Wait> {
     let has_trial = known.records.as_ref().is_some_and(|records| records.trial.is_some());
     let reasons = match &known.following.choice {
-        // The choice of before, or of the version on trial about itself: its stage tells what is waited for.
+        // With a trial, the reasons are those of an earlier choice. The stage of the trial shows the current reason.
         Some(Choice::Waits { .. }) if has_trial => &[],
         Some(Choice::Waits { reasons, .. }) => reasons.as_slice(),
         Some(Choice::Nothing(_) | Choice::Begin(_)) | None => &[],

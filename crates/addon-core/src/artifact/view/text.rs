@@ -1,4 +1,4 @@
-//! The picture as text: a line for each fact, in aligned columns.
+//! The report as text: a line for each fact, in aligned columns.
 //!
 //! Must never shorten a digest: people copy it into the next command.
 
@@ -12,14 +12,14 @@ use crate::artifact::choice::Target;
 use crate::artifact::policy;
 use crate::artifact::trial::record::{Failures, Ruling};
 
-/// As wide as the longest name of a line, with its colon and a blank.
+/// The width of the column of names: the longest name with its colon and a blank.
 const WIDTH: usize = 12;
 
-/// Lines under construction.
+/// The text under construction.
 struct Lines(String);
 
 impl Lines {
-    /// A line; further ones of the same name have no name.
+    /// Adds a line for each text. Only the first line has the name.
     fn add<T: AsRef<str>>(&mut self, name: &str, texts: impl IntoIterator<Item = T>) {
         let mut name = format!("{name}:");
         for text in texts {
@@ -31,7 +31,7 @@ impl Lines {
 }
 
 impl View {
-    /// The picture as text.
+    /// The report as text.
     pub fn text(&self, now: Timestamp) -> String {
         let Self {
             state,
@@ -246,7 +246,7 @@ fn fails(failures: Failures) -> String {
     }
 }
 
-/// A time in its two largest units.
+/// A duration in its two largest units.
 pub(super) fn span(time: Duration) -> String {
     let seconds = time.as_secs();
     let of = |large: u64, small: u64, names: [&str; 2]| {

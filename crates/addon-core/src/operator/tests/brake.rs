@@ -1,12 +1,13 @@
-//! Silence is no answer: what goes because nobody names it any more, or because its directory is gone, is held if it is
-//! too much at once, until its sources are back or a person confirms it.
+//! The brake: removals by silence, whose modules no source names any more or whose directories are gone, are held if
+//! there are too many at once, until the sources are back or a person confirms them.
 
 use super::super::effect::HeldFor;
 use super::*;
 
 const MINUTE: Duration = Duration::from_mins(1);
 
-/// So many modules that only the ConfigMap switches on, which have their releases; and so many releases without a module.
+/// A world with `modules` modules that only the ConfigMap switches on and that have releases, and with `orphans` releases
+/// without a module.
 fn world(modules: usize, orphans: usize) -> World {
     let names = |letter: &'static str, count| (0..count).map(move |number| format!("{letter}{number}"));
     let units = names("m", modules).map(|name| Module {
@@ -29,7 +30,7 @@ fn world(modules: usize, orphans: usize) -> World {
 }
 
 impl World {
-    /// The ConfigMap says this of these modules from now on.
+    /// Sets the flags of these modules in the ConfigMap; `None` removes them.
     fn say(&mut self, modules: impl IntoIterator<Item = usize>, flag: Option<&str>) {
         let keys: Vec<String> = modules.into_iter().map(|number| format!("m{number}Enabled")).collect();
         let edits: Vec<(&str, Option<&str>)> = keys.iter().map(|key| (key.as_str(), flag)).collect();
@@ -55,7 +56,7 @@ impl World {
         deleted
     }
 
-    /// How often something was told to be held, and what.
+    /// The notices of held removals: how many releases each had, and the reason.
     fn told_held(&self) -> Vec<(usize, HeldFor)> {
         let held = self.notices.iter().filter_map(|notice| match notice {
             Notice::PurgeHeld { releases, reason } => Some((releases.len(), *reason)),
@@ -100,7 +101,7 @@ fn what_is_held_is_on_again_when_its_sources_are_back_and_may_go_when_somebody_s
     let mut world = world(8, 0).start();
     world.say(0..8, None);
     world.take_log();
-    // Modules that come back piece by piece do not let the missing ones go.
+    // Even if the modules come back piece by piece, the missing ones stay held.
     for number in 0..6 {
         world.say([number], Some("true"));
         assert_eq!(world.deleted(), Vec::<String>::new(), "after {number} came back");
@@ -111,7 +112,7 @@ fn what_is_held_is_on_again_when_its_sources_are_back_and_may_go_when_somebody_s
     assert_eq!(world.deleted(), ["m6"]);
     world.say([7], Some("true"));
     assert_eq!((world.held(), world.state("m7")), (Vec::new(), "Ready".to_owned()));
-    // Nothing is left of it: whatever goes next is counted anew.
+    // Nothing is held any more, so that the next removals are counted anew.
     world.say([7], None);
     assert_eq!(world.deleted(), ["m7"]);
 }

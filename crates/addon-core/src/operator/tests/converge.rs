@@ -1,4 +1,4 @@
-//! Converges, edits, removals and what holds them up.
+//! Converges, edits, removals, and their obstacles.
 
 use serde_json::json;
 
@@ -144,8 +144,8 @@ fn a_restart_of_a_converge_waits_for_the_run_under_way() {
     assert_eq!(world.take_log(), ["one sync", "g.sh beforeAll", "one sync", "two sync"]);
 }
 
-/// A hook of `needy` asks for a run while the hooks before all modules of a converge are under way, which will find that
-/// what it needs is switched off.
+/// A hook of `needy` asks for a run while the hooks before all modules of a converge run. That converge will find that
+/// the module which `needy` depends on is switched off.
 fn asked_for_beside() -> World {
     let mut needy = module(20, "needy");
     needy.depends_on = vec![name("need")];
@@ -265,7 +265,7 @@ fn a_failing_script_decides_nothing_and_is_asked_again() {
 #[test]
 fn a_step_that_fails_again_for_the_same_reason_is_told_as_such() {
     let mut world = World::new(vec![module(10, "one")]);
-    // Both steps of the start have no words.
+    // Both steps of the start are jobs without a text.
     world.failing.insert(String::new(), 4);
     let mut world = world.start();
     world.sleep();

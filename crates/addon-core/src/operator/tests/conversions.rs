@@ -1,4 +1,4 @@
-//! Conversion webhooks of charts: before anything else of a converge, and a failure holds up their own module alone.
+//! Conversion webhooks of charts: they come before all other work of a converge, and a failure delays only its own module.
 
 use super::*;
 use crate::operator::effect::Conversions;
@@ -12,7 +12,7 @@ fn with_conversions(order: u32, text: &str) -> Module {
 }
 
 impl World {
-    /// What becomes of the conversion webhooks of these modules.
+    /// The outcome for the conversion webhooks of these modules.
     pub(super) fn conversions(&mut self, of: &[Conversions]) -> BTreeMap<ModuleName, Result<(), Failure>> {
         let mut outcomes = BTreeMap::new();
         for Conversions { module, .. } in of {
@@ -61,7 +61,7 @@ fn those_of_all_modules_come_after_crds_and_before_any_module_at_every_converge(
         world.take_log(),
         ["conversions of two, three", "one sync", "two sync", "three sync"]
     );
-    // The run of one module is no converge.
+    // A run of one module publishes only its own webhooks.
     world.edit(&[("two", Some("color: red"))]);
     assert_eq!(world.take_log(), ["two sync"]);
 }

@@ -1,4 +1,4 @@
-//! CRDs: before everything else of a converge, and a failure holds up its own module alone.
+//! CRDs: they come before all other work of a converge, and a failure delays only its own module.
 
 use super::event::CrdObstacle;
 use super::policy::OnTrial;
@@ -12,7 +12,7 @@ fn with_crds(order: u32, text: &str) -> Module {
 }
 
 impl World {
-    /// What becomes of the CRDs of these modules.
+    /// The outcome for the CRDs of these modules.
     pub(super) fn crds(&mut self, modules: &[ModuleName], on_trial: OnTrial) -> BTreeMap<ModuleName, CrdObstacle> {
         let mut failed = BTreeMap::new();
         for name in modules {

@@ -1,10 +1,10 @@
-//! How long a hook may run: as long as its binding says, else the hook, else the policy.
+//! The deadline of a hook's run: that of its binding, else that of its hook, else the policy's.
 
 use super::*;
 
 const GLOBAL: u64 = 30 * 60;
 
-/// The seconds that each hook under way is given.
+/// The deadlines of the running hooks, in seconds.
 fn given(world: &World) -> Vec<(String, u64)> {
     let runs = world.pending.iter().filter_map(|job| match job {
         Job::RunHook(run, _) => Some((words(job), run.deadline.as_secs())),
@@ -17,14 +17,14 @@ fn open(world: &mut World, words: &str) {
     world.open.insert(words.to_owned());
 }
 
-/// The job that was started first ends, and what it held up goes on.
+/// Ends the job that was started first, and lets the operator go on.
 fn end_first(world: &mut World) {
     let job = world.pending.remove(0);
     let finished = world.carry_out(&job);
     world.handle(Event::JobFinished(finished));
 }
 
-/// A hook of kubernetes bindings with a first run that has ended.
+/// A world with a hook whose kubernetes bindings have had their first runs.
 fn watching(config: &str) -> World {
     let mut world = World::alone().hook("", "a.sh", config);
     let inventory = world.inventory.clone();

@@ -1,4 +1,4 @@
-//! Releases that somebody damages: when their modules run again, and when they do not.
+//! Damaged releases: when their modules run again, and when they do not.
 
 use super::*;
 use crate::operator::event::{Drift, ReleaseSight};
@@ -26,7 +26,7 @@ impl World {
         self.sight(release, Some(Drift::Absent(format!("ns/ConfigMap/{release}"))));
     }
 
-    /// How long until the operator wants to be woken.
+    /// The time until the operator wants to be woken.
     fn wait(&self) -> Option<Duration> {
         let (at, _) = self.operator.poll_timeout()?;
         Some(at - self.tick)
@@ -208,7 +208,7 @@ fn a_module_that_is_switched_off_loses_its_release_for_good() {
     world.sight("one", Some(Drift::Status(None)));
     world.take_log();
     assert!(world.wait().is_none() && world.drifts().is_empty());
-    // The next life begins with a run, and what was seen before it is seen anew.
+    // The next life of the module begins with a run, and earlier damage is forgotten.
     world.edit(&[("oneEnabled", Some("true"))]);
     assert_eq!(world.take_log(), ["one sync", "two sync"]);
     world.sight("one", None);

@@ -25,7 +25,7 @@ fn ask(world: &mut World, number: u64, before: &Value, after: &Value) {
     world.handle(Event::ReviewRequested(ReviewId(number), asked(before, after)));
 }
 
-/// A module whose section has a size.
+/// A world with a module whose section has a size.
 fn world(edits: Edits) -> World {
     let mut files = Files::default();
     files.insert("c", "properties: {size: {type: integer, default: 1}}");
@@ -219,12 +219,12 @@ fn settings_of_the_channel_are_in_force_as_they_were_last_good() {
     world.edit(&[("releaseChannel", None)]);
     assert_eq!(channel(&world).as_deref(), Some(""));
     assert_eq!(world.take_log(), [""; 0]);
-    // A ConfigMap that is gone says nothing else than it did.
+    // A missing ConfigMap leaves the settings as they were.
     world.edit(&[("releaseChannel", Some("stable"))]);
     world.handle(Event::ConfigChanged(ConfigRead::Missing));
     assert_eq!(channel(&world).as_deref(), Some("stable"));
     world.edit(&[("releaseChannel", None)]);
-    // Nobody knows what was meant.
+    // A broken key leaves the settings unknown.
     world.edit(&[("releaseChannel", Some("sha256:12"))]);
     assert_eq!(channel(&world), None);
 }

@@ -1,4 +1,4 @@
-//! What people are told of a module.
+//! The reports about modules and queues.
 
 use super::*;
 use crate::operator::query::{FailingTask, ModuleReport};
@@ -79,7 +79,7 @@ fn the_values_of_a_release_are_those_that_its_job_would_be_given() {
     assert_eq!(answer("nobody"), Err(NoSuchModule));
 }
 
-/// Those that somebody has to see to.
+/// The modules that need the attention of a person.
 fn failing(world: &World) -> Vec<String> {
     let modules = world.operator.answer(&ModulesQuery);
     let failing = modules.into_iter().filter(|report| report.fails);
@@ -92,7 +92,7 @@ fn a_module_fails_from_its_first_failure_until_it_succeeds_or_is_removed() {
     world.failing.insert("two sync".to_owned(), 2);
     let mut world = world.start();
     assert_eq!(failing(&world), ["two"]);
-    // Also while it is tried again.
+    // A module counts as failing even while it is retried.
     world.open.insert("two sync".to_owned());
     world.sleep();
     assert_eq!(
@@ -172,7 +172,7 @@ fn a_removal_that_is_withheld_says_what_for() {
     );
 }
 
-/// The status of a queue, as people see it.
+/// The status of a queue in the report.
 fn status_of(world: &World, queue: &str) -> String {
     let queues = world.operator.answer(&QueuesQuery);
     let report = queues.into_iter().find(|report| report.name == queue);

@@ -1,4 +1,4 @@
-//! The summary of a process by which its version is judged.
+//! The health of a process, by which its version is judged.
 
 use super::health::Health;
 use super::*;

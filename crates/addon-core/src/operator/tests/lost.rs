@@ -1,9 +1,9 @@
-//! A ConfigMap that is lost, one that a program put in its place, and what people say then.
+//! A lost ConfigMap, a ConfigMap that a program made in its place, and the decisions of people about both.
 
 use super::*;
 use crate::module::Module;
 
-/// Ends this life of the operator. What is in the cluster stays; the caller may take more of it away.
+/// Ends this life of the operator and begins the next. The cluster stays as it is; the caller may remove more of it before.
 fn next_life(world: &mut World) {
     world.releases = world
         .traces
@@ -34,7 +34,8 @@ fn silent(order: u32, text: &str) -> Module {
     }
 }
 
-/// Of four modules two are on by files, of which one has a section; the others by the ConfigMap.
+/// Four modules with releases: two are switched on by files, one of these has a section, and two are switched on by the
+/// ConfigMap.
 fn released() -> World {
     let modules = vec![
         module(10, "plain"),
@@ -89,7 +90,7 @@ fn with_the_config_map_and_the_last_good_sections_lost_nothing_is_upgraded_or_re
         "or the next life would take nothing for what was good"
     );
 
-    // It is so in the next life, too, and a program that makes a ConfigMap answers nothing.
+    // The modules stay held in the next life, too, and a ConfigMap that a program makes does not free them.
     next_life(&mut world);
     start_without(&mut world);
     world.data = BTreeMap::from([("global".to_owned(), "{}".to_owned())]);
@@ -97,7 +98,7 @@ fn with_the_config_map_and_the_last_good_sections_lost_nothing_is_upgraded_or_re
     world.edit(&[]);
     assert_eq!(world.take_log(), ["plain sync"]);
 
-    // A ConfigMap of people does, whatever it says.
+    // A ConfigMap that people make frees them, even an empty one.
     world.data.clear();
     world.provenance = Provenance::default();
     world.edit(&[
@@ -167,7 +168,7 @@ fn a_person_who_confirms_the_loss_lets_everything_go_on_and_removes_nothing() {
     assert_eq!(world.take_log(), ["plain sync", "sized sync"]);
     assert_eq!(world.status().config_lost, [""; 0]);
     assert!(world.waits_for("flagged").contains("a ConfigMap that people made"));
-    // That was said once and for all.
+    // A confirmation holds in later lives, too.
     next_life(&mut world);
     start_without(&mut world);
     assert_eq!(world.take_log(), ["plain sync", "sized sync"]);
@@ -192,7 +193,7 @@ fn what_was_read_of_a_config_map_that_is_gone_before_all_is_known_is_not_lost() 
 
 #[test]
 fn nothing_is_lost_while_either_of_the_two_is_there() {
-    // The last good sections stand in for the ConfigMap.
+    // The last good sections replace a missing ConfigMap.
     let mut world = released();
     next_life(&mut world);
     start_without(&mut world);
@@ -200,7 +201,7 @@ fn nothing_is_lost_while_either_of_the_two_is_there() {
         world.take_log(),
         ["plain sync", "sized sync", "flagged sync", "both sync"]
     );
-    // And the ConfigMap for them.
+    // A ConfigMap replaces missing last good sections.
     let mut world = released();
     next_life(&mut world);
     world.last_good = None;
@@ -242,7 +243,7 @@ fn a_lost_global_section_holds_every_module_and_a_release_without_one() {
     assert_eq!(world.take_log(), [""; 0]);
     assert_eq!(world.status().config_lost, ["gone", "one"]);
     world.edit(&[("global", Some("project: blue"))]);
-    // Before the first that goes for silence or absence the directories are read again.
+    // The directories are read a second time before the first removal by silence or absence.
     assert_eq!(world.take_log(), ["one sync", "gone delete"]);
 }
 
@@ -256,7 +257,7 @@ fn what_a_program_made_says_nothing_by_what_it_leaves_out() {
     world.provenance.made_with = Some(digest(&world.data));
     world.edit(&[]);
     assert_eq!(world.take_log(), [""; 0], "neither flags nor values are taken back");
-    // Nor in the next life.
+    // The next life does not remove them either.
     next_life(&mut world);
     world.handle(Event::InventoryChanged(world.inventory.clone()));
     world.edit(&[]);
@@ -264,12 +265,12 @@ fn what_a_program_made_says_nothing_by_what_it_leaves_out() {
         world.take_log(),
         ["plain sync", "sized sync", "flagged sync", "both sync"]
     );
-    // The keys that it does hold count.
+    // The keys that the ConfigMap of a program does hold are applied.
     world.data.insert("sized".to_owned(), "size: 7".to_owned());
     world.provenance.made_with = Some(digest(&world.data));
     world.edit(&[]);
     assert_eq!(world.take_log(), ["sized sync"]);
-    // People edit it: what they say counts, and what nobody has said anything of in it stays.
+    // People edit it: their keys are applied, and keys that it has never held stay as they were.
     world.edit(&[("flaggedEnabled", Some("false"))]);
     assert_eq!(
         world.take_log(),
@@ -277,7 +278,8 @@ fn what_a_program_made_says_nothing_by_what_it_leaves_out() {
     );
     world.edit(&[("flaggedEnabled", Some("true"))]);
     world.take_log();
-    // Keys that people have written and take back are left out, also in the next life, and when the rest is as it was made.
+    // A key that people have written and deleted again counts as left out, also in the next life, and even if the other
+    // keys are as the program made them.
     next_life(&mut world);
     world.handle(Event::InventoryChanged(world.inventory.clone()));
     world.edit(&[("flaggedEnabled", None)]);
@@ -294,7 +296,7 @@ fn what_a_program_made_says_nothing_by_what_it_leaves_out() {
         ],
         "before the first that goes for silence the directories are read again"
     );
-    // Without its mark it is people's, and all that it says.
+    // Without the annotation the ConfigMap is one of people, and leaving keys out counts.
     world.provenance.made_with = None;
     world.edit(&[]);
     assert_eq!(world.take_log(), ["both delete", "plain sync", "sized sync"]);
@@ -310,7 +312,7 @@ fn a_confirmation_in_the_config_map_counts_for_what_its_edit_removes_and_for_not
     assert!(is_confirmed(&world, "both") && is_confirmed(&world, "flagged"));
     world.close("both delete");
     assert!(!is_confirmed(&world, "both") && !is_confirmed(&world, "flagged"));
-    // The same text once more confirms nothing, nor does a number that is not theirs.
+    // The same annotation once more confirms nothing, nor does a wrong number.
     world.edit(&[("flaggedEnabled", Some("true")), ("bothEnabled", Some("true"))]);
     world.open.insert("both delete".to_owned());
     world.edit(&[("flaggedEnabled", None), ("bothEnabled", None)]);

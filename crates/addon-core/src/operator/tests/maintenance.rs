@@ -1,4 +1,4 @@
-//! Modules whose objects people have in their own hands.
+//! Modules whose objects people maintain.
 
 use super::*;
 use crate::values::section::Maintenance;
@@ -6,7 +6,7 @@ use crate::values::section::Maintenance;
 const KEY: &str = "oneMaintenance";
 const ON: Option<&str> = Some("NoResourceReconciliation");
 
-/// What the release job that stays open is told.
+/// The maintenance that the open release jobs were started with.
 fn told(world: &World) -> Vec<Maintenance> {
     let told = world.pending.iter().filter_map(|job| match job {
         Job::SyncRelease { maintenance, .. } => Some(*maintenance),

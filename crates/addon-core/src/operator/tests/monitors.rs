@@ -1,4 +1,4 @@
-//! Changes of objects on their way to hooks.
+//! The way of changes of objects to hooks.
 
 use serde_json::json;
 

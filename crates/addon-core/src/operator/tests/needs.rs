@@ -1,4 +1,4 @@
-//! Modules that need each other: who waits, who is held, who is removed first, and what people are told.
+//! Modules that depend on each other: which module waits, which is held, which is removed first, and the reports about it.
 
 use super::*;
 
@@ -96,7 +96,7 @@ fn a_need_that_is_disabled_holds_the_module_until_it_is_enabled() {
     assert_eq!(world.waits_for("app"), "it needs module 'db', which is disabled");
     switch(&mut world, &["db"], "true");
     assert_eq!(world.take_log(), ["db sync", "app sync", "other sync"]);
-    // Switched off again, it goes: somebody said so. Who needed it stays as it is.
+    // The module is switched off by an explicit flag, so it is removed. The modules that depend on it stay as they are.
     switch(&mut world, &["db"], "false");
     assert_eq!(world.take_log(), ["db delete", "other sync"]);
     assert_eq!(world.waits_for("app"), "it needs module 'db', which is disabled");
@@ -204,7 +204,7 @@ fn with_strict_order_a_removal_that_fails_holds_back_everything() {
 
 #[test]
 fn modules_that_need_each_other_are_removed_all_the_same() {
-    // They were installed before their files said so.
+    // Both modules were installed before their files declared the cycle.
     let mut world = World::new(vec![needing(10, "a", &["b"]), needing(20, "b", &["a"])]);
     for name in ["a", "b"] {
         world.releases.push(ReleaseSummary {
@@ -230,7 +230,7 @@ fn a_first_run_in_a_named_queue_is_not_lost_while_its_module_is_held() {
     world.open.insert("g.sh kubernetes".to_owned());
     world.change("g.sh pods", WatchEvent::Added, "a");
     world.take_log();
-    // Its turn comes while the queue is taken, and then what it needs is switched off.
+    // The module's turn comes while its queue is busy. Then the module that it depends on is switched off.
     switch(&mut world, &["app"], "true");
     switch(&mut world, &["db"], "false");
     assert!(world.waits_for("app").contains("db"), "{}", world.waits_for("app"));

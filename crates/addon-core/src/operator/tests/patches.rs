@@ -1,4 +1,4 @@
-//! What hooks patch, and what is told and left when that is refused.
+//! Patches of hooks, and the effects and reports of a refused one.
 
 use super::*;
 
@@ -104,7 +104,7 @@ fn a_section_that_cannot_be_saved_fails_its_hook() {
     );
 }
 
-/// A hook whose config patch is good and whose values patch is not.
+/// A hook whose config patch is valid and whose values patch is not.
 fn half_good(allow_failure: bool) -> World {
     let config = format!("{EVERY_SECOND}{allow_failure}");
     let remove = json!([{"op": "remove", "path": "/one/nowhere"}]);

@@ -1,10 +1,10 @@
-//! Runs that hang: who goes on without them, who does not, and what becomes of their slots.
+//! Runs that hang: which modules go on without them, which wait, and what becomes of their slots.
 
 use super::*;
 
 const HOOK: &str = "c/h.sh beforeHelm";
 
-/// Modules of numbers of their own, in the order of their letters; each of those named here has a hook that never ends.
+/// Modules named by `letters`, each with its own order number. The modules in `hanging` have a hook that never ends.
 fn world(letters: &str, hanging: &str, policy: Policy) -> World {
     let modules = letters
         .chars()
@@ -27,7 +27,7 @@ fn with_slots(hook_slots: usize, helm_slots: usize) -> Policy {
     }
 }
 
-/// The job of these words ends, with that result or as the world has it.
+/// Ends the job with this text, with this failure or with the outcome that the world has for it.
 fn end(world: &mut World, wanted: &str, result: Option<Failure>) {
     let at = world.pending.iter().position(|job| words(job) == wanted).unwrap();
     let job = world.pending.remove(at);

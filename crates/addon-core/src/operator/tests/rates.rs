@@ -1,4 +1,4 @@
-//! Hooks that may not run often, and queues that grow long.
+//! Rate limits of hooks, and queues that grow long.
 
 use super::*;
 use WatchEvent::{Added, Modified};

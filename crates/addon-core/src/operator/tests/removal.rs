@@ -1,4 +1,4 @@
-//! Removals: what must be removed is, and what was removed is over.
+//! Removals: unwanted modules are removed, and nothing of a removed module is left over.
 
 use super::*;
 
@@ -15,7 +15,7 @@ fn a_release_that_a_failed_helm_may_have_left_goes_although_something_else_came_
         .data
         .insert("oneMaintenance".to_owned(), "NoResourceReconciliation".to_owned());
     let mut world = world.start();
-    // Given back and switched off while helm is at work: before another release its conversions would come first.
+    // Maintenance ends and the module is switched off while helm works: another release would need its conversions first.
     world.edit(&[("oneMaintenance", None), ("oneEnabled", Some("false"))]);
     world.close("one sync");
     assert_eq!(world.take_log(), ["one sync fails", "one delete"]);
@@ -69,7 +69,7 @@ fn in_strict_order_a_removal_that_becomes_certain_does_not_wait_for_those_that_m
         ours: true,
         config: None,
     });
-    // They render one object, so the new one fails until the old one is gone.
+    // Both modules render the same object, so the new one fails until the old one is removed.
     world.failing.insert("new sync".to_owned(), 9);
     world.handle(Event::InventoryChanged(world.inventory.clone()));
     world.edit(&[("oldEnabled", Some("true")), ("newEnabled", Some("false"))]);
@@ -97,7 +97,7 @@ fn a_first_run_that_is_under_way_when_its_monitors_begin_anew_is_not_tried_again
         .extend(["two delete", "one/a.sh kubernetes"].map(str::to_owned));
     world.failing.insert("one/a.sh kubernetes".to_owned(), 1);
     world.change("one/a.sh pods", WatchEvent::Added, "a");
-    // Off and on again, while the removal of another one is before its own.
+    // The module is switched off and on again while the removal of another module is before its own.
     world.edit(&[("twoEnabled", Some("false")), ("oneEnabled", Some("false"))]);
     world.edit(&[("oneEnabled", None)]);
     world.close("two delete");
@@ -188,7 +188,7 @@ fn a_module_for_which_nothing_speaks_any_more_is_removed_with_the_section_that_i
     world.open.insert("one/h.sh afterDeleteHelm".to_owned());
     world.close("one/h.sh beforeHelm");
     assert_eq!(given(&world, "one"), json!({"size": 1}));
-    // Nor does another reading take it away meanwhile.
+    // A later reading does not change the section either, while the removal runs.
     world.failing.insert("one/h.sh afterDeleteHelm".to_owned(), 1);
     world.close("one/h.sh afterDeleteHelm");
     world.edit(&[("another", Some("size: 3"))]);
@@ -197,7 +197,7 @@ fn a_module_for_which_nothing_speaks_any_more_is_removed_with_the_section_that_i
     assert_eq!(given(&world, "one"), json!({"size": 1}));
 }
 
-/// What the hook under way is given of its module's values.
+/// The module's values that the running hook was given.
 fn given(world: &World, module: &str) -> Value {
     let values = world.pending.iter().find_map(|job| match job {
         Job::RunHook(run, _) => Some(run.values.to_value()),

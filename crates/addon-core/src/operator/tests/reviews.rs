@@ -1,4 +1,4 @@
-//! What the API server asks: who answers it, when, and what it is told when nobody can.
+//! Questions of the API server: which hook answers, when, and the reply if no hook can.
 
 use super::*;
 use crate::review::reply::NoAnswer;
@@ -35,7 +35,7 @@ fn allowing(mut world: World, words: &str) -> World {
     world
 }
 
-/// What the last reply says of the request, or why there is none.
+/// The result in the last reply, or the reason why there is none.
 fn verdict(world: &World) -> Value {
     match &world.replies.last().unwrap().1 {
         Reply::Review(review) => review.to_value()["response"]["allowed"].clone(),
@@ -234,7 +234,7 @@ fn what_somebody_touches_is_looked_after_soon_and_not_all_the_time() {
     world.handle(Event::WebhooksTouched);
     let soon = due(&world);
     assert!(waits(&world) <= 2);
-    // Whoever goes on touching it does not put it off, nor has it done more often.
+    // Repeated changes neither delay the comparison nor make it more frequent.
     world.handle(Event::WebhooksTouched);
     assert_eq!((due(&world), world.take_log()), (soon, Vec::new()));
     world.tick = soon;

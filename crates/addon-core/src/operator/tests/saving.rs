@@ -1,4 +1,4 @@
-//! Sections that are saved while the ConfigMap is read: what is older, what is newer, what is lost.
+//! Sections that are saved while the ConfigMap is read: which text is older, which is newer, and which is lost.
 
 use super::*;
 
@@ -15,7 +15,7 @@ fn wish(number: u32) -> Value {
     json!([{"op": "add", "path": "/one/wish", "value": number}])
 }
 
-/// A module whose hook before the release wishes for something; the save of that stays open.
+/// A module whose hook before the release patches its config values. The save stays open.
 fn saving() -> World {
     let mut world = World::new(vec![module(10, "one")])
         .hook("one", "h.sh", "beforeHelm: 1")
@@ -26,7 +26,7 @@ fn saving() -> World {
     world
 }
 
-/// These modules, and one with a release of which no file says whether it is to run: who is silent about it removes it.
+/// These modules, and a module with a release that no file switches on or off: a ConfigMap that does not name it removes it.
 fn beside_silent(mut modules: Vec<Module>) -> World {
     let silent = Module {
         enabled: None,
@@ -42,7 +42,7 @@ fn beside_silent(mut modules: Vec<Module>) -> World {
     world
 }
 
-/// The same with a hook that runs by a schedule beside the module's runs, and may fail.
+/// The same with a hook that runs by a schedule, outside of the module's runs, and has `allowFailure`.
 fn saving_aside() -> World {
     let config = "schedule:\n- crontab: '* * * * * *'\n  queue: side\n  allowFailure: true";
     let mut world = World::new(vec![module(10, "one")])
@@ -157,7 +157,7 @@ fn an_absence_that_a_save_found_does_not_hide_what_was_read_meanwhile() {
     let none = saved(&job, Saved::Conflict(ConfigRead::Missing));
     world.handle(Event::JobFinished(none));
     assert_eq!(world.data["one"].trim(), "mine: 1\nwish: 1");
-    // Without a reading meanwhile it counts, and nothing is put into a new ConfigMap.
+    // Without a reading meanwhile the save counts, and nothing is written into a new ConfigMap.
     world.open.insert("save one".to_owned());
     world.edit(&[("one", Some("mine: 2"))]);
     world.sleep();
@@ -178,7 +178,7 @@ fn what_is_older_than_the_config_map_that_we_made_says_nothing() {
     let mut world = beside_silent(vec![module(20, "one")])
         .hook("one", "h.sh", "beforeHelm: 1")
         .patching("one/h.sh beforeHelm", &json!([]), &wish(1));
-    // Somebody made one and took it away again before we made ours; the news of that are late.
+    // A person created a ConfigMap and deleted it again before we created ours. The readings of these come late.
     world.version += 1;
     let gone = ConfigRead::Present {
         version: world.version,
@@ -200,7 +200,7 @@ fn an_empty_config_map_is_never_ours_although_we_have_written_into_it_since() {
     world.handle(Event::InventoryChanged(world.inventory.clone()));
     world.edit(&[("silentEnabled", Some("true"))]);
     world.take_log();
-    // Somebody puts an empty one in its place; the news of that are slower than our write into it.
+    // A person replaces it by an empty one. The reading of that comes later than our write into it.
     world.data.clear();
     let empty = ConfigRead::Present {
         version: world.version + 1,

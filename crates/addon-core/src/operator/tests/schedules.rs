@@ -1,4 +1,4 @@
-//! Schedules and the wall clock, which may be set while they wait.
+//! Schedules and the wall clock, which may be set while schedules wait.
 
 use jiff::SignedDuration;
 
@@ -6,8 +6,7 @@ use super::*;
 
 const MINUTE: u64 = 60;
 
-/// At twenty past eight the wall clock is set by so many seconds. Tells after how many seconds the hook runs in the two
-/// hours after that.
+/// Sets the wall clock by `set` seconds at 8:20. Returns the seconds after which the hook runs, within the next two hours.
 fn runs_after(set: i64, crontab: &str) -> Vec<u64> {
     let mut world = World::alone().hook("", "h.sh", &format!("schedule:\n- crontab: '{crontab}'"));
     let inventory = world.inventory.clone();

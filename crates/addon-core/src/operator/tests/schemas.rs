@@ -1,4 +1,4 @@
-//! What schemas hold back: a section, a patch, a release; and what they leave alone.
+//! What schemas refuse: a section, a patch, a release; and what they do not concern.
 
 use super::*;
 use crate::values::schema::Files;
@@ -12,7 +12,7 @@ fn values(world: &World, module: &str) -> Value {
     world.operator.answer(&query).unwrap()
 }
 
-/// A module whose ConfigMap section holds a size, and whose chart needs a secret.
+/// A module with a size in its section of the ConfigMap. Its chart requires a secret.
 fn described() -> Module {
     let mut files = Files::default();
     files.insert("c", "properties: {size: {type: integer, default: 1, maximum: 9}}");

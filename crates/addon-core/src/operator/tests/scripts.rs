@@ -1,10 +1,10 @@
-//! Enabled scripts that take their time, or never end.
+//! Enabled scripts that take long, or never end.
 
 use super::*;
 
 const ASKED: &str = "slow enabled?";
 
-/// The module `slow`, whose script stays silent, stands before `other`.
+/// A world with the module `slow`, whose script does not answer, before the module `other`.
 fn world() -> World {
     let slow = Module {
         has_enabled_script: true,
@@ -15,7 +15,7 @@ fn world() -> World {
     world.start()
 }
 
-/// The script of `slow` answers at last.
+/// Ends the script of `slow` with an answer.
 fn answer(world: &mut World, enabled: bool) {
     answer_to(world, ASKED, enabled);
 }
@@ -48,11 +48,11 @@ fn the_others_go_on_without_a_script_that_takes_its_time_and_its_answer_counts_w
     let late = |notice: &&Notice| matches!(notice, Notice::ScriptLate { module, .. } if *module == name("slow"));
     assert_eq!(world.notices.iter().filter(late).count(), 1);
 
-    // Something changes meanwhile: nobody waits for the script again, and no second one is started.
+    // An input changes meanwhile: the round does not wait for the script again, and it is not started a second time.
     world.edit(&[("global", Some("color: red"))]);
     assert_eq!(world.take_log(), ["other sync"]);
     assert_eq!((running(&world), world.waits_for("other")), (1, String::new()));
-    // It was asked about what was before, so it is asked anew.
+    // The answer was for the inputs of before, so the script is started again.
     answer(&mut world, false);
     assert_eq!(running(&world), 1);
     answer(&mut world, true);
@@ -108,7 +108,7 @@ fn one_that_fails_does_not_keep_one_that_is_slow_from_being_heard() {
     world.open.insert(ASKED.to_owned());
     let mut world = world.start();
     assert_eq!(world.take_log(), ["failing enabled? fails"]);
-    // Longer than the pause after a failure, shorter than anybody's patience.
+    // Longer than the delay after a failure, and shorter than the patience with a script.
     world.tick = world.tick + Duration::from_secs(8);
     world.handle(Event::TimerFired);
     assert_eq!((running(&world), world.take_log().len()), (1, 0));

@@ -1,12 +1,12 @@
-//! Values files that were there when the releases were made, and are not now; and the second look before what nobody names
-//! is removed.
+//! Values files that existed when the releases were made and are missing now; and the second reading of the directories
+//! before a removal by silence.
 
 use super::*;
 use crate::module::outline::ValuesFile;
 
 const FILE: &str = "modules/values.yaml";
 
-/// The contents of a common values file.
+/// The outline of a common values file.
 #[expect(clippy::unnecessary_wraps, reason = "it is handed on as it is")]
 fn says(flags: &[(&str, bool)], sections: &[&str]) -> Option<ValuesFile> {
     Some(ValuesFile {
@@ -23,7 +23,8 @@ fn ours(release: &str) -> ReleaseSummary {
     }
 }
 
-/// Three modules with releases; the files say these flags, and this is known of the values file, now and before.
+/// Three modules with releases. Their files have these flags; the values file is like this now, and was like that in the
+/// state Secret.
 #[expect(
     clippy::option_option,
     reason = "whether it is known, and whether the file was there"
@@ -62,9 +63,9 @@ fn what_a_lost_values_file_switched_on_stays_on_and_is_told_by_name() {
         "{:?}",
         status.waiting
     );
-    // The next life knows of it, too.
+    // The next life still knows the outline.
     assert_eq!(world.values_files.as_ref().unwrap()[FILE], says(&on(ALL), &[]));
-    // A person who means it says so.
+    // A person removes the module by an explicit flag.
     world.edit(&[("twoEnabled", Some("false"))]);
     assert_eq!(deletes(&world), ["two delete"]);
 }
@@ -134,13 +135,13 @@ fn a_file_whose_directory_is_not_looked_at_any_more_leaves_what_others_say() {
 fn what_nobody_names_is_removed_once_the_directories_were_found_the_same_twice() {
     let mut world = world(None, says(&[], &[]), None);
     world.releases.push(ours("gone"));
-    // So many that three are not too many to go unasked.
+    // With so many modules, three removals pass the brake.
     for other in ["a", "b", "c", "d", "e", "f"] {
         world.inventory.modules.push(module(40, other));
         world.releases.push(ours(other));
     }
     world.data.insert("threeEnabled".to_owned(), "true".to_owned());
-    // A copy under way: one of them gets its flag, and the module of a release appears.
+    // As if a copy were under way: one module gets its flag, and the module of a release appears.
     let mut outline = world.inventory.outline();
     outline.modules.insert(name("one"), Some(true));
     outline.modules.insert(name("gone"), None);
@@ -182,7 +183,7 @@ fn a_second_look_that_failed_is_given_up_when_nothing_is_to_be_removed_any_more(
     );
     world.edit(&[("threeEnabled", Some("true"))]);
     assert_eq!(world.operator.poll_timeout(), None);
-    // A module that is silent again is looked for again.
+    // If a module is silent again, the directories are read again.
     world.lies = outline(&world, false);
     world.edit(&[("threeEnabled", None)]);
     let (_, waiting) = world.operator.poll_timeout().unwrap();

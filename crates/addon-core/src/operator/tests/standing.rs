@@ -1,9 +1,9 @@
-//! Several of us: a standby does nothing, a leader that is deposed does nothing more.
+//! Several replicas: a standby does nothing, and a deposed leader does nothing more.
 
 use super::*;
 
 const HOOK: &str = "onStartup: 1\nschedule:\n- crontab: '* * * * *'";
-/// A world whose operator knows all that a standby can know.
+/// A world whose operator knows everything that a standby can know.
 fn standby(modules: Vec<Module>) -> World {
     World::new(modules).hook("", "g.sh", HOOK).standby(4)
 }

@@ -1,4 +1,4 @@
-//! First runs: for what is there, before anything else that depends on it.
+//! First runs: a hook runs for the existing objects before everything that depends on it.
 
 use serde_json::json;
 
@@ -167,14 +167,14 @@ fn a_change_is_told_once_wherever_it_meets_the_first_run() {
     world.open.insert("one/a.sh kubernetes".to_owned());
     let mut world = world.start();
     world.take_log();
-    // Read by the run: told while it is under way, and after it has ended.
+    // The run has read this change. The change comes while the run is under way, and again after its end.
     world.change("one/a.sh pods", Added, "a");
     let late = world.change_unheard("one/a.sh pods", Added, "b");
     world.open.clear();
     let at = world.pending.iter().position(|job| words(job) == "one/a.sh kubernetes");
     let job = world.pending.remove(at.unwrap());
     let finished = world.carry_out(&job);
-    // Not read by it.
+    // The run has not read this change.
     world.change("one/a.sh pods", Modified, "a");
     world.handle(Event::JobFinished(finished));
     world.handle(Event::ObjectChanged(late));
@@ -201,7 +201,7 @@ fn without_a_first_run_everything_since_the_list_is_told() {
     let Some(job) = world.pending.iter().find(|job| words(job) == "one/a.sh watch").cloned() else {
         panic!()
     };
-    // The first change comes before the outcome of the start.
+    // The first change comes before the outcome of the monitors' start.
     let _ = world.carry_out(&job);
     world.change("one/a.sh pods", Added, "a");
     world.close("one/a.sh watch");
@@ -305,7 +305,7 @@ fn a_module_that_was_switched_off_and_not_removed_looks_anew_at_what_is_there() 
         .hook("one", "a.sh", "kubernetes:\n- name: pods\n  kind: Pod")
         .start();
     world.take_log();
-    // The removal of the other one is before it, and a further edit comes before its own begins.
+    // The removal of the other module comes first, and another edit comes before this module's removal begins.
     world.open.insert("two delete".to_owned());
     world.edit(&[("twoEnabled", Some("false")), ("oneEnabled", Some("false"))]);
     world.change("one/a.sh pods", Added, "a");

@@ -1,4 +1,5 @@
-//! A version on trial: what it leaves alone, what goes on when it has passed, and what is put back when it has not.
+//! A version on trial: the work that it leaves undone, that goes on when the trial is passed, and that is undone when it
+//! is not.
 
 use super::event::{Settled, TrialStage};
 use super::policy::OnTrial;
@@ -68,7 +69,7 @@ fn ours(name: &str) -> ReleaseSummary {
     }
 }
 
-/// Two modules that are switched off, one that nobody names, and three releases without a module.
+/// Two modules that are switched off, one that no source names, and three releases without a module.
 fn with_removals() -> World {
     let silent = Module {
         enabled: None,
@@ -106,7 +107,7 @@ fn nothing_is_removed_on_trial_and_all_of_it_when_that_is_passed() {
             world.waits_for(module)
         );
     }
-    // A person's word is one for the brake, not for the trial.
+    // A person's confirmation ends the hold of the brake, but not that of the trial.
     let all = ["off", "silent", "gone"].map(str::to_owned);
     world.handle(Event::PurgeConfirmed(all.into()));
     world.edit(&[("global", Some("color: red"))]);
@@ -180,7 +181,7 @@ fn a_crd_that_exists_is_not_changed_on_trial_and_holds_its_module_and_those_that
         format!("it needs module 'other', which is held: {reason}")
     );
     assert_eq!(world.status().held_by_trial, [format!("module 'other': {reason}")]);
-    // Neither an edit nor the success of others lets it run.
+    // Neither an edit nor the success of other modules makes it run.
     world.edit(&[("other", Some("a: 1"))]);
     world.edit(&[("one", Some("a: 1"))]);
     assert_eq!(world.take_log(), ["one sync"]);
@@ -208,7 +209,7 @@ fn a_trial_that_is_passed_while_crds_are_looked_at_holds_nobody() {
 fn a_module_that_comes_later_is_held_by_its_own_run() {
     let mut world = World::new(vec![with_crds(10, "other"), module(20, "one")]);
     world.other_crds.insert(name("other"));
-    // The job of the converge says nothing of any module.
+    // The job of the converge failed as a whole, so nothing is known about the single modules.
     world.failing.insert("crds of other".to_owned(), 1);
     let mut world = world.on_trial(Policy::default());
     world.sleep();
@@ -262,7 +263,7 @@ fn what_stood_by_learns_of_the_verdict_before_it_leads() {
     assert!(log.contains(&"off delete".to_owned()), "{log:?}");
 }
 
-/// A hook before the release that saves a wish, on trial.
+/// A world on trial with a hook before the release that patches its config values.
 fn saving() -> World {
     let wish = json!([{"op": "add", "path": "/one/wish", "value": 1}]);
     let mut world = World::new(vec![module(10, "one")])
@@ -272,7 +273,7 @@ fn saving() -> World {
     world.on_trial(Policy::default())
 }
 
-/// The same world with a process of the old version, whose hooks wish for nothing.
+/// The same world with a process of the old version, whose hooks patch nothing.
 fn old_version(mut world: World) -> World {
     world.patches.clear();
     world.take_log();
@@ -305,7 +306,7 @@ fn the_verdict_may_come_when_the_old_version_leads_already() {
         world.status().waiting,
         ["the verdict on the trial in which hooks saved one in the ConfigMap"]
     );
-    // A verdict on an earlier one says nothing.
+    // A ruling on an earlier trial changes nothing.
     world.handle(Event::TrialSeen(TrialStage::Open));
     world.handle(ended(Ruling::Unclear));
     assert_eq!(world.take_log(), ["settle Unclear", "one/h.sh beforeHelm", "one sync"]);
@@ -318,7 +319,7 @@ fn the_verdict_may_come_when_the_old_version_leads_already() {
 #[test]
 fn sections_that_cannot_be_put_back_hold_up_nobody_and_are_tried_again() {
     let mut world = old_version(saving());
-    // The first reading lets whatever needs the API server try again at once.
+    // The first reading makes the chores retry at once that wait for the API server.
     world.failing.insert("settle Void".to_owned(), 2);
     world.handle(ended(Ruling::Void));
     let mut world = world.start();

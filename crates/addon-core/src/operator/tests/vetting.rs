@@ -1,4 +1,4 @@
-//! Checks that take long: what waits for them, what does not, and what becomes of them when things change meanwhile.
+//! Checks against schemas that take long: what waits for them, what does not, and what happens if inputs change meanwhile.
 
 use super::*;
 use crate::values::schema::Files;
@@ -12,7 +12,7 @@ fn values(world: &World, module: &str) -> Value {
     world.operator.answer(&query).unwrap()
 }
 
-/// A module whose size has a rule, and another one without a schema.
+/// A module whose size has a rule in the schema, and a module without a schema.
 fn modules() -> Vec<Module> {
     let mut files = Files::default();
     files.insert(
@@ -32,7 +32,7 @@ fn size(size: i64) -> String {
     format!("size: {size}")
 }
 
-/// Both modules run, and checks stay open from now on.
+/// Runs both modules. Checks stay open from then on.
 fn open(world: World) -> World {
     let mut world = world.start();
     world.take_log();
@@ -40,7 +40,7 @@ fn open(world: World) -> World {
     world
 }
 
-/// The first check that is under way ends; those that follow stay open.
+/// Ends the first open check. Later checks stay open.
 fn end_check(world: &mut World) {
     let is_check = |job: &Job| matches!(job, Job::Vet(..));
     let at = world.pending.iter().position(is_check).expect("a check is under way");
@@ -275,7 +275,7 @@ fn an_answer_about_values_that_have_changed_is_asked_for_anew() {
     let mut world = open(world);
     world.sleep();
     world.take_log();
-    // A section without anything in it needs no check, and changes what the patch is put on all the same.
+    // An empty section needs no check. It changes the base of the patch all the same.
     world.edit(&[("one", Some("{}"))]);
     world.edit(&[("one", Some(&size(5)))]);
     assert_eq!(world.pending.len(), 2, "the patch and the section");

@@ -1,4 +1,4 @@
-//! What a standby finds out before its time, and what becomes of it when it leads.
+//! The preparations of a standby, and their use when it leads.
 
 use WatchEvent::{Added, Modified};
 
@@ -36,7 +36,7 @@ fn says_no(world: &mut World, script: &str) {
     world.handle(Event::JobFinished(no));
 }
 
-/// Who leads has taken everything, or dropped it.
+/// The leader has taken or dropped all preparations.
 fn assert_kept_nothing(world: &World) {
     let (kept, nothing) = (&world.operator.warmth, Warmth::default());
     assert_eq!(format!("{kept:?}"), format!("{nothing:?}"));
@@ -62,7 +62,7 @@ fn a_standby_watches_what_global_hooks_will_read_and_tells_nobody() {
     assert_eq!(world.take_log(), told);
 }
 
-/// A hook with a binding that has no first run, beside one whose first run takes its time.
+/// A hook with a binding that has no first run, beside a hook whose first run takes long.
 fn with_half_unread(open: &[&str]) -> World {
     let nodes = "- name: nodes\n  kind: Node\n  executeHookOnSynchronization: false";
     let mut world = World::new(Vec::new()).hook("", "g.sh", &format!("{PODS}\n{nodes}"));
@@ -172,7 +172,7 @@ fn the_config_map_says_which_modules_and_what_it_takes_back_is_dropped() {
     assert_eq!(world.take_log(), ["one/a.sh watch"]);
     world.edit(&[("twoEnabled", Some("true"))]);
     assert_eq!(world.take_log(), ["two/a.sh watch"]);
-    // As for who leads, what cannot be understood or is gone changes nothing.
+    // A broken flag or a missing ConfigMap changes nothing, as for a leader.
     world.edit(&[("oneEnabled", Some("perhaps")), ("twoEnabled", Some("nobody knows"))]);
     world.handle(Event::ConfigChanged(ConfigRead::Missing));
     assert!(world.stopped.is_empty());
@@ -277,7 +277,7 @@ fn a_module_that_is_wanted_again_takes_the_watch_that_was_under_way_all_the_time
     world.edit(&[("oneEnabled", Some("true"))]);
     assert_eq!(world.take_log(), ["one/b.sh watch"], "what was dropped is begun again");
     world.edit(&[("oneEnabled", Some("false"))]);
-    // Also by whom it is led meanwhile makes no difference.
+    // A change of the other leader makes no difference either.
     assert!(elected(&mut world).is_empty() && world.status().ready);
     world.edit(&[("oneEnabled", Some("true"))]);
     assert!(world.take_log().is_empty());
