@@ -1,6 +1,6 @@
 //! Hooks: their bindings, their contexts, and their output.
 //!
-//! Must never run one: a hook is a description here.
+//! Must never run a hook: here a hook is only described.
 
 pub mod cause;
 pub mod config;

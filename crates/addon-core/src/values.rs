@@ -1,7 +1,7 @@
-//! Values: the layers of each owner, their sum, and the changes that hooks may make.
+//! Values: the layers of each owner, the effective values that they add up to, and the changes that hooks may make.
 //!
-//! Every change is first a proposal, worked out without touching anything, and then committed whole or not at all. Must
-//! never hold layers whose sum cannot be computed: a layer that would cause that is refused when it arrives.
+//! Every change is first a proposal, which is computed without changing anything, and then committed as a whole or not at
+//! all. Must never hold layers that cannot be merged: a layer that would cause that is refused when it arrives.
 
 mod document;
 mod forgetting;
@@ -33,7 +33,7 @@ use merge::{TooDeep, merge};
 use patch::{DoesNotApply, Operations, PatchFile, Unacceptable};
 use schema::{Kind, Schemas};
 
-/// Counts the changes of one owner's layers.
+/// The number of changes of one owner's layers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Version(u64);
@@ -49,54 +49,54 @@ pub enum Attempt {
     Files,
 }
 
-/// A change of values that was refused; nothing changed.
+/// A refused change of values. Nothing was changed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{}", attempted(.owner, *.attempt))]
 pub struct Rejected {
     /// The owner of the values.
     pub owner: Owner,
-    /// What was attempted.
+    /// The operation.
     pub attempt: Attempt,
-    /// Why it cannot be.
+    /// The reason.
     #[source]
     pub reason: Reason,
 }
 
 fn attempted(owner: &Owner, attempt: Attempt) -> String {
     match attempt {
-        // The job that ran the hook names the file.
+        // The error of the job that ran the hook names the file.
         Attempt::Patch(_) => format!("merge {owner} values failed"),
         Attempt::ConfigSection => format!("apply {owner} section of ConfigMap failed"),
         Attempt::Files => format!("apply {owner} values of files failed"),
     }
 }
 
-/// Why a change of values cannot be.
+/// The reason for which a change of values is refused.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Reason {
-    /// A hook made a change that its owner is not allowed.
+    /// A hook made a change that hooks of its owner must not make.
     #[error(transparent)]
     Unacceptable(#[from] Unacceptable),
     /// A patch does not fit the values.
     #[error(transparent)]
     DoesNotApply(#[from] DoesNotApply),
-    /// Layers are nested too deep to be merged.
+    /// The layers are nested too deep to be merged.
     #[error(transparent)]
     TooDeep(#[from] TooDeep),
-    /// They would break their schema.
+    /// The values would break their schema.
     #[error("{0}")]
     Breaks(String),
-    /// A section would be a scalar, or the global one a list.
+    /// A section would become a scalar, or the global one a list.
     #[error("'{key}' should be {}, not of type {found}", if key == GLOBAL_KEY { "a map" } else { "a map or a list" })]
     NoSection {
-        /// Key of the section.
+        /// The key of the section.
         key: String,
-        /// The type that it would have.
+        /// The type that the section would have.
         found: &'static str,
     },
 }
 
-/// The layers of one owner, low to high, and their sum.
+/// The layers of one owner, from low to high, and the effective values.
 #[derive(Debug, Clone, PartialEq)]
 struct Layers {
     files: Arc<Value>,
@@ -104,7 +104,7 @@ struct Layers {
     patches: Arc<Operations>,
     schemas: Arc<Schemas>,
     effective: Arc<Value>,
-    /// The secrets of all layers.
+    /// The secrets in all layers.
     secrets: Arc<BTreeSet<String>>,
     version: Version,
 }
@@ -125,7 +125,7 @@ impl Default for Layers {
 }
 
 impl Layers {
-    /// Computes the sum of the layers, with the defaults of the schemas between them.
+    /// Merges the layers, with the defaults of the schemas between them.
     fn sum(&self, key: &str, config: Option<&Value>, patches: &Operations) -> Result<Value, Reason> {
         let mut below = Value::clone(&self.files);
         self.schemas.fill(Kind::Config, &mut below);
@@ -141,12 +141,12 @@ impl Layers {
     }
 }
 
-/// A section as the document that paths of patches are about.
+/// Puts a section under its key, as the paths of patches expect it.
 fn document_of(key: &str, section: Value) -> Value {
     Value::Object(Map::from_iter([(key.to_owned(), section)]))
 }
 
-/// The section of a patched document; one that was removed is empty.
+/// The section of a patched document; empty if the patch removed it.
 fn section_of(document: Value, key: &str) -> Result<Value, Reason> {
     let section = match document {
         Value::Object(mut map) => map.remove(key),
@@ -169,7 +169,7 @@ fn whole_section(section: Value, key: &str) -> Result<Value, Reason> {
     }
 }
 
-/// The type of a value, for errors: the value itself may be a secret.
+/// The type of a value, for errors. The value itself may be a secret.
 pub(crate) fn kind_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -185,7 +185,7 @@ pub(crate) fn kind_of(value: &Value) -> &'static str {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Store {
     owners: BTreeMap<Owner, Layers>,
-    /// Since somebody took them.
+    /// Whether the secrets changed since they were last taken.
     has_new_secrets: bool,
 }
 
@@ -199,14 +199,14 @@ impl Store {
         self.owners.get(owner).cloned().unwrap_or_default()
     }
 
-    /// The sum of an owner's layers.
+    /// The effective values of an owner.
     pub fn effective(&self, owner: &Owner) -> Arc<Value> {
         self.owners
             .get(owner)
             .map_or_else(|| Layers::default().effective, |layers| Arc::clone(&layers.effective))
     }
 
-    /// The section of the `ConfigMap` that is applied; nothing if there is none.
+    /// The applied section of the `ConfigMap`; `None` if there is none.
     pub fn config_section(&self, owner: &Owner) -> Option<Arc<Value>> {
         self.owners.get(owner).and_then(|layers| layers.config.clone())
     }
@@ -219,12 +219,12 @@ impl Store {
             .unwrap_or_default()
     }
 
-    /// How often an owner's layers changed.
+    /// The number of changes of an owner's layers.
     pub fn version(&self, owner: &Owner) -> Version {
         self.owners.get(owner).map(|layers| layers.version).unwrap_or_default()
     }
 
-    /// Replaces the values of files. Says whether the effective values changed.
+    /// Replaces the values of files. True if the effective values changed.
     pub fn set_static(&mut self, owner: &Owner, values: Value) -> Result<bool, Rejected> {
         let values = if values.is_null() {
             Value::Object(Map::new())
@@ -237,9 +237,9 @@ impl Store {
         })
     }
 
-    /// Replaces or drops the section of the `ConfigMap`. Says whether the effective values changed.
+    /// Replaces or drops the section of the `ConfigMap`. True if the effective values changed.
     ///
-    /// An empty section that vanishes stays: it holds no values to take back.
+    /// If an empty section is dropped, it stays: it has no values that would have to go.
     pub fn set_config(&mut self, owner: &Owner, section: Option<Value>) -> Result<bool, Rejected> {
         self.set_layer(owner, Attempt::ConfigSection, |layers, key| {
             layers.config = match section {

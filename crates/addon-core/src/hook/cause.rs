@@ -1,24 +1,25 @@
-//! The cause of a hook's run. Decisions match on it; its key is a label for people and metrics. A decision must never compare keys.
+//! The cause of a hook's run. Decisions match on the variants. The key is only a label for people and metrics, so a
+//! decision must never compare keys.
 
 use std::fmt;
 
 use super::config::Stage;
 use super::context::{Ask, BindingContext};
 
-/// The kind of binding that sets a hook off.
+/// The kind of binding that causes a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
-    /// A place in the life of the operator or of a module.
+    /// A stage of the operator or of a module.
     Stage(Stage),
-    /// A moment of a crontab.
+    /// A time of a crontab.
     Schedule,
-    /// Objects of the cluster: those that are there at first, or a change.
+    /// Objects of the cluster: the existing ones in a first run, or a change.
     Objects,
     /// A validating review.
     Validating,
     /// A mutating review.
     Mutating,
-    /// A review that asks for objects in another version.
+    /// A request to convert objects to another version.
     Conversion,
 }
 
@@ -35,7 +36,7 @@ impl Cause {
         }
     }
 
-    /// It is a step of a removal.
+    /// Whether this is a stage of a removal.
     pub fn is_removal(self) -> bool {
         match self {
             Self::Stage(Stage::BeforeDeleteHelm | Stage::AfterDeleteHelm) => true,

@@ -1,7 +1,7 @@
-//! Binding contexts: why a hook runs, in the form in which the hook reads it.
+//! Binding contexts: the reasons of a hook's run, in the form in which the hook reads them.
 //!
-//! A context names its snapshots and does not hold them: they are read when the hook starts, once for all contexts of a
-//! run. Must never drop a context whose news no other context holds.
+//! A context has the names of its snapshots and not their objects. Snapshots are read when the hook starts, once for all
+//! contexts of a run. Must never drop a context whose news no other context contains.
 
 mod file;
 
@@ -18,10 +18,10 @@ use crate::object::{ObjectName, ObjectView};
 
 pub use self::file::write_file;
 
-/// Snapshots by binding; their items are objects as contexts show them.
+/// The snapshots by binding. Their items are objects as the binding's filter shows them.
 pub type Snapshots = BTreeMap<BindingName, Vec<ObjectView>>;
 
-/// Why a hook runs.
+/// One reason of a hook's run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum BindingContext {
@@ -29,14 +29,14 @@ pub enum BindingContext {
     Stage {
         /// The stage.
         stage: Stage,
-        /// Every snapshot of the hook, except at start-up.
+        /// All snapshots of the hook, except at start-up.
         snapshots: Vec<BindingName>,
     },
-    /// A time has come.
+    /// A schedule is due.
     Schedule(Told),
-    /// The objects that are there at first.
+    /// The first run for the existing objects.
     Synchronization(Told),
-    /// Something happened to an object.
+    /// An object has changed.
     Event {
         /// Binding, group and snapshots.
         told: Told,
@@ -44,7 +44,7 @@ pub enum BindingContext {
         event: WatchEvent,
         /// The changed object.
         name: ObjectName,
-        /// How the binding shows it.
+        /// The object as the binding's filter shows it.
         object: ObjectView,
     },
     /// The API server asks.
@@ -58,31 +58,31 @@ pub enum BindingContext {
     },
 }
 
-/// The kinds of answers that the API server requests from a hook.
+/// The kind of answer that the API server wants.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Ask {
-    /// Whether a request is allowed.
+    /// Whether the request is allowed.
     Validating,
     /// Whether the request is allowed, and a patch of its object.
     Mutating,
     /// Objects in another version.
     Conversion {
-        /// They are in this one.
+        /// The version of the objects.
         from: String,
-        /// The hook makes this one of them.
+        /// The version to convert them to.
         to: String,
     },
 }
 
-/// The fields that contexts of all bindings share.
+/// The fields that the contexts of all bindings have.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Told {
-    /// Name of the binding.
+    /// The name of the binding.
     pub binding: BindingName,
-    /// The group, whose bindings share one context.
+    /// The group. Bindings of a group share one context.
     pub group: Option<String>,
-    /// Snapshots that are brought along.
+    /// The snapshots to include.
     pub snapshots: Vec<BindingName>,
 }
 
@@ -127,7 +127,7 @@ impl From<&ConversionBinding> for Told {
 }
 
 impl BindingContext {
-    /// The context of a stage for a hook.
+    /// The context of a hook at a stage.
     pub fn stage(stage: Stage, config: &HookConfig) -> Self {
         let snapshots = match stage {
             Stage::OnStartup => Vec::new(),
@@ -141,12 +141,12 @@ impl BindingContext {
         Self::Stage { stage, snapshots }
     }
 
-    /// The context of a time for a binding.
+    /// The context of a schedule.
     pub fn schedule(binding: &ScheduleBinding) -> Self {
         Self::Schedule(binding.into())
     }
 
-    /// Name of the binding.
+    /// The name of the binding.
     pub fn binding(&self) -> &str {
         match self {
             Self::Stage { stage, .. } => stage.key(),
@@ -157,16 +157,16 @@ impl BindingContext {
         }
     }
 
-    /// Its group.
+    /// The group of the binding.
     pub fn group(&self) -> Option<&str> {
         match self {
-            // A review has a context of its own, also if its snapshots come from a group.
+            // A review always has a context of its own, even if its snapshots come from a group.
             Self::Stage { .. } | Self::Review { .. } => None,
             Self::Schedule(told) | Self::Synchronization(told) | Self::Event { told, .. } => told.group.as_deref(),
         }
     }
 
-    /// The snapshots that must be read for it, its own objects included.
+    /// The snapshots that have to be read for this context, that of its own binding included.
     pub fn wanted_snapshots(&self) -> impl Iterator<Item = &BindingName> {
         let (snapshots, own) = match self {
             Self::Stage { snapshots, .. } => (snapshots, None),
@@ -177,7 +177,7 @@ impl BindingContext {
     }
 }
 
-/// The contexts of one run: of neighbours in one group only the last is kept.
+/// The contexts of one run. Of neighbours in one group only the last is kept.
 pub fn combined(contexts: impl IntoIterator<Item = BindingContext>) -> Vec<BindingContext> {
     let mut kept: Vec<BindingContext> = Vec::new();
     for context in contexts {
@@ -192,8 +192,8 @@ pub fn combined(contexts: impl IntoIterator<Item = BindingContext>) -> Vec<Bindi
     kept
 }
 
-/// Contexts of a queue that has grown too long: those without a group, then the last one of each group, in the order in
-/// which the groups came.
+/// The contexts of a queue that has grown too long: all contexts without a group, then the last one of each group, in the
+/// order in which the groups first came.
 pub fn compacted(contexts: impl IntoIterator<Item = BindingContext>) -> Vec<BindingContext> {
     let mut kept = Vec::new();
     let mut last_of_group: Vec<BindingContext> = Vec::new();

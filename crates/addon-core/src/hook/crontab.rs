@@ -1,7 +1,7 @@
-//! Crontabs in the dialect that hooks are written in, and when they come next.
+//! Crontabs in the dialect of hooks, and their next times.
 //!
-//! The dialect is a contract of its own: five or six fields, a zone in front, descriptors. Must never loop without end,
-//! for any crontab.
+//! The dialect is that of the original: five or six fields, an optional zone before them, descriptors. The search for the
+//! next time must end for every crontab.
 
 mod calendar;
 mod duration;
@@ -19,28 +19,28 @@ use calendar::Calendar;
 
 pub use duration::parse_duration;
 
-/// A text that is no crontab.
+/// The error for a text that is no crontab.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum CrontabError {
-    /// Too few or too many fields.
+    /// There are too few or too many fields.
     #[error("expected 5 or 6 fields, found {found}")]
     Fields {
-        /// Fields found.
+        /// The number of fields.
         found: usize,
     },
-    /// An unknown word with an `@`.
+    /// The word behind `@` is unknown.
     #[error(
         "unrecognized descriptor '{0}': known are @yearly, @annually, @monthly, @weekly, @daily, @midnight, @hourly and \
          @every with a duration"
     )]
     Descriptor(String),
-    /// A period that cannot be read.
+    /// The period behind `@every` cannot be read.
     #[error("'{0}' is no duration such as 30s, 5m or 1h30m")]
     Duration(String),
-    /// A zone that does not exist.
+    /// The zone does not exist.
     #[error("unknown time zone '{0}': zones have names such as Europe/Berlin")]
     Zone(String),
-    /// Something that should be a number or a name.
+    /// The text should be a number or a name.
     #[error("'{text}' is no {field}")]
     Number {
         /// The text.
@@ -48,27 +48,27 @@ pub enum CrontabError {
         /// The field.
         field: &'static str,
     },
-    /// Too many hyphens or slashes.
+    /// There are too many hyphens or slashes.
     #[error("'{0}' has too many hyphens or slashes")]
     Shape(String),
-    /// A range outside of the field's or turned around.
+    /// The range exceeds the field's bounds, or is turned around.
     #[error("range '{text}' of {field} is not within {lowest}-{highest} or ends before it begins")]
     Range {
         /// The range.
         text: String,
         /// The field.
         field: &'static str,
-        /// Lowest number of the field.
+        /// The lowest number of the field.
         lowest: u8,
-        /// Highest number of the field.
+        /// The highest number of the field.
         highest: u8,
     },
-    /// A step of zero, which leads nowhere.
+    /// The step is zero.
     #[error("step of '{0}' is zero")]
     Step(String),
 }
 
-/// A crontab. Two are equal if their texts are.
+/// A crontab. Two crontabs are equal if their texts are equal.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Crontab {
@@ -78,9 +78,9 @@ pub struct Crontab {
 
 #[derive(Clone)]
 enum Plan {
-    /// Times of a calendar, in a zone of its own or in the one of the machine.
+    /// Times of a calendar, in the given zone or in that of the machine.
     Calendar(Calendar, Option<TimeZone>),
-    /// A period that starts when the crontab is put to use.
+    /// A period that begins when the crontab is first used.
     Every(Duration),
 }
 
@@ -113,10 +113,10 @@ impl Crontab {
         })
     }
 
-    /// The first time strictly after the given one; nothing if there is none within five years.
+    /// The first time strictly after the given one; `None` if there is none within five years.
     ///
-    /// The zone is the machine's, for crontabs that name none. A time that a clock change leaves out does not come, and
-    /// one that it repeats comes twice.
+    /// `zone` is used if the crontab names no zone. A local time that a change of the clocks skips does not come. A local
+    /// time that comes twice is used twice.
     pub fn next_after(&self, after: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
         match &self.plan {
             Plan::Calendar(calendar, own) => calendar.next_after(after, own.as_ref().unwrap_or(zone)),
@@ -127,18 +127,18 @@ impl Crontab {
         }
     }
 
-    /// It counts the time that passes, and does not ask which time it is.
+    /// Whether it counts elapsed time (`@every`), so that the wall clock does not matter.
     pub fn is_period(&self) -> bool {
         matches!(self.plan, Plan::Every(_))
     }
 
-    /// The crontab as written.
+    /// The text of the crontab.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 }
 
-/// Nothing is the zone of the machine.
+/// Reads the name of a zone; `None` is the zone of the machine.
 fn zone(name: &str) -> Result<Option<TimeZone>, CrontabError> {
     match name {
         "Local" => Ok(None),
@@ -149,7 +149,7 @@ fn zone(name: &str) -> Result<Option<TimeZone>, CrontabError> {
     }
 }
 
-/// Whole seconds, at least one.
+/// Reads the period of `@every`: whole seconds, at least one.
 fn every(text: &str) -> Result<Duration, CrontabError> {
     let period = parse_duration(text).ok_or_else(|| CrontabError::Duration(text.to_owned()))?;
     let seconds = u64::try_from(period.as_secs()).unwrap_or(0);

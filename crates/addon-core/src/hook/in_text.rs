@@ -1,12 +1,11 @@
-//! A hook in texts. The word for a hook without a module depends on whether there are modules: beside them it is a global hook, and
-//! alone it is a hook.
+//! Hooks in texts for people. With modules, a hook without a module is called a global hook; without modules, just a hook.
 
 use std::fmt;
 
 use super::config::HookKind;
 use crate::name::{HookId, Owner};
 
-/// A hook as texts name it.
+/// A hook in the form in which texts name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HookInText<'a> {
     hook: &'a HookId,
@@ -14,7 +13,7 @@ pub struct HookInText<'a> {
 }
 
 impl HookId {
-    /// The hook as texts name it where hooks are of this kind.
+    /// The hook in the form in which texts name it, for hooks of this kind.
     pub fn told(&self, kind: HookKind) -> HookInText<'_> {
         HookInText { hook: self, kind }
     }

@@ -1,22 +1,22 @@
-//! The output files of a hook, read in one go.
+//! The output files of a hook.
 //!
-//! Must never apply anything: the caller decides that when all files could be read.
+//! Must never apply anything: the caller does that, once all files could be read.
 
 use serde::{Deserialize, Serialize};
 
 use crate::values::patch::{BadPatch, Patch, PatchFile};
 
-/// All that a hook asks for.
+/// The changes that a hook asks for.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HookOutput {
-    /// Changes of the `ConfigMap`; they come first.
+    /// Changes of the `ConfigMap`, which are applied first.
     pub config: Patch,
-    /// Changes of values in memory.
+    /// Changes of the values in memory.
     pub values: Patch,
 }
 
-/// The contents of the files that a hook may have written; an empty one asks for nothing.
+/// The contents of the files that a hook may have written. An empty text asks for nothing.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Written<'text> {
     /// The patch of config values.
@@ -26,7 +26,7 @@ pub struct Written<'text> {
 }
 
 impl HookOutput {
-    /// Reads the files in the order in which they count.
+    /// Reads the files in the order in which their mistakes are reported.
     pub fn parse(written: Written<'_>) -> Result<Self, BadPatch> {
         Ok(Self {
             config: Patch::parse(written.config_patch, PatchFile::Config)?,
@@ -34,7 +34,7 @@ impl HookOutput {
         })
     }
 
-    /// Whether it asks for nothing.
+    /// Whether the output asks for nothing.
     pub fn is_empty(&self) -> bool {
         self.config.is_empty() && self.values.is_empty()
     }

@@ -1,6 +1,6 @@
-//! The documents that hooks read.
+//! The documents with values that hooks read.
 //!
-//! Must never copy the global values for each of many modules.
+//! Must never copy the global values for each module.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use super::Store;
 use crate::name::{GLOBAL_KEY, Owner};
 
-/// A document as hooks read it: the global section and, for a module, its own, shared and not copied.
+/// The values document of a hook: the global section and, for a module, its own section. Both are shared, not copied.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HookDocument {
     global: Arc<Value>,
@@ -24,7 +24,7 @@ impl HookDocument {
         Self { global, own }
     }
 
-    /// The document in one piece.
+    /// The whole document as one value.
     pub fn to_value(&self) -> Value {
         let mut map = Map::from_iter([(GLOBAL_KEY.to_owned(), Value::clone(&self.global))]);
         if let Some((key, section)) = &self.own {
@@ -56,7 +56,7 @@ pub struct Globals {
 }
 
 impl Store {
-    /// A copy of the present global sections, for callers that need one unchanging state.
+    /// The current global sections. Later changes do not affect them.
     pub fn globals(&self) -> Globals {
         Globals {
             values: self.effective(&Owner::Global),
@@ -64,7 +64,7 @@ impl Store {
         }
     }
 
-    /// The values that a hook of the owner reads.
+    /// The values for a hook of the owner.
     pub fn hook_values(&self, owner: &Owner) -> HookDocument {
         self.hook_values_under(&self.globals(), owner)
     }
@@ -75,7 +75,7 @@ impl Store {
         HookDocument::new(Arc::clone(&globals.values), own)
     }
 
-    /// The config values that a hook of the owner reads: only those of the `ConfigMap`, null without a section.
+    /// The config values for a hook of the owner: only those of the `ConfigMap`; null without a section.
     pub fn config_values(&self, owner: &Owner) -> HookDocument {
         self.config_values_under(&self.globals(), owner)
     }

@@ -1,4 +1,4 @@
-//! The values that an owner loses when its module ends, so that a later start of the module does not see them.
+//! The values that an owner loses when its module is removed, so that a later life of the module does not see them.
 //!
 //! Must never touch values of files or of the `ConfigMap`.
 
@@ -10,7 +10,7 @@ use super::{Attempt, Layers, Store};
 use crate::name::Owner;
 
 impl Store {
-    /// Forgets the section of the `ConfigMap`, if all that is kept of it is that it was once there.
+    /// Forgets an empty section of the `ConfigMap`, which only tells that the section once existed.
     pub fn forget_empty_config(&mut self, owner: &Owner) {
         if let Some(layers) = self.owners.get_mut(owner) {
             let is_empty = |section: &mut Arc<Value>| section.as_object().is_some_and(Map::is_empty);
@@ -20,7 +20,7 @@ impl Store {
         }
     }
 
-    /// Forgets the patches of an owner's hooks. Returns whether the effective values changed.
+    /// Forgets the patches of an owner's hooks. True if the effective values changed.
     pub fn forget_patches(&mut self, owner: &Owner) -> bool {
         let forget = |layers: &mut Layers, _: &str| {
             layers.patches = Arc::default();

@@ -1,7 +1,6 @@
-//! The judgement on the data of a ConfigMap: keys that cannot be used, and keys of unknown modules.
+//! The judgement of a ConfigMap's data: keys that cannot be used, and keys of unknown modules.
 //!
-//! The one place that judges, for the ConfigMap in the cluster, for an edit before it is accepted, and for a file. Must
-//! never apply anything.
+//! Used for the ConfigMap in the cluster, for an edit before it is accepted, and for a file. Must never apply anything.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -11,7 +10,7 @@ use super::section::{ConfigDocument, SectionProblem};
 use super::vetted::Vetted;
 use crate::name::ModuleName;
 
-/// The errors, and the warnings.
+/// The mistakes and the warnings.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Judgement {
     /// Keys that cannot be used.
@@ -25,7 +24,7 @@ pub struct Judgement {
 pub struct IdleKey {
     /// The key.
     pub key: String,
-    /// The module that it would be about.
+    /// The module that its name points to.
     pub module: ModuleName,
 }
 
@@ -38,7 +37,7 @@ impl fmt::Display for IdleKey {
 
 impl Store {
     /// Judges the data of a ConfigMap by the schemas and values of this store. Texts that are known to be good are not
-    /// held against schemas once more; without a list of modules none counts as unknown.
+    /// checked against schemas again. Without a list of modules no key counts as one of an unknown module.
     pub fn judge(
         &self,
         data: &BTreeMap<String, String>,
@@ -81,7 +80,7 @@ mod tests {
         ModuleName::parse(text).unwrap()
     }
 
-    /// Values in which `global` and the module `one` have a size.
+    /// A store in which `global` and the module `one` have a size.
     fn store() -> Store {
         let mut files = Files::default();
         files.insert("c", "properties: {size: {type: integer}}");

@@ -1,22 +1,22 @@
-//! Laying one document of values over another.
+//! Merges one document of values over another.
 //!
-//! Maps are merged key by key; everything else, `null` included, is replaced. Must never recurse without a limit.
+//! Maps are merged key by key. Everything else, `null` included, is replaced. Must never recurse without a limit.
 
 use serde_json::Value;
 use thiserror::Error;
 
-/// How deep two maps are merged into each other: the limit of the original, which gave up with a panic there.
+/// The depth to which maps are merged. It is the limit of the original, which panics beyond it.
 pub const MAX_DEPTH: usize = 32;
 
-/// Two documents share a path of maps that is too long.
+/// Two documents share a path of maps that is deeper than the limit.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("values are nested deeper than {MAX_DEPTH} levels at '{path}'")]
 pub struct TooDeep {
-    /// Keys that lead to the place, joined by dots.
+    /// The keys that lead to the place, joined by dots.
     pub path: String,
 }
 
-/// Lays `over` upon `base`.
+/// Merges `over` over `base`.
 pub fn merge(base: Value, over: &Value) -> Result<Value, TooDeep> {
     let mut merged = base;
     lay(&mut merged, over, &mut Vec::new())?;
@@ -82,11 +82,11 @@ mod tests {
         assert_eq!(merge(nested(MAX_DEPTH), &nested(MAX_DEPTH)), Ok(nested(MAX_DEPTH)));
         let error = merge(nested(MAX_DEPTH + 1), &nested(MAX_DEPTH + 1)).unwrap_err();
         assert!(error.path.starts_with("a.a.a"), "{error}");
-        // Keys of only one of the two maps are copied.
+        // Keys that only one of the two maps has are copied at any depth.
         assert_eq!(merge(json!({}), &nested(100)), Ok(nested(100)));
     }
 
-    /// Documents in which a key always holds the same kind of thing, as sections of one module do.
+    /// Documents in which a key always has the same type, as in sections of one module.
     fn document() -> impl Strategy<Value = Value> {
         let leaf = prop_oneof![
             any::<i8>().prop_map(Value::from),

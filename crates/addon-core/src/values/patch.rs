@@ -1,7 +1,8 @@
-//! Patches of values: what a hook wrote, which operations its owner is allowed, and how they are applied.
+//! Patches of values: the texts of hooks, the operations that a hook's owner allows, and their application.
 //!
-//! A patch is applied twice in its life. *Strictly*, when the hook made it, against the values it saw. And *stored*, in
-//! its compacted form, each time the values are computed anew. Must never change a document that it refuses.
+//! A patch is applied in two ways: *strictly*, when the hook made it, to the values that the hook saw; and *stored*, in
+//! its compacted form, each time that the values are computed anew. Must never change a document if it refuses an
+//! operation.
 
 mod operation;
 mod pointer;
@@ -20,13 +21,13 @@ use crate::yaml;
 pub use operation::{DoesNotApply, Operation, Operations};
 pub use pointer::Pointer;
 
-/// Which of its two patch files a hook wrote.
+/// The patch file that a hook wrote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum PatchFile {
-    /// Values in memory.
+    /// The patch of the values in memory.
     Values,
-    /// Values in the `ConfigMap`.
+    /// The patch of the values in the `ConfigMap`.
     Config,
 }
 
@@ -39,7 +40,7 @@ impl fmt::Display for PatchFile {
     }
 }
 
-/// A patch file that is no stream of JSON patches.
+/// The error for a patch file that is no stream of JSON patches.
 #[derive(Debug, Error)]
 #[error("got bad json patch for {file}")]
 pub struct BadPatch {
@@ -50,7 +51,7 @@ pub struct BadPatch {
     pub source: serde_json::Error,
 }
 
-/// A patch as a hook wrote it: any operations on any paths.
+/// A patch as a hook wrote it, with any operations on any paths.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Patch(Vec<WrittenOperation>);
@@ -61,7 +62,7 @@ struct WrittenOperation {
     op: String,
     #[serde(default)]
     path: String,
-    /// Nothing and `null` are the same to an operation.
+    /// The value; `null` if the operation has none.
     #[serde(default)]
     value: Value,
 }
@@ -83,12 +84,12 @@ impl Patch {
         Ok(Self(operations))
     }
 
-    /// Whether it does nothing.
+    /// Whether it has no operations.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Separates values from flags, and refuses operations that a hook of this owner is not allowed.
+    /// Separates the operations on values from those on flags. Refuses operations that a hook of this owner must not make.
     pub fn accept(&self, owner: &Owner) -> Result<Accepted, Unacceptable> {
         let mut operations = Vec::new();
         let mut flags = Vec::new();
@@ -105,7 +106,7 @@ impl Patch {
     }
 }
 
-/// The target of an operation.
+/// The part of the values that an operation is about.
 enum Root {
     Section,
     Flag(ModuleName),
@@ -143,7 +144,7 @@ fn acceptable_root(written: &WrittenOperation, owner: &Owner) -> Result<Root, Un
 impl WrittenOperation {
     fn read(item: Value) -> Result<Self, serde_json::Error> {
         if !item.is_object() {
-            // Without the value: it may be a secret.
+            // The error must not quote the value, which may be a secret.
             let found = kind_of(&item);
             return Err(serde::de::Error::custom(format_args!(
                 "a value of type {found} is no operation"
@@ -196,7 +197,7 @@ impl WrittenOperation {
     }
 }
 
-/// How many maps and lists lie in each other.
+/// The depth to which maps and lists are nested.
 fn depth(value: &Value) -> usize {
     let deepest = match value {
         Value::Object(map) => map.values().map(depth).max(),
@@ -206,10 +207,10 @@ fn depth(value: &Value) -> usize {
     1 + deepest.unwrap_or(0)
 }
 
-/// Something a hook may not do.
+/// An operation that a hook must not make.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Unacceptable {
-    /// The one operation of JSON Patch that is refused in any case.
+    /// The `replace` of JSON Patch, which no hook may use.
     #[error("unsupported patch operation 'replace'")]
     Replace,
     /// An operation other than `add`, `remove` and `test`.
@@ -221,7 +222,7 @@ pub enum Unacceptable {
     /// A path into the values of another owner.
     #[error("unacceptable patch operation for path '{root}' ({})", accepted_roots(.owner))]
     Root {
-        /// First part of the path.
+        /// The first part of the path.
         root: String,
         /// The owner of the hook.
         owner: Owner,
@@ -232,7 +233,7 @@ pub enum Unacceptable {
         /// The path.
         path: String,
     },
-    /// Values that could not be parsed again.
+    /// Values that are nested too deep to be parsed again.
     #[error(
         "patch operation 'add' for '{path}' would nest values deeper than {} levels",
         yaml::MAX_DEPTH
@@ -241,12 +242,12 @@ pub enum Unacceptable {
         /// The path.
         path: Pointer,
     },
-    /// A flag of something that cannot be a module.
+    /// A flag for a name that no module can have.
     #[error("patch path '{path}' is no flag of a module")]
     Flag {
         /// The path.
         path: String,
-        /// Why not.
+        /// The reason.
         #[source]
         source: NameError,
     },
@@ -258,7 +259,7 @@ pub enum Unacceptable {
     FlagValue {
         /// The flag.
         path: String,
-        /// The found type.
+        /// The type of the value.
         found: &'static str,
     },
 }
@@ -270,21 +271,21 @@ fn accepted_roots(owner: &Owner) -> String {
     }
 }
 
-/// A patch after its owner's rules.
+/// A patch whose operations its owner allows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Accepted {
-    /// Its operations on the owner's section.
+    /// The operations on the owner's section.
     pub operations: Operations,
-    /// Its flags of modules, in order.
+    /// The operations on flags, in their order.
     pub flags: Vec<FlagOp>,
 }
 
-/// A global hook's opinion on whether a module is to run.
+/// The flag of a module that a global hook sets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlagOp {
     /// The module.
     pub module: ModuleName,
-    /// The opinion; nothing takes an earlier one back.
+    /// The flag; `None` clears an earlier one.
     pub opinion: Option<bool>,
 }
 

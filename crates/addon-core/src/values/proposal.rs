@@ -1,7 +1,7 @@
-//! The change that a hook's patches would make, computed in advance.
+//! The change that a hook's patches would make, computed before it is made.
 //!
-//! A proposal holds the resulting values, so committing it takes no time. Must never be committed on other values than
-//! those it was computed from.
+//! A proposal holds the resulting values, so that its commit takes no time. Must never be committed to other values than
+//! those that it was computed from.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::vetted::{Asking, Unvetted, Vetted};
 use super::{Attempt, Reason, Rejected, Store, Version, document_of, section_of};
 use crate::name::Owner;
 
-/// A hook's patches, worked out against one version of the values.
+/// The patches of a hook, computed against one version of the values.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Proposal {
@@ -35,60 +35,60 @@ impl Proposal {
         &self.owner
     }
 
-    /// The version it was made on.
+    /// The version of the values that it was computed from.
     pub fn base(&self) -> Version {
         self.base
     }
 
-    /// Whether the store is still in the state that it was computed from; if not, it must be made anew.
+    /// Whether the store has still that version. If not, the proposal has to be computed again.
     pub fn is_current(&self, store: &Store) -> bool {
         store.version(&self.owner) == self.base
     }
 
-    /// The whole new section that must be in the `ConfigMap` before the commit.
+    /// The whole new section, which has to be saved in the `ConfigMap` before the commit.
     pub fn config_section(&self) -> Option<&Arc<Value>> {
         self.config.as_ref()
     }
 
-    /// Whether anything will differ once it is committed.
+    /// Whether the commit changes anything.
     pub fn does_something(&self) -> bool {
         self.config.is_some() || self.patches.is_some() || !self.flags.is_empty()
     }
 
-    /// Whether the effective values will differ.
+    /// Whether the commit changes the effective values.
     pub fn values_changed(&self) -> bool {
         self.values_changed
     }
 
-    /// Its flags of modules.
+    /// The flags of modules that the patches set.
     pub fn flags(&self) -> &[FlagOp] {
         &self.flags
     }
 }
 
-/// The store changed since the proposal was made.
+/// The error of a commit: the store changed since the proposal was computed.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[error("values of {} changed since the patch was worked out", .0.owner)]
 pub struct Stale(pub Box<Proposal>);
 
-/// The changes of a commit.
+/// The changes that a commit made.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
-    /// Whether the effective values differ.
+    /// Whether the effective values changed.
     pub values_changed: bool,
     /// The new section, if the config patch changed it.
     pub config_section: Option<Arc<Value>>,
-    /// Opinions on modules.
+    /// The flags of modules.
     pub flags: Vec<FlagOp>,
 }
 
 impl Store {
-    /// Computes the change that a hook's patches would make, config patch first, and changes nothing. May take long.
+    /// Computes the change that a hook's patches would make, the config patch first. Changes nothing. May take long.
     pub fn propose(&self, owner: &Owner, values: &Patch, config: &Patch) -> Result<Proposal, Rejected> {
         Vetted::at_once(|vetted| self.propose_vetted(owner, values, config, vetted))
     }
 
-    /// The same, as far as it can be done without checks that take long: those are left to others.
+    /// The same, with the known results of checks that take long. Returns the checks whose results are missing.
     pub fn propose_vetted(
         &self,
         owner: &Owner,
@@ -159,7 +159,7 @@ impl Store {
         })
     }
 
-    /// Carries a proposal out, unless the store changed since it was made.
+    /// Commits a proposal, unless the store changed since it was computed.
     pub fn commit(&mut self, proposal: Proposal) -> Result<Change, Stale> {
         if !proposal.is_current(self) {
             return Err(Stale(Box::new(proposal)));

@@ -1,8 +1,8 @@
-//! Schemas of values: the rules of the files in `openapi` for the values of one owner.
+//! Schemas of values: the rules in the `openapi` files for the values of one owner.
 //!
-//! There are three: for the section of the ConfigMap, for the effective values, and for the values that helm gets. They
-//! fill in defaults and refuse invalid values, with the texts of the original. Must never change an existing value,
-//! read a file, or run without an end.
+//! An owner has three schemas: for the section of the ConfigMap, for the effective values, and for the values that helm
+//! gets. They fill in defaults and refuse invalid values, with the texts of the original. Must never change an existing
+//! value or read a file, and every check must end.
 
 mod check;
 mod defaults;
@@ -33,15 +33,15 @@ use rules::Rule;
 /// The number of mistakes that are reported at once.
 const MAX_TOLD: usize = 100;
 
-/// Which of an owner's schemas.
+/// The three schemas of an owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Kind {
-    /// Of the section of the ConfigMap.
+    /// The schema of the section of the ConfigMap.
     Config,
-    /// Of the effective values.
+    /// The schema of the effective values.
     Values,
-    /// Of the values for helm.
+    /// The schema of the values for helm.
     Helm,
 }
 
@@ -55,7 +55,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// The schemas of one owner; none of them need be there.
+/// The schemas of one owner. Each may be absent.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Schemas {
     config: Option<Box<Node>>,
@@ -63,15 +63,15 @@ pub struct Schemas {
     helm: Option<Box<Node>>,
 }
 
-/// A schema that cannot be used.
+/// The error for a schema that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("load schema {file}{}", shown(.place))]
 pub struct SchemaError {
-    /// The file that holds the mistake.
+    /// The file with the mistake.
     pub file: String,
-    /// The way to it from the root of the file.
+    /// The keys that lead to it from the root of the file.
     pub place: Vec<String>,
-    /// The mistake there.
+    /// The mistake.
     #[source]
     pub problem: Problem,
 }
@@ -99,19 +99,19 @@ pub enum Problem {
     /// The text is not YAML.
     #[error("bad yaml: {0}")]
     Yaml(YamlError),
-    /// A keyword holds something else than it should.
+    /// A keyword has a value of the wrong type.
     #[error("should be {0}")]
     Kind(&'static str),
-    /// A reference names a missing file.
+    /// A reference names a file that does not exist.
     #[error("refers to the file {0}, which is not there")]
     NoFile(String),
-    /// A reference names a missing place.
+    /// A reference names a place that does not exist.
     #[error("refers to {0:?}, which is not there")]
     NoPlace(String),
-    /// A reference leaves the disk.
+    /// A reference is no path to a file.
     #[error("refers to {0:?}, and only files are read")]
     Elsewhere(String),
-    /// A reference leads back to where it stands.
+    /// A reference leads back to itself.
     #[error("refers to {0:?} in a circle")]
     Circle(String),
     /// The schema is too large.
@@ -120,16 +120,16 @@ pub enum Problem {
     /// The schema is nested too deep.
     #[error("nodes are nested more than {0} deep")]
     TooDeep(usize),
-    /// Too many regular expressions.
+    /// There are too many regular expressions.
     #[error("the schema has more than {0} regular expressions")]
     TooManyPatterns(usize),
-    /// Rules that are no list of rules.
+    /// The rules are no list.
     #[error("x-deckhouse-validations invalid")]
     RulesInvalid,
-    /// A rule without its expression or its message.
+    /// A rule lacks its expression or its message.
     #[error("x-deckhouse-validations invalid: missing {0}")]
     RuleIncomplete(&'static str),
-    /// A rule that cannot be understood.
+    /// The expression of a rule cannot be read.
     #[error("compile the '{expression}' rule: {message}")]
     Rule {
         /// The rule.
@@ -139,18 +139,18 @@ pub enum Problem {
     },
 }
 
-/// Values that do not fit their schema, with every mistake.
+/// The error for values that break their schema, with all mistakes.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{}", .0.join("\n"))]
 pub struct Invalid(Vec<String>);
 
 impl Invalid {
-    /// Values that do not fit their schema.
+    /// The error for values that break their schema, with one mistake.
     pub(super) fn because(why: &str) -> Self {
         Self(vec![why.to_owned()])
     }
 
-    /// The same as the original lists it, after the failed operation.
+    /// The mistakes as the original lists them, behind the operation that failed.
     pub fn listed(&self, attempt: Option<&str>) -> String {
         let lines: Vec<&str> = attempt.into_iter().chain(self.0.iter().map(String::as_str)).collect();
         let count = match lines.len() {
@@ -169,7 +169,7 @@ impl Invalid {
 }
 
 impl Schemas {
-    /// Reads the schemas of an owner. The texts of all files that they refer to, directly or not, must be there.
+    /// Reads the schemas of an owner. `files` must have the texts of all files that they refer to, directly or not.
     pub fn load(files: &Files, config: Option<&str>, values: Option<&str>) -> Result<Self, SchemaError> {
         let mut schemas = Self::default();
         if let Some(path) = config {
@@ -199,7 +199,7 @@ impl Schemas {
         }
     }
 
-    /// There is nothing to keep to.
+    /// Whether no schema has any rule.
     pub fn is_empty(&self) -> bool {
         self.config.is_none() && self.values.is_none()
     }
@@ -209,18 +209,18 @@ impl Schemas {
         self.node(kind).is_some()
     }
 
-    /// Whether the schema of this kind has rules, which may take long.
+    /// Whether the schema of this kind has CEL rules, which may take long.
     pub fn has_rules(&self, kind: Kind) -> bool {
         self.node(kind).is_some_and(|node| rules::has_some(node, |_| true))
     }
 
-    /// Whether the schema of this kind has a rule that reads the old value.
+    /// Whether the schema of this kind has a CEL rule that reads the old value.
     pub fn looks_back(&self, kind: Kind) -> bool {
         self.node(kind)
             .is_some_and(|node| rules::has_some(node, Rule::looks_back))
     }
 
-    /// Adds the defaults of a schema for absent keys.
+    /// Adds the schema's defaults for absent keys.
     pub fn fill(&self, kind: Kind, section: &mut Value) {
         if let Some(node) = self.node(kind) {
             defaults::fill(section, node);
@@ -234,13 +234,13 @@ impl Schemas {
         section
     }
 
-    /// Holds a section against a schema: first the rules, which may look at what was there before, and if those hold all
-    /// the rest. Without a schema everything fits.
+    /// Checks a section against a schema: first the CEL rules, which may read the old value (`before`), then all the rest
+    /// if the rules hold. Without a schema every section is valid.
     pub fn check(&self, kind: Kind, key: &str, section: &Value, before: Option<&Value>) -> Result<(), Invalid> {
         let Some(node) = self.node(kind) else { return Ok(()) };
         let broken = rules::broken(node, section, before);
         if !broken.is_empty() {
-            // The original makes one mistake of them all.
+            // The original joins the messages of all broken rules into one mistake.
             return Err(self.told(section, &[broken.join("\n")]));
         }
         let errors = check::check(node, section, Path::Root(key)).into_errors();
@@ -251,7 +251,7 @@ impl Schemas {
         }
     }
 
-    /// Mistakes, without the secrets that some of them quote.
+    /// The error with these mistakes. Secrets that they quote are masked.
     fn told(&self, section: &Value, errors: &[String]) -> Invalid {
         let secrets = self.secrets(section);
         let known: Known = secrets.iter().map(String::as_str).collect();

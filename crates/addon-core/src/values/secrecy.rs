@@ -1,6 +1,6 @@
-//! Values without their secrets, as people may see them, and the secret texts.
+//! Values with masked secrets for people, and the list of secret texts.
 //!
-//! Must never be used where values go to a hook or a chart.
+//! Must never be used for values that go to a hook or a chart.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,8 +14,8 @@ use crate::name::Owner;
 use crate::secret::known::Known;
 
 impl Layers {
-    /// Of every layer: a value that another layer covers is still shown to a user who asks for its layer alone.
-    /// Returns whether they changed.
+    /// Finds the secrets in all layers: a value that a higher layer hides is still shown if a person asks for its layer
+    /// alone. True if the secrets changed.
     pub(super) fn find_secrets(&mut self) -> bool {
         let layers = [Some(&self.files), self.config.as_ref(), Some(&self.effective)];
         let layers = layers.into_iter().flatten();
@@ -29,7 +29,7 @@ impl Layers {
 
     fn masked_operation(&self, operation: &Operation) -> Value {
         let mut shown = json!(operation);
-        // The first key is that of the section.
+        // The first key is that of the section itself.
         let keys = operation.path().keys().get(1..).unwrap_or_default();
         if let Some(value) = shown.get_mut("value") {
             *value = self.schemas.masked_at(keys, value);
@@ -39,7 +39,7 @@ impl Layers {
 }
 
 impl Store {
-    /// A section of an owner as it may be shown.
+    /// A section of an owner with its secrets masked.
     pub fn masked(&self, owner: &Owner, section: &Value) -> Value {
         match self.owners.get(owner) {
             Some(layers) => layers.schemas.masked(section),
@@ -47,7 +47,7 @@ impl Store {
         }
     }
 
-    /// The accumulated patches of an owner's hooks as they may be shown.
+    /// The accumulated patches of an owner's hooks with their secrets masked.
     pub fn masked_patches(&self, owner: &Owner) -> Value {
         let layers = self.layers(owner);
         layers
@@ -57,7 +57,7 @@ impl Store {
             .collect()
     }
 
-    /// The texts of all owners that must not be shown, if they changed since they were last taken.
+    /// The secret texts of all owners; `None` if they did not change since the last call.
     pub fn take_new_secrets(&mut self) -> Option<Known> {
         if !std::mem::take(&mut self.has_new_secrets) {
             return None;

@@ -1,6 +1,6 @@
-//! The `ConfigMap` as the core sees it: sections, flags, and the mistakes of each key.
+//! The parsed `ConfigMap`: sections, flags, and the mistakes of each key.
 //!
-//! A broken key affects only its owner. Must never make one module wait because of a mistake of another.
+//! A broken key affects only its owner. Must never delay a module because of a mistake in the key of another.
 
 mod channel;
 
@@ -19,12 +19,12 @@ pub use channel::ChannelKeys;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Entry<T> {
-    /// The key is not there.
+    /// The key is absent.
     #[default]
     Absent,
-    /// The key is there and sound.
+    /// The key is valid.
     Good(T),
-    /// The key is there and broken: its last good contents stay.
+    /// The key is broken. Its last good contents stay.
     Bad,
 }
 
@@ -37,36 +37,36 @@ impl<T> Entry<T> {
         }
     }
 
-    /// Whether the key is there, sound or not.
+    /// Whether the key is there, valid or broken.
     pub fn is_present(&self) -> bool {
         !matches!(self, Self::Absent)
     }
 }
 
-/// Whether we keep a module's objects as its release has them.
+/// Whether the operator restores a module's objects to the state of the release.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Maintenance {
-    /// We do.
+    /// The operator does.
     #[default]
     Managed,
-    /// A person changes them by hand.
+    /// People maintain the objects by hand.
     NoResourceReconciliation,
 }
 
-/// The `ConfigMap`'s values and flags of one module.
+/// The keys of one module in the `ConfigMap`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Section {
-    /// Its values: a map, or a list.
+    /// The values: a map or a list.
     pub values: Entry<Value>,
-    /// Whether it is to run.
+    /// The flag that switches the module.
     pub enabled: Entry<bool>,
-    /// Its maintenance state.
+    /// Whether the operator or people maintain its objects.
     pub maintenance: Entry<Maintenance>,
 }
 
 impl Section {
-    /// The layer that this section is for the values: a module that is only mentioned has an empty one.
-    /// A section with broken values gives no layer; the caller keeps the one that it has.
+    /// This section as a layer of values. It is empty for a module that other keys mention. If the values are broken, the
+    /// caller keeps the layer that it has.
     pub fn layer(&self) -> Entry<Value> {
         let mentioned = self.enabled.is_present() || self.maintenance.is_present();
         match &self.values {
@@ -76,14 +76,14 @@ impl Section {
     }
 }
 
-/// Something wrong with one key.
+/// The mistake of one key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SectionProblem {
     /// The key.
     pub key: String,
-    /// The owner that it concerns; none if the form of the key names no module.
+    /// The owner of the key; `None` if the key names no module.
     pub owner: Option<Owner>,
-    /// The mistake, with line and column if known.
+    /// The mistake, with line and column if these are known.
     pub message: String,
 }
 
@@ -97,16 +97,16 @@ impl fmt::Display for SectionProblem {
     }
 }
 
-/// The `ConfigMap`, read. An absent key is a statement; a broken one is a problem.
+/// The parsed `ConfigMap`. An absent key is a decision; a broken one is a problem.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConfigDocument {
     /// The global section.
     pub global: Entry<Value>,
-    /// Every module that a key mentions, known to us or not.
+    /// The modules that keys mention, known or not.
     pub sections: BTreeMap<ModuleName, Section>,
-    /// Which version of the operator is wanted.
+    /// The keys that say which version of the operator is wanted.
     pub channel: ChannelKeys,
-    /// The mistakes, by key.
+    /// The mistakes of keys.
     pub problems: Vec<SectionProblem>,
 }
 
@@ -142,7 +142,7 @@ impl ConfigDocument {
         document
     }
 
-    /// Problems of one owner.
+    /// The problems of one owner.
     pub fn problems_of<'doc>(&'doc self, owner: &'doc Owner) -> impl Iterator<Item = &'doc SectionProblem> {
         self.problems
             .iter()
@@ -185,7 +185,8 @@ fn global(text: &str) -> Result<Value, String> {
     }
 }
 
-/// Unlike the global section, an empty text is refused: the original does, and it may as well be a slip.
+/// Parses a module's section. An empty text is refused, other than in the global section: the original does so, and it
+/// may be a slip.
 fn values(key: &str, text: &str) -> Result<Value, String> {
     match yaml::from_str_v3(text).map_err(|error| format!("bad yaml at key '{key}': {error}"))? {
         section @ (Value::Object(_) | Value::Array(_)) => Ok(section),
@@ -215,7 +216,7 @@ fn maintenance(key: &str, text: &str) -> Result<Maintenance, String> {
     }
 }
 
-/// The text of a whole section as we write it into the `ConfigMap`.
+/// The text of a whole section for the `ConfigMap`.
 pub fn to_text(section: &Value) -> String {
     yaml::to_string(section)
 }

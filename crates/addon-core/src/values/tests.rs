@@ -19,7 +19,7 @@ fn add(path: &str, value: impl Into<Value>) -> Patch {
     patch(&json!({"op": "add", "path": path, "value": value.into()}))
 }
 
-/// The whole chain of an error, as people read it.
+/// The error with the whole chain of its sources.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -290,7 +290,7 @@ fn a_proposal_on_an_old_version_is_stale() {
     let mut store = Store::new();
     let early = store.propose(&one, &add("/one/a", 1), &Patch::default()).unwrap();
     let late = store.propose(&one, &add("/one/b", 1), &Patch::default()).unwrap();
-    // Another owner's change is none of its business.
+    // A change of another owner does not outdate the proposal.
     store.set_static(&Owner::Global, json!({"a": 1})).unwrap();
     assert!(early.is_current(&store));
     store.commit(early).unwrap();
@@ -369,7 +369,7 @@ fn a_test_that_holds_is_remembered_and_one_that_fails_refuses_the_patch() {
         {"op": "add", "path": "/one/tested", "value": true},
     ]);
     assert_eq!(serde_json::to_value(store.patches(&one)).unwrap(), remembered);
-    // Its time is over: what the ConfigMap says later is no business of a hook that ran before.
+    // A test is checked only when the hook runs: a later change of the ConfigMap does not make it fail.
     assert_eq!(store.set_config(&one, Some(json!({"size": 9}))), Ok(true));
     assert_eq!(*store.effective(&one), json!({"size": 9, "tested": true}));
 }

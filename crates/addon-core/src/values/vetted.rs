@@ -1,8 +1,9 @@
-//! Checks of values that take long: asked for in one place, answered in another, and used where they were asked for.
+//! Checks of values that take long. One part of the program collects the questions, a job answers them, and the part uses
+//! the answers.
 //!
-//! A question holds all that its answer depends on, so an answer is never out of date: other values make another
-//! question. Must never hold an answer that is no longer needed: the asking part keeps its answers, and drops them
-//! together with the values that they were for.
+//! A question holds everything that its answer depends on, so an answer is never outdated: other values make another
+//! question. Must never keep an answer that is no longer needed: the part that asks keeps its answers, and drops them
+//! together with the values.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -14,20 +15,21 @@ use super::NotForHelm;
 use super::schema::{Invalid, Kind, Schemas};
 use crate::name::Owner;
 
-/// A section that is to be held against one of its owner's schemas.
+/// A question: does this section keep to that schema of its owner?
 #[derive(Clone)]
 pub struct Vetting {
     pub(super) owner: Owner,
     pub(super) kind: Kind,
     pub(super) schemas: Arc<Schemas>,
     pub(super) section: Arc<Value>,
-    /// The old value, if there are rules that read it.
+    /// The old value, if a rule reads it.
     pub(super) before: Option<Arc<Value>>,
 }
 
 impl PartialEq for Vetting {
     fn eq(&self, other: &Self) -> bool {
-        // An owner's schemas are read once in a life, and comparing them may take longer than using them.
+        // An owner's schemas are read once in a life, so they need not be compared. Comparing them may take longer than
+        // using them.
         self.kind == other.kind
             && self.owner == other.owner
             && self.section == other.section
@@ -45,31 +47,31 @@ impl fmt::Debug for Vetting {
 }
 
 impl Vetting {
-    /// Whether it may take longer than everybody else should have to wait. The line is drawn at rules: all else takes
-    /// about as long as laying the layers of values over each other, which is done anyway.
+    /// Whether the check may take long, so that a job has to do it. True for schemas with CEL rules: all other checks
+    /// take about as long as merging the layers of values, which is done anyway.
     pub fn takes_long(&self) -> bool {
         self.schemas.has_rules(self.kind)
     }
 
-    /// Holds it against its schema, however long that takes.
+    /// Does the check, which may take long.
     pub(super) fn vet(&self) -> Result<(), Invalid> {
         let key = self.owner.values_key();
         self.schemas
             .check(self.kind, &key, &self.section, self.before.as_deref())
     }
 
-    /// The same, of the values for helm.
+    /// The same for the values for helm.
     pub fn for_helm(&self) -> Result<(), NotForHelm> {
         self.vet().map_err(|invalid| NotForHelm(invalid.listed(None)))
     }
 }
 
-/// Questions without which something cannot be decided.
+/// Questions whose answers a decision needs.
 #[derive(Debug, Clone)]
 pub struct Unvetted(Vec<Vetting>);
 
 impl Unvetted {
-    /// Answers them, however long that takes.
+    /// Answers the questions, which may take long.
     pub fn vet(self) -> Vetted {
         let answered = self.0.into_iter().map(|vetting| Answered {
             answer: vetting.vet(),
@@ -79,7 +81,7 @@ impl Unvetted {
         Vetted(answered.collect())
     }
 
-    /// They cannot be answered: then no part of it may be applied.
+    /// Answers that no section may be used, because the checks could not be done.
     pub fn refuse(self, why: &str) -> Vetted {
         let refused = |vetting| Answered {
             vetting,
@@ -89,7 +91,7 @@ impl Unvetted {
         Vetted(self.0.into_iter().map(refused).collect())
     }
 
-    /// The owner of the values.
+    /// The owners of the values.
     pub fn owners(&self) -> BTreeSet<&Owner> {
         self.0.iter().map(|vetting| &vetting.owner).collect()
     }
@@ -103,7 +105,7 @@ pub struct Vetted(Vec<Answered>);
 struct Answered {
     vetting: Vetting,
     answer: Result<(), Invalid>,
-    /// The check is done.
+    /// Whether the check was really done.
     is_found_out: bool,
 }
 
@@ -113,8 +115,8 @@ impl Vetted {
         self.0.extend(more.0);
     }
 
-    /// Forgets all but the newest few of each owner that were found invalid: invalid values may be asked about again
-    /// and again, and valid ones are applied.
+    /// Forgets all answers except the newest few refusals of each owner. Invalid values may come again and again, while
+    /// valid ones are applied.
     pub fn keep_refusals(&mut self, of_each: usize) {
         let mut kept: BTreeMap<Owner, usize> = BTreeMap::new();
         let mut last_first: Vec<Answered> = std::mem::take(&mut self.0).into_iter().rev().collect();
@@ -127,7 +129,7 @@ impl Vetted {
         self.0 = last_first.into_iter().rev().collect();
     }
 
-    /// Decides something here and now, however long its questions take.
+    /// Makes a decision at once, and does the checks that it needs, which may take long.
     pub fn at_once<T>(mut decide: impl FnMut(&Self) -> Result<T, Unvetted>) -> T {
         let mut vetted = Self::default();
         loop {
@@ -144,7 +146,7 @@ impl Vetted {
     }
 }
 
-/// A decision in progress: the answers that it has, and the questions without an answer.
+/// A decision in progress: its answers, and its open questions.
 #[derive(Debug)]
 pub(super) struct Asking<'a> {
     vetted: &'a Vetted,
@@ -159,7 +161,7 @@ impl<'a> Asking<'a> {
         }
     }
 
-    /// The answer. One that is lacking is put down, and taken for a good one until the end.
+    /// The answer to a question. A missing one is noted as open, and the values count as valid until the end.
     pub(super) fn ask(&mut self, vetting: Vetting) -> Result<(), Invalid> {
         match self.vetted.answer(&vetting) {
             Some(answer) => answer.clone(),
@@ -171,7 +173,7 @@ impl<'a> Asking<'a> {
         }
     }
 
-    /// The end: the decision counts only if no answer was missing.
+    /// The end of the decision. It counts only if no question is open.
     pub(super) fn decided<T>(self, decision: T) -> Result<T, Unvetted> {
         if self.open.is_empty() {
             Ok(decision)

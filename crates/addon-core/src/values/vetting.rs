@@ -1,6 +1,6 @@
-//! Checks of values against their schemas, before the values are applied.
+//! Checks of new values against their schemas, before they are applied.
 //!
-//! Must never check values that are applied already: only new values are checked, and all values before helm.
+//! Must never check values that are applied already, except before helm gets them.
 
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ use super::vetted::{Asking, Unvetted, Vetted, Vetting};
 use super::{Attempt, Layers, Reason, Rejected, Store};
 use crate::name::Owner;
 
-/// The values for helm do not fit their schema.
+/// The error for values that break the schema of the values for helm.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("check helm values: {0}")]
 pub struct NotForHelm(pub(super) String);
 
 impl Store {
-    /// Takes over the schemas of an owner, which bring their defaults.
+    /// Takes over the schemas of an owner, with their defaults.
     pub fn set_schemas(&mut self, owner: &Owner, schemas: Schemas) -> Result<bool, Rejected> {
         self.set_layer(owner, Attempt::Files, |layers, _| {
             layers.schemas = Arc::new(schemas);
@@ -28,7 +28,7 @@ impl Store {
         })
     }
 
-    /// The invalid sections of a ConfigMap, without those whose keys are known to be valid.
+    /// The invalid sections of a ConfigMap. Keys that are known to be valid are not checked.
     pub fn unfit(
         &self,
         document: &ConfigDocument,
@@ -47,8 +47,8 @@ impl Store {
         asking.decided(unfit)
     }
 
-    /// Holds a section of the ConfigMap against its schema, of which an empty one says nothing that could be wrong, and
-    /// against the layers around it.
+    /// Checks a section of the ConfigMap against its schema and the layers around it. An empty section is always valid
+    /// for the schema.
     fn vet_section(&self, owner: &Owner, section: &Value, asking: &mut Asking<'_>) -> Result<(), Rejected> {
         let layers = self.layers(owner);
         let rejected = |reason| Rejected {
@@ -72,7 +72,7 @@ impl Store {
 }
 
 impl Layers {
-    /// The question whether a section keeps to a schema, if there is one.
+    /// The check of a section against a schema, if there is one.
     fn vetting(&self, owner: &Owner, kind: Kind, section: Arc<Value>, before: Option<&Arc<Value>>) -> Option<Vetting> {
         self.schemas.has(kind).then(|| Vetting {
             owner: owner.clone(),
@@ -83,7 +83,7 @@ impl Layers {
         })
     }
 
-    /// With the defaults of the schema below it, and without the values of files.
+    /// Checks a section with the defaults of its schema, and without the values of files.
     fn check_config(
         &self,
         owner: &Owner,
@@ -98,7 +98,7 @@ impl Layers {
         Ok(vetting.map_or(Ok(()), |vetting| asking.ask(vetting)))
     }
 
-    /// A section as a hook wants to leave it.
+    /// Checks the section that a hook's patch would make.
     pub(super) fn vet_patched_config(
         &self,
         owner: &Owner,
@@ -109,7 +109,7 @@ impl Layers {
             .map_err(|invalid| breaks(owner, "config values", &invalid))
     }
 
-    /// The effective values as a hook wants to leave them.
+    /// Checks the effective values that a hook's patch would make.
     pub(super) fn vet_patched_values(
         &self,
         owner: &Owner,
@@ -122,7 +122,7 @@ impl Layers {
     }
 }
 
-/// The original's two ways to list mistakes.
+/// The error for invalid values, in one of the original's two forms.
 fn breaks(owner: &Owner, file: &str, invalid: &Invalid) -> Reason {
     Reason::Breaks(match owner {
         Owner::Global => format!("cannot apply {file} patch for global values: {}", invalid.listed(None)),

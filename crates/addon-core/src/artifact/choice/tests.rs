@@ -40,7 +40,7 @@ fn at(text: &str) -> Timestamp {
     text.parse().unwrap()
 }
 
-/// An image of that version, with its index and its manifests for two platforms.
+/// The image of a version, with its index and its manifests for two platforms.
 fn candidate(name: &str) -> Candidate {
     let manifest = |platform_name: &str| (platform(platform_name), digest(&format!("{name} {platform_name}")));
     Candidate {
@@ -55,7 +55,7 @@ fn candidate(name: &str) -> Candidate {
     }
 }
 
-/// All that a choice depends on, to be changed at will.
+/// The inputs of a choice, which a test may change.
 #[derive(Debug, Clone)]
 struct World {
     running: Running,
@@ -72,7 +72,7 @@ struct World {
 }
 
 impl World {
-    /// Version 1.4.2 runs and is what its tag `stable` stands for.
+    /// Version 1.4.2 runs, and its tag `stable` points to it.
     fn new() -> Self {
         let mut world = Self {
             running: Running {
@@ -100,7 +100,7 @@ impl World {
         world
     }
 
-    /// The registry shows a tag that stands for this version.
+    /// Makes the registry show a tag that points to this version.
     fn show(&mut self, name: &str, version: &str) {
         self.show_as(name, candidate(version));
     }
@@ -142,7 +142,7 @@ impl World {
         situation.choose(&mut self.memory, self.now)
     }
 
-    /// The version that begins; nothing if none does.
+    /// The version whose trial begins; `None` if no trial begins.
     fn begins(&mut self) -> Option<String> {
         match self.choose() {
             Choice::Begin(target) => Some(target.version.unwrap().to_string()),
@@ -150,7 +150,7 @@ impl World {
         }
     }
 
-    /// The names of all that is waited for.
+    /// The names of all reasons to wait.
     fn waits(&mut self) -> Vec<&'static str> {
         self.reasons().iter().map(Reason::label).collect()
     }
@@ -265,7 +265,7 @@ fn a_switch_asks_for_what_the_tag_means_then_and_for_nothing_later() {
     assert_eq!(world.choose(), Choice::Nothing(Idle::UpToDate));
     world.show("stable", "1.4.1");
     assert_eq!(world.waits(), ["older"]);
-    // A range says nothing about one version.
+    // A range is no request for one version.
     world.follow("<1.4");
     world.show("1.3.5", "1.3.5");
     assert_eq!(world.waits(), ["older"]);
@@ -363,7 +363,7 @@ fn a_failed_version_is_tried_again_by_its_own_approval_only() {
     assert_eq!(world.waits(), ["failed_before"]);
     world.approve("1.4.3");
     assert_eq!(world.begins().as_deref(), Some("1.4.3"));
-    // It has failed again since it was approved of.
+    // The version failed although it was approved.
     world.spent.insert(digest("1.4.3"));
     assert_eq!(world.waits(), ["failed_before"]);
     world.failed.insert(digest("1.4.4"));

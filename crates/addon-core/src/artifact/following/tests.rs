@@ -6,7 +6,7 @@ use crate::artifact::reference::{Repository, Tag};
 use crate::artifact::trial::record::{Failed, Remembered, Unclear};
 use crate::artifact::version::Version;
 
-/// What the registry has: tags, and the digests that are there.
+/// The contents of the registry: tags, and existing digests.
 #[derive(Default)]
 struct Registry {
     tags: Vec<(&'static str, &'static str)>,
@@ -59,7 +59,7 @@ impl Registry {
         }
     }
 
-    /// Answers all questions of a round, and returns when the next one begins.
+    /// Answers all questions of a round, and returns the beginning of the next one.
     fn serve(&mut self, following: &mut Following, now: Now) -> Tick {
         self.asked.clear();
         loop {
@@ -97,7 +97,7 @@ fn installed(runs: &str, of_tag: Option<&str>) -> Installed {
     }
 }
 
-/// A leader that runs this version, which its image names by this tag, in this channel.
+/// A leader that runs version `runs` with the tag `of_tag` in its image, and follows this channel.
 fn following(runs: &str, of_tag: Option<&str>, channel: Option<&str>) -> Following {
     let mut following = Following::new(Memory::default(), 1);
     following.lead(true);
@@ -223,7 +223,7 @@ fn a_round_without_an_answer_changes_nothing_of_what_is_known() {
     let known = following.seen.clone();
     registry.tags = vec![("stable", "1.0.1")];
     registry.images.push("1.0.1");
-    // The tag is another, and then nobody answers.
+    // The tag has moved, and then the registry does not answer.
     let first = following.next(at(100));
     assert_eq!(first, Move::Ask(Question::Digest(tag("stable"))));
     let question = Question::Digest(tag("stable"));
@@ -241,7 +241,7 @@ fn a_round_without_an_answer_changes_nothing_of_what_is_known() {
         panic!("it should wait")
     };
     assert!(next >= at(161).tick && next <= at(167).tick, "{next}");
-    // Then all of it is asked anew.
+    // Then the whole round is asked again.
     assert_eq!(following.next(at(170)), first);
     registry.serve(&mut following, at(170));
     assert_eq!(following.status().trouble, None);
@@ -329,7 +329,7 @@ fn another_channel_is_asked_for_at_once_and_the_same_is_not() {
         ..Settings::default()
     }));
     assert_eq!(following.next(at(1)), Move::Ask(Question::Digest(tag("beta"))));
-    // The answer to a question of before counts no more.
+    // The answer to a question of the old round does not count any more.
     let before = Question::Digest(tag("stable"));
     following.hear(&before, Ok(Answer::Digest(None)), at(1));
     assert_eq!(following.next(at(1)), Move::Ask(Question::Digest(tag("beta"))));
@@ -404,7 +404,7 @@ fn the_version_that_runs_is_looked_at_once() {
     assert_eq!(registry.asked, [tag.clone(), look("1.0.1"), look("1.0.0")]);
     assert_eq!(following.signature(), Some(&Signature::Good));
     assert_eq!(following.running().unwrap().version, Some(version("1.0.0")));
-    // Whether the other one is older follows from what the image says.
+    // The image's notes tell whether the other version is older.
     assert_eq!(
         following.choose(Activity::Quiet, at(0)),
         Some(&Choice::Begin(target("stable", "1.0.1")))

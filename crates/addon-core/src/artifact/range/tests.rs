@@ -116,7 +116,7 @@ proptest! {
             (0, b, c) => format!(">=0.{b}.{c} <0.{}.0", b + 1),
             (a, b, c) => format!(">={a}.{b}.{c} <{}.0.0", a + 1),
         };
-        // The original takes ~0.0.0 for any version.
+        // The original reads ~0.0.0 as any version.
         let tilde = match (a, b, c) {
             (0, 0, 0) => ">=0.0.0".to_owned(),
             (a, b, c) => format!(">={a}.{b}.{c} <{a}.{}.0", b + 1),

@@ -1,4 +1,4 @@
-//! One replica by hand, in a cluster that is written down; then whole worlds of them.
+//! One replica, step by step, in a cluster that the test writes down; then whole worlds of replicas.
 
 mod course;
 mod rulings;
@@ -20,7 +20,7 @@ use crate::artifact::settings::Settings;
 pub(super) const OLD: &str = "host/operator:1";
 
 pub(super) fn digest(name: u8) -> ImageDigest {
-    // Worlds ask for them a million times.
+    // Worlds need them a million times.
     static READ: LazyLock<Vec<ImageDigest>> = LazyLock::new(|| {
         let read = (0..10_u8).map(|name| ImageDigest::parse(&format!("sha256:{name:064x}")).unwrap());
         read.collect()
@@ -53,7 +53,7 @@ pub(super) fn deployment(image: String) -> Deployment {
     }
 }
 
-/// The version of that number, by tag and digest.
+/// The image of a version, by tag and digest.
 pub(super) fn image(version: u8) -> String {
     format!("host/operator:{version}@{}", digest(version))
 }
@@ -84,12 +84,12 @@ pub(super) struct Bench {
     pub(super) sight: Sight,
     pub(super) wish: Wish,
     pub(super) seconds: u64,
-    /// Words for the deeds, in their order.
+    /// The actions that were done, as texts.
     pub(super) deeds: Vec<String>,
 }
 
 impl Bench {
-    /// A pod of the version 1, which runs in two pods; the version 2 is wanted.
+    /// A pod of this version. Version 1 runs in two pods, and version 2 is wanted.
     pub(super) fn new(pod: &str, version: u8, place: PodKind) -> Self {
         let me = Me {
             pod: pod.to_owned(),
@@ -131,7 +131,7 @@ impl Bench {
         bench
     }
 
-    /// A standby of the old version, and the new one in the lead.
+    /// A standby of the old version, while the new version leads.
     pub(super) fn judge() -> Self {
         let mut bench = Self::new("r1", 1, PodKind::Deployment);
         let mut trial = trial();
@@ -171,7 +171,7 @@ impl Bench {
         });
     }
 
-    /// Looks at the cluster and does what is to be done, until there is nothing more at this second.
+    /// Looks at the cluster and does actions until none is left in this second.
     pub(super) fn settle(&mut self) -> Move {
         let now = at(self.seconds);
         self.sight.heard = now.tick;
@@ -189,7 +189,7 @@ impl Bench {
         panic!("there is no end to it: {:?}", self.deeds)
     }
 
-    /// Time passes, with an observation each second.
+    /// Lets time pass, with an observation each second.
     pub(super) fn pass(&mut self, seconds: u64) {
         for _ in 0..seconds {
             self.seconds += 1;
@@ -197,7 +197,7 @@ impl Bench {
         }
     }
 
-    /// The same, and the new version tells of itself.
+    /// The same, with reports of the new version.
     pub(super) fn pass_with_reports(&mut self, seconds: u64, converged: bool, failing: &[(&str, Failures)]) {
         for _ in 0..seconds {
             self.report(self.seconds, converged, failing);
@@ -218,7 +218,7 @@ impl Bench {
     }
 }
 
-/// The record of a trial of the version 2 that has just begun.
+/// The record of a trial of version 2 that has just begun.
 pub(super) fn trial() -> Trial {
     Trial {
         from: [digest(1)].into(),
@@ -239,7 +239,7 @@ pub(super) fn trial() -> Trial {
     }
 }
 
-/// A word for a deed.
+/// The text for an action.
 pub(super) fn word(action: &Action) -> String {
     match action {
         Action::Pin { from: _, to } => format!("pin {to}"),

@@ -29,7 +29,7 @@ fn target(version: &str, c: char) -> Target {
     }
 }
 
-/// Version 1.4.2 runs, pinned by its digest, and the registry was asked 20 s ago.
+/// Version 1.4.2 runs, pinned by its digest. The registry was asked 20 s ago.
 fn known(choice: Choice) -> Known {
     let tag = Tag::parse("stable").unwrap();
     Known {
@@ -149,13 +149,13 @@ fn on_trial(verdict: Option<(Ruling, &str)>) -> Known {
 fn shown(known: Known) -> String {
     let state = ChannelState::On(Box::new(known));
     let text = View::of(&state, Answerer::Leader, at(NOW)).text(at(NOW));
-    // Digests are told in full; here their first digits do.
+    // The report shows whole digests. Here they are cut.
     ['a', 'b', 'c', 'd'].into_iter().fold(text, |text, c| {
         text.replace(digest(c).as_str(), &format!("sha256:{}…", c.to_string().repeat(4)))
     })
 }
 
-/// The lines that every situation has here, of a version that is up to date.
+/// The lines that all reports of this file have in common, for a version that is up to date.
 const RUNS: &str = "\
 running:    1.4.2
 image:      ghcr.io/team/addon-operator:stable@sha256:aaaa…
@@ -307,7 +307,7 @@ next:       the pods of the old version judge
         told.contains("fails:      module site, not to be run as it is declared"),
         "{told}"
     );
-    // The report of another version says nothing about this one.
+    // The report of another version does not belong to this trial.
     let mut other = on_trial(None);
     other.records.as_mut().unwrap().report.as_mut().unwrap().of = digest('d');
     let told = shown(other);
@@ -315,7 +315,7 @@ next:       the pods of the old version judge
         told.contains(next) && !told.contains("fails:") && !told.contains("reports"),
         "{told}"
     );
-    // The choice is of before the trial.
+    // The choice was made before the trial.
     let mut chosen = on_trial(None);
     chosen.following = known(waits(vec![Reason::FailedBefore], None)).following;
     assert!(!shown(chosen).contains("waits for"));

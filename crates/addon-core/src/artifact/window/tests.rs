@@ -18,7 +18,7 @@ fn at(text: &str) -> Timestamp {
 
 const ALL: &str = "mon tue wed thu fri sat sun";
 
-/// All times at which it opens and closes, from one moment to another, found by asking at each minute.
+/// All times from one moment to another at which the windows open or close, found by a check of each minute.
 fn changes(windows: &Windows, from: &str, to: &str) -> Vec<String> {
     let (mut now, end) = (at(from), at(to));
     let mut changes = Vec::new();
@@ -72,7 +72,7 @@ fn a_window_is_open_from_its_beginning_to_its_end() {
 
 #[test]
 fn a_change_of_the_clocks_moves_the_ends_of_a_window() {
-    // In Berlin 2:00 to 3:00 is left out on 2026-03-29 and comes twice on 2026-10-25; both are Sundays.
+    // In Berlin the times from 2:00 to 3:00 do not exist on 2026-03-29 and come twice on 2026-10-25. Both days are Sundays.
     let (spring, autumn) = (
         ("2026-03-28T20:00:00Z", "2026-03-29T20:00:00Z"),
         ("2026-10-24T20:00:00Z", "2026-10-25T20:00:00Z"),
@@ -129,7 +129,7 @@ fn a_window_that_the_clocks_leave_out_opens_a_week_later() {
         windows.next_opening(at("2026-03-28T12:00:00Z")),
         Some(at("2026-04-05T00:10:00Z"))
     );
-    // Samoa had no 2011-12-30, a Friday.
+    // Samoa skipped 2011-12-30, a Friday.
     let windows = Windows(vec![window("Fri", "10:00", "11:00", "Pacific/Apia")]);
     assert_eq!(
         windows.next_opening(at("2011-12-24T12:00:00Z")),

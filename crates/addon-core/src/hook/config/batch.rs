@@ -1,7 +1,7 @@
-//! The answer of an executable with several hooks to `hook config`: the configurations of all of them.
+//! The answer of an executable with several hooks to `hook config`: the configurations of all its hooks.
 //!
-//! It is JSON, written by a library. Must never lose a hook: a configuration that cannot be read is an error that names
-//! the hook by its number.
+//! It is JSON, which a library writes. Must never lose a hook: if a configuration cannot be read, the error names the
+//! hook by its number.
 
 use std::fmt;
 
@@ -19,25 +19,25 @@ use crate::values::kind_of;
 /// All hooks of one executable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Batch {
-    /// Those that are called by their numbers.
+    /// The hooks that are called by their numbers.
     pub hooks: Vec<BatchHook>,
     /// The hook that reports whether its module is ready, on a schedule.
     pub readiness: Option<HookConfig>,
 }
 
-/// One hook of several.
+/// One hook of a batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BatchHook {
-    /// The name that its author gave it; may be empty.
+    /// The title that its author gave it; may be empty.
     pub title: String,
-    /// Its bindings.
+    /// Its configuration.
     pub config: HookConfig,
 }
 
-/// How one hook of several is called.
+/// The call of one hook of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Call {
-    /// By its number.
+    /// By this number.
     Run(usize),
     /// The hook that reports readiness.
     Ready,
@@ -54,21 +54,21 @@ impl Call {
     }
 }
 
-/// One hook of several, with a name among all hooks of its owner.
+/// One hook of a batch, with a name that is unique among its owner's hooks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Named {
-    /// Its name.
+    /// The name.
     pub name: HookName,
-    /// How it is called.
+    /// Its call.
     pub call: Call,
-    /// Its bindings.
+    /// Its configuration.
     pub config: HookConfig,
 }
 
-/// Which hook of an executable is meant.
+/// The hook that an error is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Which {
-    /// The one with this number, and the name that its author gave it.
+    /// The hook with this number and this title.
     Number(usize, String),
     /// The hook that reports readiness.
     Readiness,
@@ -87,13 +87,13 @@ impl fmt::Display for Which {
 /// The reason why an answer to `hook config` has no hooks.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum BatchError {
-    /// It is not text.
+    /// The output is not text; the number is the line of the first bad byte.
     #[error("batch config is not text: line {0} is not in UTF-8")]
     NoText(usize),
-    /// It is not JSON.
+    /// The output is not JSON.
     #[error("batch config is not JSON: {0}")]
     NoJson(String),
-    /// It is JSON, but neither a map nor a list.
+    /// The output is JSON, but neither a map nor a list.
     #[error("batch config should be a map or a list, and is {0}")]
     NoMap(&'static str),
     /// Its version is unknown.
@@ -102,23 +102,23 @@ pub enum BatchError {
     /// It has no version.
     #[error("batch config: there is no key 'version'")]
     MissingVersion,
-    /// The document around the hooks does not fit its schema.
+    /// The fields around the hooks are invalid.
     #[error("batch config does not fit its schema: {}", listed(.0))]
     Schema(Vec<String>),
-    /// Some of the hooks cannot be understood.
+    /// The configurations of some hooks are invalid.
     #[error("batch config: {}", listed(&told(.0)))]
     Hooks(Vec<(Which, ConfigError)>),
-    /// A hook cannot have this name.
+    /// A hook cannot have the name that follows from its title.
     #[error("batch config: {which} cannot be named")]
     Name {
-        /// Which hook.
+        /// The hook.
         which: Which,
-        /// Why.
+        /// The reason.
         source: NameError,
     },
 }
 
-/// Every mistake with the hook in which it was made.
+/// All mistakes, each with its hook.
 fn told(hooks: &[(Which, ConfigError)]) -> Vec<String> {
     let mut lines = Vec::new();
     for (which, error) in hooks {
@@ -133,7 +133,7 @@ fn told(hooks: &[(Which, ConfigError)]) -> Vec<String> {
 }
 
 impl BatchError {
-    /// The remedy for the author of the executable.
+    /// The remedy, for the author of the executable.
     pub fn advice(&self) -> &'static str {
         match self {
             Self::NoText(_) | Self::NoJson(_) | Self::NoMap(_) => {
@@ -154,7 +154,7 @@ impl From<BatchError> for Failure {
 }
 
 impl Batch {
-    /// Parses the output of an executable for `hook config`. Text after the first document is ignored.
+    /// Parses the output of an executable's `hook config`. Text after the first document is ignored.
     pub fn parse_output(output: &[u8], kind: HookKind) -> Result<Self, BatchError> {
         let text = str::from_utf8(output).map_err(|error| {
             let before = output.iter().take(error.valid_up_to());
@@ -166,7 +166,7 @@ impl Batch {
             .ok_or_else(|| BatchError::NoJson("it is empty".to_owned()))?;
         let document = document.map_err(|error| BatchError::NoJson(error.to_string()))?;
         match &document {
-            // The form of old libraries.
+            // The format of old libraries: a list of hooks.
             Value::Array(hooks) => Self::read(hooks, None, kind),
             Value::Object(_) => Self::read_versioned(&document, kind),
             other => Err(BatchError::NoMap(kind_of(other))),
@@ -187,7 +187,7 @@ impl Batch {
         }
         root.text("version");
         if said("has_settings_check").is_some() {
-            // Such a check is for programs that the original is built into.
+            // This check is only for Go programs that embed the original.
             root.flag("has_settings_check", false);
         }
         if said("hooks").is_some() {
@@ -227,7 +227,7 @@ impl Batch {
         }
     }
 
-    /// The hooks with the names that they have among those of their owner, in their order.
+    /// The hooks with names that are unique among their owner's hooks, in their order.
     pub fn named(self, file: &HookName, kind: HookKind) -> Result<Vec<Named>, BatchError> {
         let between = match kind {
             HookKind::Module => ':',
@@ -260,13 +260,13 @@ impl Batch {
     }
 }
 
-/// The name that the author of a hook gave it.
+/// The title that the author of a hook gave it.
 fn title(hook: &Value) -> String {
     let title = hook.pointer("/metadata/name").and_then(Value::as_str);
     title.unwrap_or_default().to_owned()
 }
 
-/// One hook. Without a version it is one of this version, which the library always writes.
+/// Reads one hook. If the version is absent, it is v1, which the library always means.
 fn hook(value: &Value, kind: HookKind) -> Result<HookConfig, ConfigError> {
     if !value.is_object() {
         return Err(ConfigError::NoMap(kind_of(value)));
@@ -280,7 +280,7 @@ fn hook(value: &Value, kind: HookKind) -> Result<HookConfig, ConfigError> {
     v1::read(&without_nothing(value), kind, Dialect::Batch)
 }
 
-/// The line of an answer to `hook list` with the number of hooks.
+/// Whether this is the line of an answer to `hook list` that counts the hooks.
 pub fn lists_hooks(printed: &str) -> bool {
     let counts = printed.match_indices("Found ").filter_map(|(at, found)| {
         let rest = &printed[at + found.len()..];
@@ -292,8 +292,7 @@ pub fn lists_hooks(printed: &str) -> bool {
         .any(|count| (1..=4).contains(&count.len()) && !count.starts_with('0'))
 }
 
-/// The message of a failed hook of several, if it wrote one as its library does: the last line that is JSON with a
-/// `message`.
+/// The error message of a failed hook of a batch, if its library wrote one: from the last line that is JSON with a `message`.
 pub fn message(stderr: &str) -> Option<String> {
     let mut lines = stderr
         .lines()

@@ -8,95 +8,95 @@ use serde::{Deserialize, Serialize};
 use crate::hook::crontab::Crontab;
 use crate::name::{BindingName, QueueName};
 
-/// A time at which a hook runs.
+/// A schedule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ScheduleBinding {
-    /// Name in contexts.
+    /// The name in contexts.
     pub name: BindingName,
-    /// When.
+    /// The times.
     pub crontab: Crontab,
-    /// Whether a failed run is let pass.
+    /// Whether a failed run is ignored instead of retried.
     pub allow_failure: bool,
-    /// How long a run may take; nothing for the limit of all hooks.
+    /// The deadline of a run; `None` for the hook's or the policy's.
     pub timeout: Option<Duration>,
-    /// Snapshots that a context brings along, those of the group included.
+    /// The snapshots that contexts include, those of the group included.
     pub include_snapshots_from: Vec<BindingName>,
-    /// The queue of the runs.
+    /// The queue of its runs.
     pub queue: QueueName,
-    /// The group, whose bindings share one context.
+    /// The group. Bindings of a group share one context.
     pub group: Option<String>,
 }
 
-/// A change of an object.
+/// The kind of a change of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum WatchEvent {
-    /// It is new, or newly matches.
+    /// The object is new, or newly selected.
     Added,
-    /// It differs.
+    /// The object has changed.
     Modified,
-    /// It is deleted, or no longer matches.
+    /// The object was deleted, or is no longer selected.
     Deleted,
 }
 
-/// Objects that a hook watches.
+/// A binding to objects that a hook watches.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct KubernetesBinding {
-    /// Name in contexts and of the snapshot.
+    /// The name in contexts, and of the snapshot.
     pub name: BindingName,
-    /// Group and version; nothing to look the kind up.
+    /// The group and version; `None`: the kind decides.
     pub api_version: Option<String>,
-    /// Kind, plural or short name.
+    /// The kind, plural or short name of the resource.
     pub kind: String,
-    /// Events that make the hook run; none to keep the snapshot only.
+    /// The changes that make the hook run; empty to keep only the snapshot.
     pub events: BTreeSet<WatchEvent>,
-    /// Whether the hook runs for the objects that are there at first.
+    /// Whether the hook has a first run for the existing objects.
     pub run_on_synchronization: bool,
-    /// Whether others wait for that run.
+    /// Whether the module waits for that first run.
     pub wait_for_synchronization: bool,
-    /// Whether contexts hold whole objects.
+    /// Whether contexts contain whole objects.
     pub keep_full_objects: bool,
-    /// The filter that is applied to each object.
+    /// The jq filter that is applied to each object.
     pub jq_filter: Option<String>,
-    /// Whether a failed run is let pass.
+    /// Whether a failed run is ignored instead of retried.
     pub allow_failure: bool,
-    /// How long a run may take; nothing for the limit of all hooks.
+    /// The deadline of a run; `None` for the hook's or the policy's.
     pub timeout: Option<Duration>,
-    /// Names of objects; empty for all.
+    /// The names of the objects; empty for all.
     pub names: Vec<String>,
-    /// Labels of objects.
+    /// The labels of the objects.
     pub labels: Option<LabelSelector>,
-    /// Fields of objects.
+    /// The fields of the objects.
     pub fields: Vec<FieldRequirement>,
-    /// Namespaces of objects; nothing for all.
+    /// The namespaces of the objects; `None` for all.
     pub namespaces: Option<NamespaceSelector>,
-    /// Snapshots that a context brings along, those of the group included.
+    /// The snapshots that contexts include, those of the group included.
     pub include_snapshots_from: Vec<BindingName>,
-    /// The queue of the runs.
+    /// The queue of its runs.
     pub queue: QueueName,
-    /// The group, whose bindings share one context.
+    /// The group. Bindings of a group share one context.
     pub group: Option<String>,
 }
 
-/// Which labels something must have.
+/// A selector by labels.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LabelSelector {
-    /// Labels with their values.
+    /// Labels that must have these values.
     pub match_labels: BTreeMap<String, String>,
     /// Further requirements.
     pub match_expressions: Vec<LabelRequirement>,
 }
 
-/// How a label is looked at.
+/// The comparison of a label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Operator {
-    /// Its value is one of those given.
+    /// The label has one of the values.
     In,
-    /// It is absent or its value is none of those given.
+    /// The label is absent or has none of the values.
     NotIn,
-    /// It is there.
+    /// The label exists.
     Exists,
     /// It does not exist.
     DoesNotExist,
@@ -107,9 +107,9 @@ pub enum Operator {
 pub struct LabelRequirement {
     /// The label.
     pub key: String,
-    /// How it is looked at.
+    /// The comparison.
     pub operator: Operator,
-    /// Values it is compared with.
+    /// The values to compare with.
     #[serde(default)]
     pub values: Vec<String>,
 }
@@ -119,36 +119,36 @@ pub struct LabelRequirement {
 pub struct FieldRequirement {
     /// The field.
     pub field: String,
-    /// Whether it must equal the value, or must not.
+    /// Whether the field must equal the value, or must differ from it.
     pub equals: bool,
     /// The value.
     pub value: String,
 }
 
-/// Which namespaces are meant. Labels win over names.
+/// A selector of namespaces. If it has labels, the names are ignored.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NamespaceSelector {
-    /// Their names.
+    /// The names of namespaces.
     pub names: Vec<String>,
-    /// Their labels.
+    /// The labels of namespaces.
     pub labels: Option<LabelSelector>,
 }
 
 /// The failure policy: the action of the API server when a hook gives no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FailurePolicy {
-    /// The request is accepted.
+    /// The API server accepts the request.
     Ignore,
-    /// It refuses the request.
+    /// The API server refuses the request.
     Fail,
 }
 
-/// Whether a review changes anything outside.
+/// Whether a review has side effects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SideEffects {
     /// Never.
     None,
-    /// Not if it is a dry run.
+    /// Not in a dry run.
     NoneOnDryRun,
 }
 
@@ -161,13 +161,13 @@ pub struct MatchCondition {
     pub expression: String,
 }
 
-/// Requests that are reviewed.
+/// The requests that a binding reviews.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReviewRule {
-    /// Groups of resources.
+    /// The API groups of resources.
     pub api_groups: Vec<String>,
-    /// Versions of resources.
+    /// The API versions of resources.
     pub api_versions: Vec<String>,
     /// Resources.
     pub resources: Vec<String>,
@@ -177,35 +177,35 @@ pub struct ReviewRule {
     pub scope: Option<String>,
 }
 
-/// Requests that a hook allows, denies or changes.
+/// A binding to requests that a hook allows, denies or changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AdmissionBinding {
-    /// Full name of the webhook.
+    /// The full name of the webhook.
     pub name: BindingName,
-    /// The group, whose bindings share one context.
+    /// The group. Bindings of a group share one context.
     pub group: Option<String>,
-    /// Snapshots that a context brings along, those of the group included.
+    /// The snapshots that contexts include, those of the group included.
     pub include_snapshots_from: Vec<BindingName>,
-    /// The failure policy for the case that the hook gives no answer.
+    /// The failure policy.
     pub failure_policy: FailurePolicy,
-    /// The other side effects of the review.
+    /// Whether the review has side effects.
     pub side_effects: SideEffects,
-    /// How long the API server waits.
+    /// The time that the API server waits, in seconds.
     pub timeout_seconds: i64,
-    /// How long a run may take; nothing for the limit of all hooks.
+    /// The deadline of a run; `None` for the hook's or the policy's.
     pub timeout: Option<Duration>,
     /// Conditions on requests.
     pub match_conditions: Vec<MatchCondition>,
-    /// Labels of objects.
+    /// The labels of objects.
     pub labels: Option<LabelSelector>,
-    /// Labels of namespaces.
+    /// The labels of namespaces.
     pub namespaces: Option<LabelSelector>,
-    /// Requests.
+    /// The requests.
     pub rules: Vec<ReviewRule>,
 }
 
-/// From which version to which a hook converts.
+/// A conversion between two versions that a hook can do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ConversionRule {
@@ -215,20 +215,20 @@ pub struct ConversionRule {
     pub to_version: String,
 }
 
-/// A resource that a hook converts.
+/// A binding to a resource that a hook converts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ConversionBinding {
-    /// Name in contexts.
+    /// The name in contexts.
     pub name: BindingName,
-    /// Name of the resource definition.
+    /// The name of the CustomResourceDefinition.
     pub crd_name: String,
-    /// Conversions that the hook can do.
+    /// The conversions that the hook can do.
     pub conversions: Vec<ConversionRule>,
-    /// How long a run may take; nothing for the limit of all hooks.
+    /// The deadline of a run; `None` for the hook's or the policy's.
     pub timeout: Option<Duration>,
-    /// The group, whose bindings share one context.
+    /// The group. Bindings of a group share one context.
     pub group: Option<String>,
-    /// Snapshots that a context brings along, those of the group included.
+    /// The snapshots that contexts include, those of the group included.
     pub include_snapshots_from: Vec<BindingName>,
 }

@@ -1,8 +1,8 @@
-//! The two ways in which a configuration of version 1 is written: by people, as an answer to `--config`, and by the
-//! library with which several hooks are built into one executable.
+//! The two dialects of a v1 configuration: that of people, who answer `--config`, and that of the library with which
+//! several hooks are built into one executable.
 //!
-//! Must never hold more than the differences of the two. The second way is not written for people, so it gives no
-//! warnings: empty fields count as absent, and unknown fields of a newer library are accepted, except those that would
+//! Must never hold more than the differences of the two. The library's dialect is not written by people, so it gives no
+//! warnings: empty fields count as absent, and unknown fields of a newer library are accepted, except fields that would
 //! select fewer objects.
 
 use std::collections::BTreeMap;
@@ -17,25 +17,25 @@ use super::settings::{self, Settings};
 use super::v1::EVENTS;
 use super::{HookKind, RateLimit, Stage, stages};
 
-/// The bindings of a hook in an executable with several form one group.
+/// The group that all bindings of a hook in a batch are in.
 const GROUP: &str = "main";
 
 /// The writer of a configuration: a person or the library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dialect {
-    /// A person, for a hook that has its file for itself.
+    /// A person, for a hook with a file of its own.
     Single,
-    /// A library, for one hook of several.
+    /// A library, for one hook of a batch.
     Batch,
 }
 
 impl Dialect {
-    /// One binding is the least a person can mean. Of several hooks one may rest.
+    /// Begins to read the root. A person must give at least one binding. A hook of a batch may have none.
     pub(super) fn begin(self, root: &mut Fields<'_>) {
         match self {
             Self::Single => root.require_count(2),
             Self::Batch => {
-                // They have no effect, as always; the name is read by the code that names the hook.
+                // These fields have no effect. The name is read where the hook gets its name.
                 root.flag("allowFailure", false);
                 root.text("logLevel");
                 if let Some(mut metadata) = root.object("metadata") {
@@ -66,12 +66,12 @@ impl Dialect {
         }
     }
 
-    /// The events that make the hook run; nothing for all.
+    /// The changes that make the hook run; `None` for all.
     pub(super) fn events(self, fields: &mut Fields<'_>) -> Option<Vec<WatchEvent>> {
         const KEY: &str = "executeHookOnEvent";
         match self {
             Self::Single => {
-                // The deprecated list is checked too, but counts only alone.
+                // The deprecated list is always checked, and used only if the new one is absent.
                 let deprecated = fields.words("watchEvent", 0, &EVENTS);
                 fields.words(KEY, 0, &EVENTS).or(deprecated)
             }
@@ -79,7 +79,7 @@ impl Dialect {
         }
     }
 
-    /// Whether contexts hold whole objects unless a binding sets it.
+    /// Whether contexts contain whole objects if the binding does not say so.
     pub(super) fn keeps_full_objects(self) -> bool {
         self == Self::Single
     }
@@ -91,7 +91,7 @@ impl Dialect {
         }
     }
 
-    /// The value that a field is compared with. The library leaves out an empty text.
+    /// The value to compare a field with. The library leaves an empty text out.
     pub(super) fn compared<'v>(self, fields: &mut Fields<'v>) -> &'v str {
         match self {
             Self::Single => fields.required_text("value"),
@@ -107,7 +107,8 @@ impl Dialect {
     }
 }
 
-/// The library knows only modules; its stages around a release are stages around all modules here.
+/// The stages in the library's dialect. The library knows only modules, so for a global hook its stages around a release
+/// are the stages around all modules.
 fn batch_stages(kind: HookKind) -> &'static [(&'static str, Stage)] {
     match kind {
         HookKind::Global => &[
@@ -126,11 +127,11 @@ fn batch_stages(kind: HookKind) -> &'static [(&'static str, Stage)] {
     }
 }
 
-/// The interval is a number of nanoseconds. An absent field sets no limit.
+/// The interval is a number of nanoseconds. An absent field means no limit.
 fn batch_rate_limit(mut fields: Fields<'_>) -> Option<RateLimit> {
     let nanoseconds = fields.integer("executionMinInterval", 0..=i64::MAX);
     let burst = fields.integer("executionBurst", 0..=i64::from(u32::MAX));
-    // Read by the original, and without effect there.
+    // The original reads this field, but it has no effect there.
     fields.flag("enableSchedulesOnStartup", false);
     let nanoseconds = u64::try_from(nanoseconds?).ok()?;
     Some(RateLimit {
@@ -140,7 +141,7 @@ fn batch_rate_limit(mut fields: Fields<'_>) -> Option<RateLimit> {
 }
 
 /// The document without empty fields: the library writes `null`, or an empty map or list, for a field that is not set.
-/// Items of lists stay, because others are counted by them.
+/// Items of lists stay, because errors count them.
 pub(super) fn without_nothing(value: &Value) -> Value {
     match value {
         Value::Array(items) => Value::Array(items.iter().map(without_nothing).collect()),

@@ -1,6 +1,6 @@
-//! Reading a JSON object field by field, with every mistake noted by the path of its field.
+//! Reads a JSON object field by field, and notes all mistakes with the paths of their fields.
 //!
-//! A field that is read is known; a field that is left at the end is a mistake, too.
+//! A field that was read counts as known. Fields that are left at the end are mistakes, too.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,7 +27,7 @@ impl Problems {
 /// An object that is being read.
 pub(super) struct Fields<'v> {
     path: String,
-    /// The path with the numbers of items, for lists that have more than one.
+    /// The path with the indexes of items, for lists with more than one item.
     place: String,
     map: Option<&'v Map<String, Value>>,
     known: BTreeSet<&'static str>,
@@ -55,7 +55,7 @@ impl<'v> Fields<'v> {
         fields
     }
 
-    /// Notes a mistake with the item of a list in which it was made.
+    /// Notes a mistake, with the item of the list in which it is.
     fn tell(&self, problem: String) {
         let problem = if self.place == self.path {
             problem
@@ -65,7 +65,7 @@ impl<'v> Fields<'v> {
         self.problems.note(problem);
     }
 
-    /// Notes if there are too few fields, known or not.
+    /// Notes a mistake if there are too few fields, known or not.
     pub(super) fn require_count(&self, at_least: usize) {
         if self.map.is_some_and(|map| map.len() < at_least) {
             self.tell(match self.path.as_str() {
@@ -79,7 +79,7 @@ impl<'v> Fields<'v> {
         self.map.is_some_and(|map| map.contains_key(key))
     }
 
-    /// Path of a field, in the form for people.
+    /// The path of a field, in the form for people.
     pub(super) fn path_of(&self, key: &str) -> String {
         below(&self.path, key)
     }
@@ -131,7 +131,7 @@ impl<'v> Fields<'v> {
         Some(number)
     }
 
-    /// One of a closed list of words.
+    /// A word out of a closed list.
     pub(super) fn word<T: Copy>(&mut self, key: &'static str, words: &[(&str, T)]) -> Option<T> {
         let text = self.text(key)?;
         self.find_word(key, text, words)
@@ -182,7 +182,7 @@ impl<'v> Fields<'v> {
         Some(Self::new(paths, value, self.problems))
     }
 
-    /// The objects of a list. Their paths have no index, as people know them; which item is told in addition.
+    /// The objects of a list. Their paths have no index, as in the original; the index is added to the error.
     pub(super) fn objects(&mut self, key: &'static str, at_least: usize) -> Vec<Self> {
         let items = self.items(key, at_least).unwrap_or_default();
         let place = below(&self.place, key);
@@ -212,7 +212,7 @@ impl<'v> Fields<'v> {
         Some(texts)
     }
 
-    /// Knows a field without reading it.
+    /// Marks a field as known without reading it.
     pub(super) fn skip(&mut self, key: &'static str) {
         self.known.insert(key);
     }
@@ -230,7 +230,7 @@ impl<'v> Fields<'v> {
         }
     }
 
-    /// The known field that was probably meant, else all known fields.
+    /// The known field that was probably meant; else the list of known fields.
     fn instead_of(&self, key: &str) -> String {
         let plain = |text: &str| text.replace(['-', '_', ' '], "").to_ascii_lowercase();
         let written = plain(key);

@@ -1,50 +1,50 @@
-//! The mistakes of a configuration, and the remedies for its author.
+//! The mistakes of a configuration, and their remedies.
 //!
-//! Must never show more of a configuration than a few words at each mistake.
+//! Must never quote more of a configuration than a few words for each mistake.
 
 use thiserror::Error;
 
 use crate::failure::{Class, Failure};
 use crate::yaml::YamlError;
 
-/// Why the output of `--config` is no configuration.
+/// The reason why the output of `--config` is no configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ConfigError {
-    /// It is not text.
+    /// The output is not text; the number is the line of the first bad byte.
     #[error("hook config is not text: line {0} is not in UTF-8")]
     NoText(usize),
-    /// It is not YAML.
+    /// The output is not YAML.
     #[error("hook config is not YAML")]
     Yaml(#[source] YamlError),
-    /// It is YAML, but no map.
+    /// The output is YAML, but no map.
     #[error("hook config should be a map, and is {0}")]
     NoMap(&'static str),
-    /// Its version is unknown.
+    /// The version is unknown.
     #[error("config version: 'configVersion' value '{0}' is unsupported")]
     UnknownVersion(String),
-    /// Its version is not text.
+    /// The version is not a text.
     #[error("config version: string value is expected for key 'configVersion'")]
     VersionType,
-    /// Its version is null.
+    /// The version is null.
     #[error("config version: missing 'configVersion' value")]
     MissingVersion,
-    /// It has no version, and a key that came with versions.
+    /// The version is absent, and there is a key that only versioned configurations have.
     #[error("config version: '{0}' needs a version, and there is no key 'configVersion'")]
     NoVersion(&'static str),
     /// Fields are missing, unknown, or have invalid values.
     #[error("hook config does not fit its schema: {}", listed(.0))]
     Schema(Vec<String>),
-    /// Fields are of the right form but mean nothing.
+    /// Fields have values of the right form without a meaning.
     #[error("hook config makes no sense: {}", listed(.0))]
     Meaning(Vec<String>),
 }
 
-/// More mistakes than this have one cause.
+/// The number of mistakes that are shown. A longer list has one cause.
 const SHOWN: usize = 20;
-/// The longest text of a mistake, in characters.
+/// The number of characters of a mistake that are shown.
 const LONGEST: usize = 400;
 
-/// One mistake in its own words, several as a list.
+/// A single mistake as it is, several as a list.
 pub(super) fn listed(problems: &[String]) -> String {
     if let [problem] = problems {
         return glimpse(problem);
@@ -68,7 +68,7 @@ fn glimpse(text: &str) -> String {
 }
 
 impl ConfigError {
-    /// The remedy for the hook's author.
+    /// The remedy, for the author of the hook.
     pub fn advice(&self) -> &'static str {
         match self {
             Self::NoText(_) | Self::Yaml(_) => {

@@ -1,4 +1,4 @@
-//! The checks that both forms of a configuration share: they run after the form was found valid.
+//! The checks that both formats share. They run after the form of the fields was found valid.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::{ConfigError, HookConfig};
 use crate::hook::crontab::{Crontab, parse_duration};
 use crate::name::{BindingName, QueueName};
 
-/// Notes values of the right form that have no meaning.
+/// Collects the values that have the right form and no meaning.
 #[derive(Default)]
 pub(super) struct Reader {
     problems: Vec<String>,
@@ -19,13 +19,13 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// Mistakes that are noted from here on are about this item of a list.
+    /// Sets the item of a list that the next mistakes are about.
     pub(super) fn at_item(&mut self, list: &str, index: usize) -> &mut Self {
         self.place = format!("invalid {list} config [{index}]");
         self
     }
 
-    /// Mistakes that are noted from here on are about this key of the root.
+    /// Sets the key of the root that the next mistakes are about.
     pub(super) fn at_key(&mut self, key: &str) -> &mut Self {
         self.place = format!("invalid {key}");
         self
@@ -49,14 +49,14 @@ impl Reader {
     }
 
     pub(super) fn queue(&mut self, text: Option<&str>) -> Option<QueueName> {
-        // An empty text is no name, and always meant the default.
+        // An empty text counts as absent, so that the default is used.
         text.filter(|text| !text.is_empty()).map_or_else(
             || Some(QueueName::main()),
             |text| self.noted(QueueName::parse(text), "queue"),
         )
     }
 
-    /// A filter that can be applied; none for an empty text.
+    /// The jq filter, compiled as a check; `None` for an empty text.
     pub(super) fn jq_filter(&mut self, text: Option<&str>) -> Option<String> {
         let text = text.filter(|text| !text.is_empty())?;
         if let Err(error) = Filter::compile(text) {
@@ -65,7 +65,7 @@ impl Reader {
         Some(text.to_owned())
     }
 
-    /// How long a run may take. One that has no time at all could never end well.
+    /// The deadline of a run. Zero is a mistake, because every run would fail.
     pub(super) fn timeout(&mut self, fields: &mut Fields<'_>) -> Option<Duration> {
         let text = fields.text("timeout")?;
         let duration = parse_duration(text).and_then(|duration| Duration::try_from(duration).ok());
@@ -82,7 +82,7 @@ impl Reader {
         self.noted(Crontab::parse(text), "crontab")
     }
 
-    /// Values that the API server would refuse in every request.
+    /// Notes values that the API server would refuse in every request.
     fn label(&mut self, selector: &str, key: &str, values: &[String]) {
         if !is_label_key(key) {
             self.note(&format!("{selector} is invalid: '{key}' cannot be the key of a label"));
@@ -94,7 +94,7 @@ impl Reader {
         }
     }
 
-    /// Hands the configuration out if nothing was wrong with its form, nor with its meaning.
+    /// Returns the configuration if neither its form nor its meaning has a mistake.
     pub(super) fn finish(self, config: HookConfig, schema: Problems) -> Result<HookConfig, ConfigError> {
         let schema = schema.into_list();
         if !schema.is_empty() {
@@ -108,7 +108,7 @@ impl Reader {
     }
 }
 
-/// `app` or `example.com/app`.
+/// Whether a text has the form `app` or `example.com/app`.
 fn is_label_key(text: &str) -> bool {
     let (domain, word) = text
         .rsplit_once('/')
@@ -116,7 +116,7 @@ fn is_label_key(text: &str) -> bool {
     domain.is_none_or(is_domain) && is_word(word)
 }
 
-/// Letters, digits and the signs that may stand between them.
+/// Whether a text has only letters and digits, with certain signs between them.
 fn is_word(text: &str) -> bool {
     text.len() <= 63
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
@@ -124,7 +124,7 @@ fn is_word(text: &str) -> bool {
         && text.ends_with(|c: char| c.is_ascii_alphanumeric())
 }
 
-/// A name as DNS has them, in small letters.
+/// Whether a text is a DNS name in lower case.
 pub(super) fn is_domain(text: &str) -> bool {
     let is_part = |part: &str| {
         !part.is_empty()
@@ -137,7 +137,7 @@ pub(super) fn is_domain(text: &str) -> bool {
     text.len() <= 253 && text.split('.').all(is_part)
 }
 
-/// The name that an item gives itself. An empty text is none, and always meant the default.
+/// The name of an item. An empty text counts as absent, so that the default is used.
 pub(super) fn name_or<'v>(fields: &mut Fields<'v>, default: &'static str) -> &'v str {
     fields.text("name").filter(|name| !name.is_empty()).unwrap_or(default)
 }
@@ -149,7 +149,7 @@ const OPERATORS: [(&str, Operator); 4] = [
     ("DoesNotExist", Operator::DoesNotExist),
 ];
 
-/// A selector by labels.
+/// Reads a selector by labels.
 pub(super) fn selector(fields: &mut Fields<'_>, key: &'static str, reader: &mut Reader) -> Option<LabelSelector> {
     let mut selector = fields.object(key)?;
     selector.require_count(1);

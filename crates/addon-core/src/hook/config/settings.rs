@@ -1,4 +1,4 @@
-//! `settings`: limits for all runs of a hook. A binding that sets its own limit wins.
+//! `settings`: limits for all runs of a hook. If a binding has its own limit, that is used.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use super::reader::Reader;
 use super::{HookConfig, RateLimit};
 use crate::hook::crontab::parse_duration;
 
-/// What is written there.
+/// The contents of `settings`.
 #[derive(Default)]
 pub(super) struct Settings {
     pub(super) rate_limit: Option<RateLimit>,
@@ -20,7 +20,7 @@ pub(super) fn read(root: &mut Fields<'_>, reader: &mut Reader) -> Settings {
     };
     let reader = reader.at_key("settings");
     let limited = ["executionMinInterval", "executionBurst"];
-    // The two keys of the rate limit come together, and were all there was.
+    // The two keys of the rate limit have to come together. Before `timeout` existed, they were all that `settings` had.
     let is_limited = !fields.has("timeout") || limited.iter().any(|key| fields.has(key));
     let rate_limit = is_limited.then(|| rate_limit(&mut fields, reader)).flatten();
     let timeout = reader.timeout(&mut fields);
@@ -45,7 +45,7 @@ fn rate_limit(fields: &mut Fields<'_>, reader: &mut Reader) -> Option<RateLimit>
     })
 }
 
-/// Bindings without a timeout have that of the hook.
+/// Gives the hook's timeout to the bindings without one.
 pub(super) fn hand_down(config: &mut HookConfig) {
     let HookConfig {
         version: _,

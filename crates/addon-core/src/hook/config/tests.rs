@@ -152,7 +152,7 @@ fn what_is_no_configuration_says_why() {
     }
 }
 
-/// Every list of bindings with one item that is sound but for what is said of its timeout.
+/// For every list of bindings an item that is valid except for its timeout.
 fn with_timeout(timeout: &str) -> [(&'static str, String); 5] {
     let rules = "rules: [{apiGroups: [''], apiVersions: [v1], resources: [pods], operations: [CREATE]}]";
     [

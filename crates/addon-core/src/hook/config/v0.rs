@@ -1,6 +1,6 @@
 //! Configurations without a version.
 //!
-//! Their lists are looser: unknown fields of an item are let pass, as they always were.
+//! Their lists are read less strictly: unknown fields of an item are ignored, as in the original.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ const EVENTS: [(&str, WatchEvent); 3] = [
     ("delete", WatchEvent::Deleted),
 ];
 
-/// Keys that only versioned configurations have; a configuration with one of them lacks its `configVersion`.
+/// Keys that only versioned configurations have. If one of them is there, `configVersion` is missing.
 const NEWER: [&str; 5] = [
     "kubernetes",
     "kubernetesValidating",
@@ -34,7 +34,7 @@ pub(super) fn read(value: &Value, kind: HookKind) -> Result<HookConfig, ConfigEr
     }
     let schema = Problems::default();
     let mut root = Fields::root(value, &schema);
-    // One that is misspelled is meant.
+    // Marked as known, so that the error about a misspelled key suggests it.
     root.skip("configVersion");
     root.require_count(1);
     let mut config = HookConfig::empty(ConfigVersion::V0);
@@ -69,8 +69,7 @@ fn schedule(mut fields: Fields<'_>, reader: &mut Reader) -> Option<ScheduleBindi
     })
 }
 
-/// Such a hook is never run for the objects that are there at first. It needs the whole object, whose name and kind
-/// its context tells.
+/// Reads a binding to objects. It has no first run. The whole object is needed, because the context has its name and kind.
 fn on_kubernetes_event(mut fields: Fields<'_>, reader: &mut Reader) -> Option<KubernetesBinding> {
     let name = reader.name(name_or(&mut fields, "onKubernetesEvent"));
     let kind = fields.required_text("kind").to_owned();

@@ -111,7 +111,7 @@ fn kubernetes(mut fields: Fields<'_>, reader: &mut Reader, dialect: Dialect) -> 
         ));
     }
     let events = dialect.events(&mut fields);
-    // An empty text is no name.
+    // An empty text counts as absent.
     let queue = fields.text("queue").filter(|queue| !queue.is_empty());
     let wait = fields.flag("waitForSynchronization", true);
     fields.text("resynchronizationPeriod");
@@ -131,7 +131,7 @@ fn kubernetes(mut fields: Fields<'_>, reader: &mut Reader, dialect: Dialect) -> 
         kind,
         events: events.map_or_else(|| EVENTS.iter().map(|(_, event)| *event).collect(), BTreeSet::from_iter),
         run_on_synchronization: fields.flag("executeHookOnSynchronization", true),
-        // In the common queue no task can start without waiting.
+        // A first run in the main queue always delays the tasks behind it, so there is always a wait.
         wait_for_synchronization: wait || queue.is_none(),
         keep_full_objects: fields.flag("keepFullObjectsInMemory", dialect.keeps_full_objects()),
         jq_filter: reader.jq_filter(fields.text("jqFilter")),
@@ -149,7 +149,7 @@ fn kubernetes(mut fields: Fields<'_>, reader: &mut Reader, dialect: Dialect) -> 
     Some(binding)
 }
 
-/// `v1` or `apps/v1`.
+/// Whether a text has the form `v1` or `apps/v1`.
 fn is_group_version(text: &str) -> bool {
     let parts: Vec<&str> = text.split('/').collect();
     parts.len() <= 2 && parts.iter().all(|part| !part.is_empty())
@@ -201,7 +201,7 @@ fn namespaces(fields: &mut Fields<'_>, reader: &mut Reader) -> Option<NamespaceS
     Some(found)
 }
 
-/// A snapshot can be taken from exactly one binding.
+/// Checks that each included snapshot belongs to exactly one binding.
 fn check_snapshots(config: &HookConfig, reader: &mut Reader) {
     let mut bindings: BTreeMap<&BindingName, usize> = BTreeMap::new();
     for binding in &config.kubernetes {
@@ -263,7 +263,7 @@ fn check_snapshots(config: &HookConfig, reader: &mut Reader) {
 }
 
 fn check_webhook_names(config: &HookConfig, reader: &mut Reader) {
-    // The names of mutating bindings are left to the API server, as they always were.
+    // The names of mutating bindings are checked by the API server only, as in the original.
     for (index, binding) in config.validating.iter().enumerate() {
         if !is_domain(binding.name.as_str()) {
             let problem = format!(
@@ -287,7 +287,7 @@ fn check_webhook_names(config: &HookConfig, reader: &mut Reader) {
     }
 }
 
-/// A binding of a group brings along the snapshots of all bindings of the group, its own wishes first.
+/// Adds the snapshots of all bindings of a group to each binding of the group, behind the binding's own list.
 fn add_group_snapshots(config: &mut HookConfig) {
     let mut groups: BTreeMap<String, Vec<BindingName>> = BTreeMap::new();
     for binding in &config.kubernetes {

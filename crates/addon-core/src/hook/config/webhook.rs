@@ -43,7 +43,7 @@ pub(super) fn admission(mut fields: Fields<'_>, reader: &mut Reader) -> Option<A
     Some(binding)
 }
 
-/// Other keys of a condition are let pass: the API server knows them better.
+/// Unknown keys of a condition are accepted, because the API server checks them.
 fn match_conditions(fields: &mut Fields<'_>) -> Vec<MatchCondition> {
     let conditions = fields.objects("matchConditions", 0).into_iter();
     conditions

@@ -1,7 +1,7 @@
-//! The file in which a hook reads its contexts.
+//! Writes the file in which a hook reads its contexts.
 //!
-//! Documents are copied into it as they are kept. Must never hold the whole file in memory: a first run may have tens
-//! of thousands of objects.
+//! Documents are copied into the file in the form in which they are kept. Must never hold the whole file in memory: a
+//! first run may have tens of thousands of objects.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -17,7 +17,7 @@ use crate::object::json::Json;
 
 /// Writes the contexts as a list on one line, with sorted keys.
 ///
-/// Characters that mean something in HTML are escaped; they can only be inside of strings.
+/// Characters with a meaning in HTML are escaped. They occur only inside of strings.
 pub fn write_file(
     out: &mut impl io::Write,
     contexts: &[BindingContext],
@@ -77,7 +77,7 @@ fn add<'a>(fields: &mut Fields<'a>, context: &'a BindingContext, snapshots: &'a 
     add_own(fields, context, told, snapshots);
 }
 
-/// The fields that only a context without a group has.
+/// Adds the fields that only a context without a group has.
 fn add_own<'a>(fields: &mut Fields<'a>, context: &'a BindingContext, told: &Told, snapshots: &'a Snapshots) {
     let kind = match context {
         BindingContext::Stage { .. } => return,
@@ -109,7 +109,7 @@ fn add_own<'a>(fields: &mut Fields<'a>, context: &'a BindingContext, told: &Told
     fields.insert("type", Field::Text(kind));
 }
 
-/// Every named snapshot, an empty one too.
+/// The named snapshots, empty ones included.
 fn views<'a>(names: &'a [BindingName], snapshots: &'a Snapshots) -> Field<'a> {
     let views = names.iter().map(|name| (name, view_list(name, snapshots)));
     Field::Snapshots(views.collect())
@@ -119,7 +119,7 @@ fn view_list<'a>(name: &BindingName, snapshots: &'a Snapshots) -> &'a [ObjectVie
     snapshots.get(name).map(Vec::as_slice).unwrap_or_default()
 }
 
-/// The form without a version knows one object by its names, and nothing else.
+/// The fields of a context in the v0 format, which has only the names of the object.
 fn names(context: &BindingContext) -> Fields<'_> {
     let BindingContext::Event { event, name, .. } = context else {
         return Fields::new();
@@ -137,7 +137,7 @@ fn names(context: &BindingContext) -> Fields<'_> {
     ])
 }
 
-/// Compact, with everything escaped that a page of HTML would act upon.
+/// Writes compact JSON, in which characters with a meaning in HTML are escaped.
 struct HtmlSafe;
 
 impl HtmlSafe {

@@ -1,11 +1,11 @@
-//! The fields of a crontab and the search for the next moment that they match.
+//! The fields of a crontab, and the search for the next time that matches them.
 
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, Zoned};
 
 use super::CrontabError;
 
-/// Moments by second, minute, hour, day of month, month and day of week.
+/// The times of a crontab: by second, minute, hour, day of month, month and day of week.
 #[derive(Clone, Copy)]
 pub(super) struct Calendar {
     second: Field,
@@ -16,11 +16,11 @@ pub(super) struct Calendar {
     weekday: Field,
 }
 
-/// The numbers that a field admits.
+/// The numbers that a field allows, as bits.
 #[derive(Clone, Copy)]
 struct Field {
     bits: u64,
-    /// Whether a star took part, which decides how days of month and week work together.
+    /// Whether the field has a star. That decides how day of month and day of week are combined.
     star: bool,
 }
 
@@ -29,7 +29,7 @@ impl Field {
         u32::try_from(number).is_ok_and(|shift| self.bits.checked_shr(shift).is_some_and(|bits| bits & 1 == 1))
     }
 
-    /// A field of commas alone admits nothing.
+    /// Whether the field allows no number, as a field of commas alone.
     fn is_empty(self) -> bool {
         self.bits == 0
     }
@@ -40,7 +40,7 @@ struct Bounds {
     what: &'static str,
     lowest: u8,
     highest: u8,
-    /// Names of the numbers from the lowest on.
+    /// The names of the numbers, from the lowest on.
     names: &'static [&'static str],
 }
 
@@ -83,7 +83,7 @@ const WEEKDAY: Bounds = Bounds {
     names: &["sun", "mon", "tue", "wed", "thu", "fri", "sat"],
 };
 
-/// How many years ahead a match is looked for.
+/// The number of years in which a match is looked for.
 const YEARS: i16 = 5;
 
 impl Calendar {
@@ -105,7 +105,7 @@ impl Calendar {
         })
     }
 
-    /// The first match strictly after a moment.
+    /// The first match strictly after a time.
     pub(super) fn next_after(&self, after: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
         if self.never_comes() {
             return None;
@@ -136,7 +136,7 @@ impl Calendar {
         None
     }
 
-    /// Whether years would be searched in vain, second by second.
+    /// Whether no date can ever match, so that the search would be in vain.
     fn never_comes(&self) -> bool {
         let Self {
             second,
@@ -154,7 +154,7 @@ impl Calendar {
         no_day || [second, minute, hour, month].into_iter().any(|field| field.is_empty())
     }
 
-    /// The widest unit in which a moment does not match.
+    /// The widest unit in which a time does not match.
     fn mismatch(&self, at: &Zoned) -> Option<Mismatch> {
         if !self.month.has(at.month()) {
             return Some(Mismatch::Month);
@@ -187,7 +187,7 @@ enum Mismatch {
     Second,
 }
 
-/// Goes on by elapsed time, but not past a change of the clock, where the fields jump.
+/// Adds elapsed time, but stops at a change of the clocks, where the fields jump.
 fn advance(at: &Zoned, wait: SignedDuration) -> Option<Zoned> {
     let target = at.timestamp().checked_add(wait).ok()?;
     let change = at
@@ -228,7 +228,7 @@ fn range(text: &str, bounds: &Bounds) -> Result<Field, CrontabError> {
         match high {
             Some(high) if high.contains('-') => return Err(shape()),
             Some(high) => (first, number_or_name(high, bounds)?),
-            // A number with a step goes on to the end.
+            // A number with a step is a range up to the highest number.
             None if step.is_some() => (first, u32::from(bounds.highest)),
             None => (first, first),
         }

@@ -1,8 +1,8 @@
-//! Durations as Go writes them: `1h30m`, `1.5s`, `-300ms`.
+//! Durations as Go prints them: `1h30m`, `1.5s`, `-300ms`.
 
 use jiff::SignedDuration;
 
-/// Reads a duration; nothing if the text is none or too long to count.
+/// Reads a duration; `None` if the text is no duration or too long a one.
 pub fn parse_duration(text: &str) -> Option<SignedDuration> {
     let (negative, mut rest) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),

@@ -144,7 +144,7 @@ fn equal_texts_are_one_crontab() {
     assert_ne!(Crontab::parse("@daily").unwrap(), crontab);
 }
 
-/// What the fields of a crontab admit, worked out in the plainest way.
+/// The numbers that the fields of a crontab allow, found in the simplest way.
 #[derive(Debug, Clone)]
 struct Plain {
     minutes: Vec<i8>,

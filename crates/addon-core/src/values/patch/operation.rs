@@ -1,6 +1,6 @@
-//! Operations on documents: how they are applied, and how they are compacted for storage.
+//! Operations on documents: their application, and their compaction for storage.
 //!
-//! Must never change a document when one of them does not apply.
+//! Must never change a document if one of the operations cannot be applied.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,67 +14,67 @@ use super::pointer::{self, Pointer};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "op", rename_all = "lowercase")]
 pub enum Operation {
-    /// Checks that a value is there; only while the patch is applied strictly.
+    /// Checks a value. Only done when the patch is applied strictly.
     Test {
-        /// Where.
+        /// The place.
         path: Pointer,
         /// The expected value.
         #[serde(default)]
         value: Value,
     },
-    /// Sets a key, or inserts into a list.
+    /// Sets a key, or inserts an item into a list.
     Add {
-        /// Where.
+        /// The place.
         path: Pointer,
-        /// What.
+        /// The value.
         #[serde(default)]
         value: Value,
     },
-    /// Takes a key or an item away.
+    /// Removes a key or an item.
     Remove {
-        /// Where.
+        /// The place.
         path: Pointer,
     },
 }
 
 impl Operation {
-    /// Where it acts.
+    /// The place of the operation.
     pub fn path(&self) -> &Pointer {
         match self {
             Self::Test { path, .. } | Self::Add { path, .. } | Self::Remove { path } => path,
         }
     }
 
-    /// Whether it only looks.
+    /// Whether it is a test, which changes nothing.
     pub fn is_test(&self) -> bool {
         matches!(self, Self::Test { .. })
     }
 }
 
-/// Why an operation does not apply.
+/// The reason for which an operation cannot be applied.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum DoesNotApply {
-    /// The path leads into nothing.
+    /// A parent of the place does not exist.
     #[error("nothing at the parent of '{path}'")]
     NoParent {
         /// The path.
         path: Pointer,
     },
-    /// There is nothing to remove.
+    /// The place does not exist, so nothing can be removed.
     #[error("nothing to remove at '{path}'")]
     Missing {
         /// The path.
         path: Pointer,
     },
-    /// A list is not that long, or the last part of the path is no index.
+    /// The list is too short, or the last part of the path is no index.
     #[error("'{path}' is no place in a list of {length}")]
     Index {
         /// The path.
         path: Pointer,
-        /// Items in the list.
+        /// The number of items in the list.
         length: usize,
     },
-    /// A test found something else.
+    /// The tested value is another one.
     #[error("test of '{path}' failed")]
     Test {
         /// The path.
@@ -82,12 +82,12 @@ pub enum DoesNotApply {
     },
 }
 
-/// Operations on one section, in the order in which they act.
+/// Operations on one section, in their order.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Operations(Vec<Operation>);
 
-/// Whether missing things are forgiven.
+/// Whether missing places are errors.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mode {
     Strict,
@@ -95,7 +95,7 @@ enum Mode {
 }
 
 impl Operations {
-    /// Whether there are none.
+    /// Whether there are no operations.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -105,13 +105,13 @@ impl Operations {
         self.0.iter()
     }
 
-    /// Applies all operations, or returns the first that cannot be applied.
+    /// Applies all operations, or returns the error of the first that cannot be applied.
     pub fn apply_strict(&self, document: &Value) -> Result<Value, DoesNotApply> {
         self.apply(document, Mode::Strict)
     }
 
-    /// Applies operations that were accepted earlier to a document that may have changed since: a key that is gone need
-    /// not be removed, and tests were checked when the hook ran.
+    /// Applies operations that were accepted earlier to a document that may have changed since. Removing a missing key is
+    /// no error, and tests are skipped because they were checked when the hook ran.
     pub fn apply_stored(&self, document: &Value) -> Result<Value, DoesNotApply> {
         self.apply(document, Mode::Stored)
     }
@@ -124,14 +124,14 @@ impl Operations {
         Ok(patched)
     }
 
-    /// These operations and later ones as one list: the last one of each path, nothing below a path that a later one
-    /// sets or removes, in the order of the paths.
+    /// Combines these operations with later ones: keeps the last operation of each path, drops those below a path that a
+    /// later one sets or removes, and sorts by path.
     ///
-    /// Appends to a list share one path, so only the last of them is remembered, as in the original.
+    /// Appends to a list share one path, so only the last of them is kept, as in the original.
     #[must_use]
     pub fn compacted_with(&self, later: &Self) -> Self {
-        // From the end, so that the operation that is seen first is the one that stays. A test hides no operation and
-        // is hidden by none on its own path.
+        // Goes from the end, so that the last operation of each path is kept. A test neither hides operations on its path
+        // nor is hidden by them.
         let mut kept: BTreeMap<(&Pointer, bool), &Operation> = BTreeMap::new();
         let mut settled: BTreeSet<&str> = BTreeSet::new();
         for operation in self.0.iter().chain(&later.0).rev() {

@@ -1,24 +1,24 @@
-//! JSON pointers, with the liberties that the original takes on indexes.
+//! JSON pointers. Indexes are read as leniently as by the original.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// How many characters of a path an error shows.
+/// The number of characters of a path that an error shows.
 const SHOWN: usize = 200;
 
-/// A path to a place in a document, at least one key long.
+/// A path to a place in a document, with at least one key.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Pointer {
-    /// As written; comes first, so that pointers are ordered by it.
+    /// The text of the pointer. The first field, because pointers are sorted by it.
     text: String,
     keys: Vec<String>,
 }
 
 impl Pointer {
-    /// Reads a pointer; nothing if it does not start with a slash.
+    /// Reads a pointer; `None` if it does not begin with a slash.
     pub fn parse(text: &str) -> Option<Self> {
         let keys = text
             .strip_prefix('/')?
@@ -31,7 +31,7 @@ impl Pointer {
         })
     }
 
-    /// The pointer as written.
+    /// The text of the pointer.
     pub fn as_str(&self) -> &str {
         &self.text
     }
@@ -41,12 +41,12 @@ impl Pointer {
         &self.keys
     }
 
-    /// How many keys lead to the place.
+    /// The number of keys.
     pub(super) fn depth(&self) -> usize {
         self.keys.len()
     }
 
-    /// The places that contain this one, as pointers.
+    /// The pointers to the places that contain this one.
     pub fn ancestors(&self) -> impl Iterator<Item = &str> {
         self.text.match_indices('/').skip(1).map(|(end, _)| &self.text[..end])
     }
@@ -60,7 +60,7 @@ impl Pointer {
         })
     }
 
-    /// The container of the place, and the last key of the path.
+    /// The map or list that contains the place, and the last key of the path.
     pub(super) fn parent_of<'doc>(&self, document: &'doc mut Value) -> Option<(&'doc mut Value, &str)> {
         let (last, keys) = self.keys.split_last()?;
         let parent = keys.iter().try_fold(document, |value, key| match value {
@@ -72,7 +72,7 @@ impl Pointer {
     }
 }
 
-/// The index that a key means in a list with so many places; negative ones count from the end.
+/// The index that a key means in a list of this length. Negative ones count from the end.
 pub(super) fn index(key: &str, places: usize) -> Option<usize> {
     let at: i64 = key.parse().ok()?;
     let places = i64::try_from(places).ok()?;
@@ -80,7 +80,7 @@ pub(super) fn index(key: &str, places: usize) -> Option<usize> {
     usize::try_from(at).ok().filter(|_| at < places)
 }
 
-/// Cut to a length that people read.
+/// Shows the beginning of a long path only.
 impl fmt::Display for Pointer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.text.char_indices().nth(SHOWN) {

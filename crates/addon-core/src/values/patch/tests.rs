@@ -58,7 +58,7 @@ fn what_is_no_operation_is_told_without_its_value() {
     assert_eq!(error.source.to_string(), "a value of type string is no operation");
 }
 
-/// Small operations could otherwise nest values until no stack holds them.
+/// Many small operations could otherwise nest values so deep that reading them overflows the stack.
 #[test]
 fn values_are_nested_only_as_deep_as_they_can_be_read() {
     let add = |keys: usize, maps: usize| {
@@ -366,7 +366,7 @@ fn a_name_that_begins_alike_is_not_below() {
     assert_eq!(stored.iter().count(), 2);
 }
 
-/// Paths of maps only: in lists an index means another item after each operation.
+/// Paths of maps only, because an index of a list means another item after each operation.
 fn operation() -> impl Strategy<Value = Operation> {
     let path = prop::collection::vec("[a-c]", 1..4)
         .prop_map(|keys| Pointer::parse(&format!("/one/{}", keys.join("/"))).unwrap());
@@ -390,7 +390,7 @@ fn document() -> impl Strategy<Value = Value> {
     prop::collection::btree_map("[a-c]", map, 0..3).prop_map(|map| json!({ "one": map }))
 }
 
-/// Applies what applies, as hooks that came one after the other did.
+/// Applies the operations that can be applied, one by one, as if several hooks had made them.
 fn one_by_one(document: &Value, operations: &[Operation]) -> (Value, Vec<Operations>) {
     let mut patched = document.clone();
     let mut applied = Vec::new();

@@ -1,6 +1,6 @@
 //! Checks a value against a schema.
 //!
-//! Every mistake is reported, in an order that depends only on schema and value. Must never stop at the first one.
+//! All mistakes are reported, in an order that depends only on schema and value. Must never stop at the first one.
 
 mod container;
 mod scalar;
@@ -14,7 +14,7 @@ use super::node::{Dependency, Node};
 use super::words;
 use crate::secret;
 
-/// A place in the document; its text is built only for an error.
+/// A place in the document. Its text is built only for an error.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Path<'a> {
     Root(&'a str),
@@ -23,7 +23,7 @@ pub(super) enum Path<'a> {
 }
 
 impl Path<'_> {
-    /// Whether a name on the way tells that there is a secret. That of the root is the module's.
+    /// Whether a name on the path marks a secret. The name of the root is the module's.
     fn names_secret(&self) -> bool {
         match self {
             Self::Root(_) => false,
@@ -48,7 +48,8 @@ impl fmt::Display for Path<'_> {
 pub(super) struct Findings {
     errors: Vec<String>,
     known: BTreeSet<String>,
-    /// How many checks were made; of several alternatives that fail, the one with the most is reported.
+    /// The number of checks that were made. If all alternatives fail, the mistakes of the one with the most checks are
+    /// reported.
     checks: usize,
 }
 
@@ -77,11 +78,11 @@ impl Findings {
     }
 }
 
-/// Holds a value against a node.
+/// Checks a value against a node.
 pub(super) fn check(node: &Node, value: &Value, path: Path<'_>) -> Findings {
     let mut found = Findings::default();
     if node.types.is_empty() && node.format.is_empty() || scalar::kind(node, value, path, &mut found) {
-        // Of a null only its type is checked.
+        // Only the type of a null is checked.
         if value.is_null() {
             choices(node, value, path, &mut found);
             return found;
@@ -121,7 +122,7 @@ pub(super) fn check(node: &Node, value: &Value, path: Path<'_>) -> Findings {
     found
 }
 
-/// `enum`. A null is none of the choices, even where it is listed.
+/// Checks `enum`. A null never matches, even if it is listed.
 fn choices(node: &Node, value: &Value, path: Path<'_>, found: &mut Findings) {
     let chosen = node
         .choices
@@ -135,7 +136,7 @@ fn choices(node: &Node, value: &Value, path: Path<'_>, found: &mut Findings) {
     }
 }
 
-/// Numbers are equal by their value, however they are written.
+/// Whether two values are equal. Numbers are compared by value, not by their spelling.
 fn same(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) => one.as_f64() == other.as_f64(),
@@ -153,7 +154,7 @@ fn same(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// The checks of a node by other schemas: `allOf`, `anyOf`, `oneOf`, `not` and dependencies.
+/// Checks the other schemas of a node: `allOf`, `anyOf`, `oneOf`, `not` and dependencies.
 fn combined(node: &Node, value: &Value, path: Path<'_>) -> Findings {
     let mut found = Findings::default();
     if !node.any_of.is_empty() {

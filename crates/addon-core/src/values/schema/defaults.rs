@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::node::{Items, Node};
 
-/// Adds defaults of properties, of properties of those, and of the items of lists.
+/// Adds the defaults of properties, at all depths and in the items of lists.
 pub(super) fn fill(value: &mut Value, node: &Node) {
     match (value, &node.items) {
         (Value::Object(map), _) => {

@@ -1,4 +1,4 @@
-//! The files of a schema, and the way from one place in them to another.
+//! The files of a schema, and the references between places in them.
 //!
 //! The caller reads the files and passes in their texts by path. Must never read a file, and never follow a reference
 //! to a file that was not passed in.
@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::Problem;
 use crate::yaml;
 
-/// Texts of schemas by their paths, as `/` separates them.
+/// The texts of schemas by their paths, with `/` as separator.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Files(BTreeMap<String, String>);
 
@@ -25,12 +25,12 @@ impl Files {
         self.0.contains_key(path)
     }
 
-    /// How many there are.
+    /// The number of files.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// There are none.
+    /// Whether there are no files.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -41,9 +41,9 @@ impl Files {
     }
 }
 
-/// The files that a text refers to, by their paths. A text that cannot be read refers to none.
+/// The paths of the files that a text refers to. A text that cannot be read refers to none.
 ///
-/// More may be named than are used: also those in examples and defaults count.
+/// The list may be too long: references in examples and defaults are included.
 pub fn references(path: &str, text: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     if let Ok(document) = yaml::from_str_v2(text) {
@@ -70,15 +70,15 @@ fn collect(path: &str, value: &Value, found: &mut BTreeSet<String>) {
     }
 }
 
-/// Where a reference leads.
+/// The target of a reference.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Target {
     pub(super) file: String,
-    /// The keys from the root.
+    /// The keys from the root of the file.
     pub(super) steps: Vec<String>,
 }
 
-/// Reads a reference that stands in a file.
+/// Reads a reference in the file `from`.
 pub(super) fn target(from: &str, text: &str) -> Result<Target, Problem> {
     let (file, fragment) = text.split_once('#').unwrap_or((text, ""));
     if file.contains("://") {
@@ -101,7 +101,7 @@ fn step(text: &str) -> String {
     text.replace("~1", "/").replace("~0", "~")
 }
 
-/// The path of a file that is named in another one.
+/// The path of a file that another file names.
 fn beside(from: &str, file: &str) -> String {
     let mut parts: Vec<&str> = if file.starts_with('/') {
         vec![""]

@@ -1,6 +1,6 @@
 //! Formats of texts, as the original checks them.
 //!
-//! An unknown format accepts every text. Must never be stricter than the original: values that it took must pass.
+//! An unknown format accepts every text. Must never be stricter than the original: values that it accepts must pass.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::LazyLock;
@@ -12,7 +12,7 @@ use regex::Regex;
 
 type Holds = fn(&str) -> bool;
 
-/// By name, without hyphens.
+/// The checks by the format's name without hyphens.
 const KNOWN: [(&str, Holds); 26] = [
     ("bsonobjectid", |text| text.len() == 24 && is_hexadecimal(text)),
     ("byte", |text| text.is_empty() || BASE64_STANDARD.decode(text).is_ok()),
@@ -45,7 +45,7 @@ const KNOWN: [(&str, Holds); 26] = [
     ("uuid5", |text| is_uuid(text, Some('5'))),
 ];
 
-/// Whether a text is of a format. Nothing for an unknown format.
+/// Whether a text has a format; `None` for an unknown format.
 pub(super) fn holds(format: &str, text: &str) -> Option<bool> {
     if format.is_empty() {
         return None;
@@ -59,7 +59,7 @@ fn expression(text: &str) -> Regex {
     Regex::new(text).expect("this expression was written here")
 }
 
-/// An address, with or without a name before it.
+/// A mail address, with or without a person's name before it.
 static EMAIL: LazyLock<Regex> = LazyLock::new(|| {
     let word = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~\-\x{80}-\x{10FFFF}]+";
     let quoted = r#""(?:[^"\\\r\n]|\\.)*""#;
@@ -88,7 +88,7 @@ static RGB: LazyLock<Regex> = LazyLock::new(|| {
 });
 static SSN: LazyLock<Regex> = LazyLock::new(|| expression("^[0-9]{3}[- ]?[0-9]{2}[- ]?[0-9]{4}$"));
 static ULID: LazyLock<Regex> = LazyLock::new(|| expression("^[0-7][0-9A-HJKMNP-TV-Za-hjkmnp-tv-z]{25}$"));
-/// A scheme and something after it, without characters that Go's reader of addresses refuses.
+/// A scheme and a text behind it, without the characters that Go's URL parser refuses.
 static URI: LazyLock<Regex> =
     LazyLock::new(|| expression(r"^[A-Za-z][A-Za-z0-9+.\-]*:(?:%[0-9A-Fa-f]{2}|[^%\x00-\x20\x7f])*$"));
 static HOSTNAME: LazyLock<Regex> = LazyLock::new(|| {
@@ -125,7 +125,7 @@ fn is_cidr(text: &str) -> bool {
     plain && (length == "0" || !length.starts_with('0')) && length.parse::<u8>().is_ok_and(|length| length <= most)
 }
 
-/// Year, month and day with all their digits.
+/// Whether the text is year, month and day with all their digits.
 fn is_date(text: &str) -> bool {
     let form = |(index, byte): (usize, u8)| {
         if matches!(index, 4 | 7) {
@@ -156,7 +156,7 @@ fn is_date_time(text: &str) -> bool {
     is_date(date) && fits(["23", "59", "59"]).unwrap_or(false)
 }
 
-/// `1h30m` as Go reads it, or any text that holds a number with a unit.
+/// Whether the text is a duration like `1h30m` as Go reads it, or contains a number with a unit.
 fn is_duration(text: &str) -> bool {
     const UNITS: [&str; 16] = [
         "ns", "nano", "us", "µs", "micro", "ms", "milli", "s", "sec", "m", "min", "h", "hr", "d", "w", "wk",
@@ -188,7 +188,7 @@ fn is_uuid(text: &str, version: Option<char>) -> bool {
         && (matches!(version, None | Some('3')) || matches!(variant, Some('8' | '9' | 'a' | 'b')))
 }
 
-/// The digits of a number that may be grouped by blanks and hyphens.
+/// The digits of a number that may have blanks and hyphens between groups.
 fn digits(text: &str) -> Option<Vec<u32>> {
     let signs = text.chars().filter(|char| !char.is_whitespace() && *char != '-');
     signs.map(|char| char.to_digit(10)).collect()
@@ -226,7 +226,7 @@ fn is_isbn13(text: &str) -> bool {
     })
 }
 
-/// By the check digit; which issuer has which numbers changes too often to be checked.
+/// Checks the check digit only, because the numbers of issuers change too often.
 fn is_credit_card(text: &str) -> bool {
     digits(text).is_some_and(|digits| {
         let doubled = |(index, digit): (usize, &u32)| match (index % 2, digit * 2) {

@@ -1,7 +1,7 @@
-//! One node of a schema: the rules for a value at its place.
+//! One node of a schema: the keywords for a value at its place.
 //!
-//! The part of JSON Schema, draft 4, that the original knows; other keywords mean nothing. Must never hold a reference:
-//! they are resolved when a schema is read.
+//! Only the part of JSON Schema, draft 4, that the original uses; other keywords are ignored. Must never hold a
+//! reference: references are resolved when a schema is read.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use serde_json::Value;
 
 use super::rules::Rule;
 
-/// How large a compiled expression may be, in bytes.
+/// The size limit of a compiled regular expression in bytes.
 const MAX_COMPILED: usize = 1 << 20;
 
-/// The rules for a value.
+/// The keywords for a value.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Node {
     pub(super) types: Vec<String>,
@@ -42,13 +42,13 @@ pub(super) struct Node {
     pub(super) one_of: Vec<Self>,
     pub(super) not: Option<Box<Self>>,
     pub(super) dependencies: BTreeMap<String, Dependency>,
-    /// The schema's own mark whether the value is a secret, if it has one.
+    /// Whether the schema explicitly marks the value as a secret, or as none.
     pub(super) secret: Option<bool>,
-    /// `x-extend` names a schema.
+    /// Whether the node has `x-extend`.
     pub(super) extends: bool,
-    /// `x-required-for-helm`, if the key is there.
+    /// The keys in `x-required-for-helm`, if that is there.
     pub(super) required_for_helm: Option<Vec<String>>,
-    /// `x-deckhouse-validations`, if the key is there.
+    /// The rules in `x-deckhouse-validations`, if that is there.
     pub(super) rules: Option<Vec<Rule>>,
 }
 
@@ -65,16 +65,16 @@ pub(super) struct NumberLimits {
 /// The rules for the items of a list.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) enum Items {
-    /// The schema has no rule.
+    /// No schema.
     #[default]
     Any,
-    /// All the same.
+    /// One schema for all items.
     Each(Box<Node>),
-    /// Each place its own.
+    /// One schema for each place.
     Places(Vec<Node>),
 }
 
-/// The rule for keys or items that are not named one by one.
+/// The rule for keys or items that no other keyword names.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Others {
     Allowed,
@@ -82,14 +82,14 @@ pub(super) enum Others {
     Like(Box<Node>),
 }
 
-/// The keys or the schema that the presence of a key demands.
+/// The keys or the schema that are required if a key is there.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Dependency {
     Keys(Vec<String>),
     Schema(Box<Node>),
 }
 
-/// A regular expression with its text. An invalid one matches nothing, and keeps its error.
+/// A regular expression with its text. An invalid one matches nothing and keeps its error.
 #[derive(Debug, Clone)]
 pub(super) struct Pattern {
     pub(super) text: String,
@@ -119,13 +119,13 @@ impl Pattern {
         self.compiled.as_ref().is_ok_and(|regex| regex.is_match(text))
     }
 
-    /// Why it is no expression.
+    /// The error of an invalid expression.
     pub(super) fn complaint(&self) -> Option<&str> {
         self.compiled.as_ref().err().map(String::as_str)
     }
 }
 
-/// The original's words for the mistake that people make: looking around, which RE2 cannot.
+/// The error text of the original for the usual mistake: look-around, which RE2 does not have.
 fn complaint(text: &str, error: &regex::Error) -> String {
     let around = ["(?=", "(?!", "(?<=", "(?<!", "(?>"].into_iter().find_map(|sign| {
         let place = text.find(sign)?;
@@ -135,7 +135,7 @@ fn complaint(text: &str, error: &regex::Error) -> String {
         (Some((_, sign)), _) => format!("invalid or unsupported Perl syntax: `{sign}`"),
         (None, regex::Error::CompiledTooBig(_)) => "expression too large".to_owned(),
         (None, error) => {
-            // Of the several lines that show the place the last one names the mistake.
+            // The last of the lines that show the place names the mistake.
             let text = error.to_string();
             let last = text.lines().last().unwrap_or_default().trim();
             last.strip_prefix("error: ").unwrap_or(last).to_owned()

@@ -1,6 +1,6 @@
-//! From the text of a schema to its nodes: references are followed, and mistakes are named with their places.
+//! Reads the text of a schema into nodes: follows references, and reports mistakes with their places.
 //!
-//! Must never follow a reference in a circle, nor let one text grow into a schema without end.
+//! Must never follow a circle of references, nor let a short text grow into an endless schema.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -14,16 +14,16 @@ use super::rules::Rule;
 use super::{Problem, SchemaError, secrecy};
 use crate::number;
 
-/// How many nodes a schema may have, each counted as often as it is referred to.
+/// The number of nodes up to which a schema is accepted. A node counts as often as it is referred to.
 const MAX_NODES: usize = 20_000;
 
-/// How deep nodes may be nested.
+/// The depth to which nodes may be nested.
 const MAX_NESTING: usize = 64;
 
-/// How many regular expressions a schema may hold.
+/// The number of regular expressions up to which a schema is accepted.
 const MAX_PATTERNS: usize = 1_000;
 
-/// Where `x-deckhouse-validations` count: only at nodes that are reached by properties alone.
+/// Whether `x-deckhouse-validations` count at a node: only if the path to it has nothing but properties.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reach {
     Properties,
@@ -51,7 +51,7 @@ pub(super) fn read(files: &Files, path: &str) -> Result<Node, SchemaError> {
         nesting: 0,
     };
     if document.is_null() {
-        // A file that holds remarks only is an empty schema, which allows no key at all.
+        // A file with comments only is an empty schema, which allows no key at all.
         return Ok(Node::default());
     }
     Ok(*reader.node(&mut place, &document, Reach::Properties)?)
@@ -61,7 +61,7 @@ pub(super) fn read(files: &Files, path: &str) -> Result<Node, SchemaError> {
 #[derive(Debug)]
 struct NodePlace {
     at: Target,
-    /// The references on the way here, to recognise a circle.
+    /// The references on the path to this node, to find a circle.
     open: Vec<Target>,
     nesting: usize,
 }
@@ -71,7 +71,7 @@ impl NodePlace {
         Err(SchemaError::new(&self.at.file, &self.at.steps, problem))
     }
 
-    /// Does something one step further down.
+    /// Reads one step further down.
     fn below<T>(
         &mut self,
         step: impl Into<String>,
@@ -127,7 +127,7 @@ impl Reader<'_> {
         node
     }
 
-    /// Keywords beside a reference do not count.
+    /// Follows a reference. Keywords beside it are ignored.
     fn follow(&mut self, place: &mut NodePlace, text: &str, reach: Reach) -> Read<Box<Node>> {
         let to = match target(&place.at.file, text) {
             Ok(to) => to,
@@ -161,7 +161,8 @@ impl Reader<'_> {
         node
     }
 
-    /// The keywords that hold no other nodes. Nodes are boxed early: they are large, and reading them goes deep.
+    /// Reads the keywords that contain no other nodes. The node is boxed at once, because nodes are large and reading
+    /// them recurses deeply.
     fn own(&mut self, place: &mut NodePlace, map: &Map<String, Value>, reach: Reach) -> Read<Box<Node>> {
         let mut keys = Keys { map, place };
         let mut node = Box::new(Node {
@@ -279,12 +280,12 @@ impl Reader<'_> {
     }
 }
 
-/// A key with a value: `null` counts as absent.
+/// The value of a key; `null` counts as absent.
 fn given<'map>(map: &'map Map<String, Value>, key: &str) -> Option<&'map Value> {
     map.get(key).filter(|value| !value.is_null())
 }
 
-/// The plain keywords of a node.
+/// The keywords of a node that contain no other nodes.
 struct Keys<'map, 'place> {
     map: &'map Map<String, Value>,
     place: &'place mut NodePlace,
@@ -353,7 +354,7 @@ impl<'map> Keys<'map, '_> {
             .collect())
     }
 
-    /// A key that begins with `x-`, in small or large letters.
+    /// A key that begins with `x-`. Its letters may be lower or upper case.
     fn extension(&self, key: &str) -> Option<&'map Value> {
         let same = |(name, _): &(&String, &Value)| name.eq_ignore_ascii_case(key);
         self.map.iter().find(same).map(|(_, value)| value)

@@ -1,7 +1,6 @@
-//! Rules: expressions over a value, and over the one before it, that must be true.
+//! CEL rules: expressions over a value and its old value that must be true.
 //!
-//! `x-deckhouse-validations`, in the Common Expression Language. Must never let a rule run without an end, nor show the
-//! values that it looked at.
+//! They are in `x-deckhouse-validations`. Every rule must end, and its error must never show the values that it read.
 
 mod cost;
 mod functions;
@@ -15,13 +14,13 @@ use super::node::Node;
 use cost::Budget;
 use program::{Outcome, Program};
 
-/// How much all rules of one schema may cost at one check, in steps and parts of values. An API server grants as much
-/// to one expression, in units much like these, and ten times that to all of an object; but this takes up to half a
-/// second already, for which the writer of the values has to wait. Comparing each of 300 items with each other takes
-/// two thirds of it.
+/// The cost limit of all rules of one schema in one check, in steps and parts of values. An API server grants as much to
+/// one expression, in similar units, and ten times as much to all expressions of an object. But this much takes up to
+/// half a second already, for which the writer of the values has to wait. Comparing 300 items with each other takes two
+/// thirds of it.
 const BUDGET: u64 = 1_000_000;
 
-/// One rule.
+/// One CEL rule.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Rule {
     program: Program,
@@ -29,7 +28,7 @@ pub(super) struct Rule {
 }
 
 impl Rule {
-    /// Reads an entry of the list of rules.
+    /// Reads an item of the list of rules.
     pub(super) fn read(entry: &Value) -> Result<Self, Problem> {
         let map = entry
             .as_object()
@@ -48,19 +47,19 @@ impl Rule {
         Ok(Self { program, message })
     }
 
-    /// It reads the old value.
+    /// Whether the rule reads the old value.
     pub(super) fn looks_back(&self) -> bool {
         self.program.looks_back
     }
 }
 
-/// Whether a check can reach a rule that reads the old value.
+/// Whether a check can reach a rule for which `is_such` holds.
 pub(super) fn has_some(node: &Node, is_such: fn(&Rule) -> bool) -> bool {
     node.rules.iter().flatten().any(is_such) || node.properties.values().any(|node| has_some(node, is_such))
 }
 
-/// The messages of the rules that are broken; properties come before the object that has them. A rule that cannot be
-/// evaluated is the only one that is reported.
+/// The messages of the broken rules. Those of properties come before those of their object. If a rule cannot be
+/// evaluated, only that is reported.
 pub(super) fn broken(node: &Node, value: &Value, before: Option<&Value>) -> Vec<String> {
     let mut messages = Vec::new();
     match collect(node, value, before, &Budget::new(BUDGET), &mut messages) {

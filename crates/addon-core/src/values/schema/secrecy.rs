@@ -1,7 +1,6 @@
-//! The values that must not be shown: those that a schema marks as secret, and, without a mark, those whose name marks
-//! them.
+//! Finds the secrets in values: values that a schema marks as secret, and, without a mark, values whose key has a secret name.
 //!
-//! If schemas disagree, the value is secret. Must never change anything else of a document.
+//! If two schemas disagree, the value is secret. Must never change any other part of a document.
 
 use std::collections::BTreeSet;
 
@@ -11,8 +10,7 @@ use super::Schemas;
 use super::node::{Dependency, Items, Node, Others};
 use crate::secret::{self, MASK, known};
 
-/// The verdict of a node's keywords on that, in the order of their weight: `x-secret` explicitly, a password is one,
-/// and a value that can only be written must not be read.
+/// Whether the keywords of a node mark a secret. In this order: `x-secret`, the format `password`, `writeOnly`.
 pub(super) fn said_by(node: &Map<String, Value>) -> Option<bool> {
     let said = |(name, value): (&String, &Value)| name.eq_ignore_ascii_case("x-secret").then(|| value.as_bool())?;
     let is = |key: &str, value: Value| node.get(key) == Some(&value);
@@ -20,10 +18,10 @@ pub(super) fn said_by(node: &Map<String, Value>) -> Option<bool> {
     node.iter().find_map(said).or(implied.then_some(true))
 }
 
-/// A place of a document with all schema nodes about it.
+/// A place of a document with all schema nodes for it.
 struct DocumentPlace<'a> {
     nodes: Vec<&'a Node>,
-    /// Its key, unless it is the root or an item.
+    /// The key of the place; `None` for the root and for items.
     key: Option<&'a str>,
 }
 
@@ -49,13 +47,13 @@ impl<'a> DocumentPlace<'a> {
         Self::new(nodes, None)
     }
 
-    /// Where a part of a JSON pointer leads, which may be a key or an index.
+    /// The place that a part of a JSON pointer leads to. The part may be a key or an index.
     fn at<'b>(&self, step: &'b str) -> DocumentPlace<'b>
     where
         'a: 'b,
     {
         let mut place = self.at_key(step);
-        // The place at the end of a list is secret if all its items are.
+        // The place behind the last item is secret if all items are.
         let index = step.parse().ok().or((step == "-").then_some(usize::MAX));
         place
             .nodes
@@ -63,7 +61,7 @@ impl<'a> DocumentPlace<'a> {
         place
     }
 
-    /// The verdict of the schemas, if they have one.
+    /// Whether the schemas mark the place as a secret; `None` if they do not say.
     fn said(&self) -> Option<bool> {
         self.nodes.iter().filter_map(|node| node.secret).max()
     }
@@ -114,7 +112,7 @@ impl<'a> DocumentPlace<'a> {
     }
 }
 
-/// A node with all other nodes about the same place.
+/// Collects a node and all other nodes for the same place.
 fn gather<'schema>(node: &'schema Node, all: &mut Vec<&'schema Node>) {
     all.push(node);
     let combined = node.all_of.iter().chain(&node.any_of).chain(&node.one_of);
@@ -155,7 +153,7 @@ fn below_index(node: &Node, index: usize) -> Option<&Node> {
     }
 }
 
-/// All texts and numbers of a value that are long enough to be searched for.
+/// Collects the texts and numbers of a value that are long enough to be searched for.
 fn leaves(value: &Value, found: &mut BTreeSet<String>) {
     let mut take = |text: String| {
         if text.len() >= known::SHORTEST {
@@ -177,16 +175,16 @@ impl Schemas {
         DocumentPlace::new(nodes.into_iter().flatten(), None)
     }
 
-    /// A section as it may be shown.
+    /// The section with its secrets masked.
     pub fn masked(&self, section: &Value) -> Value {
         self.root().masked(section)
     }
 
-    /// The value, present or future, at the place that these keys name in the section, without its secrets.
+    /// A value at the place that these keys name in the section, with its secrets masked. The value need not be in the section.
     pub fn masked_at(&self, keys: &[String], value: &Value) -> Value {
         let mut place = self.root();
         for (depth, key) in keys.iter().enumerate() {
-            // A value below a secret is a part of it, under any name.
+            // A value below a secret is a part of the secret, whatever its key is.
             if depth > 0 && place.hides(&Value::from("")) {
                 return MASK.into();
             }
@@ -195,7 +193,7 @@ impl Schemas {
         place.masked(value)
     }
 
-    /// The texts of a section that must not be shown.
+    /// The texts of the section that are secret.
     pub fn secrets(&self, section: &Value) -> BTreeSet<String> {
         let mut secrets = BTreeSet::new();
         self.root().collect(section, &mut secrets);
@@ -304,7 +302,7 @@ additionalProperties: true
         })
     }
 
-    /// The remaining part of the original value, in its place.
+    /// Whether the shown value equals the original one except for masked parts.
     fn is_covered(shown: &Value, value: &Value) -> bool {
         match (shown, value) {
             (Value::String(text), _) if text == MASK => true,

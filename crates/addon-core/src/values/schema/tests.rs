@@ -4,7 +4,7 @@ use super::*;
 
 const FILE: &str = "openapi/values.yaml";
 
-/// A schema as it stands in a file, without what we add to it.
+/// A schema as it is in a file, without the rules that we add.
 fn raw(schema: &Value) -> Result<Node, SchemaError> {
     let mut files = Files::default();
     files.insert(FILE, schema.to_string());
@@ -40,7 +40,7 @@ fn every_row_of_the_oracle_comes_as_recorded() {
         for case in row["cases"].as_array().unwrap() {
             rows += 1;
             let errors = check::check(&node, &case["value"], Path::Root("root")).into_errors();
-            // The table was recorded with errors that do not say that they are about a body.
+            // The recorded errors lack the words about a body.
             let mut said: String = errors
                 .iter()
                 .map(|error| error.replace(" in body", "") + " | ")
@@ -89,7 +89,7 @@ fn keys_that_nobody_mentioned_are_forbidden_where_the_original_forbids_them() {
     for (section, said) in rows {
         assert_eq!(verdict(&schemas, Kind::Values, &section), said, "{section}");
     }
-    // A file with remarks only allows nothing.
+    // A file with comments only allows nothing.
     assert_eq!(
         verdict(&values_schema("# nothing\n"), Kind::Values, &json!({"a": 1})),
         "one.a in body is a forbidden property"
@@ -114,7 +114,7 @@ fn the_schema_of_values_takes_over_what_it_extends() {
          one.own in body is required"
     );
     assert_eq!(verdict(&both, Kind::Values, &json!({"size": 0})), "too small");
-    // Without a schema of config values, and without the key, nothing is taken over.
+    // Without a schema of config values, or without `x-extend`, nothing is taken over.
     let alone = schemas(None, Some(values)).unwrap();
     assert_eq!(verdict(&alone, Kind::Values, &json!({"own": 1})), "ok");
     let unrelated = schemas(Some(config), Some("properties: {own: {}}")).unwrap();

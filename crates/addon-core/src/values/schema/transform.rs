@@ -1,15 +1,14 @@
-//! The extension of the schemas of one owner by each other and by our own rules.
+//! The changes of an owner's schemas after reading: by each other, and by our own rules.
 //!
 //! Must never loosen a schema.
 
 use super::node::{Items, Node, Others};
 
-/// Keys that the schema does not mention are forbidden: at the root, and below it where a property says nothing about
-/// others.
+/// Forbids keys that the schema does not name: at the root, and below it in objects without `additionalProperties`.
 pub(super) fn forbid_others(node: &mut Node) {
     node.additional_properties.get_or_insert(Others::Forbidden);
     for property in node.properties.values_mut() {
-        // A property with its own rule is left alone, with all properties below it.
+        // A property with its own `additionalProperties` is left alone, with all properties below it.
         if property.additional_properties.is_none() {
             forbid_others(property);
         }
@@ -21,7 +20,7 @@ pub(super) fn forbid_others(node: &mut Node) {
     }
 }
 
-/// Takes rules of the schema of config values, where this one has none.
+/// Takes over keywords of the schema of config values that this schema lacks.
 pub(super) fn extend(node: &mut Node, parent: &Node) {
     let own = std::mem::take(&mut node.required);
     node.required = merged(parent.required.clone(), own);
@@ -41,7 +40,7 @@ pub(super) fn extend(node: &mut Node, parent: &Node) {
     }
 }
 
-/// Keys that are required for helm only.
+/// Requires the keys in `x-required-for-helm`.
 pub(super) fn require_for_helm(node: &mut Node) {
     if let Some(more) = &node.required_for_helm {
         node.required = merged(std::mem::take(&mut node.required), more.clone());

@@ -1,6 +1,6 @@
-//! Values in error texts, written as the original writes them.
+//! Values in error texts, printed as in the original.
 //!
-//! Must never decide which values are shown: the error texts do that.
+//! Must never decide which values are shown: the callers do.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ pub(super) fn float(number: f64) -> String {
     let scientific = format!("{number:e}");
     let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or_default();
-    // Go writes an exponent from 21 digits on; its shortest form, which is used here, from 7 on.
+    // Go prints an exponent from 21 digits on. In its shortest form, which is used here, it does so from 7 on.
     if (-4..6).contains(&exponent) || number == 0.0 {
         return number.to_string();
     }
@@ -61,7 +61,7 @@ fn escaped(char: char) -> String {
         '\t' => "\\t".to_owned(),
         ' '..='~' => char.to_string(),
         '\0'..='\u{7f}' => format!("\\x{code:02x}"),
-        // Rust escapes exactly the characters that cannot be seen.
+        // Rust escapes exactly the characters that cannot be printed.
         _ if char.escape_debug().count() == 1 => char.to_string(),
         _ if code < 0x1_0000 => format!("\\u{code:04x}"),
         _ => format!("\\U{code:08x}"),

@@ -1,6 +1,6 @@
-//! The keys of the `ConfigMap` that are settings of the operator: which version of it is wanted.
+//! The keys of the `ConfigMap` that say which version of the operator is wanted.
 //!
-//! They are no sections of modules. Must never make one of them wait for the mistake in another.
+//! They are no sections of modules. A mistake in one of them must never affect another one.
 
 use std::collections::BTreeSet;
 
@@ -13,19 +13,19 @@ use crate::artifact::reference::ImageDigest;
 use crate::artifact::settings::{self, Settings};
 use crate::name::{RELEASE_APPROVED, RELEASE_CHANNEL, RELEASE_POLICY};
 
-/// The settings of the keys.
+/// The contents of these keys.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChannelKeys {
     /// The channel.
     pub channel: Entry<Channel>,
-    /// How a version is taken.
+    /// The policy by which a version is taken.
     pub policy: Entry<Policy>,
-    /// Digests that a person approved of.
+    /// Digests that a person has approved.
     pub approved: Entry<BTreeSet<ImageDigest>>,
 }
 
 impl ChannelKeys {
-    /// Reads one of these keys, and returns its mistake; nothing for another key.
+    /// Reads one of these keys, and returns its mistake; `None` for any other key.
     pub(super) fn take(&mut self, key: &str, text: &str) -> Option<Result<(), String>> {
         match key {
             RELEASE_CHANNEL => Some(put(&mut self.channel, Channel::parse(text))),
@@ -35,7 +35,7 @@ impl ChannelKeys {
         }
     }
 
-    /// The settings of all keys; an absent or broken key sets nothing.
+    /// The settings of all keys. An absent or broken key sets nothing.
     pub fn settings(&self) -> Settings {
         Settings {
             channel: self.channel.good().cloned(),
@@ -44,7 +44,7 @@ impl ChannelKeys {
         }
     }
 
-    /// The changed keys.
+    /// The names of the changed keys.
     pub fn changes(&self, before: &Self) -> Vec<String> {
         let differ = [
             (RELEASE_CHANNEL, self.channel != before.channel),

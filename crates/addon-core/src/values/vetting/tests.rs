@@ -9,7 +9,7 @@ fn one() -> Owner {
     Owner::Module(ModuleName::parse("one").unwrap())
 }
 
-/// Both schemas, taken over for an owner.
+/// A store with both schemas of an owner.
 fn store(owner: &Owner, config: &str, values: &str) -> Store {
     let mut files = Files::default();
     files.insert("config-values.yaml", config);

@@ -1,4 +1,4 @@
-//! That something is absent starts nothing, whatever it is.
+//! An absent fact never makes a trial begin.
 
 use std::collections::BTreeMap;
 
@@ -91,7 +91,7 @@ fn any_world() -> impl Strategy<Value = World> {
     })
 }
 
-/// Takes something away of what is known.
+/// Removes one of the known facts.
 fn take_away(world: &mut World, (what, which): (u8, usize)) {
     match what {
         0 => {

@@ -1,4 +1,4 @@
-//! Modes, windows and kinds of steps, each with each, by a clock that is set.
+//! All combinations of modes, windows and kinds of steps, by a clock that the test sets.
 
 use super::*;
 
@@ -26,7 +26,7 @@ fn mode_window_and_kind_of_step_decide_together() {
                     world.policy(&format!("mode: {mode}\n{window}"));
                     world.now.wall = at(wall);
                     let mut built = candidate(name);
-                    // The version that runs, built again, has another digest.
+                    // The running version, built again, has another digest.
                     built.digest = digest("other");
                     built
                         .manifests
@@ -75,7 +75,7 @@ fn an_approval_of_one_version_never_moves_another() {
         assert!(world.waits().contains(&"approval"), "{other}");
         assert!(world.waits().contains(&"delay"), "{other}");
     }
-    // Their index alone is approved of, and another index holds its manifest.
+    // Only the first index is approved, and the second index has the same manifest.
     let mut sharing = candidate("1.4.4");
     let own = candidate("1.4.3").manifests;
     sharing
@@ -93,7 +93,7 @@ fn time_alone_tells_when_a_version_may_be_taken() {
     world.policy(&format!("delay: 7d\n{WINDOWS}"));
     world.show("stable", "1.4.3");
     assert_eq!(world.waits(), ["delay", "window"]);
-    // The window of the next Monday is over before the delay is.
+    // The window of the next Monday ends before the delay does.
     assert_eq!(world.next(), Some(at("2026-01-19T02:00:00Z")));
     world.now.wall = at("2026-01-19T01:59:59Z");
     assert_eq!(world.waits(), ["window"]);

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A second less than a busy moment is waited for.
+/// A second less than the longest wait for a quiet moment.
 const NEARLY: Duration = Duration::from_secs(599);
 
 #[test]
@@ -18,7 +18,7 @@ fn a_busy_moment_is_waited_for_ten_minutes_and_no_longer() {
     world.pass(NEARLY);
     assert_eq!(world.reasons(), [Reason::Busy { until }]);
     assert_eq!(world.next(), Some(until));
-    // Another version begins anew, and so does one that something else held.
+    // The wait starts again for another version, and for one that another reason held meanwhile.
     let known = world.seen.clone();
     world.show("stable", "1.4.4");
     assert_eq!(world.waits(), ["delay"]);

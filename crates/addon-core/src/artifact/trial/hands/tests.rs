@@ -23,15 +23,15 @@ fn whose_hands_an_image_is_by() {
     let (one, three) = (image(1), image(3));
     check(&two, OLD, OLD, OLD, Hands::Agreed);
     check(&two, "host/operator:9", OLD, OLD, Hands::Agreed);
-    // Argo CD, by the same values.
+    // Argo CD puts the image back, with the same values.
     check(OLD, OLD, OLD, &one, Hands::PutBack(&two));
     check(&one, &one, &one, &one, Hands::PutBack(&two));
     check(OLD, "", "", OLD, Hands::PutBack(&two));
-    // Other values win.
+    // Changed values of the chart count.
     check("host/operator:9", "host/operator:9", OLD, &one, Hands::Unpinned);
     check(&three, &three, OLD, &one, Hands::Agreed);
     check(OLD, OLD, "host/operator:0", OLD, Hands::Unpinned);
-    // Another tag by hand; a digest by hand, or taken back by hand.
+    // A person sets another tag; sets a digest; or takes a digest back.
     check("host/operator:3", OLD, OLD, &one, Hands::Unpinned);
     check(&three, OLD, OLD, &one, Hands::Held);
     check(&one, OLD, OLD, &one, Hands::Held);
@@ -131,7 +131,7 @@ fn an_image_that_is_put_back_is_replaced_twice_an_hour() {
 #[test]
 fn a_digest_by_hand_holds_until_a_person_resumes() {
     let mut bench = Bench::leader();
-    // A word of long ago lifts nothing.
+    // An old resume does not end the hold.
     bench.wish.resumed = Some("old".to_owned());
     bench.remembered().resumed = Some("old".to_owned());
     let patched = bench.sight.deployment.as_ref().unwrap().patched.clone();

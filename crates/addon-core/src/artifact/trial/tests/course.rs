@@ -1,4 +1,4 @@
-//! The steps of a trial, and who makes them.
+//! The steps of a trial, and the replicas that do them.
 
 use super::*;
 
@@ -44,7 +44,7 @@ fn a_version_that_passes_is_promoted_and_all_of_the_trial_goes() {
             .ends_with("its rollout goes no further: no room")
     );
 
-    // A pod of the new version goes on.
+    // A pod of the new version does the next step.
     let sight = bench.sight.clone();
     let mut heir = Bench::new("r2", 2, PodKind::Deployment);
     heir.sight = sight;
@@ -76,7 +76,7 @@ fn a_version_that_fails_is_remembered_and_the_old_one_leads_again() {
     bench.sight.set = Known::Absent;
     bench.wish.lead = Lead::Leads;
     bench.pass(60);
-    // Nobody approved of it, so that nothing of an approval is kept.
+    // Without an approval there is no approval to forget.
     assert_eq!(bench.done(), ["entitle none", "close", "remember"]);
     assert_eq!(bench.trials.stage().label(), "waits");
     bench.wish.wanted = Some(wanted(3));
@@ -94,7 +94,8 @@ fn a_record_that_was_seen_late_takes_nothing_from_the_next_trial() {
     bench.put_pod(PodState::Crashed("exit code 1".to_owned()), 2);
     bench.pass(1);
     assert_eq!(bench.done(), ["failed", "entitle 1", "remember", "drop"]);
-    // Others have closed that record, and begun the next trial. We have not read it again, and see the objects of today.
+    // Other replicas have closed that record and begun the next trial. This machine has not read the record again, but
+    // sees the current objects.
     let read = bench.sight.trial.there().cloned();
     if let Known::There(set) = &mut bench.sight.set {
         (set.uid, set.digest, set.is_going) = ("s2".to_owned(), digest(3), false);
@@ -121,7 +122,7 @@ fn failed(second: i64) -> Failed {
 #[test]
 fn the_first_failures_are_forgotten_when_there_are_too_many() {
     let mut bench = Bench::judge();
-    // The later it failed, the lower its digest.
+    // The later a digest failed, the lower it is.
     let other = |number: i64| ImageDigest::parse(&format!("sha256:{number:064x}")).unwrap();
     bench.remembered().failed = (0..100).map(|number| (other(200 - number), failed(number))).collect();
     bench.put_pod(PodState::Crashed("exit code 1".to_owned()), 2);

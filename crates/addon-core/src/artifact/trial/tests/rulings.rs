@@ -1,9 +1,9 @@
-//! The rulings of a judge, each with its bound.
+//! The rulings of a judge, each at its limit.
 
 use super::record::{Failures, Ruling};
 use super::*;
 
-/// Shows a judge these sights second by second: it must give this ruling after `after` seconds, and none before.
+/// Shows these sights to a judge, one a second. The ruling must come after `after` seconds and not before.
 fn check(after: u64, ruling: Ruling, why: &str, arrange: impl Fn(&mut Bench), see: impl Fn(&mut Bench, u64)) {
     let mut bench = Bench::judge();
     arrange(&mut bench);
@@ -37,7 +37,7 @@ fn it_passes_after_a_minute_in_the_lead_without_new_failures() {
     let why = "it has led for 60 s since its first converge, and nothing new failed";
     let converged = |bench: &mut Bench, second| bench.report(second, true, &[]);
     check(60, Ruling::Passed, why, nothing, converged);
-    // The minute begins anew after a failure, and what failed before does not count.
+    // The minute starts again after a failure. A subject that failed before the trial does not count.
     let fails = |bench: &mut Bench, second| {
         let failing: &[(&str, Failures)] = if second == 30 {
             &[("module a", Failures::InARow(1))]
@@ -54,10 +54,10 @@ fn it_passes_after_a_minute_in_the_lead_without_new_failures() {
         });
     };
     check(91, Ruling::Passed, why, failing, fails);
-    // Another process has to prove itself anew.
+    // A new process has to prove itself from the start.
     let again = |bench: &mut Bench, second| bench.report(second, second != 30, &[]);
     check(91, Ruling::Passed, why, nothing, again);
-    // A process that lost the lease meanwhile has to prove itself anew, too.
+    // A process that lost the lease meanwhile has to prove itself from the start, too.
     let absent = |bench: &mut Bench, second: u64| {
         let holder = if second == 30 { "r0" } else { "trial-1" };
         bench.sight.lease.as_mut().unwrap().holder = Some(holder.to_owned());
@@ -101,10 +101,10 @@ fn it_fails_by_its_own_fault() {
     check(60, Ruling::Failed, &why, nothing, |_, _| {});
     let last = |bench: &mut Bench, second: u64| bench.report(second.min(100), false, &[]);
     check(160, Ruling::Failed, &why, nothing, last);
-    // It has to speak after its minute in the lead.
+    // The version has to report after its minute in the lead.
     let last = |bench: &mut Bench, second: u64| bench.report(second.min(50), true, &[]);
     check(110, Ruling::Failed, &why, nothing, last);
-    // The words of others are not its own.
+    // Reports of other pods do not count.
     let other = |bench: &mut Bench, second| {
         bench.report(second, true, &[]);
         if let Known::There(report) = &mut bench.sight.report {
@@ -153,7 +153,7 @@ fn nothing_is_found_out_by_the_fault_of_others() {
     check(15 * 60, Ruling::Unclear, why, nothing, on_and_off);
 }
 
-/// Sees nothing for so long.
+/// Sees nothing for this time.
 fn gap(bench: &mut Bench, seconds: u64) {
     bench.seconds += seconds;
     bench.settle();

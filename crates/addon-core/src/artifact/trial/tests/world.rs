@@ -1,6 +1,7 @@
-//! Whole worlds: replicas with a real election and a real machine each, a Deployment and a ReplicaSet that make pods, and one lease.
-//! Requests get lost or lose their answers, sights are old, pods are killed before and after each deed, stand still or hear
-//! nothing of the API server, and people change their minds. A world is told by its seed; `TRIAL_WORLDS` says how many there are.
+//! Whole worlds: replicas with a real election and a real machine each, a Deployment and a ReplicaSet that make pods, and
+//! one lease. Requests or their answers get lost, sights are old, pods are killed before and after each action, stand
+//! still or cannot reach the API server, and people change their minds. A seed determines a world; `TRIAL_WORLDS` is the
+//! number of worlds.
 
 mod cluster;
 mod pod;
@@ -19,7 +20,7 @@ use crate::time::Jitter;
 use cluster::Cluster;
 use pod::Pod;
 
-/// The nature of a version.
+/// The behaviour of a version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
     Good,
@@ -28,9 +29,9 @@ pub(super) enum Kind {
     NeverReady,
     BreaksModule,
     NeverConverges,
-    /// Until the trouble is over.
+    /// The image cannot be pulled until the trouble is over.
     NotPulled,
-    /// Likewise.
+    /// The pod gets no node until the trouble is over.
     Unscheduled,
 }
 
@@ -54,44 +55,44 @@ impl Kind {
     }
 }
 
-/// Whether things go wrong.
+/// Whether faults happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Trouble {
     None,
     Some,
 }
 
-/// All of it.
+/// The whole world.
 #[derive(Debug)]
 pub(super) struct World {
-    /// In seconds.
+    /// The time in seconds.
     now: u64,
     dice: Jitter,
-    /// Until then things go wrong.
+    /// The time until which faults happen.
     trouble: u64,
     cluster: Cluster,
     pods: Vec<Pod>,
-    /// The natures of the versions.
+    /// The behaviour of each version.
     kinds: BTreeMap<u8, Kind>,
-    /// The version that people want, and whether they have approved of it by name.
+    /// The version that people want, and whether they have approved its digest.
     channel: u8,
     approved: Option<u8>,
-    /// When people want the version 3 instead.
+    /// The time at which people want version 3 instead.
     switch: Option<u64>,
-    /// The word by which they have told us last to go on.
+    /// The value of the last resume.
     resumed: Option<String>,
-    /// Nobody hears of the API server until then.
+    /// The time until which nobody can reach the API server.
     away: u64,
-    /// For how long nobody leads, and the longest of these times.
+    /// The time since which no replica leads, and the longest time without a leader.
     leaderless: u64,
     longest_leaderless: u64,
-    /// The first breach of a promise.
+    /// The first broken promise.
     breach: Option<String>,
     log: Vec<String>,
 }
 
 impl World {
-    /// Where the second version is of that nature, and the third one is good.
+    /// A world in which version 2 behaves like this and version 3 is good.
     pub(super) fn new(seed: u64, kind: Kind, trouble: Trouble) -> Self {
         let mut dice = Jitter::new(seed);
         let replicas = 1 + usize::try_from(dice.draw() % 3).unwrap();
@@ -122,7 +123,7 @@ impl World {
         world
     }
 
-    /// Lets everything happen until the world is at rest, for as long as that may take.
+    /// Plays the world until nothing changes any more.
     pub(super) fn run(mut self) -> Result<Self, String> {
         let end = self.trouble + 4_000;
         let mut rests = 0;
@@ -165,7 +166,7 @@ impl World {
         self.dice.draw() % below
     }
 
-    /// True once in so many times, never when the trouble is over.
+    /// True once in so many times, and never after the trouble is over.
     fn misfortune(&mut self, once_in: u64) -> bool {
         self.now < self.trouble && self.roll(once_in) == 0
     }
@@ -207,7 +208,7 @@ impl World {
         }
     }
 
-    /// People and other programs change the image, and people tell us to go on when the trouble is over.
+    /// People and other programs change the image. After the trouble people resume.
     fn take_a_hand(&mut self) {
         if self.misfortune(300) {
             let tried: Vec<u8> = self.cluster.tried.iter().copied().collect();
@@ -227,7 +228,7 @@ impl World {
         }
     }
 
-    /// No two lead at once, also if one of them stands still.
+    /// Checks that no two replicas lead at the same time, even if one of them stands still.
     fn look_who_leads(&mut self) {
         let leads = |pod: &&Pod| {
             let tick = pod.clock(self.now).tick;
@@ -270,7 +271,7 @@ impl World {
         versions.all(|version| version == first).then_some(first)
     }
 
-    /// The right version runs in the end.
+    /// Checks that the right version runs in the end.
     fn judged(self) -> Result<Self, String> {
         let runs = self.runs();
         let has_failed = self
@@ -324,7 +325,7 @@ fn kind(seed: u64) -> Kind {
     Kind::ALL[usize::try_from(seed % 8).unwrap()]
 }
 
-/// Plays that world to its end without a breach; returns whether the second version runs at the end.
+/// Plays a world to its end without a broken promise. Returns whether version 2 runs at the end.
 fn is_promoted(seed: u64) -> bool {
     let world = World::new(seed, kind(seed), Trouble::Some).run();
     let world = world.unwrap_or_else(|breach| panic!("{breach}\nseed {seed}, {:?}", kind(seed)));

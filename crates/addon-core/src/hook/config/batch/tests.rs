@@ -1,4 +1,4 @@
-//! Answers of executables with several hooks, and how they are read.
+//! Answers of executables with several hooks.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Checks of lists and maps, and of their items.
+//! Checks of lists and maps and of their items.
 
 use std::collections::BTreeSet;
 
@@ -84,13 +84,13 @@ pub(super) fn map(node: &Node, map: &Map<String, Value>, path: Path<'_>, found: 
     }
 }
 
-/// A key that is no property of its own.
+/// Checks a key that `properties` does not name.
 fn other(node: &Node, key: &str, value: &Value, path: Path<'_>, found: &mut Findings) {
     if by_patterns(node, key, value, path, found) {
         return;
     }
     match &node.additional_properties {
-        // These two belong to schemas, and the original lets them pass everywhere.
+        // The original allows these two keywords of JSON Schema everywhere.
         Some(Others::Forbidden) if key != "$schema" && key != "id" => {
             found.add(format!("{path}.{key} in body is a forbidden property"));
         }
@@ -99,7 +99,7 @@ fn other(node: &Node, key: &str, value: &Value, path: Path<'_>, found: &mut Find
     }
 }
 
-/// Holds a key against all patterns that match it. True if there is one.
+/// Checks a key against all patterns that match it. True if a pattern matches.
 fn by_patterns(node: &Node, key: &str, value: &Value, path: Path<'_>, found: &mut Findings) -> bool {
     let mut matched = false;
     for (_, node) in node

@@ -1,6 +1,6 @@
-//! Kinds, texts and numbers.
+//! Checks of types, texts and numbers.
 //!
-//! Numbers are floats here, as they are in the original. Must never take a whole number beyond 2^53 for an integer.
+//! Numbers are floats here, as in the original. Must never accept a whole number beyond 2^53 as an integer.
 
 use serde_json::Value;
 
@@ -10,13 +10,13 @@ use super::{Findings, Path};
 use crate::secret;
 use crate::values::kind_of;
 
-/// From here on a float cannot distinguish a whole number from its neighbour.
+/// From this number on, floats cannot represent every whole number.
 const LARGEST: f64 = 9_007_199_254_740_991.0;
 
-/// How far from a whole number, in proportion, still counts as one.
+/// The relative distance from a whole number up to which a float still counts as one.
 const TOLERANCE: f64 = 1e-9;
 
-/// A float that stands for a whole number, within the error of multiplying floats.
+/// Whether a float is a whole number, within the error of a multiplication of floats.
 fn is_whole(number: f64) -> bool {
     if !number.is_finite() || number.abs() > LARGEST {
         return false;
@@ -26,7 +26,7 @@ fn is_whole(number: f64) -> bool {
     distance == 0.0 || distance / (number.abs() + whole.abs()) < TOLERANCE
 }
 
-/// Complains about a value of the wrong kind. True if it is of the right one.
+/// Checks the type of a value. True if it is right.
 pub(super) fn kind(node: &Node, value: &Value, path: Path<'_>, found: &mut Findings) -> bool {
     let Some((wanted, is)) = mismatch(node, value) else {
         return true;
@@ -38,7 +38,7 @@ pub(super) fn kind(node: &Node, value: &Value, path: Path<'_>, found: &mut Findi
     false
 }
 
-/// The expected type and the found one. A format counts as a type for all values except texts and lists.
+/// The expected type and the actual one. A format counts as a type for all values except texts and lists.
 fn mismatch(node: &Node, value: &Value) -> Option<(String, &'static str)> {
     let may_be = |name: &str| node.types.iter().any(|kind| kind == name);
     let wanted = || node.types.join(",");
@@ -57,7 +57,7 @@ fn mismatch(node: &Node, value: &Value) -> Option<(String, &'static str)> {
     (!is_judged_by_format && !may_be(kind) && !is_integer).then(|| (wanted(), kind))
 }
 
-/// Length, pattern and format of a text. Of length and pattern only the first mistake is reported.
+/// Checks length, pattern and format of a text. Of length and pattern only the first mistake is reported.
 pub(super) fn text(node: &Node, text: &str, path: Path<'_>, found: &mut Findings) {
     if let Some(error) = text_error(node, text, path) {
         found.add(error);
@@ -89,7 +89,7 @@ fn text_error(node: &Node, text: &str, path: Path<'_>) -> Option<String> {
     (!pattern.matches(text)).then(|| format!("{path} in body should match '{}'", pattern.text))
 }
 
-/// The bounds of a number.
+/// Checks the bounds of a number.
 pub(super) fn number(node: &Node, number: f64, path: Path<'_>, found: &mut Findings) {
     let limits = node.number;
     if let Some(factor) = limits.multiple_of {

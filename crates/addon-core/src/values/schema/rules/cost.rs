@@ -1,7 +1,7 @@
-//! The budget for evaluating a rule.
+//! The cost limit of a check.
 //!
-//! The engine has no limit of its own, so values are counted as they pass through it. Must never be refilled while a
-//! check runs.
+//! The CEL engine has no limit of its own, so the values that pass through it are counted. Must never be refilled during
+//! a check.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use cel::common::types::{CelList, CelMap, CelString};
 use cel::common::value::Val;
 
-/// The steps that one check may still take.
+/// The number of steps that are left for one check.
 #[derive(Debug, Clone)]
 pub(super) struct Budget(Arc<AtomicU64>);
 
@@ -18,7 +18,7 @@ impl Budget {
         Self(Arc::new(AtomicU64::new(steps)))
     }
 
-    /// Takes some steps. False if there are not enough: then nothing is left.
+    /// Takes steps. False if too few are left; then none are left.
     pub(super) fn take(&self, steps: u64) -> bool {
         let left = self.0.load(Ordering::Relaxed);
         self.0.store(left.saturating_sub(steps), Ordering::Relaxed);
@@ -30,7 +30,7 @@ impl Budget {
     }
 }
 
-/// The parts of a value, all the way down.
+/// The number of parts of a value, at all depths.
 pub(super) fn size(value: &dyn Val) -> u64 {
     if let Some(text) = value.downcast_ref::<CelString<'_>>() {
         return 1 + text.inner().len() as u64 / 16;

@@ -1,4 +1,4 @@
-//! Functions whose meaning differs between the original and our engine.
+//! Functions that work differently in the original and in our CEL engine.
 
 use cel::common::types::{CelBool, CelDouble, CelMap, CelString};
 use cel::common::value::CowVal;
@@ -6,10 +6,10 @@ use cel::{ExecutionError, FunctionContext};
 
 use super::program::LIBRARY;
 
-/// Values without fields, whose missing field is no error: the types that a document can hold.
+/// The types without fields that a document can have. Reading a field of such a value is no error, but absent.
 const WITHOUT_FIELDS: [&str; 4] = ["bool", "double", "null_type", "string"];
 
-/// `has`: a plain value has nothing.
+/// The function `has`: a scalar has no fields.
 pub(super) fn has<'context, 'call>(
     call: &mut FunctionContext<'context, 'call>,
 ) -> Result<CowVal<'context, 'call>, ExecutionError> {
@@ -29,7 +29,7 @@ pub(super) fn has<'context, 'call>(
     Ok(CowVal::owned(CelBool::from(found)))
 }
 
-/// `string`: floats as the original writes them.
+/// The function `string`: writes floats as the original does.
 pub(super) fn text<'context, 'call>(
     call: &mut FunctionContext<'context, 'call>,
 ) -> Result<CowVal<'context, 'call>, ExecutionError> {
@@ -46,7 +46,7 @@ pub(super) fn text<'context, 'call>(
     Err(ExecutionError::no_such_overload("string", kinds))
 }
 
-/// A field of a plain value, or an item of it, was asked for: it is not there, and that is all.
+/// Whether the error only says that a scalar has no such field or item.
 pub(super) fn is_absence(error: &ExecutionError) -> bool {
     match error {
         ExecutionError::NoSuchKey(_) => true,
@@ -62,11 +62,11 @@ fn is_plain(kind: &str) -> bool {
     WITHOUT_FIELDS.contains(&kind)
 }
 
-/// The shortest digits, with an exponent if it is below -4 or above 5.
+/// The shortest digits of a float, with an exponent if that is below -4 or above 5.
 fn float(number: f64) -> String {
     let scientific = format!("{number:e}");
     let Some((digits, exponent)) = scientific.split_once('e') else {
-        // Not a number, or infinite.
+        // The number is infinite or not a number.
         return match number {
             _ if number.is_nan() => "NaN".to_owned(),
             _ if number > 0.0 => "+Inf".to_owned(),

@@ -1,7 +1,7 @@
-//! The rewriting of an expression before it runs: names are looked up, its depth is bounded, and every value whose size
-//! determines the time of a step is counted on its way.
+//! Rewrites an expression before it runs: resolves names, limits the depth, and counts every value whose size determines
+//! the time of a step.
 //!
-//! Must never change what an expression means.
+//! Must never change the meaning of an expression.
 
 use std::collections::BTreeSet;
 
@@ -11,28 +11,28 @@ use cel::common::ast::operators::{
 };
 use cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, SelectExpr};
 
-/// The value that a rule is about.
+/// The name of the checked value.
 pub(super) const SELF: &str = "self";
 
-/// The value before.
+/// The name of the old value.
 pub(super) const BEFORE: &str = "oldSelf";
 
-/// Returns its argument, and counts its parts. An expression cannot contain such a name.
+/// The function that returns its argument and counts its parts. An expression cannot contain this name.
 pub(super) const WEIGH: &str = "@weigh";
 
-/// Takes the place of `matches`.
+/// The function that replaces `matches`.
 pub(super) const MATCHES: &str = "@matches";
 
-/// Takes the place of `has`.
+/// The function that replaces `has`.
 pub(super) const HAS: &str = "@has";
 
-/// Takes the place of `string`.
+/// The function that replaces `string`.
 pub(super) const TEXT: &str = "@string";
 
-/// How deep a guarded expression may be: evaluating a level of it takes up to 50 KB of the stack without optimization.
+/// The depth to which a rewritten expression may be nested: without optimization a level takes up to 50 KB of the stack.
 const MAX_DEPTH: usize = 30;
 
-/// Names of kinds, which are values too.
+/// The names of types, which are values, too.
 const KINDS: [&str; 12] = [
     "bool",
     "bytes",
@@ -48,7 +48,7 @@ const KINDS: [&str; 12] = [
     "uint",
 ];
 
-/// Operators that take a fixed time, or whose operands are counted at their source.
+/// Operators that take a fixed time, or whose operands were counted already.
 const CHEAP: [&str; 7] = [
     CONDITIONAL,
     INDEX,
@@ -62,13 +62,13 @@ const CHEAP: [&str; 7] = [
 /// Operators whose result is a number, or no larger than their counted operands.
 const WEIGHED: [&str; 6] = [ADD, DIVIDE, MODULO, MULTIPLY, NEGATE, SUBSTRACT];
 
-/// An expression that may run.
+/// A rewritten expression, which may run.
 #[derive(Debug)]
 pub(super) struct Guarded {
     pub(super) expression: IdedExpr,
-    /// It names the value before.
+    /// Whether it reads the old value.
     pub(super) looks_back: bool,
-    /// Regular expressions that stand in it.
+    /// The regular expressions that are literals in it.
     pub(super) patterns: BTreeSet<String>,
 }
 
@@ -84,7 +84,7 @@ pub(super) fn guard(mut expression: IdedExpr) -> Result<Guarded, String> {
 
 #[derive(Debug, Default)]
 struct Guard {
-    /// Names that macros introduced, innermost last.
+    /// The names that macros introduced, innermost last.
     scope: Vec<String>,
     looks_back: bool,
     patterns: BTreeSet<String>,
@@ -133,7 +133,7 @@ impl Guard {
 
     fn call(&mut self, call: &mut CallExpr, depth: usize) -> Result<(), String> {
         if call.func_name == "matches" {
-            // Called on a value or with two: the same.
+            // A call on a value and a call with two arguments mean the same.
             if let Some(target) = call.target.take() {
                 call.args.insert(0, *target);
             }
@@ -172,7 +172,7 @@ impl Guard {
     }
 }
 
-/// Asks for a field by a function of ours.
+/// Replaces a `has` by a call of our function.
 fn has(select: SelectExpr) -> Expr {
     let field = IdedExpr {
         id: select.operand.id,
@@ -185,7 +185,7 @@ fn has(select: SelectExpr) -> Expr {
     })
 }
 
-/// Wraps an expression so that its value is weighed.
+/// Wraps an expression so that the parts of its value are counted.
 fn weigh(node: &mut IdedExpr) {
     let id = node.id;
     let weighed = std::mem::take(node);
@@ -199,7 +199,7 @@ fn weigh(node: &mut IdedExpr) {
     };
 }
 
-/// The result of the expression may be large, and has not been counted.
+/// Whether the result of the expression may be large and was not counted.
 fn is_of_any_size(expr: &Expr) -> bool {
     match expr {
         Expr::Literal(_) | Expr::List(_) | Expr::Map(_) | Expr::Struct(_) | Expr::Unspecified => false,

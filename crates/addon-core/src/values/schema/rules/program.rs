@@ -1,6 +1,6 @@
-//! One expression: read once, evaluated at each check.
+//! One CEL expression, read once and evaluated at each check.
 //!
-//! Must never show in an error a value that it met: it may be a secret.
+//! Its errors must never show a value that it read, because that may be a secret.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
@@ -19,19 +19,19 @@ use super::cost::{Budget, size};
 use super::functions::{self, is_absence};
 use super::guard::{self, BEFORE, HAS, MATCHES, SELF, TEXT, WEIGH};
 
-/// How long an expression may be, in bytes.
+/// The length of an expression in bytes up to which it is accepted.
 const MAX_TEXT: usize = 4096;
 
-/// How many nodes an expression may have.
+/// The number of nodes up to which an expression is accepted.
 const MAX_NODES: usize = 2_000;
 
-/// How deep brackets may be nested; the depth of the parsed expression is limited when it is guarded.
+/// The depth to which brackets may be nested. The depth of the parsed expression is limited by `guard`.
 const MAX_BRACKETS: u16 = 60;
 
-/// The cost of compiling an expression while a rule runs.
+/// The cost of compiling a regular expression during a check.
 const COMPILING: u64 = 50_000;
 
-/// The standard library, without anything that could tell the time or reach out.
+/// The standard library, without functions that read a clock or reach outside.
 pub(super) static LIBRARY: LazyLock<Arc<Env>> = LazyLock::new(|| {
     let mut library = Env::stdlib();
     library.set_error_on_duplicate_map_keys(false);
@@ -43,18 +43,18 @@ pub(super) static LIBRARY: LazyLock<Arc<Env>> = LazyLock::new(|| {
 pub(super) struct Program {
     text: String,
     expression: IdedExpr,
-    /// It compares with the value before.
+    /// Whether it reads the old value.
     pub(super) looks_back: bool,
-    /// The regular expressions that stand in it.
+    /// The regular expressions that are literals in it.
     patterns: Arc<BTreeMap<String, Pattern>>,
 }
 
-/// The outcome of a rule.
+/// The result of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Outcome {
     True,
     False,
-    /// It reads a missing value.
+    /// The rule reads a missing value, so it does not count.
     Skipped,
     Failed(String),
 }
@@ -91,7 +91,7 @@ impl Program {
             return failed("its values cannot be read");
         };
         let result = Cel::resolve(&self.expression, &context);
-        // An error inside of `||` may be swallowed, so the budget is checked again at the end.
+        // The operator `||` may swallow an error, so the budget is checked again at the end.
         if budget.is_spent() {
             return failed("it takes too many steps");
         }
@@ -150,7 +150,7 @@ fn pay(budget: &Budget, steps: u64) -> Result<(), ExecutionError> {
     Err(ExecutionError::function_error("rule", "too many steps"))
 }
 
-/// `matches`, with the expressions of the original.
+/// The function `matches`, with the original's dialect of regular expressions.
 fn matches<'context, 'call>(
     call: &mut FunctionContext<'context, 'call>,
     budget: &Budget,
@@ -184,7 +184,7 @@ fn matches<'context, 'call>(
     Ok(CowVal::owned(CelBool::from(pattern.matches(text.inner()))))
 }
 
-/// An error without the values that it is about.
+/// An error without the values that it quotes.
 fn told(error: &ExecutionError) -> String {
     match error {
         ExecutionError::NoSuchOverload(_) | ExecutionError::UndeclaredReference(_) => first_line(&error.to_string()),
@@ -199,14 +199,14 @@ fn told(error: &ExecutionError) -> String {
     }
 }
 
-/// Errors of the parser show the place in further lines.
+/// The first line of a parser's error. The other lines show the place.
 fn first_line(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
     let line = line.strip_prefix("ERROR: <input>:").unwrap_or(line);
     line.to_owned()
 }
 
-/// A value whose numbers are all floats, as rules see them.
+/// A view of a value in which all numbers are floats, as rules expect it.
 struct Doubles<'a>(&'a Value);
 
 impl Serialize for Doubles<'_> {

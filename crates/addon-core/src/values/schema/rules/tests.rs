@@ -148,7 +148,7 @@ trait OrNone {
 }
 
 impl OrNone for Result<(), Problem> {
-    /// An empty expression is told apart before it is compiled.
+    /// The error of an invalid expression. An empty one is found before it is compiled.
     fn unwrap_err_or(self, expression: &str) -> Problem {
         match self {
             Err(Problem::RuleIncomplete(_)) => Problem::Rule {
@@ -183,7 +183,7 @@ fn a_rule_that_does_not_end_is_stopped() {
         };
         assert!(error.ends_with("it takes too many steps"), "{error}");
     }
-    // What people write about long lists is not.
+    // A usual rule about a long list stays within the limit.
     let ports: Vec<Value> = (0..300)
         .map(|port| json!({"name": format!("p{port}"), "port": port}))
         .collect();
@@ -245,15 +245,15 @@ fn rules_of_properties_come_before_those_of_what_they_belong_to() {
     );
 }
 
-/// What cel-go gives for an expression; the original evaluates rules with it.
+/// The recorded result of cel-go for an expression. The original evaluates rules with cel-go.
 #[derive(serde::Deserialize)]
 struct Told {
     expression: String,
     outcome: String,
 }
 
-/// Where we differ, and what ours comes to: rules are not checked for types before they run, a macro has a second name, and
-/// keys of maps are texts, whole numbers or booleans.
+/// The expressions with another result than in cel-go, and our result. The reasons: types are not checked before a rule
+/// runs, a macro has a second name, and keys of maps are texts, whole numbers or booleans.
 const DIFFERENCES: [(&str, &str); 15] = [
     ("\"abc\"[0]", "skipped"),
     ("\"abc\".x", "skipped"),

@@ -1,4 +1,4 @@
-//! The objects of the cluster, the controllers that make pods of them, and the deeds that change them.
+//! The objects of the cluster, the controllers that make pods, and the actions that change objects.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use crate::artifact::trial::sight::{Deployment, Known, LeaseSight, Replica, Sigh
 use crate::leadership::lease;
 use crate::time::Tick;
 
-/// All objects.
+/// The objects of the cluster.
 #[derive(Debug)]
 pub(super) struct Cluster {
     pub(super) deployment: Deployment,
@@ -24,13 +24,13 @@ pub(super) struct Cluster {
     pub(super) trial: Option<Trial>,
     pub(super) report: Option<Report>,
     pub(super) remembered: Remembered,
-    /// Counts objects.
+    /// The number of objects that were made.
     pub(super) made: u64,
-    /// The versions that may stand in the Deployment.
+    /// The versions that may be in the Deployment.
     pub(super) tried: BTreeSet<u8>,
-    /// For how long a pod of the trial has led without a break.
+    /// The longest time for which a pod of the trial has led without a break.
     pub(super) longest_lead: u64,
-    /// How many trials there were.
+    /// The number of trials.
     pub(super) trials: u32,
 }
 
@@ -69,19 +69,19 @@ impl Cluster {
         }
     }
 
-    /// People change something that is not the image.
+    /// People change a part of the Deployment other than the image.
     pub(super) fn edit(&mut self) {
         self.deployment.template.push('+');
     }
 
-    /// Others change the image, without a note.
+    /// Other writers change the image, without an annotation.
     pub(super) fn put_image(&mut self, image: &str) {
         self.deployment.reference = Reference::parse(image).ok();
         self.deployment.image = image.to_owned();
         self.deployment.template = format!("hash of {image}");
     }
 
-    /// The image is not ours.
+    /// Whether the image is not ours.
     pub(super) fn is_foreign(&self) -> bool {
         let image = Some(&self.deployment.image);
         self.deployment.patched.is_some() && image != self.deployment.patched.as_ref()
@@ -92,7 +92,7 @@ impl Cluster {
         self.made
     }
 
-    /// Whether the world is as the deed wants it.
+    /// Whether the cluster is as the action expects it.
     fn is_as_seen(&self, action: &Action) -> bool {
         match action {
             Action::Pin { from, to: _ } | Action::Promote { from, to: _ } => self.deployment.image == *from,
@@ -110,18 +110,18 @@ impl Cluster {
     }
 }
 
-/// The version of a digest.
+/// The version of an image.
 fn version_of(image: &str) -> u8 {
     let reference = Reference::parse(image).unwrap();
     match reference.digest {
         Some(named) => (1..=3).find(|version| named == digest(*version)).unwrap(),
-        // Here a tag means one version for ever.
+        // In this world a tag always points to the same version.
         None => reference.tag.unwrap().as_str().parse().unwrap(),
     }
 }
 
 impl World {
-    /// Does a deed, if the world is as it wants it, and holds it against what was promised.
+    /// Does an action, if the cluster is as the action expects it, and checks the promises.
     pub(super) fn carry_out(&mut self, action: &Action) -> Outcome {
         if !self.cluster.is_as_seen(action) {
             return Outcome::Changed;
@@ -256,7 +256,7 @@ impl World {
         pods.clone().count() == self.cluster.replicas && pods.all(is_right)
     }
 
-    /// The cluster as it is, without the lease.
+    /// The sight of the cluster, without the lease.
     pub(super) fn sight(&self) -> Sight {
         let of = |place: PodKind| self.pods.iter().filter(move |pod| pod.place == place);
         let cluster = &self.cluster;

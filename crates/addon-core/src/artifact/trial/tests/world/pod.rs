@@ -1,4 +1,4 @@
-//! One pod: its container comes and goes, and the process in it takes part in the election and in trials.
+//! One pod: its container starts and ends, and its process takes part in the election and in trials.
 
 use jiff::Timestamp;
 
@@ -25,43 +25,43 @@ pub(super) struct Pod {
     pub(super) state: State,
     pub(super) restarts: u32,
     pub(super) process: Option<Box<Process>>,
-    /// When it has ended for certain, if it was told to end.
+    /// The time at which it is sure to have ended, if it was told to end.
     pub(super) ends: Option<u64>,
     pub(super) is_gone: bool,
-    /// Until then.
+    /// The time until which it stands still.
     pub(super) stands_still: u64,
     pub(super) is_cut_off: u64,
-    /// The clocks of its machine differ by so many seconds from those of others.
+    /// The number of seconds by which its node's clock differs from those of other nodes.
     clock: u64,
 }
 
-/// How far it is.
+/// The state of a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
-    /// There is no image for it, or no machine.
+    /// There is no image or no node for it.
     Hindered(Kind),
-    /// Its process begins then.
+    /// Its process begins at this time.
     Starts(u64),
-    /// Its process runs, and is never ready.
+    /// Its process runs and never becomes ready.
     NotReady,
     Ready,
-    /// It is started again then.
+    /// Its container is restarted at this time.
     Crashed(u64),
 }
 
-/// The process in it, in one of its lives.
+/// One life of the process in it.
 #[derive(Debug)]
 pub(super) struct Process {
     pub(super) election: Election,
     trials: Trials,
-    /// When it acts next.
+    /// The time of its next action.
     due: u64,
     leads: Option<u64>,
-    /// It was told to yield, and its work has ended by then.
+    /// It was told to give up the lease. Its work will have ended by this time.
     yields: Option<u64>,
     reports: u64,
     reported: u64,
-    /// The last sight, and when it was; not kept when the trouble is over.
+    /// The last sight and its time; not kept when the trouble is over.
     seen: Option<Sight>,
     heard: u64,
 }
@@ -130,7 +130,7 @@ impl World {
         (pod.process, pod.is_gone) = (None, true);
     }
 
-    /// Its container ends, and is started again.
+    /// Ends the container, which will be restarted.
     pub(super) fn crash(&mut self, number: usize) {
         let again = self.now + 5 + self.roll(10);
         let pod = &mut self.pods[number];
@@ -150,7 +150,7 @@ impl World {
         }
     }
 
-    /// One second of a pod.
+    /// Plays one second of a pod.
     pub(super) fn live(&mut self, number: usize) {
         let now = self.now;
         let pod = &mut self.pods[number];
@@ -180,7 +180,7 @@ impl World {
         }
     }
 
-    /// How long until a process looks again: where there is nothing to see that is longer.
+    /// The time until a process looks again; longer where nothing changes.
     fn pace(&mut self) -> u64 {
         let longest = match (self.now > self.trouble, &self.cluster.trial) {
             (true, None) => 8,
@@ -208,7 +208,7 @@ impl World {
         };
     }
 
-    /// A new life of a process.
+    /// Begins a new life of the process.
     fn begin(&mut self, number: usize) -> Box<Process> {
         let due = self.now + self.roll(3);
         let Pod {
@@ -341,7 +341,7 @@ impl World {
         }
     }
 
-    /// The version on trial tells of itself.
+    /// The version on trial writes its report.
     fn report(&mut self, number: usize, process: &mut Process) {
         let pod = &self.pods[number];
         let is_on_trial = self
@@ -418,7 +418,7 @@ impl World {
         }
     }
 
-    /// Sees the cluster as it is, or as it was a short time ago.
+    /// Takes a sight of the cluster as it is, or as it was a short time ago.
     fn look(&mut self, number: usize, process: &mut Process) {
         if self.is_cut_off(number) {
             return;
@@ -426,7 +426,7 @@ impl World {
         let age = if self.misfortune(3) { self.roll(3) } else { 9 };
         let mut sight = match (process.seen.take(), age) {
             (Some(seen), 0) => seen,
-            // The records and the objects are read by different requests.
+            // The records and the objects are read by different requests, so they may be of different times.
             (
                 Some(Sight {
                     trial,
@@ -486,7 +486,7 @@ impl World {
     }
 }
 
-/// Whether a stage says nothing of the trial that is there.
+/// Whether a stage does not name the trial that exists.
 fn is_nameless(stage: &Stage) -> bool {
     match stage {
         Stage::Unknown(_) | Stage::Idle | Stage::Waits(..) | Stage::Pinning(_) | Stage::PinningAgain => true,
