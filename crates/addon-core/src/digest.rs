@@ -1,6 +1,6 @@
-//! Digests that tell whether something changed.
+//! Digests that show whether something changed.
 //!
-//! Two values that mean the same have one digest, whichever way their numbers were written. They guard against
+//! Two values with the same meaning have the same digest, however their numbers are written. Digests guard against
 //! accidents, not against attackers.
 
 use std::fmt;
@@ -18,7 +18,7 @@ use crate::number;
 #[serde(try_from = "String", into = "String")]
 pub struct Digest([u8; 16]);
 
-/// A text that is no digest.
+/// The error for a text that is no digest.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("'{0}' is no digest of 32 hex digits")]
 pub struct NoDigest(String);
@@ -81,7 +81,8 @@ impl TryFrom<String> for Digest {
     }
 }
 
-/// A digest that grows part by part. Each part is preceded by its length, so no two lists of parts run together.
+/// A digest that is built part by part. The length of each part is hashed before it, so that two different lists of parts
+/// differ.
 #[derive(Debug, Clone)]
 pub struct Builder(Md5);
 
@@ -107,7 +108,7 @@ impl Builder {
     }
 }
 
-/// Lets the JSON writer write into the hash.
+/// A writer that passes JSON on to the hash.
 struct HashWriter(Md5);
 
 impl io::Write for HashWriter {
@@ -121,7 +122,7 @@ impl io::Write for HashWriter {
     }
 }
 
-/// Compact JSON in which a whole float looks like the integer it equals.
+/// Writes compact JSON in which a whole float looks like the equal integer.
 struct Canonical;
 
 impl serde_json::ser::Formatter for Canonical {

@@ -1,7 +1,7 @@
-//! Why a piece of work did not succeed, in the one form that crosses from the shell into the core.
+//! The failure of a piece of work, in the one form in which the shell reports it to the core.
 //!
-//! The class answers one question: who must act? Each variant names that person or part. Nothing here retries; the core
-//! decides that.
+//! The class says who must act: each variant names that person or part. This file retries nothing; the core decides about
+//! retries.
 
 use std::fmt;
 
@@ -11,21 +11,21 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Class {
-    /// The author or the user: a hook's configuration, a section, a cycle.
+    /// The author or the user must correct a hook's configuration, a section or a cycle.
     Invalid,
-    /// The hook's author: its exit code or its output.
+    /// The hook's author must correct the hook: its exit code or its output.
     HookFailed,
-    /// The cluster's admin: the API server understood and said no.
+    /// The cluster's admin must act: the API server understood the request and refused it.
     Refused,
-    /// Time: the network, the API server, a lock.
+    /// Nobody: the network, the API server or a lock will be available again.
     Unavailable,
-    /// Time: a deadline passed.
+    /// Nobody: a deadline passed.
     TimedOut,
-    /// None: we ended it ourselves.
+    /// Nobody: the operator cancelled the work itself.
     Cancelled,
-    /// Us: a panic or a broken invariant.
+    /// The authors of the operator: a panic or a broken invariant.
     Defect,
-    /// A person, by a confirmation: nothing is broken, but the next step cannot be undone.
+    /// A person must confirm: nothing is broken, but the next step cannot be undone.
     Held,
 }
 
@@ -85,12 +85,12 @@ impl Failure {
         Self::new(class, report)
     }
 
-    /// A failure that only a mistake of ours can bring about.
+    /// A failure that only a bug of the operator can cause.
     pub fn defect(report: impl Into<String>) -> Self {
         Self::new(Class::Defect, report)
     }
 
-    /// The same failure, as the cause of a larger one.
+    /// The same failure as the cause of a larger one. `attempt` names the larger one.
     #[must_use]
     pub fn within(mut self, attempt: impl fmt::Display) -> Self {
         self.report = format!("{attempt}: {}", self.report);

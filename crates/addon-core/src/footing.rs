@@ -1,7 +1,7 @@
 //! The prerequisites of a version of the operator: the chart that installed it, and the state that other versions left.
 //!
-//! The image says it in annotations, so that a version can be judged before it runs. Image and operator take the
-//! numbers from here; no other place may define them.
+//! The image carries these facts in annotations, so that a version can be judged before it runs. Image and operator take
+//! the numbers from here. No other place may define them.
 
 /// The annotation that names the lowest version of the chart that can install a version.
 pub const LOWEST_CHART_KEY: &str = "addon-operator/lowest-chart";
@@ -10,7 +10,7 @@ pub const STATE_FORMATS_KEY: &str = "addon-operator/state-formats";
 
 /// The lowest version of the chart that can install this version: the last one that added something necessary.
 pub const LOWEST_CHART: &str = "0.1.0";
-/// The format in which this version writes its state. It grows when an older version would misread the state.
+/// The format in which this version writes its state. It is increased when an older version would misread the state.
 pub const STATE_FORMAT: &str = "1";
 /// All formats that this version can read.
 pub const STATE_FORMATS: [&str; 1] = [STATE_FORMAT];

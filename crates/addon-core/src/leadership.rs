@@ -1,12 +1,12 @@
-//! The election of a leader among replicas: one lease that is rewritten, and the next step of a replica about it.
+//! The election of a leader among replicas by one lease, and the next step of a replica about it.
 //!
-//! A replica leads because of a write of its own that went through, and no longer than the renew deadline after it
-//! *sent* that write. Another one takes the lease when it has known the same version of it for as long as the lease is
-//! good, counted from when it *received* it, and only over that very version. So no two lead at once as long as no
-//! clock runs faster than another by more than the lease is longer than the deadline. If a replica finds, after it has
-//! seen that version of the lease, that the holder has ended, it need not wait. If the lease names a version of the
-//! program as entitled, only replicas of that version may skip a wait. Must never compare the clocks of two replicas:
-//! the times in the lease are for people to read.
+//! A replica leads because of its own successful write, and no longer than the renew deadline after it *sent* that write.
+//! Another replica takes the lease when it has known the same version of it for the whole duration of the lease, counted
+//! from when it *received* it, and its write replaces only that very version. So no two replicas lead at once, as long as
+//! no clock runs faster than another by more than the ratio of lease and deadline. If a replica finds, after it has seen
+//! that version of the lease, that the holder has ended, it does not have to wait. If the lease entitles a version of the
+//! program, only replicas of that version may skip a wait. Must never compare the clocks of two replicas: the times in
+//! the lease are for people to read.
 
 mod entitlement;
 pub mod lease;
@@ -22,9 +22,9 @@ use crate::time::{Now, Tick};
 use entitlement::{Claim, Order};
 use lease::{Aim, Holder, Record, Sighting, Timing, Writing, Written, micros, over};
 
-/// Between an attempt that failed and the next one.
+/// The pause between a failed attempt and the next one.
 const PAUSE: Duration = Duration::from_secs(2);
-/// How long one request about the lease may take.
+/// The limit of time for one request about the lease.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The next step.
@@ -32,17 +32,17 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub enum Move {
     /// Read the lease, and pass in the result.
     Look(Limit),
-    /// Find out whether its holder has ended, and pass in the result about this version.
+    /// Find out whether the holder of this version of the lease has ended, and pass in the result.
     Ask(Sighting, Limit),
     /// Write the lease, and pass in the outcome.
     Write(Writing, Limit),
-    /// Nothing until this tick or the next news of the lease.
+    /// Wait until this tick or until the lease changes.
     Wait(Tick),
-    /// Nothing ever again: the lease cannot be kept, and all work that a leader has started must end.
+    /// End all work that a leader has started, and do nothing more: the lease cannot be kept.
     StepDown,
 }
 
-/// How long a request may take.
+/// The limit of time for a request.
 pub type Limit = Duration;
 
 /// The role of a replica.
@@ -50,55 +50,55 @@ pub type Limit = Duration;
 pub enum ReplicaRole {
     /// Another replica leads, or none does.
     Standby,
-    /// It leads.
+    /// The replica leads.
     Leads,
-    /// It still leads, but must end the work that it has started and release the lease: another version is entitled to
-    /// it.
+    /// The replica still leads, but must end the work that it has started and release the lease, because another version
+    /// is entitled to it.
     Yields,
-    /// It has led, and must not do so again in this life.
+    /// The replica has led, and must not lead again in this life.
     Deposed,
 }
 
-/// The state at the beginning of a time as leader.
+/// Whether an earlier leader's processes may still run when a replica becomes leader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Succession {
     /// No process of an earlier leader runs.
     Clear,
-    /// The earlier leader's lease had expired, and its end was not seen.
+    /// The earlier leader's lease had expired, and its end was not observed.
     Contested,
 }
 
-/// A time as leader, while it lasts.
+/// One time of a replica as leader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reign {
-    /// How often the lease had changed its holder by then.
+    /// How often the lease had changed its holder at its beginning.
     pub transitions: u32,
-    /// How it began.
+    /// Whether an earlier leader's processes may still run.
     pub succession: Succession,
-    /// When nothing more may begin.
+    /// The time from which on nothing new may begin.
     pub deadline: Tick,
     /// The time from which another replica may lead.
     pub expiry: Tick,
 }
 
-/// One replica's part in the election.
+/// The state machine of one replica in the election.
 #[derive(Debug, Clone)]
 pub struct Election {
     me: String,
-    /// Every name of the version that it is, none if that is not known.
+    /// All digests of the replica's version; empty while they are not known.
     versions: BTreeSet<ImageDigest>,
     timing: Timing,
     role: Role,
     known: Known,
-    /// The version that is entitled, as it was found last. It outlives a lease that was deleted.
+    /// The entitled version, as it was last seen. It is kept even if the lease is deleted.
     entitled: Option<ImageDigest>,
-    /// Another version is to be entitled, and that is not written yet.
+    /// A change of the entitled version that is not written yet.
     order: Option<Order>,
-    /// Not before this is anything tried.
+    /// The time before which nothing is tried.
     next: Tick,
-    /// The holder may have ended, and that was not checked.
+    /// Whether the holder may have ended and that has still to be checked.
     doubt: bool,
-    /// How it would be if we came to lead.
+    /// The succession if this replica became leader now.
     succession: Succession,
 }
 
@@ -114,24 +114,24 @@ enum Role {
 struct Term {
     acquired: Timestamp,
     transitions: u32,
-    /// When the last write that went through was sent.
+    /// The time at which the last successful write was sent.
     renewed: Tick,
     claim: Claim,
 }
 
-/// The known state of the lease.
+/// The last known state of the lease.
 #[derive(Debug, Clone)]
 enum Known {
     Nothing,
     Absent,
-    /// Found so, and not otherwise since that tick.
+    /// The lease exists. It has been unchanged since this tick.
     There(Sighting, Tick),
 }
 
 impl Election {
-    /// A replica of this name that knows nothing yet. A lease that is held under its name is its own. The versions are all
-    /// the names of its one version: that of an index of images and that of the image in it. Without one it is entitled where
-    /// everybody is.
+    /// A replica of this name without any knowledge. A lease that is held under its name counts as its own. `versions`
+    /// are all digests of its version: that of the index, and that of the image in it. If they are empty, the replica is
+    /// entitled only where every version is.
     pub fn new(me: String, versions: BTreeSet<ImageDigest>, timing: Timing) -> Self {
         Self {
             me,
@@ -147,7 +147,7 @@ impl Election {
         }
     }
 
-    /// The time as leader that lasts, or that has run out and is not over yet.
+    /// The current time as leader, or one that has expired and was not ended yet.
     pub fn reign(&self) -> Option<Reign> {
         let Role::Leads(term) = &self.role else {
             return None;
@@ -160,7 +160,7 @@ impl Election {
         })
     }
 
-    /// Its role at this moment. Must be checked before every act as leader.
+    /// The role at this moment. Must be checked before every act as leader.
     pub fn standing(&self, now: Tick) -> ReplicaRole {
         match &self.role {
             Role::Standby => ReplicaRole::Standby,
@@ -172,7 +172,7 @@ impl Election {
         }
     }
 
-    /// The other holder of the lease, as far as is known.
+    /// The other replica that holds the lease, if one is known.
     pub fn leader(&self) -> Option<&str> {
         let Known::There(sighting, _) = &self.known else {
             return None;
@@ -181,7 +181,7 @@ impl Election {
         (!holder.is_empty() && holder != self.me).then_some(holder)
     }
 
-    /// The next step. Asked again after every input.
+    /// The next step. To be asked again after every input.
     pub fn poll(&mut self, now: Now) -> Move {
         let tick = now.tick;
         match &self.role {
@@ -207,7 +207,7 @@ impl Election {
         }
     }
 
-    /// The lease was read: its contents, nothing if it does not exist.
+    /// Takes the result of a read: the lease, or `None` if it does not exist.
     pub fn looked(&mut self, now: Tick, found: Option<Sighting>) {
         let Some(found) = found else {
             self.missed(now);
@@ -217,7 +217,7 @@ impl Election {
             Role::Leads(term) => {
                 let record = &found.record;
                 if record.holder == self.me && record.acquired == term.acquired {
-                    // A write of ours without an answer, or one that names the entitled version.
+                    // A write of ours had no answer, or another replica wrote the entitled version into our lease.
                     self.next = now;
                 } else {
                     self.role = Role::Deposed;
@@ -235,12 +235,12 @@ impl Election {
         }
     }
 
-    /// The lease could not be read.
+    /// Notes that the lease could not be read.
     pub fn look_failed(&mut self, now: Tick) {
         self.next = now + PAUSE;
     }
 
-    /// A write that was sent at that tick has ended.
+    /// Takes the result of a write that was sent at that tick.
     pub fn wrote(&mut self, sent: Tick, now: Tick, writing: Writing, written: Written) {
         if matches!(self.role, Role::Deposed) {
             return;
@@ -260,12 +260,12 @@ impl Election {
                 self.known = Known::Nothing;
                 self.next = now;
             }
-            // If it was written after all, the next attempt is a conflict.
+            // If it was written after all, the next attempt will be a conflict.
             Written::Unknown => self.next = now + PAUSE,
         }
     }
 
-    /// The write went through that makes a leader, or keeps one.
+    /// Notes a successful write that makes this replica the leader or keeps it so.
     fn leads(&mut self, sent: Tick, now: Tick, version: String, record: Record) {
         let claim = match &self.role {
             Role::Leads(term) => term.claim.clone(),
@@ -284,7 +284,7 @@ impl Election {
             holder,
         };
         self.know(sighting, now);
-        // An order may have come while this was under way.
+        // An order may have come while the write was under way.
         self.next = if self.order.is_some() {
             now
         } else {
@@ -292,7 +292,7 @@ impl Election {
         };
     }
 
-    /// The write of a leader whose work has ended, so that the next leader need not wait.
+    /// The write that releases the lease after the leader's work has ended, so that the next leader does not have to wait.
     pub fn release(&self, now: Now) -> Option<Writing> {
         let (Role::Leads(term), Known::There(sighting, _)) = (&self.role, &self.known) else {
             return None;
@@ -313,7 +313,7 @@ impl Election {
         term.renewed + self.timing.deadline
     }
 
-    /// This is how the lease stands, and not otherwise since that tick.
+    /// Notes the state of the lease, which has been unchanged since that tick.
     fn know(&mut self, sighting: Sighting, since: Tick) {
         self.entitled.clone_from(&sighting.record.entitled);
         self.known = Known::There(sighting, since);
@@ -332,7 +332,7 @@ impl Election {
     }
 }
 
-/// Only if there is no lease.
+/// A write that succeeds only if there is no lease.
 fn made(record: Record) -> Writing {
     Writing {
         record,

@@ -1,7 +1,7 @@
-//! Every decision of addon-operator, as a value that does no I/O.
+//! All decisions of addon-operator, as a value that does no I/O.
 //!
-//! The crate's manifest has nothing to do I/O with, its clippy.toml forbids clocks, files and hash containers, and
-//! a test keeps tokio, hyper and kube out of its dependency graph.
+//! The crate depends on no library that does I/O, its clippy.toml forbids clocks, files and hash containers, and a test
+//! keeps tokio, hyper and kube out of its dependency graph.
 
 #![warn(missing_docs)]
 

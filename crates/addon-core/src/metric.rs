@@ -1,8 +1,8 @@
-//! Metrics, ours and those of hooks: the families that hold all series, and the text that Prometheus reads.
+//! Metrics, our own and those of hooks: the families that hold the series, and the text that Prometheus reads.
 //!
-//! For hooks also the operations that a file asks for, and the store with the rules for them. A file is read whole before any
-//! of it counts, and no series is shown twice, so a page is always text that Prometheus reads. Must never drop a sample
-//! without saying so.
+//! For hooks there are also the operations in a hook's metrics file, and the store with the rules for them. A file is
+//! parsed as a whole before any of it is applied. No series is shown twice, so that Prometheus can read every page. Must
+//! never drop a sample without a report.
 
 pub mod accept;
 pub mod escape;
@@ -28,14 +28,15 @@ use name::{Group, LabelName, MetricName};
 /// The labels of one series, by name.
 pub type Labels = BTreeMap<LabelName, String>;
 
-/// The upper bounds of a histogram without its own: the defaults of Prometheus clients.
+/// The upper bounds of a histogram that sets none: the defaults of Prometheus clients.
 pub const DEFAULT_BUCKETS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 
-/// One thing that a hook asks for.
+/// One operation that a hook asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Operation {
-    /// The series that come and go with this one; without a group a series lasts until it is written again.
+    /// The group of the series, whose series are replaced together. A series without a group lasts until it is written
+    /// again or expired.
     pub group: Option<Group>,
     /// The action.
     pub change: Change,
@@ -45,38 +46,38 @@ pub struct Operation {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Change {
-    /// The group's series end; without a group, those that the hook wrote without one.
+    /// Removes the group's series; without a group, the hook's series without a group.
     Expire,
-    /// One series takes a sample.
+    /// Adds a sample to a series.
     Write {
         /// The metric.
         name: MetricName,
-        /// The series of it.
+        /// The labels of the series.
         labels: Labels,
         /// The sample.
         sample: Sample,
     },
 }
 
-/// The new sample of a series.
+/// A sample for a series.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Sample {
-    /// A counter grows by this much, which is not negative.
+    /// Increases a counter by this amount, which is not negative.
     Add(Finite),
-    /// A gauge becomes this.
+    /// Sets a gauge.
     Set(Finite),
-    /// A histogram counts this.
+    /// Adds a value to a histogram.
     Observe {
         /// The observed value.
         value: Finite,
-        /// The bounds, should this be the metric's first observation.
+        /// The bounds, used if this is the metric's first observation.
         buckets: Buckets,
     },
 }
 
 impl Sample {
-    /// The kind of metric that takes it.
+    /// The kind of metric that takes this sample.
     pub fn kind(&self) -> Kind {
         match self {
             Self::Add(_) => Kind::Counter,
@@ -89,16 +90,16 @@ impl Sample {
 /// The kind of a metric, fixed by its first sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// Only grows.
+    /// A number that only grows.
     Counter,
-    /// Goes up and down.
+    /// A number that goes up and down.
     Gauge,
-    /// Counts values by size.
+    /// A distribution of values over ranges.
     Histogram,
 }
 
 impl Kind {
-    /// Its name in the text that Prometheus reads.
+    /// The kind's name in the text format.
     pub fn word(self) -> &'static str {
         match self {
             Self::Counter => "counter",
@@ -114,7 +115,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// A number that is neither infinite nor undefined, as all numbers of JSON are.
+/// A finite number. All numbers of JSON are finite.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, Deserialize)]
 #[serde(try_from = "f64", into = "f64")]
 pub struct Finite(f64);
@@ -134,7 +135,7 @@ impl fmt::Display for Finite {
     }
 }
 
-/// A float that is no number.
+/// The error for an infinite or undefined number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("a sample value must be a finite number")]
 pub struct NotFinite;
@@ -157,18 +158,18 @@ impl From<Finite> for f64 {
     }
 }
 
-/// The upper bounds of a histogram, each larger than the one before it; the one for everything is not listed.
+/// The upper bounds of a histogram, each larger than the one before it. The bound `+Inf` is not listed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<Finite>", into = "Vec<Finite>")]
 pub struct Buckets(Vec<Finite>);
 
-/// Bounds that no histogram can have.
+/// The error for bounds that do not grow.
 #[derive(Debug, Clone, Copy, PartialEq, Error)]
 #[error("bucket bounds must grow, but {next} follows {bound}")]
 pub struct NotGrowing {
     /// A bound.
     pub bound: f64,
-    /// The one after it.
+    /// The bound after it.
     pub next: f64,
 }
 
@@ -182,7 +183,7 @@ impl Buckets {
 impl TryFrom<Vec<Finite>> for Buckets {
     type Error = NotGrowing;
 
-    /// No bounds at all stand for [`DEFAULT_BUCKETS`].
+    /// An empty list stands for [`DEFAULT_BUCKETS`].
     fn try_from(bounds: Vec<Finite>) -> Result<Self, NotGrowing> {
         if bounds.is_empty() {
             return Ok(Self(DEFAULT_BUCKETS.map(Finite).to_vec()));

@@ -1,4 +1,4 @@
-//! A module as found on disk, reduced to what decisions need. Paths, files and charts stay in the shell.
+//! A module as found on disk, without the parts that no decision needs. Paths, files and charts stay in the shell.
 
 pub mod description;
 pub mod enabling;
@@ -17,31 +17,31 @@ use crate::values::schema::Schemas;
 /// One module of the modules directories.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Module {
-    /// Its name, from the directory `NNN-name`.
+    /// The name, from the directory `NNN-name`.
     pub name: ModuleName,
-    /// Its order number; lower ones run first.
+    /// The order number. Lower numbers run first.
     pub order: u32,
-    /// Its static section: the common `values.yaml` overlaid by its own.
+    /// Its values from files: the common `values.yaml`, overlaid by its own.
     pub values: Value,
     /// The schemas of its values.
     pub schemas: Schemas,
-    /// The flag `fooEnabled` of the common `values.yaml` files.
+    /// The flag `fooEnabled` in the common `values.yaml` files.
     pub enabled: Option<bool>,
-    /// There is something for helm to install.
+    /// Whether it has a chart to install.
     pub has_chart: bool,
-    /// There are CRDs that must be in the cluster before anything of it runs.
+    /// Whether it has CRDs, which must be installed before anything of it runs.
     pub has_crds: bool,
-    /// Its templates speak of conversion webhooks, which must be in the cluster before its release.
+    /// Whether its templates mention conversion webhooks, which must be published before its release.
     pub has_conversions: bool,
-    /// There is an executable `enabled` script.
+    /// Whether it has an executable `enabled` script.
     pub has_enabled_script: bool,
-    /// There are files that may be hooks.
+    /// Whether it has files that may be hooks.
     pub has_hooks: bool,
-    /// Its hooks and its release act as a service account that it names.
+    /// Whether it names a service account, which its hooks and its release use.
     pub has_account: bool,
-    /// The modules it needs, from `module.yaml`.
+    /// The modules that it depends on, from `module.yaml`.
     pub depends_on: Vec<ModuleName>,
-    /// The fault that makes its files unusable. It is not run, and nothing of it is deleted.
+    /// The error that makes its files unusable. Such a module is not run, and nothing of it is removed.
     pub broken: Option<Failure>,
 }
 
@@ -52,12 +52,12 @@ pub struct Inventory {
     pub global_values: Value,
     /// The schemas of the global values.
     pub global_schemas: Schemas,
-    /// There are files that may be global hooks.
+    /// Whether there are files that may be global hooks.
     pub has_global_hooks: bool,
-    /// All modules, each name once.
+    /// All modules, without duplicate names.
     pub modules: Vec<Module>,
-    /// The common `values.yaml` of each modules directory.
+    /// The outline of the common `values.yaml` of each modules directory.
     pub values_files: ValuesFiles,
-    /// Every directory was read to its end without an error. Only then may an absent module count as removed.
+    /// Whether every directory was read to its end without an error. Only then may an absent module count as removed.
     pub complete: bool,
 }

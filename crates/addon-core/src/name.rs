@@ -1,6 +1,6 @@
 //! Validated names of modules, hooks, queues and bindings, and the owners of hooks.
 //!
-//! A value of these types is valid: no other file checks it again. Must never know what the named thing does.
+//! A value of these types is always valid, so that no other file checks it again. Must never know what the named thing does.
 
 mod case;
 
@@ -12,50 +12,50 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// Key of the global section in values files, in the `ConfigMap` and in the values that hooks read.
+/// The key of the global section in values files, in the `ConfigMap` and in the values that hooks read.
 pub const GLOBAL_KEY: &str = "global";
-/// Suffix of a module's values key in the name of its flag.
+/// The suffix of a module's values key in the name of its flag.
 pub const ENABLED_SUFFIX: &str = "Enabled";
-/// Suffix of a module's values key in the name of its maintenance state.
+/// The suffix of a module's values key in the name of its maintenance key.
 pub const MAINTENANCE_SUFFIX: &str = "Maintenance";
 
-/// Key of the setting that names the wanted version of the operator.
+/// The key of the setting that says which version of the operator is wanted.
 pub const RELEASE_CHANNEL: &str = "releaseChannel";
-/// Key of the setting with the policy of taking versions.
+/// The key of the setting with the policy by which versions are taken.
 pub const RELEASE_POLICY: &str = "releasePolicy";
-/// Key of the setting that lists the versions that a person approved of.
+/// The key of the setting that lists the versions that a person has approved.
 pub const RELEASE_APPROVED: &str = "releaseApproved";
-/// Keys of the `ConfigMap` that are settings of the operator, and belong to no module.
+/// The keys of the `ConfigMap` that are settings of the operator and belong to no module.
 pub const SETTINGS: [&str; 3] = [RELEASE_CHANNEL, RELEASE_POLICY, RELEASE_APPROVED];
 
-/// One monitor of one binding. No two in one life of the operator are the same, so news of one that was stopped is
-/// never taken for news of its successor.
+/// The id of a monitor. No two monitors in one life of the operator have the same id, so that a late change of a stopped
+/// monitor is never taken for one of its successor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct MonitorId(pub u64);
 
-/// Why a text is no name.
+/// The reason for which a text is no name.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum NameError {
-    /// The values key of the name would belong to another name.
+    /// The values key of the name leads back to another name.
     #[error(
         "'{name}' name should be in kebab-case and be restorable from camelCase: consider renaming to '{proposal}'"
     )]
     NotRestorable {
         /// The refused name.
         name: String,
-        /// The name that its values key would stand for.
+        /// The name that the values key leads back to.
         proposal: String,
     },
-    /// A character that neither a release nor a values key may hold.
+    /// The name has a character that is not allowed in a release's name or in a values key.
     #[error("'{name}' name should hold only small letters, digits, dots and dashes")]
     Character {
         /// The refused name.
         name: String,
     },
-    /// The values key of the name is taken by the global section.
+    /// The values key of the name is that of the global section.
     #[error("'{GLOBAL_KEY}' is no name for a module: the global values have it")]
     Reserved,
-    /// The values key of the name is taken by a setting.
+    /// The values key of the name is that of a setting.
     #[error("'{name}' is no name for a module: the key '{key}' of the ConfigMap is a setting of the operator")]
     Setting {
         /// The refused name.
@@ -69,13 +69,13 @@ pub enum NameError {
         /// The refused key.
         key: String,
     },
-    /// Nothing where a name is needed.
+    /// The name is empty.
     #[error("empty {what} name")]
     Empty {
         /// The kind of thing to be named.
         what: &'static str,
     },
-    /// A line break or another control character, which would break logs and labels.
+    /// The name has a line break or another control character, which would break logs and labels.
     #[error("{what} name {name:?} holds a control character")]
     Control {
         /// The kind of thing to be named.
@@ -85,13 +85,13 @@ pub enum NameError {
     },
 }
 
-/// Name of a module in kebab-case, which its values key leads back to.
+/// The name of a module in kebab-case. Its values key leads back to the name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ModuleName(Arc<str>);
 
 impl ModuleName {
-    /// Accepts a kebab-case name that survives the way to camelCase and back.
+    /// Accepts a kebab-case name that is the same after a conversion to camelCase and back.
     pub fn parse(text: &str) -> Result<Self, NameError> {
         if text.is_empty() {
             return Err(NameError::Empty { what: "module" });
@@ -122,7 +122,7 @@ impl ModuleName {
         Ok(Self(text.into()))
     }
 
-    /// Accepts the camelCase key under which values of a module are kept.
+    /// Accepts the camelCase key under which the values of a module are kept.
     pub fn from_values_key(key: &str) -> Result<Self, NameError> {
         let not_camel = || NameError::NotCamel { key: key.to_owned() };
         let name = Self::parse(&case::to_kebab(key)).map_err(|error| match error {
@@ -136,17 +136,17 @@ impl ModuleName {
         }
     }
 
-    /// Key of the module's values: `foo-bar` has `fooBar`.
+    /// The key of the module's values: `foo-bar` has `fooBar`.
     pub fn values_key(&self) -> String {
         case::to_camel(&self.0)
     }
 
-    /// Key of the flag that switches the module: `fooBarEnabled`.
+    /// The key of the flag that switches the module: `fooBarEnabled`.
     pub fn enabled_key(&self) -> String {
         self.values_key() + ENABLED_SUFFIX
     }
 
-    /// Key of the maintenance state of the module: `fooBarMaintenance`.
+    /// The key that says whether people maintain the module's objects: `fooBarMaintenance`.
     pub fn maintenance_key(&self) -> String {
         self.values_key() + MAINTENANCE_SUFFIX
     }
@@ -185,7 +185,7 @@ impl From<ModuleName> for String {
 
 /// The kind of thing that a [`Label`] names.
 pub trait Named {
-    /// Its name in error texts.
+    /// The word for the thing in error texts.
     const WHAT: &'static str;
 }
 
@@ -263,32 +263,32 @@ impl Named for Binding {
     const WHAT: &'static str = "binding";
 }
 
-/// Name of a hook: its path from the hooks directory on. Unique for its owner only.
+/// The name of a hook: its path relative to the hooks directory. Unique among the hooks of one owner.
 pub type HookName = Label<Hook>;
-/// Name of a queue as hooks choose it.
+/// The name of a queue, which hooks choose.
 pub type QueueName = Label<Queue>;
-/// Name of a binding inside one hook.
+/// The name of a binding, unique in one hook.
 pub type BindingName = Label<Binding>;
 
 impl QueueName {
-    /// The queue of everything that names no queue.
+    /// The queue of bindings that name no queue.
     pub fn main() -> Self {
         Self("main".into(), PhantomData)
     }
 }
 
-/// The owner of values and hooks: global, or a module. Global comes first in every order.
+/// The owner of values and hooks: global, or a module. The global owner comes first in every order.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Owner {
-    /// No module: shared by all of them.
+    /// The global owner, shared by all modules.
     Global,
     /// One module.
     Module(ModuleName),
 }
 
 impl Owner {
-    /// Key of the owner's section in every document that holds values.
+    /// The key of the owner's section in every document with values.
     pub fn values_key(&self) -> String {
         match self {
             Self::Global => GLOBAL_KEY.to_owned(),
@@ -296,7 +296,7 @@ impl Owner {
         }
     }
 
-    /// The module, if it is one.
+    /// The module; `None` for the global owner.
     pub fn module(&self) -> Option<&ModuleName> {
         match self {
             Self::Global => None,
@@ -320,7 +320,7 @@ impl From<ModuleName> for Owner {
     }
 }
 
-/// One hook among all of them.
+/// A hook with its owner, which identifies it among all hooks.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct HookId {
     /// Its owner.
@@ -329,7 +329,7 @@ pub struct HookId {
     pub name: HookName,
 }
 
-/// The word that is right with modules and without; `HookId::told` says "global hook" where there are modules.
+/// Shows a text that is right with modules and without. With modules, `HookId::told` shows "global hook".
 impl fmt::Display for HookId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.owner {
@@ -339,10 +339,10 @@ impl fmt::Display for HookId {
     }
 }
 
-/// Highest order number that a directory can give; above it the number counts as absent.
+/// The highest order number of a directory. A higher number counts as absent.
 const MAX_ORDER: u32 = i32::MAX.unsigned_abs();
 
-/// Reads order and module name from the name of a module's directory, `020-foo-bar` or `foo-bar`.
+/// Reads the order number and the module name from the name of a module's directory, `020-foo-bar` or `foo-bar`.
 pub fn parse_module_dir(dir_name: &str, unnumbered_order: u32) -> Result<(u32, ModuleName), NameError> {
     let (order, name) = match dir_name.split_once('-') {
         Some((digits, rest))

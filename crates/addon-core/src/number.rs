@@ -1,14 +1,14 @@
-//! Numbers as the values of modules hold them: a whole number is an integer, however it was written.
+//! Numbers in the values of modules: a whole number is an integer, however it was written.
 //!
-//! The original keeps every number as a float and prints whole ones without a point; keeping them as integers gives
-//! hooks and charts the same text and loses no digit. Must never change the value of a number.
+//! The original keeps every number as a float and prints whole ones without a point. Keeping them as integers gives hooks
+//! and charts the same text and loses no digit. Must never change the value of a number.
 
 use serde_json::{Number, Value};
 
-/// From here on a float cannot distinguish a whole number from its neighbour.
+/// From this number on, floats cannot represent every whole number.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// The number of a float, or nothing when JSON has no such number.
+/// The JSON number of a float; `None` if JSON has no such number.
 pub fn from_float(float: f64) -> Option<Number> {
     let negative_zero = float == 0.0 && float.is_sign_negative();
     if float.fract() == 0.0 && float.abs() <= EXACT && !negative_zero {

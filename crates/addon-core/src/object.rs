@@ -1,6 +1,6 @@
-//! Objects of the cluster, as far as hooks see them.
+//! Objects of the cluster, in the form in which hooks see them.
 //!
-//! Must never interpret an object beyond its names: what a hook cuts out of it is the filter's.
+//! Must never interpret an object beyond its names: the filter chooses the parts that a hook sees.
 
 pub mod json;
 pub mod patch;
@@ -13,20 +13,20 @@ use serde_json::Value;
 
 use self::json::Json;
 
-/// The name of an object. Ordered like snapshots: by namespace, then by name.
+/// The name of an object. Sorted like snapshots: by namespace, then by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectName {
-    /// Its namespace, empty for an object of the cluster.
+    /// The namespace; empty for a cluster-wide object.
     pub namespace: String,
     /// `metadata.name`.
     pub name: String,
-    /// Its kind, as named in the object itself.
+    /// The kind in the object itself.
     pub kind: String,
 }
 
 impl ObjectName {
-    /// The names inside of an object; a missing one is empty.
+    /// The names in an object; a missing one is empty.
     pub fn of(object: &Value) -> Self {
         let text = |pointer| {
             object
@@ -53,7 +53,7 @@ impl fmt::Display for ObjectName {
     }
 }
 
-/// An object as a binding shows it. Hooks read the fields in this order, which is that of their names.
+/// An object as a binding shows it. Hooks get the fields in this order, which is that of their names.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectView {
@@ -65,7 +65,7 @@ pub struct ObjectView {
     pub object: Option<Json>,
 }
 
-/// Keeps a filter that found null apart from no filter.
+/// Distinguishes a filter result of null from a missing filter.
 fn found<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Json>, D::Error> {
     Json::deserialize(deserializer).map(Some)
 }

@@ -1,7 +1,7 @@
-//! Lanes of tasks, each first in, first out, its head retried in place. Knows no hook and no module.
+//! Lanes of tasks. Each lane is first in, first out, and its head is retried in place. This module knows no hook and no module.
 //!
-//! A task that entered leaves in exactly one of three ways: done, merged into the task before it, or dropped for a
-//! reason; the [`Ledger`] counts all of them, so that nothing can vanish unseen.
+//! A task leaves its lane in exactly one of three ways: done, merged into the task before it, or dropped for a reason.
+//! The [`Ledger`] counts all of them, so that no task can vanish unnoticed.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -11,15 +11,15 @@ use crate::time::Tick;
 /// The state of the head of a lane. Tasks behind the head are always `Ready`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// It may start as soon as there is a slot for it.
+    /// The head may start as soon as there is a slot for it.
     Ready,
-    /// A job of it runs.
+    /// A job of the head is running.
     Running,
-    /// It waits for an event, not for time; the part that brings the event wakes it.
+    /// The head waits for an event and not for a time. The part that brings the event wakes it.
     Parked,
-    /// It failed and is tried again at that time.
+    /// The head failed and is retried at that time.
     Backoff(Tick),
-    /// It may not start before that time; it has not failed.
+    /// The head has not failed, but must not start before that time.
     Held(Tick),
 }
 
@@ -28,27 +28,27 @@ pub enum State {
 pub struct Entry<T> {
     /// The task itself.
     pub task: T,
-    /// When it entered.
+    /// The time at which it was queued.
     pub queued: Tick,
-    /// Some of its work was done.
+    /// Whether some of its work was done.
     pub begun: bool,
-    /// Failed attempts in a row.
+    /// The number of failed attempts in a row.
     pub failures: u32,
-    /// The last failure, until an attempt succeeds.
+    /// The error of the last attempt, until one succeeds.
     pub error: Option<String>,
-    /// Since when it runs, is parked or is held, whichever it is.
+    /// The time since which it has been running, parked or held.
     pub since: Tick,
     state: State,
     ready_since: u64,
 }
 
 impl<T> Entry<T> {
-    /// Its state.
+    /// The state.
     pub fn state(&self) -> State {
         self.state
     }
 
-    /// How long it waits for its time from now on.
+    /// The time until its wait ends.
     pub fn wait(&self, now: Tick) -> Duration {
         match self.state {
             State::Backoff(until) | State::Held(until) => until - now,
@@ -56,22 +56,22 @@ impl<T> Entry<T> {
         }
     }
 
-    /// An attempt is under way: it began and has not failed.
+    /// Whether an attempt has begun and not failed.
     pub fn is_active(&self) -> bool {
         self.begun && !matches!(self.state, State::Backoff(_))
     }
 }
 
-/// How many tasks entered, and how they left.
+/// Counts of tasks by how they came and left.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ledger {
-    /// Entered.
+    /// Tasks that were queued.
     pub pushed: u64,
-    /// Left because they were done.
+    /// Tasks that left because they were done.
     pub done: u64,
-    /// Left because they became part of the task before them.
+    /// Tasks that left because they became part of the task before them.
     pub merged: u64,
-    /// Left without being run, for a reason.
+    /// Tasks that left without being run.
     pub dropped: u64,
 }
 
@@ -94,7 +94,7 @@ impl<L: Ord + Clone, T> Default for Queues<L, T> {
 }
 
 impl<L: Ord + Clone, T> Queues<L, T> {
-    /// Appends a task to a lane, which comes into being with its first task.
+    /// Appends a task to a lane. A lane is created with its first task.
     pub fn push(&mut self, lane: L, task: T, now: Tick) {
         self.sequence += 1;
         self.ledger.pushed += 1;
@@ -111,7 +111,7 @@ impl<L: Ord + Clone, T> Queues<L, T> {
         self.lanes.entry(lane).or_default().push_back(entry);
     }
 
-    /// Puts tasks before all others of a lane, in their order. Nothing of the lane may be under way.
+    /// Puts tasks before all others of a lane, and keeps their order. No task of the lane may be running.
     pub fn push_front(&mut self, lane: &L, tasks: Vec<T>, now: Tick) {
         for task in tasks.into_iter().rev() {
             self.push(lane.clone(), task, now);
@@ -121,12 +121,12 @@ impl<L: Ord + Clone, T> Queues<L, T> {
         }
     }
 
-    /// Makes sure that a lane is shown even while it is empty.
+    /// Creates a lane that is shown even while it is empty.
     pub fn open(&mut self, lane: L) {
         self.lanes.entry(lane).or_default();
     }
 
-    /// Forgets a lane that is empty.
+    /// Removes a lane that is empty.
     pub fn close(&mut self, lane: &L) {
         if self.lanes.get(lane).is_some_and(VecDeque::is_empty) {
             self.lanes.remove(lane);
@@ -153,12 +153,12 @@ impl<L: Ord + Clone, T> Queues<L, T> {
         self.lanes.get(lane).into_iter().flat_map(|tasks| tasks.iter().skip(1))
     }
 
-    /// All lanes with their tasks, in the lanes' order.
+    /// All lanes with their tasks, in the order of the lanes.
     pub fn lanes(&self) -> impl Iterator<Item = (&L, &VecDeque<Entry<T>>)> {
         self.lanes.iter()
     }
 
-    /// The lanes whose heads may start now; the one that has been ready longest comes first.
+    /// The lanes whose heads may start now. The head that has been ready longest comes first.
     pub fn ready(&self) -> Vec<L> {
         let mut ready: Vec<(u64, &L)> = self
             .lanes
@@ -171,7 +171,7 @@ impl<L: Ord + Clone, T> Queues<L, T> {
         ready.into_iter().map(|(_, lane)| lane.clone()).collect()
     }
 
-    /// Ends the back-offs, and other waits for a time, that are over.
+    /// Ends the back-offs and holds whose time has come.
     pub fn wake(&mut self, now: Tick) {
         for tasks in self.lanes.values_mut() {
             if let Some(head) = tasks.front_mut()
@@ -185,7 +185,7 @@ impl<L: Ord + Clone, T> Queues<L, T> {
         }
     }
 
-    /// The first wait for a time to end, and its lane.
+    /// The next wait that ends by time, and its lane.
     pub fn next_wake(&self) -> Option<(Tick, &L)> {
         self.lanes
             .iter()
@@ -196,7 +196,7 @@ impl<L: Ord + Clone, T> Queues<L, T> {
             .min_by_key(|(until, _)| *until)
     }
 
-    /// The head of the lane begins. Returns how it had stood in line if this is the first time.
+    /// Begins the head of the lane. Returns the head as it was queued if this is the first time.
     pub fn begin(&mut self, lane: &L) -> Option<&Entry<T>> {
         let head = self.lanes.get_mut(lane)?.front_mut()?;
         let first = !head.begun;
@@ -204,17 +204,17 @@ impl<L: Ord + Clone, T> Queues<L, T> {
         first.then_some(head)
     }
 
-    /// The head of the lane has a job now.
+    /// Notes that the head of the lane has a running job.
     pub fn running(&mut self, lane: &L, now: Tick) {
         self.enter(lane, State::Running, now);
     }
 
-    /// The head of the lane waits until [`Queues::resume`] is called.
+    /// Makes the head of the lane wait until [`Queues::resume`] is called.
     pub fn park(&mut self, lane: &L, now: Tick) {
         self.enter(lane, State::Parked, now);
     }
 
-    /// The head of the lane may not start before that time.
+    /// Makes the head of the lane wait until that time.
     pub fn hold(&mut self, lane: &L, until: Tick, now: Tick) {
         self.enter(lane, State::Held(until), now);
     }
@@ -226,7 +226,7 @@ impl<L: Ord + Clone, T> Queues<L, T> {
         }
     }
 
-    /// The head is asked for anew while a job of it runs: when that has ended it begins as if it had just come.
+    /// Makes the head begin anew once its running job has ended.
     pub fn renew(&mut self, lane: &L, now: Tick) {
         if let Some(head) = self.head_mut(lane) {
             head.begun = false;
@@ -234,8 +234,7 @@ impl<L: Ord + Clone, T> Queues<L, T> {
         }
     }
 
-    /// The head of the lane may continue: its job ended well, or the event that it waited for came, or its back-off is
-    /// cut short.
+    /// Lets the head of the lane continue: its job succeeded, the event that it waited for came, or its back-off is cut short.
     pub fn resume(&mut self, lane: &L) {
         self.sequence += 1;
         let sequence = self.sequence;
@@ -245,7 +244,7 @@ impl<L: Ord + Clone, T> Queues<L, T> {
         }
     }
 
-    /// The head's attempt went well so far: its failures are forgotten.
+    /// Forgets the failures of the head, because its attempt went well so far.
     pub fn succeeded(&mut self, lane: &L) {
         if let Some(head) = self.head_mut(lane) {
             head.failures = 0;
@@ -253,7 +252,7 @@ impl<L: Ord + Clone, T> Queues<L, T> {
         }
     }
 
-    /// The head failed and is tried again after the delay. Returns the failures in a row.
+    /// Notes a failure of the head, which is retried after the delay. Returns the number of failures in a row.
     pub fn fail(&mut self, lane: &L, now: Tick, delay: Duration, error: String) -> u32 {
         let Some(head) = self.head_mut(lane) else { return 0 };
         head.failures += 1;
@@ -262,7 +261,7 @@ impl<L: Ord + Clone, T> Queues<L, T> {
         head.failures
     }
 
-    /// The head is done and leaves.
+    /// Removes the head, which is done.
     pub fn finish(&mut self, lane: &L) -> Option<T> {
         let entry = self.lanes.get_mut(lane)?.pop_front()?;
         self.ledger.done += 1;
@@ -274,7 +273,7 @@ impl<L: Ord + Clone, T> Queues<L, T> {
         Some(entry.task)
     }
 
-    /// Takes the tasks that directly follow the head for as long as they may be merged into it.
+    /// Takes the tasks that directly follow the head, as long as `belongs` holds, to merge them into it.
     pub fn merge_following(&mut self, lane: &L, mut belongs: impl FnMut(&T, &T) -> bool) -> Vec<T> {
         let mut taken = Vec::new();
         let Some(tasks) = self.lanes.get_mut(lane) else {
@@ -288,8 +287,8 @@ impl<L: Ord + Clone, T> Queues<L, T> {
         taken
     }
 
-    /// Takes all tasks that match but the first of them, none of which a job runs, and merges them into that first one.
-    /// Returns how many it took.
+    /// Merges all matching tasks without a running job into the first of them. Returns the number of tasks that became
+    /// part of it.
     pub fn merge_all(
         &mut self,
         lane: &L,
@@ -321,7 +320,7 @@ impl<L: Ord + Clone, T> Queues<L, T> {
         count
     }
 
-    /// Drops the tasks that match, but never one of which a job runs. Returns how many.
+    /// Drops the matching tasks without a running job. Returns their number.
     pub fn drop_waiting(&mut self, lane: &L, mut matches: impl FnMut(&T) -> bool) -> usize {
         let Some(tasks) = self.lanes.get_mut(lane) else {
             return 0;
@@ -333,17 +332,17 @@ impl<L: Ord + Clone, T> Queues<L, T> {
         dropped
     }
 
-    /// The account of all tasks.
+    /// The counts of all tasks.
     pub fn ledger(&self) -> Ledger {
         self.ledger
     }
 
-    /// How many tasks there are.
+    /// The number of tasks.
     pub fn len(&self) -> usize {
         self.lanes.values().map(VecDeque::len).sum()
     }
 
-    /// There is no task.
+    /// Whether there are no tasks.
     pub fn is_empty(&self) -> bool {
         self.lanes.values().all(VecDeque::is_empty)
     }

@@ -1,8 +1,8 @@
-//! The next step for one release, from its wanted, rendered and observed states.
+//! Decides the next step for one release from three states: wanted, rendered and observed.
 //!
-//! Facts cost something (a request, a child process), so they are fetched only when the decision asks for them: the
-//! caller asks [`decide`], does what it says, adds what it learnt and asks again. Must never guess: a state that could
-//! be the work of another helm is left alone until nobody can be working on it any more.
+//! Facts cost a request or a child process, so they are fetched only when the decision needs them: the caller asks
+//! [`decide`], does the step, adds the new fact and asks again. Must never guess: a state that another helm may be
+//! working on is left alone until no helm can be working on it any more.
 
 pub mod brake;
 mod likeness;
@@ -26,38 +26,38 @@ pub use step::{Reason, ReleaseStep};
 use brake::{Asked, Base, Held, Part};
 use tenure::{Holder, Tenure};
 
-/// The side that computes the changes of an object. A release stays with the side that first applied it, whichever helm
-/// comes to work on it: a change in between leaves fields with two owners.
+/// The side that computes the changes of an object. A release stays with the side that first applied it, whichever
+/// version of helm works on it: after a change of sides, fields would have two owners.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ApplyMethod {
-    /// Helm, by comparing two manifests and the object: all that helm 3 knows, and what new releases get.
+    /// Helm compares two manifests and the object. This is the only way of helm 3, and the way of new releases.
     Client,
-    /// The API server, by the owners of the fields; helm 4 can do so.
+    /// The API server compares the owners of fields. Only helm 4 can do so.
     Server,
 }
 
 impl ApplyMethod {
-    /// Parses helm 4's value; helm 3 writes none.
+    /// Parses helm 4's value. Helm 3 writes none.
     pub fn parse(word: &str) -> Self {
         if word == "ssa" { Self::Server } else { Self::Client }
     }
 }
 
-/// The values of the ConfigMap for a module when its release was made: kept on the release, they show that a ConfigMap
-/// is lost.
+/// A trace of the ConfigMap on a release: what the ConfigMap said about the module when the release was made. It shows
+/// later whether a ConfigMap is lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConfigTrace {
-    /// Nothing: neither values, global or its own, nor a flag.
+    /// The ConfigMap had neither values, global or for the module, nor a flag.
     Nothing,
-    /// Something with this digest.
+    /// The digest of these values and flags.
     Said(Digest),
 }
 
 impl ConfigTrace {
-    /// How `Nothing` is written.
+    /// The written form of `Nothing`.
     const NOTHING: &str = "none";
 
-    /// Of the values of the ConfigMap; `null` without any.
+    /// The trace of these values and flags; `null` stands for none.
     pub fn of(said: &Value) -> Self {
         let silent = said.as_object().is_some_and(|said| said.values().all(Value::is_null));
         if silent {
@@ -67,7 +67,7 @@ impl ConfigTrace {
         }
     }
 
-    /// Parses the written form; `None` for one that this version does not know.
+    /// Parses the written form; `None` for a form that this version does not know.
     pub fn parse(text: &str) -> Option<Self> {
         if text == Self::NOTHING {
             return Some(Self::Nothing);
@@ -85,47 +85,47 @@ impl fmt::Display for ConfigTrace {
     }
 }
 
-/// The newest revision of a release, as described by its labels.
+/// The newest revision of a release, from its labels.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Newest {
     /// Its number, from 1.
     pub revision: u32,
-    /// Its status in helm.
+    /// The status that helm wrote.
     pub status: Status,
-    /// It carries our labels, or those of the original operator.
+    /// Whether it carries our labels, or those of the original operator.
     pub ours: bool,
-    /// The digest of the inputs it was made of, if this very revision was marked with one.
+    /// The digest of its inputs, if this revision was marked with one.
     pub inputs: Option<String>,
-    /// It is marked as in maintenance: only people change its objects.
+    /// Whether it is marked as in maintenance: only people change its objects.
     pub unmanaged: bool,
-    /// The checksum of its rendering, if this very revision was marked with one.
+    /// The checksum of its rendering, if this revision was marked with one.
     pub checksum: Option<String>,
-    /// Which helm child of ours began it, by when that was started. Helm copies this to revisions that people make.
+    /// The start of our helm child that began it, which identifies the child. Helm copies it to revisions that people make.
     pub begun: Option<u64>,
-    /// The upgrade from it that waits for a person, as it was noted.
+    /// The note about a held upgrade from this revision.
     pub held: Option<Held>,
-    /// The digest of the objects that a person lets go.
+    /// The digest of the deletions that a person has confirmed.
     pub confirmed: Option<String>,
 }
 
-/// The purpose of a helm child of ours. Written before the start, cleared after the end.
+/// The note about a helm child of ours: written before its start, deleted after its end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Intent {
     /// Its action.
     pub kind: IntentKind,
-    /// The newest revision before it; 0 without a release.
+    /// The newest revision before its start; 0 without a release.
     pub revision_before: u32,
     /// The digest of its inputs; empty for a removal.
     #[serde(default)]
     pub digest: String,
-    /// When it was started, in seconds since 1970.
+    /// The time of its start, in seconds since 1970.
     pub started: u64,
-    /// The leadership under which it was started; none without an election, or if an older version wrote the note.
+    /// The time as leader in which it was started; `None` without an election, or if an older version wrote the note.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holder: Option<Holder>,
 }
 
-/// The two things a helm child of ours does to a release.
+/// The two actions of a helm child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum IntentKind {
@@ -136,8 +136,8 @@ pub enum IntentKind {
 }
 
 impl Intent {
-    /// Whether this child left the unfinished revision: a revision of that number may also have been begun by a person,
-    /// after the child had been ended and before it had written anything. Children of older versions left no sign.
+    /// Whether this child left the unfinished revision. A person may have begun a revision of that number, too, if the
+    /// child was killed before it wrote anything. Children of older versions left no mark on the revision.
     fn explains(&self, newest: &Newest) -> bool {
         match self.kind {
             IntentKind::Upgrade => {
@@ -148,70 +148,70 @@ impl Intent {
         }
     }
 
-    /// Whether a child that failed left no revision of its own, as far as the newest one tells; `None` is no release, or a
-    /// release that cannot be read.
+    /// Whether a failed child left no revision, by the number of the newest one. `None`: there is no release, or it
+    /// cannot be read.
     pub fn left_nothing(&self, newest: Option<u32>) -> bool {
         newest.is_none_or(|newest| newest <= self.revision_before)
     }
 }
 
-/// Whether the objects of the deployed revision are known to exist.
+/// Whether the objects of the deployed revision exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Objects {
-    /// Not checked yet.
+    /// They were not checked yet.
     Unknown,
-    /// All are there.
+    /// All of them exist.
     Present,
-    /// At least this one is not.
+    /// At least this object is missing.
     Missing(String),
 }
 
 /// The rendering of a chart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rendered {
-    /// The checksum of all of it.
+    /// The checksum of the whole manifest.
     pub checksum: String,
-    /// The objects.
+    /// The objects in it.
     pub parts: BTreeSet<Part>,
 }
 
-/// Everything the decision may rest on. The caller holds the release: no helm child of ours works on it.
+/// The facts that the decision may need. While it decides, the caller makes sure that no helm child of ours works on the
+/// release.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Facts {
     /// The release's name.
     pub release: String,
-    /// The digest of everything that can change the outcome.
+    /// The digest of everything that can change the result.
     pub inputs: String,
-    /// The sections of people that these inputs were made of.
+    /// The digests of the ConfigMap's sections in these inputs.
     pub asked: Asked,
     /// The version of the chart.
     pub version: Option<String>,
-    /// The module is in maintenance: only people change its objects.
+    /// Whether the module is in maintenance: only people change its objects.
     pub unmanaged: bool,
-    /// The newest revision, `None` if there is no release.
+    /// The newest revision; `None` if there is no release.
     pub newest: Option<Newest>,
-    /// The objects of the deployed revision.
+    /// Whether the objects of the deployed revision exist.
     pub objects: Objects,
-    /// The revision that helm would upgrade from, `None` while it is not read.
+    /// The revision that helm would upgrade from; `None` while it is not read.
     pub base: Option<Base>,
-    /// The rendering of the chart now, `None` while it is not rendered.
+    /// The rendering of the current chart; `None` while it is not rendered.
     pub rendered: Option<Rendered>,
-    /// How it compares with the newest revision, `None` while they are not compared.
+    /// The comparison of the rendering with the newest revision; `None` while they are not compared.
     pub likeness: Option<Likeness>,
-    /// The last helm child of ours that was not seen to end.
+    /// The note about the last helm child of ours whose end was not observed.
     pub intent: Option<Intent>,
-    /// The last helm child of ours failed and left no revision: its changes of objects are not recorded.
+    /// Whether the last helm child of ours failed and left no revision: it may have changed objects without a record.
     pub torn: bool,
-    /// Our own time as leader, `None` without an election.
+    /// Our own time as leader; `None` without an election.
     pub tenure: Option<Tenure>,
-    /// For how long we have seen the newest revision unfinished and unchanged, by our own observation on a clock that
-    /// cannot be set.
+    /// The time for which the newest revision has been unfinished and unchanged, by our own observation on a monotonic clock.
     pub unchanged: Duration,
-    /// How long any helm may work on a release.
+    /// The time for which a helm may work on a release.
     pub helm_timeout: Duration,
 }
 
-/// The next step towards the release that the inputs describe.
+/// Decides the next step towards the release that the inputs describe.
 pub fn decide(facts: &Facts) -> ReleaseStep {
     match next_step(facts) {
         step @ (ReleaseStep::Repair { .. }
@@ -233,7 +233,7 @@ fn next_step(facts: &Facts) -> ReleaseStep {
         return repair_or_wait(facts, newest);
     }
     match (facts.unmanaged, newest.unmanaged) {
-        // Also one that could not be brought to where it should be: trying again and again would be work on it.
+        // A failed revision is left alone, too: repeated attempts would be work on the objects.
         (true, true) => {
             return ReleaseStep::LeaveAlone {
                 revision: newest.revision,
@@ -245,7 +245,7 @@ fn next_step(facts: &Facts) -> ReleaseStep {
     }
     match newest.status {
         Status::Deployed => {}
-        // Nothing of it is there.
+        // Nothing of the release exists, so nothing can be deleted.
         Status::Uninstalled => return ReleaseStep::Upgrade(Reason::Last(newest.status)),
         status => return brake::upgrade(facts, newest, Reason::Last(status)),
     }
@@ -259,8 +259,8 @@ fn next_step(facts: &Facts) -> ReleaseStep {
     let Some(rendered) = &facts.rendered else {
         return brake::held_before(facts, newest).map_or(ReleaseStep::Render, ReleaseStep::Hold);
     };
-    // A checksum counts on a revision that we have marked: helm copies it to those that other programs make, and the
-    // original works it out in another way.
+    // A checksum counts only if we have marked the revision with inputs: helm copies it to revisions that other programs
+    // make, and the original computes it in another way.
     let is_known = newest.inputs.is_some() && newest.checksum.as_ref() == Some(&rendered.checksum);
     match facts.likeness {
         _ if is_known => {}
@@ -278,7 +278,7 @@ fn next_step(facts: &Facts) -> ReleaseStep {
     )
 }
 
-/// The step, if the objects exist. A rendering that equals the deployed one deletes nothing.
+/// The step, if all objects exist. The rendering equals the deployed one, so an upgrade deletes nothing.
 fn with_objects(facts: &Facts, step: ReleaseStep) -> ReleaseStep {
     match &facts.objects {
         Objects::Unknown => ReleaseStep::LookAtObjects,
@@ -287,7 +287,7 @@ fn with_objects(facts: &Facts, step: ReleaseStep) -> ReleaseStep {
     }
 }
 
-/// The refusal to touch a release that another program installed.
+/// The error for a release that another program installed.
 pub fn foreign(release: &str) -> Failure {
     Failure::new(
         Class::Refused,
@@ -298,7 +298,7 @@ pub fn foreign(release: &str) -> Failure {
     ))
 }
 
-/// The refusal of a removal because of the newest revision, `None` if it may continue.
+/// The reason for which the newest revision must not be removed yet; `None` if the removal may continue.
 pub fn delay_of_removal(facts: &Facts) -> Option<Failure> {
     let newest = facts.newest.as_ref()?;
     if !newest.ours {

@@ -1,8 +1,8 @@
 //! Reviews: the requests of the API server, the hooks that answer them, and the answers.
 //!
-//! [`Routes`](routes::Routes) know every binding that reviews something. They open a [`Review`], which names the hook
-//! to run and takes its outcome, until there is a [`Reply`]. Must never run a hook, and never decide in place of the
-//! cluster's own failure policy: a review without an answer is reported as such.
+//! [`Routes`](routes::Routes) have all bindings that review requests. They open a [`Review`], which names the hook to run
+//! and takes the end of its run, until there is a [`Reply`]. Must never run a hook, and never decide in the place of the
+//! cluster's failure policy: a review without an answer is reported as one.
 
 pub mod chain;
 pub mod conversion;
@@ -24,43 +24,43 @@ use self::request::{AdmissionRequest, Head};
 use self::response::{AdmissionResponse, HookResponse};
 use self::routes::AdmissionRoute;
 
-/// How long the API server waits for a conversion, which no configuration changes.
+/// The time that the API server waits for a conversion. No configuration changes it.
 pub const CONVERSION_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// One hook run that a review needs.
+/// A run of a hook for a review.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Run {
-    /// Which hook.
+    /// The hook.
     pub hook: HookId,
-    /// Its context.
+    /// The context of the run.
     pub context: BindingContext,
-    /// How long the whole review may take; a run that has not ended by then is useless.
+    /// The time limit of the whole review. A run that ends later is useless.
     pub timeout: Duration,
-    /// The timeout of this run, if its binding sets one.
+    /// The timeout of this run, if the binding sets one.
     pub limit: Option<Duration>,
 }
 
 /// The next step of a review.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Progress {
-    /// Run this hook, and resume with how it ended.
+    /// Run this hook, and call `resume` with its end.
     Run(Box<Run>),
-    /// It is over.
+    /// The review is over.
     Answered(Reply),
 }
 
-/// How a hook run of a review ended.
+/// The end of a hook's run for a review.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Ended {
-    /// Well, with its output.
+    /// The hook succeeded, with this response.
     Well(HookResponse),
-    /// It did not run, exited with an error, left files that are none, or its object patches failed.
+    /// The hook did not run, failed, wrote invalid files, or its object patches failed.
     Failed,
     /// The time of the review is over. The kind is that of the hook.
     Late(HookKind),
 }
 
-/// A review that waits for a hook.
+/// A review whose hook is running.
 #[derive(Debug, Clone)]
 pub struct Review(Waiting);
 
@@ -91,7 +91,7 @@ impl Review {
         Self(Waiting::Conversion(Box::new(conversion)))
     }
 
-    /// Takes how the hook run ended that was asked for last.
+    /// Takes the end of the hook's run.
     pub fn resume(&mut self, ended: Ended) -> Progress {
         match &mut self.0 {
             Waiting::Admission { head, hook } => Progress::Answered(admitted(head, hook, ended)),
@@ -100,7 +100,7 @@ impl Review {
     }
 }
 
-/// A hook that ran badly denies; one that had no time to answer leaves it to the failure policy.
+/// The reply for an admission. A hook that failed denies the request. A hook that was too late leaves it to the failure policy.
 fn admitted(head: &Head, hook: &HookId, ended: Ended) -> Reply {
     match ended {
         Ended::Well(HookResponse {

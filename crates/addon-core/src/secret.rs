@@ -1,7 +1,7 @@
-//! Secrets: the names and texts that mark them, and documents and texts without them.
+//! Masks secrets in texts and documents, and knows the names that mark secrets.
 //!
-//! A secret is replaced by one fixed word, which hides its kind and length, too. Must never be applied to values for
-//! hooks, charts or the ConfigMap, only to output for people.
+//! A fixed word replaces a secret, which hides its type and length, too. Must never be applied to values for hooks,
+//! charts or the ConfigMap, only to output for people.
 
 pub mod known;
 pub mod name;
@@ -12,18 +12,17 @@ use serde_json::Value;
 /// The text in the place of a secret.
 pub const MASK: &str = "<masked>";
 
-/// A private key, as PEM has it.
+/// Whether a text contains a private key in PEM form.
 pub fn is_private_key(text: &str) -> bool {
     text.contains("PRIVATE KEY-----")
 }
 
-/// Whether a value is hidden because of the name that it has. A switch that is on or off, and a value that is not set,
-/// tells nothing.
+/// Whether the name of a key hides this value. Booleans and null are not hidden, because they reveal nothing.
 pub fn is_hidden_under(key: &str, value: &Value) -> bool {
     !matches!(value, Value::Null | Value::Bool(_)) && name::is_secret(key)
 }
 
-/// A document of which only the names of keys are known, no schema.
+/// Masks a document by the names of its keys alone, without a schema.
 pub fn masked(value: &Value) -> Value {
     match value {
         Value::String(text) if is_private_key(text) => MASK.into(),

@@ -1,4 +1,4 @@
-//! Time as the core gets it from outside, and the waits after failures.
+//! Times that the core gets from outside, and the delays after failures.
 //!
 //! Must never ask a clock or a random source: both come from outside, so that a run can be replayed.
 
@@ -18,7 +18,7 @@ impl Tick {
     /// The start of the process.
     pub const ZERO: Self = Self(0);
 
-    /// The tick that many microseconds after the start.
+    /// The tick this many microseconds after the start.
     pub fn from_micros(micros: u64) -> Self {
         Self(micros)
     }
@@ -28,7 +28,7 @@ impl Tick {
         self.0
     }
 
-    /// How long ago `earlier` was; nothing if it is yet to come.
+    /// The time since `earlier`; zero if that is later than this tick.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_micros(self.0.saturating_sub(earlier.0))
     }
@@ -62,60 +62,60 @@ impl fmt::Display for Tick {
 /// The moment at which the core is asked to decide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Now {
-    /// For waiting: never goes back.
+    /// The monotonic time, for delays.
     pub tick: Tick,
-    /// For calendars and people: may be set.
+    /// The wall-clock time, for calendars and people. It may be set back or forward.
     pub wall: Timestamp,
 }
 
-/// Wait after the first failure.
+/// The delay after the first failure.
 const FIRST_DELAY: Duration = Duration::from_secs(5);
-/// Longest wait.
+/// The longest delay.
 const MAX_DELAY: Duration = Duration::from_secs(32);
-/// Failures from which on the wait is the longest one: the next power of two would pass it.
+/// The number of failures from which on the delay is the longest one: another doubling would exceed it.
 const MAX_EXPONENT: u32 = 5;
-/// Wait after the first failure at a deadline.
+/// The delay after the first failure at a deadline.
 const FIRST_DELAY_AFTER_DEADLINE: Duration = Duration::from_mins(1);
-/// Waits are spread over less than a second in steps of this many milliseconds.
+/// Delays are randomly extended by less than a second, in steps of this many milliseconds.
 const JITTER_STEP_MS: u64 = 100;
 
-/// How often something failed in a row, and so how long to wait before it is tried again.
+/// The number of failures in a row, which determines the delay before the next attempt.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Backoff {
     failures: u32,
 }
 
 impl Backoff {
-    /// Nothing failed yet.
+    /// No failure yet.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Failures in a row so far.
+    /// The number of failures in a row.
     pub fn failures(self) -> u32 {
         self.failures
     }
 
-    /// Counts a failure and returns the wait after it.
+    /// Counts a failure, and returns the delay after it.
     pub fn fail(&mut self, jitter: u64) -> Duration {
         let delay = Self::delay(self.failures, jitter);
         self.failures = self.failures.saturating_add(1);
         delay
     }
 
-    /// Forgets the failures: it worked.
+    /// Forgets the failures after a success.
     pub fn reset(&mut self) {
         self.failures = 0;
     }
 
-    /// The wait after a run that its deadline ended, after `failures` earlier failures: at most as long as it took, so that
-    /// such runs are under way for half of the time at most.
+    /// The delay after a run that its deadline ended, after `failures` earlier failures. It doubles from a minute up to
+    /// the time that the run took, so that in the end such runs take half of the time.
     pub fn after_deadline(failures: u32, took: Duration) -> Duration {
         let doubled = 1_u32.checked_shl(failures).unwrap_or(u32::MAX);
         FIRST_DELAY_AFTER_DEADLINE.saturating_mul(doubled).min(took)
     }
 
-    /// The wait after a failure that came after `failures` earlier ones; `jitter` is any number.
+    /// The delay after a failure that follows `failures` earlier ones. `jitter` is any number.
     pub fn delay(failures: u32, jitter: u64) -> Duration {
         match failures {
             0 => FIRST_DELAY,
@@ -129,7 +129,7 @@ impl Backoff {
     }
 }
 
-/// Numbers that spread waits: the same seed gives the same numbers.
+/// Random numbers for the spread of delays. The same seed gives the same numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Jitter {
     seed: u64,
@@ -137,12 +137,12 @@ pub struct Jitter {
 }
 
 impl Jitter {
-    /// A generator that has drawn nothing.
+    /// A generator with this seed.
     pub fn new(seed: u64) -> Self {
         Self { seed, drawn: 0 }
     }
 
-    /// The next number: the count of the draw, mixed with the seed (the finish of splitmix64).
+    /// The next number: the count of draws, mixed with the seed (the finish of splitmix64).
     pub fn draw(&mut self) -> u64 {
         self.drawn = self.drawn.wrapping_add(1);
         let mut mixed = self.seed.wrapping_add(self.drawn.wrapping_mul(0x9e37_79b9_7f4a_7c15));

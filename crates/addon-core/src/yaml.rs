@@ -1,7 +1,7 @@
-//! YAML as the two readers of the original understand it, and YAML that both read back unchanged.
+//! YAML as the two readers of the original read it, and YAML that both read back unchanged.
 //!
-//! The parser is not ours; but the meaning of scalars, the clashes of keys and the effect of `<<` are, because files of
-//! users depend on them. Must never panic or blow up on any text.
+//! The parser is a library. The meaning of scalars, duplicate keys and `<<` is decided here, because files of users
+//! depend on them. Must never panic on a text, or need endless time or memory for it.
 
 mod compose;
 pub mod document;
@@ -18,18 +18,19 @@ pub use write::to_string;
 
 use compose::Composer;
 
-/// How deep a document may be nested, aliases followed. Far above what people write, far below what a stack holds.
+/// The depth to which a document may be nested, aliases included. It is far more than people write, and far less than
+/// fills a stack.
 pub const MAX_DEPTH: usize = 400;
 
-/// A text that is no usable YAML, and where.
+/// The error for a text that is no usable YAML, with its place.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("line {line}, column {column}: {message}")]
 pub struct YamlError {
-    /// Line of the place, from 1.
+    /// The line, from 1.
     pub line: usize,
-    /// Column of the place, from 1.
+    /// The column, from 1.
     pub column: usize,
-    /// The mistake there.
+    /// The mistake.
     pub message: String,
 }
 
@@ -59,14 +60,14 @@ impl From<Marker> for TextPlace {
     }
 }
 
-/// Which of the two readers to follow.
+/// The reader of the original to imitate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Dialect {
-    /// YAML 1.1 scalars, the last of equal keys wins: values files, charts, hook configurations.
+    /// YAML 1.1 scalars; of equal keys the last counts. For values files, charts and hook configurations.
     V2,
     /// The same, but equal keys are an error.
     V2Strict,
-    /// YAML 1.2 booleans, timestamps, equal keys are an error: sections of the `ConfigMap`.
+    /// YAML 1.2 booleans; timestamps; equal keys are an error. For sections of the `ConfigMap`.
     V3,
 }
 

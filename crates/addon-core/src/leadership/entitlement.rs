@@ -1,9 +1,9 @@
-//! Entitlement: which version may take the lease as soon as it is free, who decides that, and how a leader of another
-//! version yields.
+//! Entitlement: the version that may take the lease as soon as it is free, the decision about that, and how a leader of
+//! another version yields.
 //!
-//! Only waits depend on it: an entitled replica takes a released lease at once, and never one that another replica
-//! holds. Must never keep the lease from all replicas: when it has expired, any replica may take it, and keeps it until
-//! another version is named.
+//! It changes only waits: an entitled replica takes a released lease at once, and never one that another replica holds.
+//! Must never keep the lease from all replicas: when it has expired, any replica may take it, and keeps it until another
+//! version is entitled.
 
 use std::collections::BTreeSet;
 
@@ -12,22 +12,22 @@ use super::{Election, Known, Role};
 use crate::artifact::reference::ImageDigest;
 use crate::time::Tick;
 
-/// How a leader stands to the version that is entitled.
+/// The relation of a leader to the entitled version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Claim {
-    /// It is of that version, or none is named.
+    /// The leader is of that version, or no version is entitled.
     Sound,
-    /// It came to lead because this version did not: the lease had run out.
+    /// The leader is of another version. It took the lease after that had expired, because the entitled version did not.
     Despite(ImageDigest),
-    /// Another version is to lead. That stays so for the rest of this time as leader, which is being ended.
+    /// Another version is to lead. This remains so until the leader has ended.
     Yielded,
 }
 
-/// A change of the version that is entitled.
+/// A change of the entitled version that has still to be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Order {
     whom: Option<ImageDigest>,
-    /// The lease was read for it: the write replaces a state that its holder knows, too.
+    /// Whether the lease was read for this order: the write then replaces a state that its holder knows, too.
     has_looked: bool,
 }
 
@@ -38,8 +38,8 @@ impl Order {
 }
 
 impl Election {
-    /// All the names of our version became known, or have become more. A leader that came to lead in spite of its own version is
-    /// entitled from then on.
+    /// Adds digests of this replica's version. If they include the entitled one, a leader that took the expired lease
+    /// counts as entitled from then on.
     pub fn name_versions(&mut self, now: Tick, versions: BTreeSet<ImageDigest>) {
         if self.versions == versions {
             return;
@@ -57,9 +57,9 @@ impl Election {
         }
     }
 
-    /// From the next write on, the lease names this version as entitled to it, or no version. A leader of another
-    /// version yields when that is written; a standby writes it and leaves the lease to its holder. Tried again until
-    /// the lease names it, or until a leader must yield to another version.
+    /// Makes this version, or none, entitled with the next write of the lease. A leader of another version yields when
+    /// that is written. A standby writes it and leaves the lease to its holder. The write is tried again until the lease
+    /// has it, or until a leader must yield to another version.
     pub fn entitle(&mut self, now: Tick, version: Option<ImageDigest>) {
         if self.order.as_ref().is_some_and(|order| order.whom == version) {
             return;
@@ -71,12 +71,12 @@ impl Election {
         self.next = self.next.min(now);
     }
 
-    /// The version that is entitled, as far as is known.
+    /// The entitled version, as far as it is known.
     pub fn entitled(&self) -> Option<&ImageDigest> {
         self.entitled.as_ref()
     }
 
-    /// The version that the next write names.
+    /// The entitled version in the next write.
     pub(super) fn entitlement(&self) -> Option<&ImageDigest> {
         match &self.order {
             Some(order) => order.whom.as_ref(),
@@ -84,15 +84,15 @@ impl Election {
         }
     }
 
-    /// Another version is entitled.
+    /// Whether another version is entitled.
     pub(super) fn is_barred(&self, entitled: Option<&ImageDigest>) -> bool {
         entitled.is_some_and(|version| !self.versions.contains(version))
     }
 
-    /// Our state after taking the lease by this write.
+    /// The claim after this replica took the lease with this write.
     pub(super) fn claim_over(&self, record: &Record) -> Claim {
         match &record.entitled {
-            // It was not named by us, so its lease had run out.
+            // The entry was there before the write, so the replica took an expired lease.
             Some(version) if self.entitled.as_ref() == Some(version) && self.is_barred(Some(version)) => {
                 Claim::Despite(version.clone())
             }
@@ -100,7 +100,7 @@ impl Election {
         }
     }
 
-    /// A leader, too, heeds the version that the lease names, unless it came to lead in spite of that.
+    /// Makes a leader yield if the lease entitles another version, unless it took the expired lease from that version.
     pub(super) fn heed_entitlement(&mut self) {
         let is_barred = self.is_barred(self.entitled.as_ref());
         let Role::Leads(term) = &mut self.role else {
@@ -111,15 +111,15 @@ impl Election {
             Claim::Despite(version) if self.entitled.as_ref() == Some(version) => {}
             Claim::Sound | Claim::Despite(_) if is_barred => {
                 term.claim = Claim::Yielded;
-                // The entry in the lease is newer than one that is not written yet.
+                // The entry in the lease is newer than the order, which is not written yet.
                 self.order = None;
             }
             Claim::Sound | Claim::Despite(_) => term.claim = Claim::Sound,
         }
     }
 
-    /// The write went through that leaves the lease as it was, or to nobody. If it was over what is known, the holder has not
-    /// renewed it since that was known; only who bars itself by it begins its wait anew.
+    /// Notes a successful write that kept the holder or removed it. If the replaced state was the known one, the holder
+    /// has not renewed the lease since. The wait then starts again only for a replica that the write bars.
     pub(super) fn left(&mut self, now: Tick, version: String, writing: Writing) {
         if matches!(self.role, Role::Leads(_)) {
             self.role = Role::Deposed;
@@ -140,7 +140,7 @@ impl Election {
         self.next = now;
     }
 
-    /// The lease names that version, by any writer. The order to write it is done.
+    /// Drops the order to entitle a version if the lease has it, whoever wrote it.
     pub(super) fn forget_order_if_done(&mut self, record: &Record) {
         if self.order.as_ref().is_none_or(|order| order.whom != record.entitled) {
             return;
@@ -153,7 +153,7 @@ impl Election {
         }
     }
 
-    /// The lease was read: an order may replace the state that was found.
+    /// Notes a read of the lease: the order may now replace the state that was read.
     pub(super) fn go_on_with_order(&mut self, now: Tick) {
         if let Some(order) = &mut self.order {
             order.has_looked = true;
@@ -161,14 +161,15 @@ impl Election {
         }
     }
 
-    /// Another version of the lease was seen.
+    /// Notes another version of the lease: it has to be read before the order is written.
     pub(super) fn look_before_order(&mut self) {
         if let Some(order) = &mut self.order {
             order.has_looked = false;
         }
     }
 
-    /// An order was overtaken. The known state of the holder stays: it keeps us away even if the lease was deleted.
+    /// Notes a conflict of an order's write. The known state of the holder stays, so that this replica keeps away even if
+    /// the lease was deleted.
     pub(super) fn look_again_for_order(&mut self, now: Tick) {
         self.look_before_order();
         self.next = now;

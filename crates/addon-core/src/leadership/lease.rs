@@ -1,5 +1,4 @@
-//! The lease as it is read and written, and how long everything about it takes.
-//! Decides nothing.
+//! The lease as it is read and written, and the durations of the election. This file decides nothing.
 
 use std::time::Duration;
 
@@ -7,34 +6,33 @@ use jiff::Timestamp;
 
 use crate::artifact::reference::ImageDigest;
 
-/// How long everything takes.
+/// The durations of the election.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timing {
-    /// The time for which a lease without renewals keeps other replicas away.
+    /// The time for which a lease that is not renewed keeps other replicas away.
     pub lease: Duration,
-    /// The time for which a leader leads without a renewal; its work must end before the lease does.
+    /// The time for which a leader leads without a renewal. Its work must end before the lease expires.
     pub deadline: Duration,
-    /// How often a leader renews, and others look.
+    /// The interval at which a leader renews the lease and other replicas read it.
     pub retry: Duration,
 }
 
 impl Timing {
-    /// The times of the original, which may hold the same lease.
+    /// The durations of the original, which may use the same lease.
     pub const ORIGINAL: Self = Self {
         lease: Duration::from_secs(35),
         deadline: Duration::from_secs(30),
         retry: Duration::from_secs(10),
     };
 
-    /// The usual times, where none are set: short enough for a quick next leader, and long enough
-    /// for an API server that starts anew.
+    /// The default durations: short enough for a quick next leader, and long enough for a restart of the API server.
     pub const USUAL: Self = Self {
         lease: Duration::from_secs(18),
         deadline: Duration::from_secs(13),
         retry: Duration::from_secs(3),
     };
 
-    /// The part of a lease after the deadline, in which a leader ends its work.
+    /// The time between the deadline and the end of the lease, in which a leader ends its work.
     pub fn farewell(self) -> Duration {
         self.lease.saturating_sub(self.deadline)
     }
@@ -43,69 +41,70 @@ impl Timing {
 /// The contents of the lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
-    /// The replica that holds it; empty for none.
+    /// The replica that holds the lease; empty if none does.
     pub holder: String,
-    /// The time for which it keeps others away; nothing if its text is no time.
+    /// The time for which it keeps other replicas away; zero if its text cannot be read.
     pub lasts: Duration,
-    /// The time at which its holder took it. It distinguishes two lives of one name.
+    /// The time at which its holder took it. It distinguishes two lives with one name.
     pub acquired: Timestamp,
-    /// When it was written last.
+    /// The time of the last write.
     pub renewed: Timestamp,
     /// How often its holder has changed.
     pub transitions: u32,
-    /// The version that may take it as soon as it is released; others wait until it has expired. Nothing: any version
-    /// may.
+    /// The version that may take the lease as soon as it is released. Other versions wait until it has expired. `None`:
+    /// every version may take it.
     pub entitled: Option<ImageDigest>,
 }
 
-/// The lease as it was found.
+/// The lease as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sighting {
-    /// The version of the object: each write has another.
+    /// The `resourceVersion`, which differs for each write.
     pub version: String,
     /// Its contents.
     pub record: Record,
-    /// The knowledge of its holder beside that.
+    /// Whether the holder is known to have ended.
     pub holder: Holder,
 }
 
-/// Whether the holder of a lease can be known to have ended.
+/// Whether the holder of a lease is known to have ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Holder {
-    /// It may live.
+    /// The holder may be alive.
     Unknown,
-    /// It has ended, and all that it has started: its containers have, or there is no such process on this machine.
+    /// The holder and everything that it started have ended: its containers have terminated, or this machine has no such
+    /// process.
     Gone,
 }
 
 /// One write of the lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Writing {
-    /// Its new contents.
+    /// The new contents.
     pub record: Record,
-    /// Over which version and no other; `None`: only if there is no lease.
+    /// The version that the write replaces. If the lease has another version, the write fails. `None`: there must be no lease.
     pub over: Option<String>,
-    /// The part in which its writer comes out of it.
+    /// The role of the writer after a successful write.
     pub aim: Aim,
 }
 
-/// The part in which the writer comes out of a write.
+/// The role of the writer after a successful write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Aim {
     /// The leader.
     Hold,
-    /// No leader: the write keeps the present holder, or has none.
+    /// Not the leader: the write keeps the present holder, or removes it.
     Leave,
 }
 
-/// How a write ended.
+/// The outcome of a write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Written {
-    /// It stands there, at this version.
+    /// The lease was written and has this version now.
     Through(String),
-    /// Another replica was faster: it was not written.
+    /// Another replica wrote the lease before, so it was not written.
     Conflict,
-    /// It is not known whether it was written.
+    /// It is unknown whether the lease was written.
     Unknown,
 }
 
@@ -117,7 +116,7 @@ pub(super) fn over(sighting: &Sighting, record: Record, aim: Aim) -> Writing {
     }
 }
 
-/// As exact as the lease can hold it: the time that is read back must be equal.
+/// Rounds a time to the precision of the lease, so that the time that is read back is equal.
 pub(super) fn micros(time: Timestamp) -> Timestamp {
     Timestamp::from_microsecond(time.as_microsecond()).unwrap_or(time)
 }

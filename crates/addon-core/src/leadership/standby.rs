@@ -1,5 +1,5 @@
-//! A replica that does not lead: when it looks, asks and waits, and when it takes the lease.
-//! Must never take a lease as free that another replica may still hold, or that another version is entitled to.
+//! A replica that does not lead: when it reads the lease, asks about its holder and waits, and when it takes the lease.
+//! Must never take a lease that another replica may still hold, or that another version is entitled to.
 
 use super::lease::{Aim, Holder, Record, Sighting, micros, over};
 use super::{Election, Known, Move, PATIENCE, Role, Succession, made};
@@ -9,7 +9,7 @@ impl Election {
     pub(super) fn poll_standby(&mut self, now: Now) -> Move {
         let wall = micros(now.wall);
         let succession = match &self.known {
-            // The outcome of our own writes may be unknown.
+            // The outcome of our own last write may be unknown.
             Known::There(sighting, _) if sighting.record.holder == self.me => self.succession,
             Known::There(sighting, _) if self.is_vacant(sighting) => Succession::Clear,
             Known::There(..) | Known::Absent | Known::Nothing => Succession::Contested,
@@ -34,7 +34,7 @@ impl Election {
         }
     }
 
-    /// The lease cannot be taken yet.
+    /// The step while the lease cannot be taken yet.
     fn pass_the_time(&self, sighting: &Sighting) -> Move {
         match &self.order {
             Some(order) if order.may_be_written() => {
@@ -49,8 +49,8 @@ impl Election {
         }
     }
 
-    /// There is no lease. One that was deleted keeps others away for as long as it would have: its holder leads until it hears of
-    /// that, and then makes it again.
+    /// Notes that there is no lease. A deleted lease keeps this replica away for its whole duration all the same: its
+    /// holder leads until it notices, and then creates the lease again.
     pub(super) fn missed(&mut self, now: Tick) {
         self.next = now;
         if let (Role::Standby, Known::There(sighting, since)) = (&self.role, &self.known) {
@@ -63,7 +63,7 @@ impl Election {
         self.known = Known::Absent;
     }
 
-    /// A holder that does not renew as often as it should may have ended.
+    /// Doubts whether the holder is alive if a renewal is overdue.
     pub(super) fn doubt_if_overdue(&mut self, now: Tick) {
         if let Known::There(sighting, since) = &self.known
             && !self.is_vacant(sighting)
@@ -74,7 +74,7 @@ impl Election {
         }
     }
 
-    /// There is a sign that the holder has ended. It may be old, so the pod is looked at again before it counts.
+    /// Doubts whether the holder is alive because of a sign. The sign may be old, so the pod is checked again before it counts.
     pub fn suspect(&mut self, now: Tick) {
         if matches!(self.role, Role::Standby) {
             self.doubt = true;
@@ -82,7 +82,8 @@ impl Election {
         }
     }
 
-    /// It was asked, after that version had been seen, whether its holder has ended.
+    /// Takes the answer to whether the holder of that version of the lease has ended. The question was asked after the
+    /// version was seen.
     pub fn asked(&mut self, now: Tick, about: &Sighting, holder: Holder) {
         self.doubt = false;
         if let (Role::Standby, Known::There(known, since)) = (&self.role, &mut self.known)
@@ -94,7 +95,7 @@ impl Election {
         }
     }
 
-    /// News of the lease, perhaps late. A leader ignores them.
+    /// Takes a reported state of the lease, which may be late. A leader ignores it.
     pub fn heard(&mut self, now: Tick, found: Sighting) {
         if matches!(self.role, Role::Standby) {
             self.found(now, found);
@@ -129,19 +130,19 @@ impl Election {
         }
     }
 
-    /// The holder cannot be alive, if there is one.
+    /// Whether the lease has no holder that may be alive.
     fn is_vacant(&self, sighting: &Sighting) -> bool {
         let holder = &sighting.record.holder;
         holder.is_empty() || *holder == self.me || sighting.holder == Holder::Gone
     }
 
-    /// We need not wait.
+    /// Whether this replica may take the lease without a wait.
     fn is_free(&self, sighting: &Sighting) -> bool {
         self.is_vacant(sighting) && !self.is_barred(sighting.record.entitled.as_ref())
     }
 
-    /// The time at which our wait ends. The entry of a released lease does not shorten the wait of a replica that it is
-    /// meant to delay.
+    /// The end of the wait for this lease. A released lease has a short duration, which does not count for a replica that
+    /// it bars.
     fn expiry(&self, sighting: &Sighting, since: Tick) -> Tick {
         let Record { holder, lasts, .. } = &sighting.record;
         let is_said = !lasts.is_zero() && !holder.is_empty();

@@ -1,4 +1,4 @@
-//! One replica by hand; then several of them, with clocks, delays and losses at their worst.
+//! One replica, step by step; then several replicas, with the worst clocks, delays and losses.
 
 mod entitlement;
 mod trials;
@@ -48,7 +48,7 @@ fn writing(election: &mut Election, seconds: u64) -> Writing {
     }
 }
 
-/// Writes at that second, and it goes through at once.
+/// Writes at that second; the write succeeds at once.
 fn write(election: &mut Election, seconds: u64, version: &str) -> Record {
     let writing = writing(election, seconds);
     let through = Written::Through(version.to_owned());
@@ -56,7 +56,7 @@ fn write(election: &mut Election, seconds: u64, version: &str) -> Record {
     writing.record
 }
 
-/// Leads since the first second, after a lease that nobody held.
+/// A replica that has led since the first second, after a lease without a holder.
 fn leader() -> Election {
     let mut election = replica();
     election.looked(tick(0), None);
@@ -179,7 +179,7 @@ fn a_leader_that_cannot_renew_ends_at_its_deadline() {
         "also if nobody polls"
     );
     assert_eq!(election.poll(at(30)), Move::StepDown);
-    // What comes late changes nothing.
+    // Late answers change nothing.
     let late = held("2", "me").record;
     let late = Writing {
         record: late,
@@ -214,7 +214,7 @@ fn a_leader_finds_its_own_write_again() {
 
 #[test]
 fn a_leader_that_finds_another_in_its_place_ends_at_once() {
-    // Somebody of the same name is another, if it came to hold the lease at another time.
+    // A holder of the same name that took the lease at another time is another life.
     for found in [held("9", "other"), held("9", "me")] {
         let mut election = leader();
         let lost = writing(&mut election, 10);
@@ -293,7 +293,7 @@ fn clocks_that_differ_by_more_than_the_lease_allows_are_found_out() {
     assert!(overlaps.count() > 0, "the world is too tame");
 }
 
-/// Waits for a lease of another that is overdue, until it wants to ask about its holder.
+/// Waits for another replica's overdue lease until it wants to ask about the holder.
 fn in_doubt() -> (Election, Sighting) {
     let mut election = replica();
     election.looked(tick(0), Some(held("7", "other")));
@@ -312,7 +312,7 @@ fn a_lease_that_is_overdue_is_taken_at_once_if_its_holder_has_ended() {
     let (mut election, about) = in_doubt();
     assert_eq!(about, held("7", "other"));
     election.asked(tick(20), &about, Holder::Gone);
-    // That it was heard of before changes nothing.
+    // An earlier report of it changes nothing.
     election.heard(tick(20), held("7", "other"));
     let record = write(&mut election, 20, "8");
     assert_eq!(record.transitions, 4);

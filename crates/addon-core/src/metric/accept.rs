@@ -1,10 +1,10 @@
-//! The header line `Accept` of a scraper: it tells how names must be escaped.
+//! The header `Accept` of a scraper. It says how names have to be escaped.
 //!
-//! The only format is the text of version 0.0.4, so clauses about others count for their escaping alone.
+//! The only format here is the text format of version 0.0.4, so clauses for other formats matter only for their escaping.
 
 use super::escape::Escaping;
 
-/// One clause: a type with parameters.
+/// One clause of the header: a media type with parameters.
 struct Clause<'a> {
     media: (&'a str, &'a str),
     version: &'a str,
@@ -12,8 +12,8 @@ struct Clause<'a> {
     quality: f32,
 }
 
-/// The escaping that the header line asks for. As Prometheus' library does it, a clause also decides for those with a lower
-/// `q`, up to the first that is about plain text.
+/// The escaping that the header asks for. As in Prometheus' library, a clause also decides for those with a lower `q`, up
+/// to the first one for plain text.
 pub fn escaping(accept: &str) -> Escaping {
     let mut clauses: Vec<Clause<'_>> = accept.split(',').filter_map(Clause::parse).collect();
     clauses.sort_by(|a, b| b.quality.total_cmp(&a.quality));

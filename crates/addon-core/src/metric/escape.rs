@@ -1,21 +1,21 @@
-//! Names for scrapers that do not read UTF-8: each rule replaces the characters that the older syntax lacks.
+//! Escapes names for scrapers that do not read UTF-8: each rule replaces the characters that the older syntax lacks.
 //!
-//! The rules are those of Prometheus' own library. Must never change a name that the older syntax has.
+//! The rules are those of Prometheus' own library. Must never change a name that is valid in the older syntax.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// How names are written for a scraper.
+/// The rule by which names are escaped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Escaping {
-    /// As they are, in quotes where the older syntax lacks a character.
+    /// Names are not escaped. A name that is invalid in the older syntax is put into quotes.
     AllowUtf8,
-    /// With `_` in the place of each such character.
+    /// `_` replaces each invalid character.
     #[default]
     Underscores,
-    /// With `_dot_` for a dot, and `__` for an underscore and any other such character.
+    /// `_dot_` replaces a dot, and `__` replaces an underscore and any other invalid character.
     Dots,
-    /// With `U__` in front, and the number of each such character between underscores.
+    /// `U__` comes first, and each invalid character is replaced by its number between underscores.
     Values,
 }
 
@@ -23,7 +23,7 @@ impl Escaping {
     /// All rules.
     pub const ALL: [Self; 4] = [Self::AllowUtf8, Self::Underscores, Self::Dots, Self::Values];
 
-    /// The rule's name in the header lines `Accept` and `Content-Type`.
+    /// The rule's name in the headers `Accept` and `Content-Type`.
     pub fn word(self) -> &'static str {
         match self {
             Self::AllowUtf8 => "allow-utf-8",
@@ -72,12 +72,12 @@ impl Escaping {
     }
 }
 
-/// Whether the older syntax has this name of a metric.
+/// Whether a metric's name is valid in the older syntax.
 pub(super) fn is_plain_metric(name: &str) -> bool {
     plain(name, in_metric)
 }
 
-/// Whether the older syntax has this name of a label.
+/// Whether a label's name is valid in the older syntax.
 pub(super) fn is_plain_label(name: &str) -> bool {
     plain(name, in_label)
 }
@@ -90,7 +90,7 @@ fn in_metric(at: usize, char: char) -> bool {
     char == ':' || in_label(at, char)
 }
 
-/// The library lets colons pass in labels, and then no scraper reads the page.
+/// Prometheus' library leaves colons in labels, and then no scraper reads the page.
 fn in_label(at: usize, char: char) -> bool {
     char.is_ascii_alphabetic() || char == '_' || (at > 0 && char.is_ascii_digit())
 }

@@ -1,6 +1,6 @@
-//! The text that Prometheus reads, in one order whatever the order of the samples was.
+//! The text that Prometheus reads, in an order that is independent of the order of samples.
 //!
-//! Must never write one series twice, nor one metric in two places, even where escaping makes two names one.
+//! Must never write a series twice or a metric in two places, even if escaping makes two names equal.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,8 +17,8 @@ pub fn text(store: &Store) -> String {
     page(store, Escaping::default(), |value| Cow::Borrowed(value))
 }
 
-/// All metrics of hooks with all series. As in the original a metric's help is its name. `masked` gives the value of a label as
-/// people may see it.
+/// All metrics of hooks with their series. As in the original, a metric's help text is its name. `masked` gives the value
+/// of a label without secrets.
 pub fn page(store: &Store, escaping: Escaping, masked: impl Fn(&str) -> Cow<'_, str>) -> String {
     let mut text = String::new();
     for Shared { shown, kind, members } in shared(store, escaping) {
@@ -34,7 +34,7 @@ pub fn page(store: &Store, escaping: Escaping, masked: impl Fn(&str) -> Cow<'_, 
     text
 }
 
-/// Adds a metric of ours, whose names need no escaping. One without series adds nothing.
+/// Adds one of our own metrics, whose name needs no escaping. A metric without series adds nothing.
 pub fn own(text: &mut String, name: &str, help: &str, family: &Family) {
     if family.is_empty() {
         return;
@@ -44,7 +44,7 @@ pub fn own(text: &mut String, name: &str, help: &str, family: &Family) {
     lines.write(text, family, &mut BTreeSet::new());
 }
 
-/// The labels in the order in which their values count where two are shown as one: those that need no escaping come first.
+/// The labels in the order of precedence if two are shown under one name: those that need no escaping come first.
 pub(super) fn by_precedence<'a>(labels: impl IntoIterator<Item = &'a LabelName>) -> Vec<&'a LabelName> {
     let mut labels: Vec<_> = labels.into_iter().collect();
     labels.sort_by_key(|name| !is_plain_label(name.as_str()));
@@ -58,8 +58,9 @@ struct Shared<'a> {
     members: Vec<(&'a MetricName, &'a Family<Origin>)>,
 }
 
-/// The metrics by the name that they are shown under. A name belongs to the first metric, and those that need no escaping come
-/// first; others of its kind join it, and those whose lines would mix with its lines are left out.
+/// Groups the metrics by the name under which they are shown. A name belongs to the first metric with it, and metrics
+/// that need no escaping come first. Others of the same kind join it. Metrics whose lines would mix with its lines are
+/// left out.
 fn shared(store: &Store, escaping: Escaping) -> Vec<Shared<'_>> {
     let (plain, others): (Vec<_>, Vec<_>) = store.families().partition(|(name, _)| is_plain_metric(name.as_str()));
     let distinct = escaping == Escaping::AllowUtf8 || others.is_empty();
@@ -90,7 +91,7 @@ fn shared(store: &Store, escaping: Escaping) -> Vec<Shared<'_>> {
     shared
 }
 
-/// The names that begin the lines of a metric, with its own.
+/// The names at the beginning of a metric's lines, its own included.
 pub(super) fn lines_of(shown: &str, kind: Kind) -> Vec<String> {
     let suffixes = match kind {
         Kind::Counter | Kind::Gauge => &[""][..],
@@ -109,7 +110,7 @@ fn heading(text: &mut String, name: &str, help: &str, kind: Kind) {
     };
 }
 
-/// A series as a scraper understands it: labels without order, and an empty one is none.
+/// A series as a scraper sees it: labels have no order, and an empty label counts as absent.
 type Sense = BTreeSet<(String, String)>;
 
 fn sense(labels: &[(&str, &str)]) -> Sense {
@@ -121,10 +122,10 @@ fn sense(labels: &[(&str, &str)]) -> Sense {
 /// Writes the series of one metric.
 struct Lines<'a, M> {
     name: &'a str,
-    /// Each as it is written, with the places of its values.
+    /// The labels as they are shown, each with the places of its values.
     labels: Vec<(String, Vec<usize>)>,
     masked: &'a M,
-    /// Whether two series may come to look the same, of which the first is shown.
+    /// Whether two series may look the same. Then the first of them is shown.
     may_repeat: bool,
 }
 
@@ -177,7 +178,7 @@ impl<'a, M: Fn(&str) -> Cow<'_, str>> Lines<'a, M> {
         }
     }
 
-    /// The labels of a series with their values; where several are shown as one, the first value that is not empty.
+    /// The labels of a series with their values. If several labels are shown as one, the first value that is not empty counts.
     fn labels_of<'s>(&'s self, values: &'s Values) -> Vec<(&'s str, &'s str)> {
         let values: Vec<&str> = values.iter().collect();
         let labels = self.labels.iter().map(|(name, places)| {
@@ -228,12 +229,12 @@ impl std::fmt::Display for Escaped<'_> {
     }
 }
 
-/// From this decimal exponent on a number is shown with it.
+/// The decimal exponent from which on a number is shown with an exponent.
 const LARGE: i32 = 6;
-/// Below this one too.
+/// The decimal exponent below which it is shown so, too.
 const SMALL: i32 = -4;
 
-/// The shortest text of the number, written as Go writes it: bounds of buckets are labels, and people select by labels.
+/// The shortest text of a number, as Go prints it. Bounds of buckets are labels, so queries depend on their texts.
 pub fn number(value: f64) -> String {
     if value.is_nan() {
         return "NaN".to_owned();

@@ -1,4 +1,4 @@
-//! One metric: its kind, its labels, and where each of its series stands. Our own metrics and those of hooks are made of it.
+//! One metric: its kind, its labels and its series. Used for our own metrics and those of hooks.
 //!
 //! Must never hold a series twice, and never decide which samples are allowed.
 
@@ -11,7 +11,7 @@ use super::{Buckets, Kind, Labels, Sample};
 #[derive(Debug)]
 pub struct Family<W = ()> {
     shape: Shape,
-    /// In order, each once.
+    /// The labels, sorted and without duplicates.
     labels: Vec<LabelName>,
     series: BTreeMap<Values, Series<W>>,
 }
@@ -19,15 +19,15 @@ pub struct Family<W = ()> {
 /// The kind of a metric, with the bounds of a histogram.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Shape {
-    /// They only grow.
+    /// A counter.
     Counter,
-    /// They go up and down.
+    /// A gauge.
     Gauge,
-    /// They count values by size, up to these bounds.
+    /// A histogram with these bounds.
     Histogram(Buckets),
 }
 
-/// The values of a series: one for each label of its metric, in their order, each ended by a NUL.
+/// The label values of a series: one for each label of the metric, in their order, each ended by a NUL.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Values(Box<str>);
 
@@ -37,18 +37,18 @@ pub(super) struct Series<W> {
     pub(super) reading: Reading,
 }
 
-/// Where a series stands.
+/// The current value of a series.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reading {
     /// The value of a counter or a gauge.
     Number(f64),
-    /// How a histogram's values were distributed.
+    /// The distribution of a histogram.
     Spread {
-        /// How many fell under each bound and above the one before it.
+        /// For each bound, the number of values up to it and above the bound before.
         counts: Vec<u64>,
-        /// How many there were.
+        /// The number of values.
         total: u64,
-        /// Their sum.
+        /// The sum of the values.
         sum: f64,
     },
 }
@@ -56,16 +56,16 @@ pub enum Reading {
 /// A change of a series.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum SeriesChange {
-    /// A counter or a gauge changes by this much.
+    /// Increases a counter by this amount, or changes a gauge by it.
     By(f64),
-    /// A gauge becomes this.
+    /// Sets a gauge.
     To(f64),
-    /// A histogram counts this.
+    /// Adds a value to a histogram.
     Of(f64),
 }
 
 impl Values {
-    /// Joins values; one with a NUL, which no page can show, has another character instead.
+    /// Joins values. A NUL in a value, which no page can show, is replaced by another character.
     pub fn of<'v>(values: impl Iterator<Item = &'v str> + Clone) -> Self {
         let mut joined = String::with_capacity(values.clone().map(|value| value.len() + 1).sum());
         for value in values {
@@ -79,7 +79,7 @@ impl Values {
         Self(joined.into())
     }
 
-    /// One for each label.
+    /// The values, one for each label.
     pub fn iter(&self) -> impl Iterator<Item = &str> + Clone {
         self.0.split_terminator('\0')
     }
@@ -96,12 +96,12 @@ impl<W> Family<W> {
         }
     }
 
-    /// Its kind.
+    /// The kind.
     pub fn kind(&self) -> Kind {
         self.shape.kind()
     }
 
-    /// The bounds of a histogram; nothing has none.
+    /// The bounds of a histogram; empty for other kinds.
     pub fn bounds(&self) -> impl Iterator<Item = f64> {
         let buckets = match &self.shape {
             Shape::Counter | Shape::Gauge => None,
@@ -110,12 +110,12 @@ impl<W> Family<W> {
         buckets.into_iter().flatten()
     }
 
-    /// Its labels in order, all of which every series is shown with.
+    /// The labels in their order. Every series is shown with all of them.
     pub fn labels(&self) -> &[LabelName] {
         &self.labels
     }
 
-    /// Whether there is nothing to show.
+    /// Whether the metric has no series.
     pub fn is_empty(&self) -> bool {
         self.series.is_empty()
     }
@@ -125,17 +125,18 @@ impl<W> Family<W> {
         self.series.iter().map(|(values, series)| (values, &series.reading))
     }
 
-    /// Ends a series.
+    /// Removes a series.
     pub fn end(&mut self, values: &Values) {
         self.series.remove(values);
     }
 
-    /// Ends the series that are not kept.
+    /// Removes the series for which `stays` is false.
     pub(super) fn retain(&mut self, mut stays: impl FnMut(&W) -> bool) {
         self.series.retain(|_, series| stays(&series.writer));
     }
 
-    /// The values of a series with these labels, among which a label that it lacks is empty; none if the metric lacks a label.
+    /// The values of a series with these labels. A label of the metric that is missing here gets an empty value. `None`
+    /// if the metric lacks one of these labels.
     pub(super) fn values_of(&self, labels: &Labels) -> Option<Values> {
         let known = |name: &LabelName| self.labels.binary_search(name).is_ok();
         let all = labels.keys().all(known);
@@ -153,19 +154,19 @@ impl<W> Family<W> {
         self.series.get(values)
     }
 
-    /// Takes the series with these values out.
+    /// Removes and returns the series with these values.
     pub(super) fn remove(&mut self, values: &Values) -> Option<Series<W>> {
         self.series.remove(values)
     }
 
-    /// Puts a series there, to which this happens. Without a reading it begins.
+    /// Inserts a series and applies a change to it. Without a reading it starts at zero.
     pub(super) fn put(&mut self, values: Values, writer: W, reading: Option<Reading>, step: SeriesChange) {
         let mut reading = reading.unwrap_or_else(|| self.shape.blank());
         reading.take(step, &self.shape);
         self.series.insert(values, Series { writer, reading });
     }
 
-    /// The labels that one of its series has a value of.
+    /// The labels for which a series has a value that is not empty.
     pub(super) fn used_labels(&self) -> BTreeSet<LabelName> {
         let mut used = vec![false; self.labels.len()];
         for values in self.series.keys() {
@@ -177,7 +178,7 @@ impl<W> Family<W> {
         named.filter(|(_, used)| *used).map(|(name, _)| name.clone()).collect()
     }
 
-    /// Gives it these labels, among which are all that a series has a value of.
+    /// Replaces the labels. The new ones must include all labels that a series has a value for.
     pub(super) fn relabel(&mut self, labels: BTreeSet<LabelName>) {
         if labels.iter().eq(&self.labels) {
             return;
@@ -196,7 +197,7 @@ impl<W> Family<W> {
 }
 
 impl Family {
-    /// The series with these values, which begins if it is not there, takes a step.
+    /// Applies a change to the series with these values, which is created if it does not exist.
     pub fn take(&mut self, values: Values, step: SeriesChange) {
         let shape = &self.shape;
         let begin = || Series {
@@ -212,7 +213,7 @@ impl Family {
 }
 
 impl Shape {
-    /// The shape of a metric that begins with this sample.
+    /// The shape of a metric whose first sample this is.
     pub(super) fn of(sample: &Sample) -> Self {
         match sample {
             Sample::Add(_) => Self::Counter,
@@ -229,7 +230,7 @@ impl Shape {
         }
     }
 
-    /// A series to which nothing has happened.
+    /// The first value of a series.
     fn blank(&self) -> Reading {
         match self {
             Self::Counter | Self::Gauge => Reading::Number(0.0),

@@ -1,4 +1,4 @@
-//! Names of metrics, labels and groups. Must never let a name pass that no page can show.
+//! Names of metrics, labels and groups. Must never accept a name that no page can show.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -7,43 +7,44 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// Longer names are a mistake, and every series of a metric is shown with all of its label names.
+/// The length up to which names are accepted. A longer name is a mistake, and every series of a metric is shown with all
+/// label names.
 const MAX_LENGTH: usize = 256;
 
-/// A text that is no name.
+/// The error for a text that is no name.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum NameError {
-    /// It is empty.
+    /// The name is empty.
     #[error("a {what} must not be empty")]
     Empty {
-        /// The thing that it should be the name of.
+        /// The thing to be named.
         what: &'static str,
     },
-    /// Prometheus takes a NUL for the end of the page.
+    /// The name has a NUL, which Prometheus takes for the end of the page.
     #[error("'{name}' is no {what}: it holds a NUL, which Prometheus cannot read")]
     Nul {
-        /// The thing that it should be the name of.
+        /// The thing to be named.
         what: &'static str,
-        /// As given, with another character for those that cannot be shown.
+        /// The name, with another character in the place of those that cannot be shown.
         name: String,
     },
-    /// It is for Prometheus itself.
+    /// The name is reserved for Prometheus.
     #[error("'{name}' is no label name: those that begin with two underscores belong to Prometheus")]
     Reserved {
-        /// As given.
+        /// The name.
         name: String,
     },
-    /// It is longer than allowed.
+    /// The name is too long.
     #[error("a {what} of {length} characters is too long, {MAX_LENGTH} are allowed")]
     Long {
-        /// The thing that it should be the name of.
+        /// The thing to be named.
         what: &'static str,
         /// Its length in characters.
         length: usize,
     },
 }
 
-/// Name of a metric, `container_restarts_total`.
+/// The name of a metric, `container_restarts_total`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct MetricName(Arc<str>);
@@ -61,13 +62,13 @@ impl MetricName {
     }
 }
 
-/// Name of a label.
+/// The name of a label.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct LabelName(Arc<str>);
 
 impl LabelName {
-    /// Accepts every label name that Prometheus lets users have: any text in UTF-8 that is not reserved.
+    /// Accepts every label name that Prometheus lets users choose: any text in UTF-8 that is not reserved.
     pub fn parse(text: &str) -> Result<Self, NameError> {
         check(text, "label name")?;
         if text.starts_with("__") {
@@ -76,12 +77,12 @@ impl LabelName {
         Ok(Self(text.into()))
     }
 
-    /// The label that every series of a hook carries.
+    /// The label that all series of hooks have.
     pub(super) fn hook() -> Self {
         Self("hook".into())
     }
 
-    /// The label that every series of a module's hook carries.
+    /// The label that all series of modules' hooks have.
     pub(super) fn module() -> Self {
         Self("module".into())
     }
@@ -115,13 +116,13 @@ fn check(text: &str, what: &'static str) -> Result<(), NameError> {
     Ok(())
 }
 
-/// Name of series that come and go together, chosen freely. Hooks that name the same group share it.
+/// The name of a group of series, whose series are replaced together. Hooks that use the same name share the group.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Group(Arc<str>);
 
 impl Group {
-    /// The group of this name; an empty one is none.
+    /// The group of this name; `None` for an empty name.
     pub fn named(text: &str) -> Option<Self> {
         (!text.is_empty()).then(|| Self(text.into()))
     }

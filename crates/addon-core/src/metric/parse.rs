@@ -1,5 +1,5 @@
-//! A file of metric operations: a stream of JSON objects. An object that cannot be read refuses the whole file, with
-//! its line; a valid operation that cannot be applied is dropped with a warning.
+//! Parses a file of metric operations: a stream of JSON objects. If an object cannot be read, the whole file is refused,
+//! with the line. A valid operation that cannot be applied is dropped with a warning.
 
 use std::fmt;
 
@@ -11,23 +11,23 @@ use crate::failure::{Class, Failure};
 use super::name::{Group, LabelName, MetricName, NameError, shown};
 use super::{Buckets, Change, Finite, Kind, Labels, NotGrowing, Operation, Sample};
 
-/// The output of a hook.
+/// The contents of a hook's metrics file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Parsed {
     /// The operations to apply, in order.
     pub operations: Vec<Operation>,
-    /// Operations that are dropped without harm: a warning for each.
+    /// Operations that are dropped with a warning.
     pub dropped: Vec<Dropped>,
 }
 
-/// An operation and where it stands.
+/// The place of an operation in its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OperationPlace {
     /// The line on which it begins, from 1.
     pub line: usize,
-    /// Which operation of the file, from 1.
+    /// The number of the operation in the file, from 1.
     pub number: usize,
-    /// The metric, as far as it is named.
+    /// The metric's name, if the operation has one.
     pub name: Option<String>,
 }
 
@@ -41,55 +41,55 @@ impl fmt::Display for OperationPlace {
     }
 }
 
-/// An operation that is left out.
+/// A dropped operation.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{place} is dropped: {why}")]
 pub struct Dropped {
-    /// Which one.
+    /// Its place.
     pub place: OperationPlace,
-    /// Why.
+    /// The reason.
     pub why: Useless,
 }
 
-/// Why an operation is left out.
+/// The reason for which an operation is dropped.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Useless {
-    /// It is absent.
+    /// It has no action.
     #[error("it has no action: one of add, set, observe and expire is needed")]
     NoAction,
-    /// It is unknown.
+    /// Its action is unknown.
     #[error("'{action}' is no action: one of add, set, observe and expire is needed")]
     UnknownAction {
-        /// As written.
+        /// The action as it is written.
         action: String,
     },
-    /// There are two.
+    /// It has two shortcuts for actions.
     #[error("it has both 'add' and 'set'")]
     BothShortcuts,
-    /// `name` is no name.
+    /// Its `name` is invalid.
     #[error("'name' cannot be used: {0}")]
     Name(NameError),
-    /// A key of `labels` is no name.
+    /// A key of its `labels` is invalid.
     #[error("'labels' cannot be used: {0}")]
     Label(NameError),
-    /// It wants a counter to shrink.
+    /// It would decrease a counter.
     #[error("a counter cannot grow by {by}")]
     Negative {
-        /// How much.
+        /// The amount.
         by: Finite,
     },
 }
 
-/// A file that cannot be used.
+/// The error for a file that cannot be used.
 #[derive(Debug, Error)]
 pub enum BadMetrics {
-    /// It is no stream of JSON documents.
+    /// The file is no stream of JSON documents.
     #[error("got bad metrics")]
     Syntax(#[source] serde_json::Error),
-    /// One operation cannot be meant.
+    /// An operation is invalid.
     #[error("got bad metrics: {place}")]
     Operation {
-        /// Which one.
+        /// Its place.
         place: OperationPlace,
         /// Its mistake.
         #[source]
@@ -97,43 +97,43 @@ pub enum BadMetrics {
     },
 }
 
-/// The mistakes of an operation.
+/// The mistake of an invalid operation.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum Problem {
-    /// It is something else.
+    /// The document is no object.
     #[error("it is {found}, not an object")]
     NoObject {
-        /// The found type.
+        /// The type of the document.
         found: &'static str,
     },
     /// A field has a value of the wrong type.
     #[error("'{field}' is {found}, not {wanted}")]
     Type {
-        /// Which.
+        /// The field.
         field: String,
-        /// The found type.
+        /// The type of its value.
         found: &'static str,
         /// The expected type.
         wanted: &'static str,
     },
-    /// A field is needed.
+    /// A required field is absent.
     #[error("'{field}' is required for '{action}'")]
     Missing {
-        /// Which.
+        /// The field.
         field: &'static str,
         /// The action that needs it.
         action: &'static str,
     },
-    /// Prometheus takes it for the end of the page.
+    /// A field has a NUL, which Prometheus takes for the end of the page.
     #[error("'{field}' holds a NUL, which Prometheus cannot read")]
     Nul {
-        /// Which.
+        /// The field.
         field: String,
     },
-    /// A histogram keeps its bounds there.
+    /// The label `le` is reserved for the bounds of a histogram.
     #[error("'labels' cannot be used: in a histogram 'le' stands for the bucket")]
     BucketLabel,
-    /// No histogram has such bounds.
+    /// The bounds of the histogram do not grow.
     #[error("'buckets' cannot be used")]
     Buckets(#[source] NotGrowing),
 }
@@ -175,7 +175,7 @@ pub fn parse(text: &str) -> Result<Parsed, BadMetrics> {
     Ok(parsed)
 }
 
-/// Counts lines as the reader goes through the text.
+/// Counts the lines while the parser goes through the text.
 struct Lines<'text> {
     text: &'text str,
     line: usize,
@@ -183,7 +183,7 @@ struct Lines<'text> {
 }
 
 impl Lines<'_> {
-    /// The line of the document that follows this place.
+    /// The line on which the next document after this place begins.
     fn of_next(&mut self, from: usize) -> usize {
         let rest = &self.text[from..];
         let start = from + (rest.len() - rest.trim_start().len());
@@ -193,7 +193,7 @@ impl Lines<'_> {
     }
 }
 
-/// One operation, or why it is left out.
+/// Reads one operation, or the reason for which it is dropped.
 fn read(document: Value, place: &mut OperationPlace) -> Result<Result<Operation, Useless>, Problem> {
     let written = match document {
         Value::Object(fields) => {
@@ -201,7 +201,7 @@ fn read(document: Value, place: &mut OperationPlace) -> Result<Result<Operation,
             place.name = name.map(shown);
             Written::read(&fields)?
         }
-        // To the original's reader this is an object without fields.
+        // The original reads `null` as an object without fields.
         Value::Null => Written::default(),
         other => return Err(Problem::NoObject { found: kind_of(&other) }),
     };
@@ -211,7 +211,7 @@ fn read(document: Value, place: &mut OperationPlace) -> Result<Result<Operation,
     }
 }
 
-/// An operation as written: every field that we know, of the right type.
+/// The known fields of an operation, with checked types.
 #[derive(Default)]
 struct Written {
     name: Option<String>,
@@ -227,7 +227,7 @@ struct Written {
 /// The action of an operation, with its value.
 enum Action {
     Expire,
-    /// A sample for a metric of this kind, with the value where this action has it.
+    /// A sample for a metric of this kind, with its value if this form of the action has one.
     Write(Kind, Option<Finite>),
 }
 
@@ -246,7 +246,7 @@ impl Written {
         })
     }
 
-    /// A shortcut counts more than `action` and `value`.
+    /// The action of the operation. A shortcut takes precedence over `action` and `value`.
     fn action(&self) -> Result<Action, Useless> {
         let (kind, value) = match (self.add, self.set, self.action.as_deref()) {
             (Some(_), Some(_), _) => return Err(Useless::BothShortcuts),
@@ -268,7 +268,7 @@ impl Written {
         }
     }
 
-    /// A name that no page can show drops the operation, as it does in the original.
+    /// The operation. A name that no page can show drops it, as in the original.
     fn operation(self, action: &Action) -> Result<Result<Operation, Useless>, Problem> {
         let group = self.group.clone();
         let change = match action {
@@ -317,7 +317,7 @@ fn buckets(bounds: Vec<Finite>, labels: &[(String, String)]) -> Result<Buckets, 
     Buckets::try_from(bounds).map_err(Problem::Buckets)
 }
 
-/// The field, unless it is absent or `null`, which is the same. The original's reader does not look at the case of keys.
+/// The value of a field; `None` if it is absent or `null`. As in the original, the case of keys does not matter.
 fn field<'a>(fields: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
     let spelled = || fields.iter().find(|(key, _)| key.eq_ignore_ascii_case(name));
     let value = fields.get(name).or_else(|| spelled().map(|(_, value)| value));
@@ -372,7 +372,7 @@ fn texts(fields: &Map<String, Value>, name: &str) -> Result<Vec<(String, String)
                     field: format!("{name}.{}", shown(key)),
                 }),
                 Value::String(text) => Ok((key.clone(), text.clone())),
-                // The original's reader leaves a label without a value empty.
+                // The original reads a `null` label as an empty text.
                 Value::Null => Ok((key.clone(), String::new())),
                 other => Err(mistyped(format!("{name}.{}", shown(key)), other, "a string")),
             });

@@ -1,4 +1,4 @@
-//! Names that are one name for a scraper that does not read UTF-8: `a-b` and `a.b` are both `a_b` there.
+//! Names that are equal for a scraper that does not read UTF-8: `a-b` and `a.b` are both shown as `a_b`.
 //!
 //! Must never refuse a name: the clash is only reported.
 
@@ -11,39 +11,39 @@ use super::escape::{Escaping, is_plain_metric};
 use super::exposition::{by_precedence, lines_of};
 use super::name::{LabelName, MetricName};
 
-/// The limit of reported pairs: a hook that makes up names must fill neither the log nor the memory.
+/// The limit of reported pairs: a hook that generates names must fill neither the log nor the memory.
 const TOLD: usize = 1000;
 
-/// Two names that are escaped to the same one.
+/// Two names that are escaped to the same name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Error)]
 pub enum Alike {
-    /// Of metrics.
+    /// Two metrics.
     #[error(
         "metrics '{one}' and '{other}' are both '{shown}' for a scraper that does not accept names in UTF-8: it gets the series of \
          both if they are of one kind, and none twice"
     )]
     Metrics {
-        /// The metric that was there.
+        /// The metric that existed before.
         one: MetricName,
-        /// The metric that begins.
+        /// The new metric.
         other: MetricName,
-        /// The name of both.
+        /// The name of both after escaping.
         shown: String,
     },
-    /// Of lines, where one is a histogram.
+    /// The lines of two metrics, one of which is a histogram.
     #[error(
         "lines of the metrics '{one}' and '{other}' are both '{line}' for a scraper that does not accept names in UTF-8: it gets one of \
          the two metrics"
     )]
     Lines {
-        /// The metric that was there.
+        /// The metric that existed before.
         one: MetricName,
-        /// The metric that begins.
+        /// The new metric.
         other: MetricName,
-        /// The name that the lines begin with.
+        /// The name at the beginning of the lines.
         line: String,
     },
-    /// Of labels of a metric.
+    /// Two labels of a metric.
     #[error(
         "labels '{one}' and '{other}' of metric '{metric}' are both '{shown}' for a scraper that does not accept names in UTF-8: it \
          gets the first of the two values that is not empty"
@@ -51,25 +51,25 @@ pub enum Alike {
     Labels {
         /// The metric.
         metric: MetricName,
-        /// The label whose value counts first.
+        /// The label whose value takes precedence.
         one: LabelName,
         /// The other label.
         other: LabelName,
-        /// The name of both.
+        /// The name of both after escaping.
         shown: String,
     },
 }
 
-/// The existing metrics by the names of their lines, and the reported pairs.
+/// The existing metrics by the names of their lines, and the pairs that were reported.
 #[derive(Debug, Default)]
 pub(super) struct Spellings {
-    /// Without the metrics whose names need no escaping.
+    /// The metrics by the names of their lines. Metrics whose names need no escaping are left out.
     escaped: BTreeMap<String, BTreeSet<MetricName>>,
     told: BTreeSet<Alike>,
 }
 
 impl Spellings {
-    /// A metric begins. `there` knows the metric whose name needs no escaping and which has such lines.
+    /// Adds a new metric. `there` finds a metric with these lines whose name needs no escaping.
     pub(super) fn begin(
         &mut self,
         name: &MetricName,
@@ -98,7 +98,7 @@ impl Spellings {
         self.tell(alike)
     }
 
-    /// A metric has ended, of whatever kind it was.
+    /// Removes a metric of any kind.
     pub(super) fn end(&mut self, name: &MetricName) {
         if is_plain_metric(name.as_str()) {
             return;
@@ -114,7 +114,7 @@ impl Spellings {
         }
     }
 
-    /// A metric has these labels from now on.
+    /// Takes the labels of a metric, and returns the pairs that are equal after escaping.
     pub(super) fn labelled(&mut self, metric: &MetricName, labels: &BTreeSet<LabelName>) -> Vec<Alike> {
         let mut first: BTreeMap<String, &LabelName> = BTreeMap::new();
         let mut alike = Vec::new();
@@ -134,7 +134,7 @@ impl Spellings {
         alike
     }
 
-    /// The pair, unless it is reported already.
+    /// The pair, unless it was reported before.
     fn tell(&mut self, alike: Alike) -> Option<Alike> {
         let new = self.told.len() < TOLD && self.told.insert(alike.clone());
         new.then_some(alike)

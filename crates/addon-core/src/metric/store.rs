@@ -1,7 +1,8 @@
-//! The rules for what hooks write: groups begin anew with each run, a budget limits each hook, and a series has one writer.
+//! The rules for the metrics of hooks: a group is replaced with each run that names it, a budget limits each hook, and a
+//! series has one writer.
 //!
-//! One call applies all operations of a run: first the groups that it names end, then it writes. Must never let one hook
-//! take more memory than its budget, and never hold a metric without a series.
+//! One call applies all operations of a run: first the groups that it names are removed, then its samples are written.
+//! Must never let a hook take more memory than its budget, and never hold a metric without a series.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,17 +14,17 @@ use super::spelling::{Alike, Spellings};
 use super::{Change, Kind, Labels, Operation, Sample};
 use crate::name::{HookId, Owner};
 
-/// The memory budget for the series of one hook, in bytes, roughly counted: some thirty thousand series with three
-/// labels. Prometheus itself would be in trouble long before; a hook that makes up labels is stopped here.
+/// The memory budget for the series of one hook in bytes, roughly counted: about thirty thousand series with three
+/// labels. Prometheus itself would have trouble long before that. The budget stops a hook that generates labels.
 pub const BUDGET: usize = 8 << 20;
 
-/// How many labels a metric may have, those of all its series together: each series is shown with all of them.
+/// The number of labels up to which a metric may have, over all its series. Each series is shown with all of them.
 pub const MAX_LABELS: usize = 64;
 
-/// The memory of a series besides its texts.
+/// The memory of a series without its texts, in bytes.
 const SERIES: usize = 128;
 
-/// The suffixes of the lines that a histogram is shown as.
+/// The suffixes of a histogram's lines.
 const SUFFIXES: [&str; 3] = ["_bucket", "_sum", "_count"];
 
 /// All series of all hooks.
@@ -45,57 +46,57 @@ pub(super) struct Origin {
 /// The outcome of the operations of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Applied {
-    /// Samples that could not be taken.
+    /// Samples that were refused.
     pub lost: Vec<Lost>,
-    /// Names that were taken and are one for some scrapers, each pair once.
+    /// Pairs of names that are equal for some scrapers. Each pair is reported once.
     pub alike: Vec<Alike>,
 }
 
-/// Samples of one metric that could not be taken.
+/// Refused samples of one metric.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("metric '{metric}' loses {samples} of the samples of this run: {why}")]
 pub struct Lost {
     /// The metric.
     pub metric: MetricName,
-    /// How many.
+    /// The number of samples.
     pub samples: usize,
-    /// Why.
+    /// The reason.
     pub why: Refusal,
 }
 
-/// Why a sample is not taken.
+/// The reason for which a sample is refused.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Error)]
 pub enum Refusal {
-    /// The metric is something else.
+    /// The metric is of another kind.
     #[error("it is a {is}, and a {wanted} is wanted")]
     Kind {
-        /// The kind that it has.
+        /// The kind of the metric.
         is: Kind,
         /// The kind that the operation needs.
         wanted: Kind,
     },
-    /// A histogram would be shown under that name.
+    /// A histogram has lines of this name.
     #[error("the name is taken by the histogram '{histogram}'")]
     Suffix {
-        /// Which.
+        /// The histogram.
         histogram: MetricName,
     },
-    /// Another metric has a name under which the histogram would be shown.
+    /// Another metric has the name of one of the histogram's lines.
     #[error("a histogram needs the name '{taken}', which is a metric of its own")]
     SuffixTaken {
-        /// The name.
+        /// The name of the other metric.
         taken: MetricName,
     },
-    /// There are too many labels.
+    /// The metric would have too many labels.
     #[error("its series have more than {MAX_LABELS} labels altogether")]
     Labels,
-    /// There are too many series.
+    /// The hook has used up its budget.
     #[error("the series of this hook take {} MiB already", BUDGET >> 20)]
     Budget,
 }
 
 impl Store {
-    /// Applies the operations of one run of a hook. A lost one does not stop the rest.
+    /// Applies the operations of one run of a hook. A refused sample does not stop the rest.
     pub fn apply(&mut self, hook: &HookId, operations: Vec<Operation>) -> Applied {
         self.expire(hook, &operations);
         let mut alike = Vec::new();
@@ -119,7 +120,7 @@ impl Store {
         }
     }
 
-    /// Ends everything that hooks of this owner wrote.
+    /// Removes all series of this owner's hooks.
     pub fn forget(&mut self, owner: &Owner) {
         self.retain(|origin| origin.hook.owner != *owner);
         self.tidy();
@@ -130,7 +131,7 @@ impl Store {
         self.families.iter()
     }
 
-    /// Ends the groups that are named. `expire` without a group removes the series that the hook wrote without one.
+    /// Removes the groups that the operations name. `expire` without a group removes the hook's series without a group.
     fn expire(&mut self, hook: &HookId, operations: &[Operation]) {
         let named: BTreeSet<&Group> = operations.iter().filter_map(|op| op.group.as_ref()).collect();
         let ungrouped = operations
@@ -158,7 +159,7 @@ impl Store {
         }
     }
 
-    /// A metric without a series is forgotten: the next hook that names it sets its kind anew.
+    /// Removes metrics without series. The next hook that uses the name sets the kind anew.
     fn tidy(&mut self) {
         let spellings = &mut self.spellings;
         self.families.retain(|name, family| {
@@ -207,7 +208,8 @@ impl Store {
         if let Some(series) = &kept {
             give_back(&mut self.spent, &series.writer);
         }
-        // In another group the series is another one that merely looks the same, and the last one is shown.
+        // A series with the same labels in another group or of another hook does not count: it is replaced, and the last
+        // one is shown.
         let kept = kept.filter(|series| series.writer.group == group && series.writer.hook == *hook);
         *self.spent.entry(hook.clone()).or_default() += cost;
         let origin = Origin {
@@ -224,7 +226,7 @@ impl Store {
         Ok(alike)
     }
 
-    /// Makes the metric ready for this sample, and for series with these labels.
+    /// Creates the metric for this sample if necessary, and adds these labels to it.
     fn shape(&mut self, name: &MetricName, sample: &Sample, labels: BTreeSet<LabelName>) -> Vec<Alike> {
         let mut alike = Vec::new();
         let before = self.families.get(name).map(Family::kind);
@@ -245,7 +247,7 @@ impl Store {
         alike
     }
 
-    /// Whether a metric of this name can be of this kind. One that has just lost its last series may become another.
+    /// Checks whether a metric of this name can have this kind. If it has just lost its last series, it may change its kind.
     fn admit(&self, name: &MetricName, wanted: Kind) -> Result<(), Refusal> {
         let live = |name: &str| self.families.get(name).filter(|family| !family.is_empty());
         if let Some(family) = live(name.as_str()) {
@@ -281,7 +283,7 @@ impl Store {
     }
 }
 
-/// The metric that has lines of this name, by its own name or as a histogram.
+/// The metric with lines of this name: by its own name, or as a histogram.
 fn with_lines(families: &BTreeMap<MetricName, Family<Origin>>, line: &str) -> Option<MetricName> {
     let stems = SUFFIXES.iter().filter_map(|suffix| line.strip_suffix(suffix));
     let mut histograms = stems
@@ -291,7 +293,7 @@ fn with_lines(families: &BTreeMap<MetricName, Family<Origin>>, line: &str) -> Op
     named.map(|(name, _)| name.clone())
 }
 
-/// The labels as the store keeps them: a hook cannot set the label of its owner.
+/// Adds the labels of the hook and its module. A hook cannot set these itself.
 fn owned(mut labels: Labels, hook: &HookId) -> Labels {
     labels.insert(LabelName::hook(), hook.name.as_str().to_owned());
     if let Some(module) = hook.owner.module() {
@@ -300,7 +302,7 @@ fn owned(mut labels: Labels, hook: &HookId) -> Labels {
     labels
 }
 
-/// The memory of a series, roughly.
+/// The memory of a series in bytes, roughly.
 fn cost(name: &MetricName, labels: &Labels, sample: &Sample) -> usize {
     let texts: usize = labels
         .iter()
@@ -319,7 +321,7 @@ fn give_back(spent: &mut BTreeMap<HookId, usize>, origin: &Origin) {
     }
 }
 
-/// The labels of a metric with these besides. If there are too many, labels that no series has any more are dropped.
+/// The labels of a metric together with these. If there are too many, labels that no series uses any more are dropped.
 fn labels_with(family: &Family<Origin>, names: BTreeSet<LabelName>) -> Result<BTreeSet<LabelName>, Refusal> {
     let mut all = names.clone();
     all.extend(family.labels().iter().cloned());

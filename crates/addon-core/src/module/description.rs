@@ -1,7 +1,8 @@
-//! `module.yaml`: the modules that it needs, the drift of its release that is reverted, and its service account.
+//! Parses `module.yaml`: the modules that a module depends on, the drift of its release that is repaired, and its service
+//! account.
 //!
-//! Programs that embed the original have other fields in this file, which are accepted. A field of no known program
-//! gives a warning. Must never ignore a misspelt field of ours.
+//! Programs that embed the original have other fields in this file, which are accepted. A field of no known program gives
+//! a warning. Must never ignore a misspelt field of ours.
 
 use std::fmt;
 
@@ -12,16 +13,17 @@ use crate::name::{ModuleName, NameError};
 use crate::yaml::YamlError;
 use crate::yaml::document::{self, Document, Kind};
 
-/// The modules that it needs.
+/// The field with the modules that it depends on.
 pub const DEPENDS_ON: &str = "dependsOn";
-/// The drift of its release that is reverted.
+/// The field that says which drift is repaired.
 pub const DRIFT: &str = "drift";
-/// The service account that its hooks and its release act as.
+/// The field with the service account of its hooks and its release.
 pub const SERVICE_ACCOUNT: &str = "serviceAccount";
-/// How long the name of an object may be.
+/// The length of an object's name up to which the API server accepts it.
 const LONGEST_NAME: usize = 253;
 
-/// Rights that it needs and that cannot be found out. `rbac generate` reads it; the running operator ignores it.
+/// The field with rights that cannot be found in the chart or the hooks. `rbac generate` reads it; the running operator
+/// ignores it.
 pub const RIGHTS: &str = "rights";
 
 /// Fields of programs that embed the original. The operator ignores them.
@@ -42,10 +44,10 @@ const OF_OTHERS: [&str; 14] = [
     "weight",
 ];
 
-/// The drift of a release that is reverted.
+/// The drift of a release that is repaired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Restoring {
-    /// Nothing, before the next run of the module.
+    /// None before the next run of the module.
     Off,
     /// Objects that are absent.
     Absent,
@@ -54,10 +56,10 @@ pub enum Restoring {
 }
 
 impl Restoring {
-    /// All words for it, for people.
+    /// The valid values, for people.
     pub const WORDS: &str = "off, absent, changed";
 
-    /// Reads one of them.
+    /// Reads a value.
     pub fn parse(word: &str) -> Option<Self> {
         match word {
             "off" => Some(Self::Off),
@@ -73,7 +75,7 @@ impl Restoring {
 pub struct AccountName(String);
 
 impl AccountName {
-    /// Parses a name as an API server accepts it: parts of small letters, digits and dashes with dots between them.
+    /// Parses a name that an API server accepts: parts of lower-case letters, digits and dashes with dots between them.
     pub fn parse(text: &str) -> Option<Self> {
         let letter = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
         let inside = |byte: u8| letter(byte) || byte == b'-';
@@ -86,7 +88,7 @@ impl AccountName {
         is_name.then(|| Self(text.to_owned()))
     }
 
-    /// The name.
+    /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -103,64 +105,64 @@ impl fmt::Display for AccountName {
 pub struct Description {
     /// The modules that have to succeed first, each once, in the order of the file.
     pub depends_on: Vec<ModuleName>,
-    /// The drift of its release that is reverted; nothing if the common setting counts.
+    /// The drift that is repaired; `None`: the common setting decides.
     pub drift: Option<Restoring>,
-    /// The service account of its hooks and its release; nothing for that of the operator.
+    /// The service account of its hooks and its release; `None`: that of the operator.
     pub service_account: Option<AccountName>,
-    /// Why the module cannot be used as it is described.
+    /// The mistakes for which the module cannot be used.
     pub mistakes: Vec<Mistake>,
-    /// Fields of no known program.
+    /// Fields that no known program has.
     pub unknown: Vec<UnknownField>,
 }
 
-/// Something that cannot be meant.
+/// A mistake in the file.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Mistake {
-    /// It holds something else than fields.
+    /// The document is no map.
     #[error("should hold a map, but holds {0}")]
     NoMap(Kind),
-    /// A field that speaks of something of ours in other words.
+    /// A field is a misspelling of ours.
     #[error("line {line}: unknown field {field}, is {meant} meant?")]
     Misspelt {
-        /// Where it stands.
+        /// The line.
         line: usize,
-        /// As it is written.
+        /// The field as it is written.
         field: String,
         /// The field that was probably meant.
         meant: &'static str,
     },
-    /// A field of ours holds the wrong kind of thing.
+    /// A field of ours has a value of the wrong type.
     #[error("line {line}: {field} should be {expected}, but is {found}")]
     Wrong {
-        /// Where it stands.
+        /// The line.
         line: usize,
         /// Its path.
         field: String,
         /// The expected type.
         expected: &'static str,
-        /// The found type.
+        /// The type of the value.
         found: Kind,
     },
-    /// A text that is no valid kind of drift.
+    /// The value of `drift` is invalid.
     #[error("line {line}: {DRIFT} should be one of {}", Restoring::WORDS)]
     Drift {
-        /// Where it stands.
+        /// The line.
         line: usize,
     },
-    /// Something that no service account is called.
+    /// The value is no valid name of a service account.
     #[error("line {line}: {SERVICE_ACCOUNT} should be the name of a service account of the operator's namespace")]
     Account {
-        /// Where it stands.
+        /// The line.
         line: usize,
     },
-    /// A text where the name of a module should be.
+    /// A text is no valid name of a module.
     #[error("line {line}: {field} names no module")]
     Name {
-        /// Where it stands.
+        /// The line.
         line: usize,
         /// Its path.
         field: String,
-        /// Why not.
+        /// The reason.
         source: NameError,
     },
 }
@@ -169,14 +171,14 @@ pub enum Mistake {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("line {line}: unknown field {field} is ignored")]
 pub struct UnknownField {
-    /// Where it stands.
+    /// The line.
     pub line: usize,
-    /// As it is written.
+    /// The field as it is written.
     pub field: String,
 }
 
 impl Description {
-    /// Parses the first document of a text; an empty one has no settings.
+    /// Parses the first document of a text. An empty text has no settings.
     pub fn parse(text: &str) -> Result<Self, YamlError> {
         let document = document::documents_v3(text)?.into_iter().next();
         Ok(document.map_or_else(Self::default, |document| Self::read(&document)))
@@ -216,7 +218,7 @@ impl Description {
     }
 
     fn take_drift(&mut self, line: usize, value: &Value) {
-        // Elsewhere `off` is a boolean without quotes.
+        // YAML reads `off` without quotes as a boolean.
         let word = if *value == Value::Bool(false) {
             Some("off")
         } else {
@@ -251,7 +253,7 @@ impl Description {
     }
 }
 
-/// The known field that another spelling means: `dependOn`, `depends-on`, `dependencies`; `serviceAccountName`,
+/// Our field that another spelling probably means: `dependOn`, `depends-on`, `dependencies`; `serviceAccountName`,
 /// `service-account`.
 fn nearly_ours(field: &str) -> Option<&'static str> {
     let small = field.to_ascii_lowercase();

@@ -1,15 +1,16 @@
-//! Which modules run: in a fixed order of sources the last one with a verdict wins; a script can only switch off.
+//! Decides which modules run: the sources have a fixed order, and the last one with an opinion decides. A script can only
+//! switch a module off.
 
 use std::fmt;
 
-/// The source of a decision.
+/// The source of a verdict.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
-    /// No source decided; off is the default.
+    /// No source has an opinion. The default is off.
     Default,
     /// A common `values.yaml`.
     Static,
-    /// A patch of a global hook.
+    /// The patch of a global hook.
     Dynamic,
     /// The ConfigMap.
     Config,
@@ -30,16 +31,16 @@ impl fmt::Display for Source {
     }
 }
 
-/// On or off, and the source that decided.
+/// Whether a module runs, and the source that decided.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
-    /// It is to run.
+    /// Whether the module runs.
     pub enabled: bool,
     /// The source that decided.
     pub source: Source,
 }
 
-/// A source of verdicts, by the name that admins know.
+/// A source of verdicts, by the name that admins use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Extender {
     Static,
@@ -61,7 +62,7 @@ impl Extender {
     }
 }
 
-/// The sources that are asked, in their order: the last one with an opinion wins.
+/// The sources of verdicts in their order. The last one with an opinion decides.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Extenders(Vec<Extender>);
 
@@ -72,7 +73,7 @@ impl Default for Extenders {
 }
 
 impl Extenders {
-    /// Reads names with commas between them; nothing if one is unknown, or named twice.
+    /// Reads names with commas between them; `None` if one is unknown or comes twice.
     pub fn parse(text: &str) -> Option<Self> {
         let mut named = Vec::new();
         for name in text.split(',') {
@@ -85,28 +86,28 @@ impl Extenders {
         Some(Self(named))
     }
 
-    /// The sources before the script and those behind it; nothing if the script is not asked at all.
+    /// The sources before the script and those behind it; `None` if the script is not used.
     fn around_script(&self) -> Option<(&[Extender], &[Extender])> {
         let at = self.0.iter().position(|extender| *extender == Extender::Script)?;
         Some((&self.0[..at], &self.0[at + 1..]))
     }
 }
 
-/// The opinions of the ordinary sources about one module.
+/// The opinions of all sources except the script about one module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Opinions<'a> {
-    /// The sources that count.
+    /// The sources that are used.
     pub extenders: &'a Extenders,
-    /// Of the common `values.yaml` files.
+    /// The flag in the common `values.yaml` files.
     pub fixed: Option<bool>,
-    /// Of global hooks.
+    /// The flag that global hooks have set.
     pub dynamic: Option<bool>,
-    /// Of the ConfigMap.
+    /// The flag in the ConfigMap.
     pub config: Option<bool>,
 }
 
 impl<'a> Opinions<'a> {
-    /// Nobody has said anything.
+    /// No source has an opinion.
     pub fn none(extenders: &'a Extenders) -> Self {
         Self {
             extenders,
@@ -116,12 +117,12 @@ impl<'a> Opinions<'a> {
         }
     }
 
-    /// Their verdict if the script has nothing against it.
+    /// The verdict, if the script does not switch the module off.
     pub fn verdict(self) -> Verdict {
         self.verdict_of(&self.extenders.0)
     }
 
-    /// The script of a module is asked if the sources before it switch the module on, or if others behind it may.
+    /// Whether the module's script has to be asked: the sources before it switch the module on, or those behind it may.
     pub fn ask_script(self) -> bool {
         let around = self.extenders.around_script();
         around.is_some_and(|(before, behind)| !behind.is_empty() || self.verdict_of(before).enabled)
@@ -148,7 +149,7 @@ impl<'a> Opinions<'a> {
 }
 
 impl Verdict {
-    /// The verdict after the script spoke: its yes changes nothing.
+    /// The verdict after the script answered. Its yes changes nothing.
     #[must_use]
     pub fn after_script(self, enabled: bool, reason: Option<String>) -> Self {
         if enabled {
@@ -195,7 +196,7 @@ mod tests {
     #[test]
     fn a_list_of_sources_selects_and_orders_them() {
         let (yes, no) = (Some(true), Some(false));
-        // Sources, opinions of files, hooks and the ConfigMap, on or off, by whom, and whether the script is asked.
+        // Sources, flags of files, hooks and the ConfigMap, the verdict, its source, and whether the script is asked.
         let table = [
             (
                 "Static,DynamicallyEnabled,KubeConfig,ScriptEnabled",

@@ -1,26 +1,26 @@
-//! The first runs of a module's hooks for the objects that are there at first, as far as its release waits for them.
+//! The first runs of a module's hooks for the existing objects that the module's release has to wait for.
 
 use std::collections::{BTreeSet, VecDeque};
 
 use crate::name::MonitorId;
 
-/// First runs that are not over, by the monitors whose objects they have.
+/// First runs that are not over, by their monitors.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FirstRuns {
-    /// Those that are steps of the module's run, the next one first.
+    /// The first runs that are steps of the module's run, the next one first.
     pub own: VecDeque<MonitorId>,
-    /// Those that stand in other queues.
+    /// The first runs in other queues.
     pub elsewhere: BTreeSet<MonitorId>,
 }
 
 impl FirstRuns {
-    /// Adds those of a further hook.
+    /// Adds the first runs of another hook.
     pub fn extend(&mut self, more: Self) {
         self.own.extend(more.own);
         self.elsewhere.extend(more.elsewhere);
     }
 
-    /// The first run of this monitor is over, wherever it stood.
+    /// Notes that the first run of this monitor is over.
     pub fn over(&mut self, monitor: MonitorId) {
         self.own.retain(|own| *own != monitor);
         self.elsewhere.remove(&monitor);
@@ -32,23 +32,23 @@ impl FirstRuns {
     }
 }
 
-/// At least one first run, so that "all are over" cannot be confused with "there were none".
+/// First runs that are not over, at least one. So "all are over" cannot be confused with "there were none".
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outstanding(FirstRuns);
 
 impl Outstanding {
-    /// `None` if nothing is left to wait for.
+    /// `None` if there are none.
     pub fn new(runs: FirstRuns) -> Option<Self> {
         (!runs.own.is_empty() || !runs.elsewhere.is_empty()).then_some(Self(runs))
     }
 
-    /// The first run of this monitor is over. `None` if it was the last.
+    /// Notes that the first run of this monitor is over. `None` if it was the last.
     pub fn without(mut self, monitor: MonitorId) -> Option<Self> {
         self.0.over(monitor);
         Self::new(self.0)
     }
 
-    /// All of them.
+    /// All of these first runs.
     pub fn runs(&self) -> &FirstRuns {
         &self.0
     }

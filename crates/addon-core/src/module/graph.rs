@@ -1,7 +1,7 @@
-//! The order in which modules run: by number, and by what they need.
+//! The order in which modules run, by their numbers and their dependencies.
 //!
-//! A number's modules start after all lower ones have passed. A module that needs another of a higher number is
-//! lifted to that number. Cycles and missing names are found here, before anything is applied.
+//! The modules of a number start after all modules of lower numbers have passed. A module that depends on one of a higher
+//! number gets that number. Cycles and missing names are found here, before anything is applied.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -9,22 +9,22 @@ use thiserror::Error;
 
 use crate::name::ModuleName;
 
-/// Why a module cannot be given a place.
+/// The reason for which a module cannot be placed in the order.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Blocked {
-    /// It needs a name that no directory holds.
+    /// It depends on a name that no directory has.
     #[error("module '{0}', named in dependsOn of its module.yaml, does not exist in any modules directory")]
     Missing(ModuleName),
-    /// It needs itself, by way of these.
+    /// It depends on itself, by way of these modules.
     #[error("dependsOn goes round in a circle: {}", path(.0))]
     Cycle(Vec<ModuleName>),
-    /// A module that it needs is itself blocked.
+    /// A module that it depends on is itself blocked.
     #[error("module '{0}', which it needs, cannot run itself")]
     Needs(ModuleName),
 }
 
 impl Blocked {
-    /// The module that it lacks.
+    /// The module that blocks it.
     pub fn need(&self) -> &ModuleName {
         match self {
             Self::Missing(name) | Self::Needs(name) => name,
@@ -37,27 +37,28 @@ fn path(names: &[ModuleName]) -> String {
     names.iter().map(ModuleName::as_str).collect::<Vec<_>>().join(" → ")
 }
 
-/// One module's wishes.
+/// The number and the dependencies of one module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
-    /// Its order number.
+    /// The order number.
     pub order: u32,
-    /// The modules that it needs.
+    /// The modules that it depends on.
     pub needs: Vec<ModuleName>,
 }
 
-/// Groups of modules that may run side by side, lowest first, and those without a place.
+/// The order of the modules, and the modules that cannot be placed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// Every placed module once; within a group sorted by name.
+    /// The groups of modules that may run side by side, lowest number first. Each placed module is in one group; a group
+    /// is sorted by name.
     pub groups: Vec<Vec<ModuleName>>,
-    /// The rest, with the reason.
+    /// The modules that cannot be placed, with the reason.
     pub blocked: BTreeMap<ModuleName, Blocked>,
-    /// All modules, each behind the existing modules that it needs: the reverse is the order of removals.
+    /// All modules, each behind the existing modules that it depends on. The reverse is the order of removals.
     pub order: Vec<ModuleName>,
 }
 
-/// Places all modules.
+/// Makes the plan of all modules.
 pub fn plan(nodes: &BTreeMap<ModuleName, Node>) -> Plan {
     let circles = circles(nodes);
     let order = sorted(nodes, &circles);
@@ -65,7 +66,7 @@ pub fn plan(nodes: &BTreeMap<ModuleName, Node>) -> Plan {
     let mut levels: BTreeMap<&ModuleName, u32> = BTreeMap::new();
     let mut groups: BTreeMap<u32, Vec<ModuleName>> = BTreeMap::new();
     for name in order.iter().copied().filter(|name| !blocked.contains_key(*name)) {
-        // Its own number, or a higher one of a module that it needs.
+        // The own number, or the higher one of a module that it depends on.
         let needs = nodes[name].needs.iter().filter_map(|need| levels.get(need).copied());
         let level = needs.fold(nodes[name].order, u32::max);
         levels.insert(name, level);
@@ -81,8 +82,8 @@ pub fn plan(nodes: &BTreeMap<ModuleName, Node>) -> Plan {
     }
 }
 
-/// The modules by number and name, and each behind the modules that it needs. Needs within circles do not count; a
-/// module that is in a circle not known yet is left out, and so are the modules that need it.
+/// The modules by number and name, each behind the modules that it depends on. Dependencies within known cycles do not
+/// count. A module in an unknown cycle is left out, and so are the modules that depend on it.
 fn sorted<'a>(
     nodes: &'a BTreeMap<ModuleName, Node>,
     circles: &BTreeMap<ModuleName, Vec<ModuleName>>,
@@ -115,7 +116,7 @@ fn sorted<'a>(
     order
 }
 
-/// The modules that need themselves, each with a shortest way back to itself.
+/// The modules that depend on themselves, each with a shortest way back to itself.
 fn circles(nodes: &BTreeMap<ModuleName, Node>) -> BTreeMap<ModuleName, Vec<ModuleName>> {
     let sound: BTreeSet<_> = sorted(nodes, &BTreeMap::new()).into_iter().collect();
     let suspects = nodes.keys().filter(|name| !sound.contains(*name));
@@ -144,7 +145,7 @@ fn circle_through(start: &ModuleName, nodes: &BTreeMap<ModuleName, Node>) -> Opt
     None
 }
 
-/// The modules that cannot run, for their own mistakes or for those of others.
+/// The modules that cannot run, because of their own mistakes or those of modules that they depend on.
 fn blocked(
     nodes: &BTreeMap<ModuleName, Node>,
     circles: BTreeMap<ModuleName, Vec<ModuleName>>,
@@ -283,7 +284,7 @@ mod tests {
             })
         }
 
-        /// The modules that can be reached by needs, in any number of steps.
+        /// The modules that can be reached over dependencies, in any number of steps.
         fn reached(start: &ModuleName, nodes: &BTreeMap<ModuleName, Node>) -> BTreeSet<ModuleName> {
             let mut seen = BTreeSet::new();
             let mut ahead = vec![start.clone()];

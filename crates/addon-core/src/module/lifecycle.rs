@@ -11,65 +11,65 @@ use crate::hook::config::Stage;
 use crate::name::{HookName, MonitorId};
 use crate::values::Version;
 
-/// Where a module stands between being switched on and being gone.
+/// The state of a module between being switched on and being removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Lifecycle {
-    /// Nothing of it runs or is known.
+    /// Nothing of the module runs or is known.
     Disabled,
-    /// Its CRDs are put into the cluster.
+    /// Its CRDs are being installed.
     Ensuring,
-    /// Its hooks are asked for their configuration.
+    /// Its hooks are being asked for their configuration.
     Configuring,
-    /// Its start-up hooks run; this one is next.
+    /// Its start-up hooks run; the number is the place of the next one.
     Starting(usize),
-    /// The objects that its hooks are bound to begin to be watched.
+    /// The monitors of its hooks are being started.
     Watching {
-        /// The hook whose monitors are started next.
+        /// The place of the hook whose monitors are started next.
         next: usize,
-        /// First runs of the hooks before it.
+        /// The first runs of the hooks before that.
         runs: FirstRuns,
     },
-    /// Its hooks run for the objects that are there at first.
+    /// Its hooks have their first runs.
     Synchronizing(Outstanding),
-    /// Its hooks before the release run; this one is next.
+    /// Its hooks before the release run; the number is the place of the next one.
     BeforeHelm(usize),
-    /// Its release is brought up to date.
+    /// Its release is being installed or upgraded.
     Releasing,
     /// Its hooks after the release run.
     AfterHelm {
-        /// The version of its values before the first of them.
+        /// The version of its values before the first of these hooks.
         released: Version,
-        /// This one is next.
+        /// The place of the next hook.
         next: usize,
     },
-    /// The release is up to date with the values of this version.
+    /// The release is in the state of its values.
     Ready {
         /// The version of its values that was released.
         released: Version,
     },
-    /// It is being removed.
+    /// The module is being removed.
     Deleting(Deletion),
 }
 
-/// The hooks of a module by stage, each list in the order of its runs.
+/// The hooks of a module by stage, each list in the order in which they run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HookOrder {
-    /// `onStartup`.
+    /// The hooks with `onStartup`.
     pub startup: Vec<HookName>,
-    /// `kubernetes`.
+    /// The hooks with `kubernetes`.
     pub watching: Vec<HookName>,
-    /// `beforeHelm`.
+    /// The hooks with `beforeHelm`.
     pub before_helm: Vec<HookName>,
-    /// `afterHelm`.
+    /// The hooks with `afterHelm`.
     pub after_helm: Vec<HookName>,
-    /// `beforeDeleteHelm`.
+    /// The hooks with `beforeDeleteHelm`.
     pub before_delete: Vec<HookName>,
-    /// `afterDeleteHelm`.
+    /// The hooks with `afterDeleteHelm`.
     pub after_delete: Vec<HookName>,
 }
 
 impl Lifecycle {
-    /// The state in words, for people.
+    /// The state as a text for people.
     pub fn describe(&self) -> &'static str {
         match self {
             Self::Disabled => "Disabled",
@@ -86,7 +86,7 @@ impl Lifecycle {
         }
     }
 
-    /// Its schedules may fire: start-up is over and it is not being removed.
+    /// Whether schedules and reviews may reach the hooks: start-up is over, and the module is not being removed.
     pub fn takes_events(&self) -> bool {
         match self {
             Self::BeforeHelm(_) | Self::Releasing | Self::AfterHelm { .. } | Self::Ready { .. } => true,
@@ -100,12 +100,12 @@ impl Lifecycle {
         }
     }
 
-    /// Its first start is still to come or under way.
+    /// Whether the first start has not ended.
     pub fn is_starting_up(&self) -> bool {
         !self.takes_events() && !self.is_deleting()
     }
 
-    /// Its removal has begun and has not come to its end.
+    /// Whether a removal has begun and not ended.
     pub fn is_deleting(&self) -> bool {
         match self {
             Self::Deleting(_) => true,
@@ -122,12 +122,12 @@ impl Lifecycle {
         }
     }
 
-    /// A life has ended, or is about to: the next run begins another one.
+    /// Whether a life of the module has ended or is ending. The next run begins another life.
     pub fn is_over(&self) -> bool {
         self.is_deleting() || *self == Self::Disabled
     }
 
-    /// The version of the values that its release was made of; nothing unless it is ready.
+    /// The version of the values that the release was made of; `None` unless the module is ready.
     pub fn released(&self) -> Option<Version> {
         match self {
             Self::Ready { released } => Some(*released),
@@ -144,7 +144,7 @@ impl Lifecycle {
         }
     }
 
-    /// Changes of objects may run its hooks: they are watched, and it is not being removed.
+    /// Whether changes of objects may reach the hooks: their monitors are watching, and the module is not being removed.
     pub fn takes_changes(&self) -> bool {
         match self {
             Self::Watching { .. }
@@ -157,7 +157,7 @@ impl Lifecycle {
         }
     }
 
-    /// The monitors of the next hook were started.
+    /// Notes that the monitors of the next hook were started.
     pub fn watched(&mut self, of_hook: FirstRuns) {
         if let Self::Watching { next, runs } = self {
             *next += 1;
@@ -165,7 +165,7 @@ impl Lifecycle {
         }
     }
 
-    /// The first run of a monitor is over.
+    /// Notes that the first run of a monitor is over.
     pub fn first_run_over(&mut self, monitor: MonitorId) {
         match self {
             Self::Watching { runs, .. } => runs.over(monitor),
@@ -203,7 +203,7 @@ impl Lifecycle {
         }
     }
 
-    /// The release has still to wait for the first run of this monitor.
+    /// Whether the release has still to wait for the first run of this monitor.
     pub fn awaits(&self, monitor: MonitorId) -> bool {
         match self {
             Self::Watching { runs, .. } => runs.contains(monitor),
@@ -220,7 +220,7 @@ impl Lifecycle {
         }
     }
 
-    /// It may have missed changes of objects: they are watched anew, and its hooks run for all of them again.
+    /// Goes back to starting the monitors: changes of objects may have been missed, so the hooks have their first runs again.
     pub fn watch_again(&mut self) {
         if self.takes_changes() {
             *self = Self::Watching {
@@ -230,8 +230,7 @@ impl Lifecycle {
         }
     }
 
-    /// A run begins, or begins again after a failure: steps that are done once in a life are not repeated, the rest
-    /// starts over.
+    /// Begins a run, or begins it again after a failure. Steps that are done once in a life are not repeated; the others are.
     pub fn begin_run(&mut self) {
         match self {
             Self::Disabled | Self::Deleting(_) => *self = Self::Ensuring,
@@ -243,7 +242,7 @@ impl Lifecycle {
         }
     }
 
-    /// A removal begins, or begins again after a failure.
+    /// Begins a removal, or begins it again after a failure.
     pub fn begin_delete(&mut self, hooks_known: bool) {
         match self {
             Self::Deleting(_) => {}
@@ -315,7 +314,8 @@ impl Lifecycle {
         }
     }
 
-    /// The step that [`Lifecycle::step`] named went well. `version` is the one the release was made of.
+    /// Notes the success of the step that [`Lifecycle::step`] named. `version` is the version of the values that the
+    /// release was made of.
     pub fn succeeded(&mut self, version: Version) {
         match self {
             Self::Ensuring => *self = Self::Configuring,
@@ -328,7 +328,7 @@ impl Lifecycle {
                 }
             }
             Self::Deleting(deletion) => deletion.succeeded(),
-            // Watching and first runs say more than that they went well: see `watched` and `first_run_over`.
+            // Starting monitors and first runs have methods of their own: `watched` and `first_run_over`.
             Self::Disabled | Self::Watching { .. } | Self::Synchronizing(_) | Self::Ready { .. } => {}
         }
     }

@@ -1,5 +1,5 @@
-//! The part of a reading of the directories that counts before a release is removed: the modules, and the contents of
-//! the common values files. Paths are only texts here; no file is opened.
+//! The outline of the directories: the modules, and the contents of the common values files. A release is removed only if
+//! two readings have the same outline. Paths are only texts here; no file is opened.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,33 +8,33 @@ use serde::{Deserialize, Serialize};
 use super::Inventory;
 use crate::name::ModuleName;
 
-/// The contents of the common values file of a modules directory, as far as they matter when the file is gone.
+/// The outline of a modules directory's common values file, which is needed when the file is gone.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ValuesFile {
-    /// Its flags.
+    /// The flags in the file.
     #[serde(default)]
     pub flags: BTreeMap<ModuleName, bool>,
-    /// Its other keys, which are sections of values.
+    /// The other keys of the file, which are sections of values.
     #[serde(default)]
     pub sections: BTreeSet<String>,
 }
 
-/// The common values files by their paths, `None` for one that is missing or empty.
+/// The outlines of the common values files by path; `None` for a missing or empty file.
 pub type ValuesFiles = BTreeMap<String, Option<ValuesFile>>;
 
-/// The part of a reading that has to be the same when the directories are read again.
+/// The parts of a reading that have to be equal in the second reading.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Outline {
-    /// The modules, with their flags in files.
+    /// The modules, with their flags in values files.
     pub modules: BTreeMap<ModuleName, Option<bool>>,
-    /// The values files of the modules directories.
+    /// The outlines of the modules directories' values files.
     pub values_files: ValuesFiles,
-    /// Every directory was read to its end without an error.
+    /// Whether every directory was read to its end without an error.
     pub complete: bool,
 }
 
 impl Inventory {
-    /// The part of it that has to be the same when the directories are read again.
+    /// The outline of this reading.
     pub fn outline(&self) -> Outline {
         let modules = self.modules.iter();
         Outline {

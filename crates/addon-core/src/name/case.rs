@@ -1,9 +1,9 @@
-//! The way between kebab-case and camelCase that the original takes.
+//! The conversion between kebab-case and camelCase, as in the original.
 //!
-//! Digits make it special: a letter after a digit starts no word when small, and does when capital. Must stay exactly
-//! as it is, since stored `ConfigMaps` are read by these keys.
+//! Digits are special: behind a digit a lower-case letter begins no word, and a capital letter does. Must never change,
+//! because existing `ConfigMaps` have these keys.
 
-/// `foo-bar` to `fooBar`.
+/// Converts `foo-bar` to `fooBar`.
 pub(super) fn to_camel(text: &str) -> String {
     let mut camel = String::with_capacity(text.len());
     for word in words(text) {
@@ -18,7 +18,7 @@ pub(super) fn to_camel(text: &str) -> String {
     camel
 }
 
-/// `fooBar` to `foo-bar`.
+/// Converts `fooBar` to `foo-bar`.
 pub(super) fn to_kebab(text: &str) -> String {
     words(text)
         .iter()
@@ -30,9 +30,9 @@ pub(super) fn to_kebab(text: &str) -> String {
 /// The boundary between a character and the one before it.
 enum Boundary {
     None,
-    /// The character starts a word.
+    /// The character begins a word.
     Before,
-    /// The character is itself the end of a word.
+    /// The character itself separates two words.
     Instead,
 }
 
@@ -70,7 +70,7 @@ fn boundary(previous: Option<char>, current: char, next: Option<char>) -> Bounda
         return Boundary::Before;
     }
     if is(previous, char::is_numeric) {
-        // A version number stays one word.
+        // A version number is one word.
         if (current == '.' || current == ',') && is(next, char::is_numeric) {
             return Boundary::None;
         }

@@ -1,7 +1,7 @@
-//! A JSON document kept as its text: an object of the cluster, or what a filter cut out of one.
+//! A JSON document that is kept as a text: an object of the cluster, or the result of a filter.
 //!
-//! Most documents are received, kept and written into a hook's file without anybody looking inside, so they are not
-//! taken apart again; clones share one text. Must never hold a text that is not JSON, nor one whose keys are not sorted.
+//! Most documents are received, kept and written into a hook's file without being read, so they are not parsed. Clones
+//! share one text. Must never hold a text that is not JSON, nor one whose keys are not sorted.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// One document, on one line, with the keys of every object sorted.
+/// One document on one line, with sorted keys in every object.
 #[derive(Clone)]
 pub struct Json(Arc<RawValue>);
 
@@ -20,12 +20,12 @@ impl Json {
         self.0.get()
     }
 
-    /// The document taken apart.
+    /// The parsed document.
     pub fn to_value(&self) -> Value {
         serde_json::from_str(self.as_str()).unwrap_or_default()
     }
 
-    /// Whether both are one text in memory.
+    /// Whether both share one text in memory.
     pub fn is_shared_with(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }

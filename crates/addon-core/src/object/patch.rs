@@ -1,7 +1,7 @@
-//! Object patches: what a hook asks to be done to objects of the cluster, read from the file it wrote.
+//! Object patches: the operations on objects of the cluster that a hook writes into a file.
 //!
-//! A file is read as a whole or not at all, and an operation that exists can be carried out as far as that can be known
-//! without a cluster. Must never carry anything out.
+//! A file is accepted as a whole or refused as a whole. An `Operation` that exists is valid as far as that can be known
+//! without a cluster. Must never carry an operation out.
 
 mod document;
 mod file;
@@ -23,83 +23,83 @@ pub use word::{ApiVersion, NotASegment, OperationName, Segment};
 /// One operation.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Operation {
-    /// Makes an object.
+    /// Creates an object.
     Create {
         /// The object.
         object: Manifest,
-        /// The action if an object of that name exists.
+        /// What to do if an object of that name exists.
         existing: Existing,
     },
-    /// Takes an object away.
+    /// Deletes an object.
     Delete {
-        /// Which.
+        /// The object.
         target: Target,
-        /// The deletion of the objects that it owns.
+        /// What to do with the objects that it owns.
         dependents: Dependents,
     },
     /// Changes an object.
     Patch {
-        /// Which.
+        /// The object.
         target: Target,
-        /// How.
+        /// The change.
         change: Change,
-        /// Its further options.
+        /// The further options.
         terms: Terms,
     },
 }
 
-/// The action for an object that exists already.
+/// What to do with an object that exists already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Existing {
-    /// It should not: the operation fails.
+    /// Nothing: the operation fails.
     Refuse,
-    /// It stays as it is.
+    /// Leave it as it is.
     Keep,
-    /// The new one takes its place.
+    /// Replace it by the new one.
     Replace,
 }
 
-/// The deletion of the objects that a deleted one owns.
+/// What to do with the objects that a deleted object owns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Dependents {
-    /// They go first, and the operation lasts until the object is gone too.
+    /// Delete them first. The operation lasts until the object itself is gone.
     First,
-    /// They are deleted later, without a wait.
+    /// Delete them later, without a wait.
     Later,
-    /// They stay.
+    /// Keep them.
     Stay,
 }
 
-/// Which object an operation is about.
+/// The object of an operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
-    /// Group and version; without them the kind decides alone.
+    /// The group and version; `None`: the kind decides.
     pub api_version: Option<ApiVersion>,
-    /// Its kind, its plural or a short name of it.
+    /// The kind, plural or short name.
     pub kind: Segment,
-    /// Its namespace, if its kind has one.
+    /// The namespace, if the kind is namespaced.
     pub namespace: Option<Segment>,
-    /// Its name.
+    /// The name.
     pub name: Segment,
 }
 
-/// How an object is to change.
+/// The change of an object.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Change {
-    /// These keys take these values, and those with null go.
+    /// A merge patch: sets these keys, and removes those with null.
     Merge(MergePatch),
-    /// These steps one after the other, all or none.
+    /// A JSON patch: does all of these steps, or none.
     Json(JsonPatch),
-    /// To the result of the filter.
+    /// A jq filter: replaces the object by the result.
     Jq(JqFilter),
 }
 
-/// The new value of each key that it names; not empty.
+/// The keys and values of a merge patch; not empty.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MergePatch(Map<String, Value>);
 
 impl MergePatch {
-    /// A merge patch, unless nothing is in it.
+    /// A merge patch; `None` if it has no keys.
     pub fn new(keys: Map<String, Value>) -> Option<Self> {
         (!keys.is_empty()).then_some(Self(keys))
     }
@@ -110,12 +110,12 @@ impl MergePatch {
     }
 }
 
-/// Steps of a JSON patch, at least one.
+/// The steps of a JSON patch, at least one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JsonPatch(Vec<PatchStep>);
 
 impl JsonPatch {
-    /// A JSON patch, unless nothing is in it.
+    /// A JSON patch; `None` if it has no steps.
     pub fn new(steps: Vec<PatchStep>) -> Option<Self> {
         (!steps.is_empty()).then_some(Self(steps))
     }
@@ -126,35 +126,35 @@ impl JsonPatch {
     }
 }
 
-/// A jq program as written, not blank.
+/// The text of a jq program, not blank.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JqFilter(String);
 
 impl JqFilter {
-    /// A filter, unless nothing is in it.
+    /// A filter; `None` if the text is blank.
     pub fn new(text: impl Into<String>) -> Option<Self> {
         let text = text.into();
         (!text.trim().is_empty()).then_some(Self(text))
     }
 
-    /// The program.
+    /// The program as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// The conditions of a change.
+/// The options of a change.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Terms {
-    /// The part of the object that changes apart from the rest, such as `status`.
+    /// The subresource to change, such as `status`.
     pub subresource: Option<Segment>,
-    /// A missing object needs no change.
+    /// Whether a missing object is no error.
     pub ignore_missing: bool,
-    /// The change counts although the hook failed.
+    /// Whether the change is made even if the hook failed.
     pub ignore_hook_error: bool,
 }
 
-/// Reads a file: a stream of JSON documents or else of YAML documents, each an operation. Nothing in it is nothing to do.
+/// Reads a file: a stream of JSON documents, or else of YAML documents, each an operation. An empty file has no operations.
 pub fn parse(text: &str) -> Result<Vec<Operation>, BadPatchFile> {
     let documents = file::documents(text)?;
     let numbered = documents.iter().zip(1..);
@@ -163,7 +163,7 @@ pub fn parse(text: &str) -> Result<Vec<Operation>, BadPatchFile> {
         .collect()
 }
 
-/// Parses the file of a failed hook: the operations that are still done.
+/// Reads the file of a failed hook: only the operations that are made even then.
 pub fn parse_tolerated(text: &str) -> Result<Vec<Operation>, BadPatchFile> {
     let mut operations = parse(text)?;
     operations.retain(Operation::counts_despite_hook_error);
@@ -171,7 +171,7 @@ pub fn parse_tolerated(text: &str) -> Result<Vec<Operation>, BadPatchFile> {
 }
 
 impl Operation {
-    /// The name under which hooks ask for it.
+    /// The name of the operation in a hook's file.
     pub fn name(&self) -> OperationName {
         match self {
             Self::Create { existing, .. } => match existing {
@@ -192,7 +192,7 @@ impl Operation {
         }
     }
 
-    /// A failed hook may only patch the status of an object.
+    /// Whether the operation is made even if the hook failed. Only changes of an object's status may be.
     pub fn counts_despite_hook_error(&self) -> bool {
         match self {
             Self::Create { .. } | Self::Delete { .. } => false,
@@ -205,7 +205,7 @@ impl Operation {
 }
 
 impl fmt::Display for Operation {
-    /// The operation and its object, in the form in which error texts of the original begin.
+    /// The operation and its object, in the form at the beginning of the original's error texts.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Create { object, .. } => write!(f, "Create object {object}"),

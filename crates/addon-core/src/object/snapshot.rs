@@ -1,7 +1,7 @@
-//! The objects that a monitor has seen, and what of their coming and going is a change.
+//! The objects that a monitor has seen, and which of their changes count.
 //!
-//! Several watches fill one snapshot, each a part of its own: what one of them loses sight of says nothing about the
-//! others. Must never tell a change twice, nor hold anything that is older than a change already told.
+//! Several watches fill one snapshot, each its own part: if one watch does not see an object, the parts of the others do
+//! not change. Must never report a change twice, nor hold an older state of an object than the one that was reported.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,54 +16,54 @@ use crate::digest::Digest;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PartId(pub u64);
 
-/// In which order a snapshot shows its objects.
+/// The order of the objects in a snapshot.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Order {
     /// By namespace, then by name.
     #[default]
     ByName,
-    /// By the text `namespace/Kind/name`: that of snapshots without whole objects.
+    /// By the text `namespace/Kind/name`. Used for snapshots without whole objects.
     ByText,
 }
 
-/// An object as it was found to be.
+/// An object as it was read.
 #[derive(Debug, Clone)]
 pub struct Sighting {
-    /// Which.
+    /// The name.
     pub name: Arc<ObjectName>,
-    /// How the binding shows it.
+    /// The object as the binding shows it.
     pub view: ObjectView,
-    /// The digest of the part that the binding selects: while it stays the same, the object counts as unchanged.
+    /// The digest of the part that the binding selects. While it is the same, the object counts as unchanged.
     pub digest: Digest,
 }
 
 /// A change of one object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// It did not exist before.
+    /// The object is new.
     Added(ObjectView),
-    /// It looks different.
+    /// The selected part differs.
     Modified(ObjectView),
-    /// It is gone; this is how it last looked.
+    /// The object is gone. This was its last state.
     Deleted(ObjectView),
 }
 
-/// How often something happened to the objects of a snapshot.
+/// Counts of changes of a snapshot's objects.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Operations {
-    /// By how many objects there are more now than there were.
+    /// The number of objects that there are more now than at the start of the count.
     pub count: i64,
-    /// How many came.
+    /// The number of added objects.
     pub added: u64,
-    /// How many went.
+    /// The number of deleted objects.
     pub deleted: u64,
-    /// How many changed.
+    /// The number of changes.
     pub modified: u64,
-    /// How often the last one went.
+    /// How often the snapshot became empty.
     pub cleaned: u64,
 }
 
-/// All objects of one monitor.
+/// The objects of one monitor.
 #[derive(Debug, Clone, Default)]
 pub struct Snapshot {
     order: Order,
@@ -71,14 +71,14 @@ pub struct Snapshot {
     seq: u64,
     since_start: Operations,
     since_run: Operations,
-    /// How many objects the last run was shown.
+    /// The number of objects at the last run.
     at_run: usize,
 }
 
 #[derive(Debug, Clone, Default)]
 struct Part {
     objects: BTreeMap<Arc<ObjectName>, Kept>,
-    /// These exist and could not be read the last time: their stored state, if any, is old.
+    /// Objects that exist and could not be read the last time. Their stored state, if there is one, is outdated.
     obscured: BTreeSet<Arc<ObjectName>>,
     round: u32,
 }
@@ -87,12 +87,12 @@ struct Part {
 struct Kept {
     view: ObjectView,
     digest: Digest,
-    /// The last listing in which it stood.
+    /// The last listing in which the object was.
     round: u32,
 }
 
 impl Snapshot {
-    /// One without parts.
+    /// A snapshot without parts.
     pub fn new(order: Order) -> Self {
         Self {
             order,
@@ -100,44 +100,44 @@ impl Snapshot {
         }
     }
 
-    /// Makes room for the objects of another watch; the former ones are dropped without an event.
+    /// Adds an empty part for a watch. Objects of an old part with this id are dropped without a change.
     pub fn add_part(&mut self, part: PartId) {
         self.parts.insert(part, Part::default());
     }
 
-    /// Drops the objects of a watch, without an event: they still exist and are only no longer selected.
+    /// Drops the part of a watch without a change: its objects still exist, but are not selected any more.
     pub fn drop_part(&mut self, part: PartId) {
         self.parts.remove(&part);
     }
 
-    /// The number of the last change, which is in here.
+    /// The number of the last change, which the snapshot includes.
     pub fn seq(&self) -> u64 {
         self.seq
     }
 
-    /// How many objects there are.
+    /// The number of objects.
     pub fn len(&self) -> usize {
         self.parts.values().map(|part| part.objects.len()).sum()
     }
 
-    /// Whether there is none.
+    /// Whether there are no objects.
     pub fn is_empty(&self) -> bool {
         self.parts.values().all(|part| part.objects.is_empty())
     }
 
-    /// Whether an object of that name is there.
+    /// Whether there is an object of that name.
     pub fn holds(&self, name: &ObjectName) -> bool {
         self.parts.values().any(|part| part.objects.contains_key(name))
     }
 
-    /// The digest of the selected part of an object; nothing for an absent one.
+    /// The digest of the selected part of an object; `None` if it is absent.
     pub fn digest(&self, name: &ObjectName) -> Option<Digest> {
         self.parts
             .values()
             .find_map(|part| part.objects.get(name).map(|kept| kept.digest))
     }
 
-    /// Takes in an object of the first listing: it is there, and that is no change.
+    /// Adds an object of the first listing. That is no change.
     pub fn fill(&mut self, part: PartId, sighting: Sighting) {
         if let Some(part) = self.parts.get_mut(&part) {
             let Sighting { name, view, digest } = sighting;
@@ -147,7 +147,7 @@ impl Snapshot {
         }
     }
 
-    /// Takes an object out that went before the first listing was complete.
+    /// Removes an object that was deleted before the first listing was complete.
     pub fn unfill(&mut self, part: PartId, name: &ObjectName) {
         let known = self.parts.get_mut(&part).and_then(|part| part.objects.remove(name));
         if known.is_some() {
@@ -155,7 +155,7 @@ impl Snapshot {
         }
     }
 
-    /// The present state of an object, from a listing or a watch.
+    /// Takes the state of an object from a listing or a watch. Returns the change, if there is one.
     pub fn see(&mut self, part: PartId, sighting: Sighting) -> Option<Change> {
         let part = self.parts.get_mut(&part)?;
         let Sighting { name, view, digest } = sighting;
@@ -185,7 +185,7 @@ impl Snapshot {
         Some(change)
     }
 
-    /// An object is gone; `last` is how it looked then, unless only its absence was noticed.
+    /// Removes a deleted object. `last` is its last state; `None` if only its absence was noticed.
     pub fn lose(&mut self, part: PartId, name: &ObjectName, last: Option<ObjectView>) -> Option<Change> {
         let part = self.parts.get_mut(&part)?;
         part.obscured.remove(name);
@@ -199,7 +199,7 @@ impl Snapshot {
         Some(Change::Deleted(last.unwrap_or(known.view)))
     }
 
-    /// A complete listing begins: objects that are not in it are deleted.
+    /// Begins a complete listing. Objects that are not in it count as deleted.
     pub fn begin_round(&mut self, part: PartId) {
         if let Some(part) = self.parts.get_mut(&part) {
             part.round = part.round.wrapping_add(1);
@@ -207,7 +207,7 @@ impl Snapshot {
         }
     }
 
-    /// An object is there, and how it is cannot be seen: it stays as it was, which is no longer how it is.
+    /// Notes that an object exists and cannot be read. Its stored state stays, but counts as outdated.
     pub fn obscure(&mut self, part: PartId, name: &Arc<ObjectName>) {
         if let Some(part) = self.parts.get_mut(&part) {
             part.obscured.insert(Arc::clone(name));
@@ -217,7 +217,7 @@ impl Snapshot {
         }
     }
 
-    /// The listing is complete: these did not stand in it and are to be lost.
+    /// Ends the listing. Returns the objects that were not in it, which the caller has to remove.
     pub fn vanished(&self, part: PartId) -> Vec<Arc<ObjectName>> {
         let Some(part) = self.parts.get(&part) else {
             return Vec::new();
@@ -227,7 +227,7 @@ impl Snapshot {
         vanished.map(|(name, _)| Arc::clone(name)).collect()
     }
 
-    /// All objects in their order.
+    /// All objects in the order of the snapshot.
     pub fn objects(&self) -> Vec<ObjectView> {
         self.sorted().into_iter().map(|(_, view, _)| view.clone()).collect()
     }
@@ -237,7 +237,7 @@ impl Snapshot {
         self.sorted().into_iter().map(|(name, ..)| Arc::clone(name)).collect()
     }
 
-    /// The objects of one watch, for another monitor with the same selection; nothing if one of them is old.
+    /// The objects of one watch, for another monitor with the same selection; `None` if one of them is outdated.
     pub fn sightings(&self, part: PartId) -> Option<Vec<Sighting>> {
         let part = self.parts.get(&part).filter(|part| part.obscured.is_empty())?;
         let sightings = part.objects.iter().map(|(name, kept)| Sighting {
@@ -248,7 +248,7 @@ impl Snapshot {
         Some(sightings.collect())
     }
 
-    /// The changes since the start, and since the last run.
+    /// The counts since the start, and since the last run.
     pub fn operations(&self) -> [Operations; 2] {
         let whole = |length: usize| i64::try_from(length).unwrap_or(i64::MAX);
         let count = whole(self.len());
@@ -263,7 +263,7 @@ impl Snapshot {
         [since_start, since_run]
     }
 
-    /// A run is about to read this: later changes are counted anew.
+    /// Notes that a run is about to read the snapshot: the second count starts again.
     pub fn begin_run(&mut self) {
         self.since_run = Operations::default();
         self.at_run = self.len();
@@ -278,7 +278,7 @@ impl Snapshot {
         let parts = self.parts.values().flat_map(|part| &part.objects);
         let mut all: Vec<_> = parts.map(|(name, kept)| (name, &kept.view, kept.digest)).collect();
         match self.order {
-            // One part is in this order already.
+            // A single part is in this order already.
             Order::ByName if self.parts.len() <= 1 => {}
             Order::ByName => all.sort_by_key(|(name, ..)| *name),
             Order::ByText => all.sort_by(|(a, ..), (b, ..)| by_text(a, b)),
@@ -287,7 +287,7 @@ impl Snapshot {
     }
 }
 
-/// The order of `namespace/Kind/name`, without making the texts.
+/// Compares as by the texts `namespace/Kind/name`, without building them.
 fn by_text(a: &ObjectName, b: &ObjectName) -> Ordering {
     fn text(name: &ObjectName) -> impl Iterator<Item = u8> {
         let pieces = [&*name.namespace, "/", &*name.kind, "/", &*name.name];

@@ -63,7 +63,7 @@ fn what_is_under_way_is_not_dropped_but_what_waits_after_a_failure_is() {
 }
 
 proptest! {
-    /// Merging keeps the order and every task, and never touches the head.
+    /// Merging keeps the order and all tasks, and does not change the head.
     #[test]
     fn merging_keeps_every_task(tasks in proptest::collection::vec(0_u32..3, 1..20)) {
         let mut queues = queues(&tasks);

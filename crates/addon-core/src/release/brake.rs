@@ -1,7 +1,8 @@
-//! The objects that an upgrade would take away, and whether people asked for that.
+//! Holds upgrades that would delete objects without a request of people.
 //!
-//! Files of a module that are missing look like files that were removed on purpose. So an upgrade that takes away what
-//! cannot be had back, or most of a release, waits for a person, unless people changed what the release is made of.
+//! Missing files of a module look the same as files that were removed on purpose. So an upgrade that deletes objects with
+//! data, or most of a release, waits for a person, unless people changed the module's section or its chart has another
+//! version.
 
 use std::collections::BTreeSet;
 use std::fmt::{self, Write as _};
@@ -12,36 +13,36 @@ use super::{Facts, Newest, Reason, ReleaseStep};
 use crate::digest::Digest;
 use crate::failure::{Class, Failure};
 
-/// Stands on objects that a release took over from another maker, beside helm's own word to keep them: helm's marks are on
-/// them by then as on all others.
+/// The annotation on objects that a release took over from another program. Helm's own annotation keeps them, but by now
+/// they carry helm's labels like all other objects.
 pub const ADOPTED: &str = "addon-operator/adopted";
 
-/// As many objects may go as their author likes, if none of them holds anything.
+/// The number of objects without data that may be deleted without a request.
 const TAKEN_UNASKED: usize = 2;
-/// How many objects a sentence names.
+/// The number of objects that a sentence names.
 const NAMED: usize = 5;
-/// How many objects a note names.
+/// The number of objects that a note names.
 const NOTED: usize = 200;
 
-/// Digests of the sections of the `ConfigMap`, by which a change by people is noticed.
+/// The digests of sections of the `ConfigMap`. They show whether people changed a section.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Asked {
-    /// The module's own section.
+    /// The module's section.
     pub section: String,
-    /// The global one.
+    /// The global section.
     pub global: String,
 }
 
 /// One object of a manifest.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Part {
-    /// Its API group; empty for the core's.
+    /// The API group; empty for the core group.
     pub group: String,
-    /// Its kind.
+    /// The kind.
     pub kind: String,
-    /// Where it is put, unless that is where the release is.
+    /// The namespace; `None` for that of the release.
     pub namespace: Option<String>,
-    /// Its name.
+    /// The name.
     pub name: String,
 }
 
@@ -55,7 +56,7 @@ impl fmt::Display for Part {
 }
 
 impl Part {
-    /// Its deletion loses data that no chart can restore.
+    /// Whether its deletion deletes data that no chart can restore.
     pub fn holds_others(&self) -> bool {
         matches!(
             (self.group.as_str(), self.kind.as_str()),
@@ -64,18 +65,18 @@ impl Part {
     }
 }
 
-/// The revision from which helm would upgrade: the deployed one, or the newest if none is.
+/// The revision from which helm would upgrade: the deployed one, or else the newest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Base {
-    /// The digests of the sections when it was made, if it is marked with them.
+    /// The digests of the sections at the time of its making, if it is marked with them.
     pub asked: Option<Asked>,
-    /// The digest of the objects that a person lets go from it.
+    /// The digest of the deletions that a person has confirmed.
     pub confirmed: Option<String>,
     /// The version of its chart.
     pub version: Option<String>,
-    /// Its objects that are deleted when they are not rendered any more.
+    /// Its objects that are deleted if they are not rendered any more.
     pub parts: BTreeSet<Part>,
-    /// Templates of its chart, by their paths, that are missing now or have other contents.
+    /// The paths of its chart's templates that are missing now or have other contents.
     pub altered: Vec<String>,
 }
 
@@ -86,28 +87,28 @@ pub struct Held {
     pub inputs: String,
     /// The digests of the sections.
     pub asked: Asked,
-    /// A digest of all objects that it would delete: a confirmation counts for exactly these.
+    /// The digest of all objects that it would delete. A confirmation counts for exactly these objects.
     pub digest: String,
-    /// Those objects, as far as they can be named, the most important first.
+    /// The names of these objects, the most important first, up to a limit.
     pub takes: Vec<String>,
-    /// How many they are.
+    /// The number of these objects.
     pub taken: usize,
-    /// How many the release has.
+    /// The number of objects in the release.
     pub of: usize,
 }
 
 impl Held {
-    /// Whether the note is about this very upgrade.
+    /// Whether the note is about the upgrade with these facts.
     fn is_of(&self, facts: &Facts) -> bool {
         self.inputs == facts.inputs && self.asked == facts.asked
     }
 
-    /// A person has seen the objects that it would delete, and confirmed.
+    /// Whether a person has confirmed exactly these deletions.
     fn is_confirmed_by(&self, confirmed: Option<&String>) -> bool {
         confirmed == Some(&self.digest)
     }
 
-    /// The failure that reports it.
+    /// The failure that reports the held upgrade.
     pub fn failure(&self, release: &str) -> Failure {
         let mut report = format!(
             "the upgrade of release '{release}' is held: it would delete {} of {} objects ({}",
@@ -127,13 +128,14 @@ impl Held {
     }
 }
 
-/// The reason to hold the upgrade from this revision to the rendering, if there is one.
+/// The upgrade to hold, if its deletions need a confirmation.
 fn holds(facts: &Facts, base: &Base, rendered: &BTreeSet<Part>) -> Option<Held> {
     let goes = base.parts.difference(rendered);
     let (heavy, light): (Vec<&Part>, Vec<&Part>) = goes.partition(|part| part.holds_others());
     let (taken, of) = (heavy.len() + light.len(), base.parts.len());
     let is_most = taken > TAKEN_UNASKED && taken * 2 > of;
-    // Values may switch off all that a small chart renders; a directory that is copied by half looks the same.
+    // Values may switch off all objects of a small chart on purpose. A directory that is copied by half looks the same,
+    // except that templates differ.
     let is_all = taken > 0 && rendered.is_empty() && !base.altered.is_empty();
     if heavy.is_empty() && !is_most && !is_all {
         return None;
@@ -152,14 +154,14 @@ fn holds(facts: &Facts, base: &Base, rendered: &BTreeSet<Part>) -> Option<Held> 
     })
 }
 
-/// The module's section or its chart's version has changed, or its former section is unknown: the deletions are
-/// intended. Global values do not count: an edit of them is about all modules.
+/// Whether people asked for the deletions: the module's section or the version of its chart has changed, or the former
+/// section is unknown. Global values do not count, because an edit of them concerns all modules.
 fn is_asked_for(facts: &Facts, base: &Base) -> bool {
     let section = base.asked.as_ref().map(|asked| &asked.section);
     section != Some(&facts.asked.section) || base.version != facts.version
 }
 
-/// An upgrade of an existing release, unless it would delete objects without a request of people.
+/// The step for an upgrade of an existing release: hold it if it would delete objects without a request of people.
 pub(super) fn upgrade(facts: &Facts, newest: &Newest, reason: Reason) -> ReleaseStep {
     if let Some(held) = held_before(facts, newest) {
         return ReleaseStep::Hold(held);
@@ -173,7 +175,7 @@ pub(super) fn upgrade(facts: &Facts, newest: &Newest, reason: Reason) -> Release
     let Some(rendered) = &facts.rendered else {
         return ReleaseStep::Render;
     };
-    // A confirmation counts again after an upgrade that failed.
+    // After a failed upgrade a confirmation on the deployed revision counts, too.
     let confirmed = [newest.confirmed.as_ref(), base.confirmed.as_ref()];
     match holds(facts, base, &rendered.parts) {
         Some(held) if !confirmed.iter().any(|word| held.is_confirmed_by(*word)) => ReleaseStep::Hold(held),
@@ -181,7 +183,7 @@ pub(super) fn upgrade(facts: &Facts, newest: &Newest, reason: Reason) -> Release
     }
 }
 
-/// The very same upgrade was held before, and is not confirmed.
+/// The note about this upgrade, if it was held before and was not confirmed since.
 pub(super) fn held_before(facts: &Facts, newest: &Newest) -> Option<Held> {
     let held = newest.held.as_ref()?;
     let is_confirmed = held.is_confirmed_by(newest.confirmed.as_ref());

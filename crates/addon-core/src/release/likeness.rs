@@ -1,21 +1,21 @@
-//! Whether two manifests mean the same objects. The original operator writes manifests in another way than we do, and so does
-//! another helm: a text that differs is no reason to make a revision.
+//! Whether two manifests have the same objects. The original operator and other versions of helm write the same objects
+//! as other texts, and a different text is no reason for a new revision.
 //!
-//! Must never take two objects for the same that the API server stores differently.
+//! Must never treat two objects as equal that the API server stores differently.
 
 use serde_json::{Map, Value};
 
-/// How the rendering of a chart compares with the newest revision of its release.
+/// The comparison of a rendering with the newest revision of its release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Likeness {
-    /// Both mean the same objects.
+    /// Both have the same objects.
     Same,
-    /// They do not.
+    /// The objects differ.
     Other,
 }
 
 impl Likeness {
-    /// Compares the documents of two manifests by their objects, in any order.
+    /// Compares the objects of two manifests, in any order.
     pub fn of(rendered: Vec<Value>, deployed: Vec<Value>) -> Self {
         if objects(rendered) == objects(deployed) {
             Self::Same
@@ -25,7 +25,7 @@ impl Likeness {
     }
 }
 
-/// All objects in an order that depends on nothing else. A template that renders to nothing leaves a document without contents.
+/// The texts of all objects, sorted. A template that renders nothing leaves a document without contents, which is dropped.
 fn objects(documents: Vec<Value>) -> Vec<String> {
     let objects = documents.into_iter().filter(|document| !document.is_null());
     let mut texts: Vec<String> = objects.flat_map(members).map(text).collect();
@@ -33,7 +33,7 @@ fn objects(documents: Vec<Value>) -> Vec<String> {
     texts
 }
 
-/// The objects of a document, which may be a list of them.
+/// The objects of a document. A `List` has several.
 fn members(mut document: Value) -> Vec<Value> {
     let is_list = document["kind"].as_str().is_some_and(|kind| kind.ends_with("List"));
     match document.get_mut("items").map(Value::take) {
@@ -47,8 +47,8 @@ fn members(mut document: Value) -> Vec<Value> {
     }
 }
 
-/// The object as one text. Labels and annotations are maps of texts: for the API server none of them is as good as an empty map,
-/// and `null` is an empty text. The library of the original writes them so.
+/// The text of an object, in which equal labels and annotations have equal texts: for the API server an absent map equals
+/// an empty one, and a `null` value equals an empty text. The original's library writes them so.
 fn text(mut object: Value) -> String {
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         for field in ["labels", "annotations"] {
@@ -116,7 +116,7 @@ mod tests {
             check(&empty, &with(field, json!({"a": null})), Likeness::Same);
             check(&empty, &without, Likeness::Other);
         }
-        // Elsewhere it may mean something.
+        // In other fields `null` may have a meaning.
         check(&without, &with("finalizers", json!(null)), Likeness::Other);
         check(
             &json!([{"kind": "A", "spec": {"a": null}}]),

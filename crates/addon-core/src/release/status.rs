@@ -1,36 +1,36 @@
-//! The words that helm has for the state of a release.
+//! The status of a release, as helm names it.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The state that helm wrote into the newest revision of a release.
+/// The status that helm wrote into the newest revision of a release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Status {
-    /// It succeeded.
+    /// The last action succeeded.
     Deployed,
-    /// It did not.
+    /// The last action failed.
     Failed,
-    /// A newer revision took its place.
+    /// There is a newer revision.
     Superseded,
-    /// It was removed, its history kept.
+    /// The release was removed, and its history was kept.
     Uninstalled,
-    /// Its removal began.
+    /// The removal has begun.
     Uninstalling,
-    /// Its first installation began.
+    /// The first installation has begun.
     PendingInstall,
-    /// An upgrade began.
+    /// An upgrade has begun.
     PendingUpgrade,
-    /// A rollback began.
+    /// A rollback has begun.
     PendingRollback,
-    /// A status that no known helm writes, or helm's own `unknown`.
+    /// A status that no known version of helm writes, or helm's own `unknown`.
     #[serde(other)]
     Unknown,
 }
 
 impl Status {
-    /// Parses helm's status; an unknown one is `Unknown`.
+    /// Parses helm's status. An unknown text is `Unknown`.
     pub fn parse(word: &str) -> Self {
         match word {
             "deployed" => Self::Deployed,
@@ -45,7 +45,7 @@ impl Status {
         }
     }
 
-    /// Helm's name of it.
+    /// Helm's name of the status.
     pub fn word(self) -> &'static str {
         match self {
             Self::Deployed => "deployed",
@@ -60,7 +60,7 @@ impl Status {
         }
     }
 
-    /// Either a helm is at work right now, or one was killed.
+    /// Whether a helm is working on the release now, or was killed.
     pub fn is_unfinished(self) -> bool {
         match self {
             Self::PendingInstall | Self::PendingUpgrade | Self::PendingRollback | Self::Uninstalling => true,

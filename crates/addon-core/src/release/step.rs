@@ -1,4 +1,4 @@
-//! The steps that a decision about a release can name, and the reasons for work of helm. Must never do any of them.
+//! The steps that a decision about a release can name, and the reasons for which helm has to work. Must never do a step.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use crate::failure::Failure;
 /// The next step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReleaseStep {
-    /// Look whether the objects are there, and ask again.
+    /// Check whether the objects exist, and ask again.
     LookAtObjects,
     /// Render the chart, and ask again.
     Render,
@@ -19,12 +19,12 @@ pub enum ReleaseStep {
     LookAtBase,
     /// Mark this unfinished revision as failed, and ask again.
     Repair {
-        /// Which revision.
+        /// The revision.
         revision: u32,
-        /// The state it was left in.
+        /// Its status before.
         left: Status,
     },
-    /// Nothing: it is as it should be.
+    /// Nothing: the release is in the wanted state.
     Keep {
         /// The deployed revision.
         revision: u32,
@@ -34,38 +34,38 @@ pub enum ReleaseStep {
         /// The newest revision.
         revision: u32,
     },
-    /// Mark the deployed revision with the new inputs; the cluster is as it should be.
+    /// Mark the deployed revision with the new inputs. The objects do not change.
     Record {
         /// The deployed revision.
         revision: u32,
-        /// The checksum to write with them: the one that is on the revision, of any writer, or else our own. The
-        /// original upgrades a release on which it finds another one than its own.
+        /// The checksum to write with the inputs: the one on the revision, whoever wrote it, or else our own. The
+        /// original upgrades a release if the checksum differs from its own.
         checksum: String,
     },
-    /// Let helm install or upgrade it.
+    /// Let helm install or upgrade the release.
     Upgrade(Reason),
-    /// Nothing before a person has confirmed it: it would delete objects without a request of people.
+    /// Wait for a person's confirmation: the upgrade would delete objects without a request of people.
     Hold(Held),
-    /// Nothing can be done now.
+    /// Wait, for this reason.
     Refuse(Failure),
 }
 
-/// Why helm has to work.
+/// The reason for which helm has to work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reason {
-    /// There is no release yet.
+    /// There is no release.
     NotInstalled,
-    /// The last attempt did not end well.
+    /// The last action has this status, which is not `deployed`.
     Last(Status),
-    /// The last attempt left no revision, and maybe objects that are half changed.
+    /// The last attempt left no revision, and may have changed some objects.
     Torn,
-    /// The chart renders to something else.
+    /// The chart renders other objects.
     Changed,
-    /// An object of the release is gone.
+    /// This object of the release is missing.
     Absent(String),
-    /// The release goes into maintenance: only people change its objects.
+    /// People take over the objects (maintenance begins).
     Yielded,
-    /// They give them back.
+    /// People give the objects back (maintenance ends).
     TakenBack,
 }
 

@@ -1,4 +1,4 @@
-//! The helm that may be at work on a release: ours, or that of a replica that led before us and may not have ended yet.
+//! The replica whose helm may be working on a release: ours, or an earlier leader that may not have ended yet.
 
 use std::time::Duration;
 
@@ -10,9 +10,9 @@ use crate::failure::{Class, Failure};
 /// The identity of one time as leader.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {
-    /// The holder as the lease names it.
+    /// The holder's name in the lease.
     pub identity: String,
-    /// How often the lease had changed its holder by then.
+    /// How often the lease had changed its holder at the beginning.
     pub transitions: u32,
 }
 
@@ -21,12 +21,12 @@ pub struct Holder {
 pub struct Tenure {
     /// Its identity.
     pub holder: Holder,
-    /// How much longer a process of an earlier leader may run.
+    /// The time for which a process of an earlier leader may still run.
     pub overlap: Duration,
 }
 
 impl Facts {
-    /// The reason why the release is left alone while a process of an earlier leader may still work on it.
+    /// The reason to leave the release alone, while a process of an earlier leader may still work on it.
     pub(super) fn left_to_another(&self) -> Option<Failure> {
         let (theirs, ours) = (self.intent.as_ref()?.holder.as_ref()?, self.tenure.as_ref()?);
         if *theirs == ours.holder || ours.overlap.is_zero() {

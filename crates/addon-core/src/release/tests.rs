@@ -357,7 +357,7 @@ fn what_one_who_led_before_us_works_on_is_left_alone_until_nothing_of_it_can_run
     };
     let rows = [
         (Some(newest(Status::PendingUpgrade)), theirs(IntentKind::Upgrade, 2)),
-        // Their helm may be about to write its first word.
+        // The helm of the earlier leader may be about to write its revision.
         (Some(newest(Status::Failed)), theirs(IntentKind::Upgrade, 3)),
         (None, theirs(IntentKind::Upgrade, 0)),
         (Some(newest(Status::Uninstalling)), theirs(IntentKind::Uninstall, 3)),
@@ -384,7 +384,7 @@ fn what_one_who_led_before_us_works_on_is_left_alone_until_nothing_of_it_can_run
             "{facts:?}"
         );
         assert_eq!(delay_of_removal(&facts), None);
-        // Nobody else works on a revision that we have left ourselves in this very time as leader.
+        // A revision that was left in our own time as leader is repaired at once.
         tenure.overlap = Duration::from_secs(1);
         tenure.holder = holder("a", 3);
         facts.tenure = Some(tenure);
@@ -434,7 +434,7 @@ fn what_a_person_began_where_our_child_was_killed_is_not_ours() {
     }
 }
 
-/// A change of the rendering, on the way to an upgrade.
+/// The facts of an upgrade after the rendering changed.
 fn changed(deployed: &[&str], now: &[&str]) -> Facts {
     Facts {
         inputs: "other".to_owned(),

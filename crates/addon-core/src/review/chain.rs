@@ -1,14 +1,14 @@
-//! The conversions between versions of a resource, as chains of steps.
+//! The conversions between versions of a resource, as chains of rules.
 //!
-//! A version may be written with its group or without; two different groups never match. Of several chains the shortest
-//! is taken, then the one whose ends are written most exactly, then the one declared first.
+//! A version may be written with its group or without. Two different groups never match. Of several chains the shortest
+//! is taken; then the one whose ends are spelled as in the request; then the one that was declared first.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use crate::hook::config::ConversionRule;
 
-/// Rules for one resource, in the order of their declaration.
+/// The rules for one resource, in the order of their declaration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chain<T> {
     rules: Vec<(ConversionRule, T)>,
@@ -21,7 +21,7 @@ impl<T> Default for Chain<T> {
 }
 
 impl<T> Chain<T> {
-    /// Adds a rule; a pair that exists already stays with the hook that declared it first.
+    /// Adds a rule. If there is a rule for the same pair of versions, the earlier one stays.
     pub fn add(&mut self, rule: ConversionRule, by: T) {
         if self.rules.iter().all(|(known, _)| *known != rule) {
             self.rules.push((rule, by));
@@ -33,14 +33,14 @@ impl<T> Chain<T> {
         self.rules.iter()
     }
 
-    /// The rules that lead from one version to another, one after the other; none if there is no way.
+    /// The shortest chain of rules from one version to another; `None` if there is none.
     pub fn path(&self, from: &str, to: &str) -> Option<Vec<&(ConversionRule, T)>> {
         let mut seen = BTreeSet::new();
         let mut level: Vec<Vec<usize>> = self.after(from).map(|place| vec![place]).collect();
         while !level.is_empty() {
             seen.extend(level.iter().filter_map(|path| path.last().copied()));
             let arrived = level.iter().filter(|path| self.ends_at(path, to));
-            // Of equal ones the first stays: paths stand in the order of their declaration.
+            // Paths are sorted by declaration, so that the first of equal ones is taken.
             if let Some(best) = arrived.min_by_key(|path| Reverse(self.exactness(path, from, to))) {
                 return Some(best.iter().filter_map(|place| self.rules.get(*place)).collect());
             }
@@ -49,7 +49,7 @@ impl<T> Chain<T> {
         None
     }
 
-    /// Every path with one more rule that was not reached yet and does not lead back.
+    /// Every path with one more rule that was not reached yet and does not lead back to the start.
     fn longer(&self, paths: &[Vec<usize>], from: &str, seen: &mut BTreeSet<usize>) -> Vec<Vec<usize>> {
         let mut longer = Vec::new();
         for path in paths {
@@ -69,7 +69,7 @@ impl<T> Chain<T> {
         longer
     }
 
-    /// Rules that start at the version, those first that write it in the same way.
+    /// The rules that start at the version. Those with the same spelling come first.
     fn after(&self, version: &str) -> impl Iterator<Item = usize> {
         let mut found: Vec<usize> = (0..self.rules.len())
             .filter(|place| {
@@ -89,7 +89,7 @@ impl<T> Chain<T> {
         end.is_some_and(|(rule, _)| matches(&rule.to_version, to))
     }
 
-    /// Both ends as they were asked for, else the last one, else the first one.
+    /// How exactly a path's ends are spelled as in the request: both, else the last, else the first.
     fn exactness(&self, path: &[usize], from: &str, to: &str) -> (bool, bool, bool) {
         let rule = |place: Option<&usize>| place.and_then(|place| self.rules.get(*place));
         let starts = rule(path.first()).is_some_and(|(rule, _)| rule.from_version == from);
@@ -98,7 +98,7 @@ impl<T> Chain<T> {
     }
 }
 
-/// Whether two ways of writing a version can mean the same one.
+/// Whether two spellings of a version can mean the same version.
 pub fn matches(one: &str, other: &str) -> bool {
     match (one.split_once('/'), other.split_once('/')) {
         (Some((_, version)), None) => version == other,

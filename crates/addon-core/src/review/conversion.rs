@@ -1,7 +1,7 @@
-//! One conversion: the hooks that run one after the other, and their converted objects.
+//! One conversion: the hooks that run one after another, and the objects that they convert.
 //!
-//! Every run is given all objects of the request. Must never hand on a list that has lost an object, or an object that
-//! became another one: the API server would store it.
+//! Every run gets all objects of the request. Must never pass on a list that lacks an object or has another object in its
+//! place: the API server would store it.
 
 use std::collections::VecDeque;
 
@@ -15,24 +15,25 @@ use super::{CONVERSION_TIMEOUT, Ended, Progress, Run};
 use crate::hook::context::{Ask, BindingContext};
 use crate::object::ObjectName;
 
-/// A conversion under way.
+/// A running conversion.
 #[derive(Debug, Clone)]
 pub struct Conversion {
     crd: String,
     head: Head,
     desired: String,
-    /// The parts of the original objects that must stay unchanged.
+    /// The parts of the original objects that must not change.
     kept: Vec<Kept>,
-    /// As the last hook left them.
+    /// The objects as the last hook left them.
     objects: Vec<Value>,
-    /// Versions that were not looked at yet, in the order in which they were seen, with the ways from them.
+    /// The source versions that are still to be converted, in the order in which they were seen, with the rules that lead
+    /// from them.
     sources: VecDeque<(String, Vec<HookRule>)>,
-    /// The remaining steps from the current version; the first one is running.
+    /// The remaining rules for the current source version. The first is running.
     steps: VecDeque<HookRule>,
 }
 
 impl Conversion {
-    /// Looks for the ways from every version that occurs.
+    /// Begins a conversion: finds the rules for every version of the objects.
     pub(super) fn open(crd: &str, route: Option<&ConversionRoute>, request: ConversionRequest) -> (Self, Progress) {
         let ConversionRequest { head, desired, objects } = request;
         let mut sources: VecDeque<(String, Vec<HookRule>)> = VecDeque::new();
@@ -57,7 +58,7 @@ impl Conversion {
         (conversion, progress)
     }
 
-    /// Takes how the last hook run ended.
+    /// Takes the end of a hook's run.
     pub(super) fn resume(&mut self, ended: Ended) -> Progress {
         let step = self.steps.pop_front();
         let desired = &self.desired;
@@ -90,7 +91,7 @@ impl Conversion {
             let Some((source, steps)) = self.sources.pop_front() else {
                 return self.failed(&self.no_success());
             };
-            // A hook may have converted these along with others.
+            // A hook may have converted objects of this version together with others.
             if self.objects.iter().any(|object| version(object) == source) {
                 self.steps = steps.into();
             }

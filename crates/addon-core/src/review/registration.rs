@@ -1,7 +1,7 @@
 //! The objects in the cluster that make the API server ask our webhooks.
 //!
-//! Every field that the API server would fill in is written out, so that the found object can be compared with the
-//! wanted one. Must never make anything that has no CA: an API server that cannot verify us refuses the whole request.
+//! All fields are written that the API server would fill in, so that a found object can be compared with the wanted one.
+//! Must never make a webhook without a CA: an API server that cannot verify us refuses the whole request.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,22 +15,22 @@ use super::routes::{AdmissionKind, AdmissionRoute, EDITS, Routes};
 use crate::hook::config::{FailurePolicy, LabelSelector, ReviewRule, SideEffects};
 
 const PORT: u16 = 443;
-/// The name of the webhook, as a person reads it whose edit is refused.
+/// The name of the webhook. A person whose edit is refused sees it.
 const EDIT_WEBHOOK: &str = "config-map.addon-operator.internal";
-/// An edit of the ConfigMap waits no longer than this for us.
+/// The time that the API server waits for us at an edit of the ConfigMap.
 const EDIT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// The bundle holds nothing that could verify us.
+/// The error for a bundle without certificates.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("the CA bundle of the webhooks holds no certificate")]
 pub struct NoCa;
 
-/// Certificates of the authorities that may have signed ours.
+/// The certificates of the authorities that may have signed ours.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CaBundle(String);
 
 impl CaBundle {
-    /// Takes the PEM form of at least one certificate.
+    /// Accepts PEM text with at least one certificate.
     pub fn new(pem: impl Into<String>) -> Result<Self, NoCa> {
         let pem = pem.into();
         if pem.contains("-----BEGIN CERTIFICATE-----") {
@@ -40,20 +40,20 @@ impl CaBundle {
         }
     }
 
-    /// The PEM form.
+    /// The PEM text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// How the API server reaches one of our listeners.
+/// The address at which the API server reaches one of our listeners.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Address {
-    /// Where the service is.
+    /// The namespace of the Service.
     pub namespace: String,
-    /// Its name.
+    /// The name of the Service.
     pub service: String,
-    /// The authority that signed the certificate of the listener.
+    /// The authority that signed the listener's certificate.
     pub ca: CaBundle,
 }
 
@@ -66,7 +66,7 @@ impl Address {
     }
 }
 
-/// The `.webhooks` of our configuration of one kind, in the order of their paths; empty if there is to be none.
+/// The `.webhooks` of our configuration of one kind, in the order of their paths; empty if no binding has this kind.
 pub fn webhooks(routes: &Routes, kind: AdmissionKind, address: &Address) -> Vec<Value> {
     let wanted = routes.admissions().filter(|(_, route)| route.kind == kind);
     wanted.map(|(path, route)| webhook(&path, route, address)).collect()
@@ -104,9 +104,9 @@ fn webhook(path: &str, route: &AdmissionRoute, address: &Address) -> Value {
     webhook
 }
 
-/// The `.webhooks` of the configuration about our own ConfigMap, which is where our service is; empty if there is to be
-/// none. No edit waits long for us, and none is refused for want of an answer: the check only helps the person who
-/// makes the edit, and an invalid value is not applied anyway.
+/// The `.webhooks` of the configuration for our own ConfigMap, which is in the namespace of our Service; empty if edits
+/// are not to be reviewed. An edit does not wait long for us, and is not refused if we give no answer: the check only
+/// helps the person who makes the edit, and an invalid value is not applied anyway.
 pub fn edit_webhooks(routes: &Routes, address: &Address) -> Vec<Value> {
     let webhook = |name: &str| {
         json!({
@@ -162,7 +162,7 @@ fn selector(labels: Option<&LabelSelector>) -> Value {
     Value::Object(selector)
 }
 
-/// The wanted `.spec.conversion` of each resource definition.
+/// The wanted `.spec.conversion` of each CustomResourceDefinition.
 pub fn conversions(routes: &Routes, address: &Address) -> BTreeMap<String, Value> {
     let wanted = routes.conversions().map(|crd| {
         let stanza = json!({

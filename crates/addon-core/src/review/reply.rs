@@ -1,7 +1,7 @@
-//! The answer to the API server, in the form of its reviews.
+//! The answer to the API server, in the form of its review objects.
 //!
-//! Two ways out: a review with a verdict, or no answer at all. The second makes the API server act by the failure
-//! policy of its own configuration, which may be newer than ours. Must never let a request pass that no hook allowed.
+//! The API server gets a review with a verdict, or no answer at all. Without an answer it applies the failure policy of
+//! its own configuration, which may be newer than ours. Must never allow a request that no hook allowed.
 
 use std::fmt;
 
@@ -13,15 +13,15 @@ use crate::hook::config::HookKind;
 use crate::name::HookId;
 use crate::object::json::Json;
 
-/// The reply if a hook ends well and has written nothing.
+/// The message if a hook succeeds and has written no response.
 pub(super) const NO_RESPONSE: &str = "hook task prop error";
 
 /// The answer to one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {
-    /// A review with its response.
+    /// A review object with its response.
     Review(Json),
-    /// None; the failure policy decides.
+    /// No answer, so that the failure policy decides.
     NoAnswer(NoAnswer),
 }
 
@@ -32,11 +32,11 @@ pub enum NoAnswer {
     Late(HookId, HookKind),
     /// The hook cannot be run yet.
     NotStarted(HookId, HookKind),
-    /// Which hooks there are is not known yet.
+    /// The hooks are not known yet.
     NotReady,
     /// An edit of the ConfigMap could not be judged, or not in time.
     Unjudged,
-    /// We are going down.
+    /// The operator is shutting down.
     Stopping,
 }
 
@@ -74,7 +74,7 @@ pub(crate) fn admission_reply(head: &Head, response: &AdmissionResponse) -> Repl
     review(head, fields)
 }
 
-/// A review that denies because of us, not because of a hook's verdict.
+/// A review that denies the request because of an error of ours, not because of a hook's verdict.
 pub(super) fn admission_error(head: &Head, what: &str) -> Reply {
     let fields = json!({
         "allowed": false,
@@ -92,7 +92,7 @@ pub(super) fn converted(head: &Head, objects: Vec<Value>) -> Reply {
     review(head, as_map(fields))
 }
 
-/// A review with the reason why there are no objects.
+/// A review with the error of a conversion.
 pub(super) fn not_converted(head: &Head, message: &str) -> Reply {
     let fields = json!({
         "convertedObjects": null,

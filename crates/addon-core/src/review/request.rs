@@ -1,45 +1,45 @@
-//! The request of the API server, read from its body.
+//! Parses a request of the API server.
 //!
-//! Both versions of the reviews have the same form. Must never refuse a field that it does not know: API servers are
-//! newer than we are.
+//! The reviews of both API versions have the same form. Must never refuse an unknown field: the API server may be newer
+//! than the operator.
 
 use serde_json::{Map, Value, json};
 use thiserror::Error;
 
 use crate::object::json::Json;
 
-/// Why a body is no review. The texts are those that the original answers with.
+/// The error for a body that is no review. The texts are those of the original's answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum BadRequest {
-    /// It is not JSON, or fields are of another type.
+    /// The body is not JSON, or fields have wrong types.
     #[error("Invalid JSON payload")]
     NoReview,
-    /// It asks nothing.
+    /// The review has no request.
     #[error("Missing parameters: request")]
     NoRequest,
 }
 
-/// The fields of a request that its reply repeats.
+/// The fields of a review that its reply repeats.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Head {
     /// `admission.k8s.io/v1`, …
     pub api_version: Option<String>,
     /// `AdmissionReview` or `ConversionReview`.
     pub kind: Option<String>,
-    /// The name of the request.
+    /// The uid of the request.
     pub uid: String,
 }
 
-/// Whether something may be done to an object.
+/// The question whether a request is allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AdmissionRequest {
     /// The fields that the reply repeats.
     pub head: Head,
-    /// `{"request": …}` for the hook.
+    /// The document `{"request": …}` for the hook.
     pub review: Json,
 }
 
-/// Objects that are needed in another version.
+/// The request to convert objects to another version.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConversionRequest {
     /// The fields that the reply repeats.
@@ -53,14 +53,14 @@ pub struct ConversionRequest {
 /// One question of the API server.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ReviewRequest {
-    /// To be allowed or denied.
+    /// Admission of a request.
     Admission(AdmissionRequest),
-    /// To be converted.
+    /// Conversion of objects.
     Conversion(ConversionRequest),
 }
 
 impl AdmissionRequest {
-    /// Parses a body. Fields that every hook may rely on exist afterwards, perhaps empty.
+    /// Parses the body of an admission review. Missing fields that hooks rely on are added as empty ones.
     pub fn parse(body: &[u8]) -> Result<Self, BadRequest> {
         let (head, mut request) = opened(body)?;
         let empty = json!({
@@ -79,7 +79,7 @@ impl AdmissionRequest {
     }
 }
 
-/// Fills in missing fields; a field of an unexpected type makes the request invalid.
+/// Adds a missing field. A field of the wrong type makes the request invalid.
 fn complete(request: &mut Map<String, Value>, empty: Value) -> Result<(), BadRequest> {
     let Value::Object(empty) = empty else { return Ok(()) };
     for (key, empty) in empty {
@@ -96,7 +96,7 @@ fn complete(request: &mut Map<String, Value>, empty: Value) -> Result<(), BadReq
 }
 
 impl ConversionRequest {
-    /// Reads a body.
+    /// Parses the body of a conversion review.
     pub fn parse(body: &[u8]) -> Result<Self, BadRequest> {
         let (head, mut request) = opened(body)?;
         let desired = text(&request, "desiredAPIVersion")?.unwrap_or_default();
@@ -109,7 +109,7 @@ impl ConversionRequest {
     }
 }
 
-/// `{"request": …}` for a hook that converts, with the objects as they are now.
+/// The document `{"request": …}` for a hook that converts, with the current objects.
 pub(super) fn conversion_review(head: &Head, desired: &str, objects: &[Value]) -> Json {
     Json::from(&json!({"request": {
         "desiredAPIVersion": desired,

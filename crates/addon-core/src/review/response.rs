@@ -1,6 +1,6 @@
-//! The answer of a hook to a review, read from its file.
+//! Parses the response file of a hook for a review.
 //!
-//! An empty file is no answer and no error, because most runs of a hook are no reviews. Must never guess: a field of a
+//! An empty file means no answer and is no error, because most runs are no reviews. Must never guess: a field of the
 //! wrong type fails the run.
 
 use base64::Engine as _;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use thiserror::Error;
 
-/// Why a response file is none.
+/// The error for an invalid response file.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum BadResponse {
     /// The file of a validating or mutating hook.
@@ -20,26 +20,26 @@ pub enum BadResponse {
     Conversion(Problem),
 }
 
-/// Its mistake.
+/// The mistake in a response file.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Problem {
-    /// It is not JSON.
+    /// The file is not JSON.
     #[error("it is not JSON: {0}")]
     Syntax(String),
-    /// It is JSON, but not an object.
+    /// The file is JSON, but no object.
     #[error("it should be an object, and is {0}")]
     NoObject(&'static str),
-    /// A field holds something else.
+    /// A field has the wrong type.
     #[error("'{field}' should be {wanted}, and is {found}")]
     Field {
-        /// Which field.
+        /// The field.
         field: String,
         /// The expected type.
         wanted: &'static str,
-        /// Its contents.
+        /// The value of the field.
         found: &'static str,
     },
-    /// The string of the patch does not hold a valid patch.
+    /// The string of the patch is no valid patch.
     #[error("'patch' should be a JSON patch in base64: {0}")]
     Patch(String),
     /// A converted object has no kind.
@@ -47,14 +47,14 @@ pub enum Problem {
     NoKind(usize),
 }
 
-/// The answer of a hook to a request.
+/// The answer of a hook to an admission review.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AdmissionResponse {
-    /// Whether it may happen.
+    /// Whether the request is allowed.
     pub allowed: bool,
-    /// Why not.
+    /// The reason for a denial.
     pub message: String,
-    /// Shown to the client that sent the request.
+    /// Warnings for the client that sent the request.
     pub warnings: Vec<String>,
     /// A JSON patch, in base64; empty for none.
     pub patch: String,
@@ -65,21 +65,21 @@ pub struct AdmissionResponse {
 pub struct ConversionResponse {
     /// All objects, in their order.
     pub objects: Vec<Value>,
-    /// Why there are none.
+    /// The reason for which the objects could not be converted; empty if they were.
     pub failed: String,
 }
 
 /// The contents of the two response files of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct HookResponse {
-    /// `ADMISSION_RESPONSE_PATH`, also known as `VALIDATING_RESPONSE_PATH`.
+    /// The contents of `ADMISSION_RESPONSE_PATH`, also known as `VALIDATING_RESPONSE_PATH`.
     pub admission: Option<AdmissionResponse>,
-    /// `CONVERSION_RESPONSE_PATH`.
+    /// The contents of `CONVERSION_RESPONSE_PATH`.
     pub conversion: Option<ConversionResponse>,
 }
 
 impl HookResponse {
-    /// Reads both files in the order in which they count.
+    /// Reads both files. The mistakes of the first are reported first.
     pub fn parse(admission: &str, conversion: &str) -> Result<Self, BadResponse> {
         Ok(Self {
             admission: AdmissionResponse::parse(admission)?,
@@ -89,7 +89,7 @@ impl HookResponse {
 }
 
 impl AdmissionResponse {
-    /// Reads a file; nothing in it is no response.
+    /// Reads a file; `None` if it is empty.
     pub fn parse(text: &str) -> Result<Option<Self>, BadResponse> {
         let Some(fields) = fields(text).map_err(BadResponse::Admission)? else {
             return Ok(None);
@@ -116,7 +116,7 @@ impl AdmissionResponse {
         })
     }
 
-    /// One line for the log.
+    /// The answer as one line for the log.
     pub fn dump(&self) -> String {
         let mut dump = format!("AdmissionResponse(allowed={}", self.allowed);
         let patch = STANDARD.decode(&self.patch).unwrap_or_default();
@@ -143,7 +143,7 @@ fn warning((place, warning): (usize, &Value)) -> Result<String, Problem> {
     }
 }
 
-/// The patch without the line breaks that `base64` makes of a long one.
+/// Checks a patch, and removes the line breaks that `base64` puts into a long text.
 fn patch(text: &str) -> Result<String, Problem> {
     let text: String = text.chars().filter(|c| !matches!(c, '\r' | '\n')).collect();
     match STANDARD.decode(&text) {
@@ -153,7 +153,7 @@ fn patch(text: &str) -> Result<String, Problem> {
 }
 
 impl ConversionResponse {
-    /// Reads a file; nothing in it is no response.
+    /// Reads a file; `None` if it is empty.
     pub fn parse(text: &str) -> Result<Option<Self>, BadResponse> {
         let Some(mut fields) = fields(text).map_err(BadResponse::Conversion)? else {
             return Ok(None);
@@ -181,7 +181,7 @@ impl ConversionResponse {
     }
 }
 
-/// The first document of a file. Text after it is ignored, as in the original.
+/// The fields of the first document in a file. Text after it is ignored, as in the original.
 fn fields(text: &str) -> Result<Option<Map<String, Value>>, Problem> {
     if text.is_empty() {
         return Ok(None);
@@ -196,7 +196,7 @@ fn fields(text: &str) -> Result<Option<Map<String, Value>>, Problem> {
     }
 }
 
-/// The key as it is spelled; a hook may have got its case wrong and was never told.
+/// The key with the spelling that the file has. As in the original, its case does not matter.
 fn key(fields: &Map<String, Value>, name: &str) -> Option<String> {
     let spelled = || fields.keys().find(|key| key.eq_ignore_ascii_case(name));
     fields

@@ -1,8 +1,8 @@
-//! Which hook answers which question.
+//! The routes: which hook answers at which path.
 //!
-//! Every admission binding has a path of its own, every resource one for all its conversions. Must never let one binding
-//! take the place of another: where two want the same path, the later one is given another, and where that cannot be it
-//! is named.
+//! Every admission binding has a path of its own. Every resource has one path for all its conversions. Must never let one
+//! binding replace another: if two want the same path, the later one gets another path, and if that is impossible, it is
+//! reported.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -16,22 +16,22 @@ use crate::hook::config::{AdmissionBinding, ConversionRule, HookConfig, HookKind
 use crate::hook::context::{Ask, Told};
 use crate::name::{BindingName, HookId};
 
-/// The first part of every admission path of a hook.
+/// The first part of the path of every admission binding.
 const CONFIGURATION: &str = "hooks";
-/// Where edits of our own ConfigMap are asked about.
+/// The path for edits of our own ConfigMap.
 pub(super) const EDITS: &str = "config-map";
 
 /// The kind of an admission binding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AdmissionKind {
-    /// It allows or denies.
+    /// The binding allows or denies requests.
     Validating,
-    /// It changes, too.
+    /// The binding may change objects, too.
     Mutating,
 }
 
 impl AdmissionKind {
-    /// All there are.
+    /// All kinds.
     pub const ALL: [Self; 2] = [Self::Validating, Self::Mutating];
 
     pub(super) fn ask(self) -> Ask {
@@ -41,7 +41,7 @@ impl AdmissionKind {
         }
     }
 
-    /// The key of such bindings in a hook's configuration.
+    /// The key of the kind in a hook's configuration.
     pub fn key(self) -> &'static str {
         match self {
             Self::Validating => "kubernetesValidating",
@@ -53,22 +53,22 @@ impl AdmissionKind {
 /// An admission binding at its path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AdmissionRoute {
-    /// Whose it is.
+    /// The hook.
     pub hook: HookId,
-    /// Mutating or validating.
+    /// The kind of the binding.
     pub kind: AdmissionKind,
-    /// Its entry for the webhook configuration.
+    /// The binding, which becomes an entry of the webhook configuration.
     pub binding: AdmissionBinding,
     pub(super) told: Told,
     pub(super) timeout: Duration,
 }
 
-/// One rule of a hook.
+/// A conversion rule of a hook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HookRule {
-    /// Whose it is.
+    /// The hook.
     pub hook: HookId,
-    /// From which version to which.
+    /// The versions.
     pub rule: ConversionRule,
     pub(super) told: Told,
     pub(super) limit: Option<Duration>,
@@ -80,7 +80,7 @@ pub struct ConversionRoute {
     chain: Chain<Converter>,
 }
 
-/// The hook of a rule, and the binding by which it is run.
+/// The hook of a rule, and its binding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Converter {
     hook: HookId,
@@ -89,7 +89,7 @@ struct Converter {
 }
 
 impl ConversionRoute {
-    /// The way between two versions, if there is one.
+    /// The rules that lead from one version to another; `None` if there are none.
     pub fn steps(&self, from: &str, to: &str) -> Option<Vec<HookRule>> {
         let path = self.chain.path(from, to)?.into_iter();
         let steps = path.map(|(rule, Converter { hook, told, limit })| HookRule {
@@ -102,7 +102,7 @@ impl ConversionRoute {
     }
 }
 
-/// Two bindings of one kind with one name, which a cluster cannot keep apart.
+/// Two bindings of one kind with the same name, which a cluster cannot distinguish.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Clash {
     /// The kind of both.
@@ -116,7 +116,7 @@ pub struct Clash {
 }
 
 impl Clash {
-    /// The text of it, for hooks without a module that are of this kind.
+    /// The text of the clash. Hooks without a module are of the kind `unowned`.
     pub fn told(&self, unowned: HookKind) -> String {
         let Self {
             kind,
@@ -129,20 +129,20 @@ impl Clash {
     }
 }
 
-/// Every path with the binding that answers there.
+/// The paths with the bindings that answer there.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Routes {
-    /// By the text after `/hooks/`.
+    /// By the text behind `/hooks/`.
     admission: BTreeMap<String, AdmissionRoute>,
-    /// By name of the resource definition.
+    /// By the name of the CustomResourceDefinition.
     conversion: BTreeMap<String, ConversionRoute>,
-    /// The name of our own ConfigMap, if we are to be asked about its edits.
+    /// The name of our own ConfigMap, if its edits are reviewed.
     config_map: Option<String>,
 }
 
 impl Routes {
-    /// The routes of these hooks, and the bindings that cannot have one. The order of hooks decides which binding comes
-    /// first; within a hook validating bindings come before mutating ones.
+    /// The routes of these hooks, and the bindings that cannot have one. Bindings come in the order of the hooks; in one
+    /// hook, validating bindings come before mutating ones.
     pub fn of<'a>(hooks: impl IntoIterator<Item = (&'a HookId, &'a HookConfig)>) -> (Self, Vec<Clash>) {
         let (mut routes, mut clashes) = (Self::default(), Vec::new());
         let mut named: BTreeMap<(AdmissionKind, BindingName), HookId> = BTreeMap::new();
@@ -167,7 +167,8 @@ impl Routes {
         (routes, clashes)
     }
 
-    /// The first binding has the plain path; the numbered path of another never equals a plain path.
+    /// Adds admission bindings. The first one gets the plain path. A later one gets a numbered path, which never equals a
+    /// plain path.
     fn add_admissions(&mut self, bindings: Vec<(&HookId, AdmissionKind, &AdmissionBinding)>) {
         let plain: BTreeSet<String> = bindings.iter().map(|(_, _, binding)| place(binding)).collect();
         for (hook, kind, binding) in bindings {
@@ -200,7 +201,7 @@ impl Routes {
         }
     }
 
-    /// The same, with the edits of the ConfigMap of this name, about which no hook is asked.
+    /// The same routes, and the edits of this ConfigMap, which no hook answers.
     #[must_use]
     pub fn with_edits_of(self, config_map: &str) -> Self {
         Self {
@@ -209,12 +210,12 @@ impl Routes {
         }
     }
 
-    /// There is nothing to be asked about.
+    /// Whether there are no routes.
     pub fn is_empty(&self) -> bool {
         !self.admits() && self.conversion.is_empty()
     }
 
-    /// There is something to be admitted.
+    /// Whether there are routes for admission.
     pub fn admits(&self) -> bool {
         !self.admission.is_empty() || self.config_map.is_some()
     }
@@ -230,17 +231,17 @@ impl Routes {
         routes.map(|(path, route)| (format!("/{CONFIGURATION}/{path}"), route))
     }
 
-    /// Names of resource definitions that hooks convert, in order.
+    /// The names of the CustomResourceDefinitions that hooks convert, in order.
     pub fn conversions(&self) -> impl Iterator<Item = &str> {
         self.conversion.keys().map(String::as_str)
     }
 
-    /// Begins a review. An unknown path is answered at once.
+    /// Begins a review. A request at an unknown path is answered at once.
     pub fn open(&self, path: &str, request: ReviewRequest) -> Opened {
         match request {
             ReviewRequest::Admission(request) if split(path).0 == EDITS => match self.config_map {
                 Some(_) => Opened::Edit(request),
-                // An API server that has not seen yet that the webhook is removed must not be held up.
+                // The webhook was removed, and the API server has not noticed yet. It must not be held up.
                 None => Opened::Answered(Reply::NoAnswer(NoAnswer::Unjudged)),
             },
             ReviewRequest::Admission(request) => match self.admission_at(path) {
@@ -255,7 +256,7 @@ impl Routes {
         }
     }
 
-    /// Whether an admission binding has this path.
+    /// Whether an admission binding answers at this path.
     pub fn admits_at(&self, path: &str) -> bool {
         match split(path).0 {
             EDITS => self.config_map.is_some(),
@@ -281,14 +282,14 @@ fn crd(path: &str) -> &str {
     path.trim_start_matches('/')
 }
 
-/// How a review begins.
+/// The beginning of a review.
 #[derive(Debug, Clone)]
 pub enum Opened {
-    /// With a run of a hook.
+    /// A hook has to run.
     Running(Review, Box<super::Run>),
-    /// Nothing has to run.
+    /// No hook has to run.
     Answered(Reply),
-    /// It is about our own ConfigMap, of which hooks know nothing.
+    /// The request is about our own ConfigMap, which no hook answers.
     Edit(AdmissionRequest),
 }
 
@@ -310,7 +311,7 @@ fn admissions(config: &HookConfig) -> impl Iterator<Item = (AdmissionKind, &Admi
     validating.chain(mutating)
 }
 
-/// A mutating binding is not checked before the API server sees it, so the number may be anything.
+/// The timeout of a binding. A mutating binding's number was not checked before, so it may be anything.
 fn timeout(binding: &AdmissionBinding) -> Duration {
     let seconds = binding.timeout_seconds.clamp(1, 30);
     Duration::from_secs(seconds.unsigned_abs())
@@ -320,7 +321,7 @@ fn place(binding: &AdmissionBinding) -> String {
     safe(binding.name.as_str())
 }
 
-/// The name of a binding as a part of an address.
+/// The name of a binding in the form of a URL path.
 pub fn safe(name: &str) -> String {
     let mut safe = String::with_capacity(name.len());
     for c in name.chars() {
@@ -339,7 +340,7 @@ pub fn safe(name: &str) -> String {
     safe
 }
 
-/// The first part of a path and the rest; doubled slashes count once.
+/// The first part of a path, and the rest. A double slash counts as one.
 fn split(path: &str) -> (&str, String) {
     let mut parts = path.split('/').filter(|part| !part.is_empty());
     let configuration = parts.next().unwrap_or_default();

@@ -48,7 +48,7 @@ fn routes(hooks: &[(&str, Value)]) -> Routes {
     routes
 }
 
-/// Paths with the hooks behind them.
+/// The paths, with the hooks behind them.
 fn table(routes: &Routes) -> Vec<String> {
     let rows = routes.admissions();
     rows.map(|(path, route)| format!("{path} {:?} {}", route.kind, route.hook.name))
@@ -105,7 +105,7 @@ fn wrote(admission: &str, conversion: &str) -> Ended {
     Ended::Well(HookResponse::parse(admission, conversion).unwrap())
 }
 
-/// What the hook of a run reads.
+/// The documents that the hook of a run reads.
 fn told(run: &Run) -> Value {
     let mut file = Vec::new();
     let contexts = std::slice::from_ref(&run.context);
@@ -113,7 +113,7 @@ fn told(run: &Run) -> Value {
     serde_json::from_slice::<Value>(&file).unwrap()[0].take()
 }
 
-/// A hook that converts every object of its `fromVersion`, as hooks do.
+/// A run of a hook that converts every object of its `fromVersion`.
 fn converted_by(run: &Run) -> (String, Ended) {
     let context = told(run);
     let text = |key: &str| context[key].as_str().unwrap().to_owned();
@@ -136,7 +136,7 @@ fn converted_by(run: &Run) -> (String, Ended) {
     (step, wrote("", &json!({"convertedObjects": objects}).to_string()))
 }
 
-/// All steps of a conversion with good hooks, and the answer.
+/// All steps of a conversion whose hooks succeed, and the reply.
 fn convert(routes: &Routes, request: ReviewRequest) -> (Vec<String>, Value) {
     let mut steps = Vec::new();
     let (mut review, mut run) = match routes.open(&format!("/{CRD}"), request) {
@@ -400,7 +400,7 @@ fn response_files_are_read_as_the_contract_says() {
     );
 }
 
-/// JSON that is often nearly a review.
+/// JSON documents that are often nearly reviews.
 fn documents() -> impl Strategy<Value = Value> {
     let keys = prop::sample::select(vec![
         "request",

@@ -1,7 +1,7 @@
-//! The secrets that are known, and texts without them.
+//! The known secrets, and their masking in texts.
 //!
-//! The output of a program or hook may quote its input. So every text is searched for the secrets of that moment,
-//! as they are and as they look in JSON, in base64 and line by line. Must never be printed itself.
+//! The output of a program or hook may quote its input. So every text is searched for the secrets of this moment: as they
+//! are, in JSON, in base64, and line by line. Must never be printed itself.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,15 +13,15 @@ use serde_json::Value;
 
 use super::MASK;
 
-/// Shorter secrets are not searched for: they would hide texts that are not secret.
+/// The length from which on secrets are searched for. A shorter one would mask texts that are not secret.
 pub const SHORTEST: usize = 6;
 
-/// A line of a text with several is searched for from this length on; shorter ones are in many texts.
+/// The length from which on the lines of a longer secret are searched for. A shorter line occurs in many texts.
 const SHORTEST_LINE: usize = 16;
 
 type Start = [u8; SHORTEST];
 
-/// Texts that are not shown.
+/// The texts to mask.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Known {
     by_start: BTreeMap<Start, BTreeSet<String>>,
@@ -51,9 +51,9 @@ impl Known {
         }
         let quoted = Value::from(secret).to_string();
         let inner = &quoted[1..quoted.len() - 1];
-        // A text that is encoded as it is, or with the line break that an editor added.
+        // The secret in base64, as it is, and with the line break that an editor adds at the end.
         let packed = [secret.to_owned(), format!("{secret}\n")].map(|text| STANDARD.encode(text));
-        // Its last characters depend on the text that follows it.
+        // The last characters depend on the text behind the secret.
         let packed = packed.iter().map(|text| text.trim_end_matches('='));
         let lines = secret.lines().map(str::trim);
         let lines = lines.filter(|line| line.len() >= SHORTEST_LINE);
@@ -64,18 +64,18 @@ impl Known {
         }
     }
 
-    /// Whether nothing is known.
+    /// Whether no secrets are known.
     pub fn is_empty(&self) -> bool {
         self.by_start.is_empty()
     }
 
-    /// The text without the known secrets. Overlapping ones are replaced as one.
+    /// The text with its secrets masked. Overlapping ones are replaced together.
     pub fn masked<'text>(&self, text: &'text str) -> Cow<'text, str> {
         if self.is_empty() || text.len() < SHORTEST {
             return Cow::Borrowed(text);
         }
         let mut shown = String::new();
-        // Everything before this place is dealt with, hidden or copied.
+        // Everything before this place has been masked or copied.
         let mut done = 0;
         let mut hidden = false;
         for (at, length) in self.found(text) {
@@ -93,7 +93,7 @@ impl Known {
         Cow::Owned(shown)
     }
 
-    /// Where something known begins, and the length of the longest that does.
+    /// The places at which a secret begins, each with the length of the longest one there.
     fn found<'a>(&'a self, text: &'a str) -> impl Iterator<Item = (usize, usize)> + 'a {
         let windows = text.as_bytes().windows(SHORTEST).enumerate();
         windows.filter_map(move |(at, window)| {
@@ -106,7 +106,7 @@ impl Known {
         })
     }
 
-    /// Masks every text of a document; keys stay, since programs know them.
+    /// Masks all texts of a document. Keys stay, because programs depend on them.
     pub fn mask(&self, document: &mut Value) {
         if self.is_empty() {
             return;

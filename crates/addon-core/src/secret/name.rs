@@ -1,9 +1,9 @@
 //! The names of keys whose values are secrets.
 //!
-//! A name is split into its words, in any spelling: `dbPassword`, `db-password` and `DB_PASSWORD` are
-//! one name. Must never look at a part of a word: a `tokenizer` is no token.
+//! A name is split into words, in any spelling: `dbPassword`, `db-password` and `DB_PASSWORD` are the same name. Must
+//! never match a part of a word: `tokenizer` is no token.
 
-/// Words, or several of them written as one, that name a secret; all of them in small letters.
+/// Words, or several words written as one, that name a secret; in lower case.
 const SECRET: [&str; 33] = [
     "accesskey",
     "accesskeys",
@@ -40,7 +40,7 @@ const SECRET: [&str; 33] = [
     "tokens",
 ];
 
-/// A name that ends so is about a secret, or says where one is, and is none itself.
+/// Endings of names that are about a secret, or say where one is, without being secret.
 const ABOUT: [&str; 18] = [
     "enabled",
     "expiry",
@@ -62,10 +62,10 @@ const ABOUT: [&str; 18] = [
     "type",
 ];
 
-/// Kubernetes' own field for a list of names.
+/// The name of Kubernetes' field for references to pull secrets, which are no secrets.
 const REFERENCES: [&str; 2] = ["imagepullsecret", "imagepullsecrets"];
 
-/// One of these is in every such name, which spares us from looking closer at most of all others.
+/// Every secret name contains one of these, so that most other names need no closer look.
 const STEMS: [&str; 9] = ["cred", "docker", "key", "kube", "pass", "psk", "pwd", "secret", "token"];
 
 /// Whether the name of a key marks the value below it as secret.
@@ -78,7 +78,7 @@ pub fn is_secret(name: &str) -> bool {
     !is_about && !REFERENCES.contains(&words.concat().as_str()) && holds_secret(&words)
 }
 
-/// Whether a stem is in a name, in small letters or large ones.
+/// Whether a name contains a stem, in lower or upper case.
 fn holds(name: &str, stem: &str) -> bool {
     let mut windows = name.as_bytes().windows(stem.len());
     windows.any(|window| window.eq_ignore_ascii_case(stem.as_bytes()))
@@ -94,7 +94,7 @@ fn holds_secret(words: &[String]) -> bool {
     })
 }
 
-/// The words of a name, in small letters.
+/// The words of a name, in lower case.
 fn words(name: &str) -> Vec<String> {
     let letters: Vec<char> = name.chars().collect();
     let mut words = vec![String::new()];
@@ -116,8 +116,8 @@ fn words(name: &str) -> Vec<String> {
     words
 }
 
-/// A word begins with a large letter after a small one, with the last large letter of several, and where digits begin
-/// or end.
+/// Whether a word begins here: at a capital letter behind a small one, at the last of several capital letters, and where
+/// digits begin or end.
 fn is_border(before: char, letter: char, after: Option<char>) -> bool {
     let ends_capitals = before.is_uppercase() && after.is_some_and(char::is_lowercase);
     letter.is_uppercase() && (before.is_lowercase() || ends_capitals)

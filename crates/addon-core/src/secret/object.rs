@@ -1,13 +1,13 @@
-//! Objects of the cluster, and manifests of several, as they may be shown: of a Secret nothing but its names.
+//! Masks objects of the cluster and manifests: of a Secret only the names are shown.
 //!
-//! Must never let a document pass that cannot be read and might be a Secret.
+//! Must never pass on a document that cannot be read and might be a Secret.
 
 use serde_json::Value;
 
 use super::MASK;
 use crate::yaml;
 
-/// kubectl keeps a copy of all that it was given there.
+/// The annotation in which kubectl keeps a copy of the whole object.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 const MARK: &str = "---";
@@ -17,20 +17,19 @@ pub fn is_secret(object: &Value) -> bool {
     object["kind"] == "Secret" && object["apiVersion"] == "v1"
 }
 
-/// The objects of a list; nothing if this is none.
+/// The objects of a `List`; `None` if this is no list.
 fn items_of(object: &mut Value) -> Option<&mut Vec<Value>> {
     let is_list = object["kind"].as_str().is_some_and(|kind| kind.ends_with("List"));
     object.get_mut("items").filter(|_| is_list)?.as_array_mut()
 }
 
-/// An object as it may be shown: a Secret without its data, every other object without the values whose names mark them
-/// as secret.
+/// The object with its secrets masked: the data of a Secret, or, in any other object, the values with secret names.
 pub fn masked(object: &Value) -> Value {
     let mut shown = object.clone();
     if hide(&mut shown) { shown } else { super::masked(object) }
 }
 
-/// Takes the data out of a Secret, or out of the Secrets of a list. False if there is none.
+/// Masks the data of a Secret, or of the Secrets in a list. False if there is none.
 fn hide(object: &mut Value) -> bool {
     if let Some(items) = items_of(object) {
         let hidden: Vec<bool> = items.iter_mut().map(hide).collect();
@@ -43,7 +42,7 @@ fn hide(object: &mut Value) -> bool {
     found
 }
 
-/// The same of an object that is known to be a Secret, whatever its `kind` is.
+/// The same for an object that is known to be a Secret, whatever its `kind` is.
 pub fn masked_secret(object: &Value) -> Value {
     let mut shown = object.clone();
     empty(&mut shown);
@@ -64,13 +63,13 @@ fn empty(secret: &mut Value) {
     }
 }
 
-/// A manifest with the data of its Secrets masked. Other objects stay as they were written, comments included.
+/// A manifest with the data of its Secrets masked. Other objects stay as they are, with their comments.
 pub fn masked_manifest(manifest: &str) -> String {
     let mut shown = String::with_capacity(manifest.len());
     let mut document = String::new();
     for line in manifest.split_inclusive('\n') {
         match after_mark(line) {
-            // Text behind the mark on its line belongs to the document.
+            // Text behind `---` on the same line belongs to the document.
             Some(rest) => {
                 shown.push_str(&masked_document(&document));
                 shown.push_str(MARK);
@@ -82,7 +81,7 @@ pub fn masked_manifest(manifest: &str) -> String {
     shown + &masked_document(&document)
 }
 
-/// The text behind the mark between two documents, if the line has one.
+/// The text behind `---`, if the line begins with it.
 fn after_mark(line: &str) -> Option<&str> {
     let rest = line.strip_prefix(MARK)?;
     (rest.is_empty() || rest.starts_with(char::is_whitespace)).then_some(rest)
@@ -99,7 +98,7 @@ fn masked_document(text: &str) -> String {
     let lines = text.split_inclusive('\n');
     let remarks = lines.take_while(|line| line.trim_start().starts_with('#') || line.trim().is_empty());
     let remarks: String = remarks.collect();
-    // Text behind a mark gets a line of its own.
+    // Text from the line of `---` gets a line of its own.
     let gap = if remarks.is_empty() && text.starts_with([' ', '\t']) {
         "\n"
     } else {

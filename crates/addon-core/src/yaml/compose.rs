@@ -1,4 +1,4 @@
-//! From parser events to a tree of nodes in which aliases share what they point to.
+//! Builds a tree of nodes from parser events. An alias shares the node that it points to.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -8,7 +8,7 @@ use granit_parser::{Event, Parser, ScalarStyle, ScanError, Span, Tag, options};
 use super::node::{Content, Entries, Node};
 use super::{MAX_DEPTH, TextPlace, YamlError, strictness};
 
-/// Reads one document after the other.
+/// Reads one document after another.
 pub(super) struct Composer<'text> {
     text: &'text str,
     events: Parser<'text, granit_parser::StrInput<'text>>,
@@ -19,11 +19,11 @@ type Spanned<'text> = (Event<'text>, TextPlace);
 
 impl<'text> Composer<'text> {
     pub(super) fn new(text: &'text str) -> Result<Self, YamlError> {
-        // The mark may only be the first character; the parser counts from the next one.
+        // A byte order mark may only be the first character. The parser counts columns from the next one.
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         strictness::refuse_unprintable(text)?;
         strictness::refuse_unknown_directives(text)?;
-        // Said here, because another crate of the same build may switch comment events on for everybody.
+        // Set explicitly, because another crate in the same build may switch on comment events by a feature.
         let options = options! { flow_nesting_limit: MAX_DEPTH, block_nesting_limit: MAX_DEPTH, emit_comments: false };
         Ok(Self {
             text,
@@ -44,7 +44,7 @@ impl<'text> Composer<'text> {
         self.anchors.clear();
         let first = self.next()?;
         let root = self.node(first, 0)?;
-        // Text behind the root belongs to the document, too, as far as errors go.
+        // An error behind the root is an error of the document, too.
         while !matches!(self.next()?.0, Event::DocumentEnd | Event::StreamEnd) {}
         Ok(Some(root))
     }
@@ -81,7 +81,7 @@ impl<'text> Composer<'text> {
             ),
             Event::SequenceStart(_, anchor, _) => (anchor, Content::Sequence(self.items(depth)?)),
             Event::MappingStart(_, anchor, _) => (anchor, Content::Mapping(self.entries(depth)?)),
-            // Any other event means that the node is empty.
+            // Any other event means an empty node.
             _ => (
                 0,
                 Content::Scalar {
@@ -98,7 +98,7 @@ impl<'text> Composer<'text> {
         Ok(node)
     }
 
-    /// The event as Go's readers have it.
+    /// Changes an event to what Go's readers make of the text.
     fn as_in_go(&self, mut event: Event<'text>, span: &Span) -> Result<Event<'text>, YamlError> {
         let place = TextPlace::from(span.start);
         if let Event::DocumentStart(_, version) = &event {
@@ -144,7 +144,7 @@ impl<'text> Composer<'text> {
     }
 }
 
-/// The tag that decides the type of a scalar: the suffix of a core tag, or any other tag as it is.
+/// The tag that decides the type of a scalar: the suffix of a core tag, or any other tag unchanged.
 fn core_tag(tag: Option<&Tag>) -> Option<String> {
     let tag = tag?;
     match tag.suffix_in_namespace("tag:yaml.org,2002:") {

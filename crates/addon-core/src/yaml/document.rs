@@ -1,4 +1,4 @@
-//! Documents of a stream with facts that a value alone has lost: the place of a key, and the spelling of its scalar.
+//! Documents with facts that a value does not have: the line of a key, and the spelling of its scalar.
 //!
 //! Must never look below the keys of the root.
 
@@ -14,9 +14,9 @@ use super::{Dialect, YamlError};
 /// One document.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Document {
-    /// Its value.
+    /// The value.
     pub value: Value,
-    /// Line of its root, from 1.
+    /// The line of its root, from 1.
     pub line: usize,
     keys: BTreeMap<String, Key>,
 }
@@ -28,7 +28,7 @@ struct Key {
 }
 
 impl Document {
-    /// A document of which nothing else is known than where it begins.
+    /// A document of which only the line and the value are known.
     pub fn at(line: usize, value: Value) -> Self {
         Self {
             value,
@@ -37,12 +37,12 @@ impl Document {
         }
     }
 
-    /// The line of a key of the root; that of the root, if the key is not written there.
+    /// The line of a key of the root; the line of the root if the key is not written there.
     pub fn line_of(&self, key: &str) -> usize {
         self.keys.get(key).map_or(self.line, |key| key.line)
     }
 
-    /// The scalar under a key of the root as it was written: a date stays as long as it was.
+    /// The scalar under a key of the root, as it was written. So a date keeps its spelling.
     pub fn text_of(&self, key: &str) -> Option<&str> {
         self.keys.get(key)?.text.as_deref()
     }
@@ -71,7 +71,7 @@ fn keys(root: &Node) -> BTreeMap<String, Key> {
             return None;
         };
         let text = match &value.content {
-            // A packed value has the meaning of its contents.
+            // The meaning of a `!!binary` value is its decoded contents, not its spelling.
             Content::Scalar { text, tag, .. } if tag.as_deref() != Some("binary") => Some(text.clone()),
             Content::Scalar { .. } | Content::Sequence(_) | Content::Mapping(_) => None,
         };
@@ -81,10 +81,10 @@ fn keys(root: &Node) -> BTreeMap<String, Key> {
     written.collect()
 }
 
-/// The type that a document has in the place of the expected one.
+/// The type of a value, for errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Nothing.
+    /// Null.
     Null,
     /// True or false.
     Boolean,
@@ -99,7 +99,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// That of a value.
+    /// The type of a value.
     pub fn of(value: &Value) -> Self {
         match value {
             Value::Null => Self::Null,

@@ -1,4 +1,4 @@
-//! From a tree of nodes to a value: keys, merges, duplicates, and the brake on aliases.
+//! Converts a tree of nodes to a value: keys, merges, duplicates, and the limit on aliases.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -8,13 +8,13 @@ use serde_json::{Map, Value};
 use super::scalar::{self, Scalar};
 use super::{Dialect, MAX_DEPTH, TextPlace, YamlError};
 
-/// A node as written; an alias is the very node it points to.
+/// A node. An alias is the same node as the one that it points to.
 pub(super) struct Node {
     pub(super) content: Content,
     pub(super) place: TextPlace,
 }
 
-/// Keys and values of a mapping, in the order of the text.
+/// The keys and values of a mapping, in the order of the text.
 pub(super) type Entries = Vec<(Rc<Node>, Rc<Node>)>;
 
 pub(super) enum Content {
@@ -51,18 +51,18 @@ pub(super) fn to_value(root: &Rc<Node>, dialect: Dialect) -> Result<Value, YamlE
 
 struct Reader {
     dialect: Dialect,
-    /// Nodes read so far, aliases followed.
+    /// The number of nodes read so far, through aliases, too.
     read: usize,
-    /// Nodes of them that were read before, which only aliases do.
+    /// The number of these that were read before, which is possible only through aliases.
     repeated: usize,
     seen: BTreeSet<*const Node>,
 }
 
-/// Documents of so few nodes may consist of aliases to any part.
+/// The number of nodes up to which aliases are not limited.
 const FREE_NODES: usize = 1_000;
-/// From here on the part that may come from aliases shrinks, down to a tenth.
+/// The number of nodes from which on the allowed share of repeated nodes falls, down to a tenth.
 const SMALL_NODES: usize = 400_000;
-/// From here on a tenth may come from aliases.
+/// The number of nodes from which on a tenth may be repeated.
 const LARGE_NODES: usize = 4_000_000;
 
 impl Reader {
@@ -91,7 +91,7 @@ impl Reader {
         }
     }
 
-    /// Keeps a few lines of aliases from becoming millions of nodes; the limits are those of Go's reader.
+    /// Counts a node. The limits prevent a few lines of aliases from becoming millions of nodes, and are those of Go's reader.
     fn count(&mut self, node: &Rc<Node>) -> Result<(), YamlError> {
         self.read += 1;
         if !self.seen.insert(Rc::as_ptr(node)) {
@@ -108,7 +108,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Entries in the order of the text, merges included: a later one wins.
+    /// Reads the entries in the order of the text, merges included. Of equal keys the last counts.
     fn mapping_v2(&mut self, entries: &Entries, depth: usize) -> Result<Value, YamlError> {
         let mut map = Map::new();
         let mut taken = BTreeSet::new();
@@ -151,7 +151,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Keys of the map itself win over merged ones, wherever they stand.
+    /// Reads the entries. Keys of the map itself take precedence over merged ones, wherever they are.
     fn mapping_v3(&mut self, entries: &Entries, depth: usize) -> Result<Value, YamlError> {
         Self::refuse_equal_keys(entries)?;
         let mut map = Map::new();
@@ -211,7 +211,7 @@ impl Reader {
     }
 }
 
-/// The maps that a merge brings in, those that win first.
+/// The maps that a merge brings in. Those that take precedence come first.
 fn merge_sources(value: &Node) -> Result<Vec<&Entries>, YamlError> {
     match &value.content {
         Content::Sequence(items) => items.iter().map(|item| merge_source(item)).collect(),

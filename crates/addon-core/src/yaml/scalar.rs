@@ -1,4 +1,4 @@
-//! The meaning of a scalar: the tables of Go's two readers.
+//! The meaning of scalars, by the tables of Go's two readers.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -9,13 +9,13 @@ use serde_json::{Number, Value};
 use super::Dialect;
 use crate::number;
 
-/// A resolved scalar. Ordered, so that keys of a map can be told apart as Go does: the number 1 is not the text `1`.
+/// A scalar with its type. It is sorted, so that keys of a map are distinguished as in Go: the number 1 is not the text `1`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Scalar {
     Null,
     Bool(bool),
     Int(i128),
-    /// The bits of the float: equal enough for keys.
+    /// The bits of the float, which is precise enough to compare keys.
     Float(u64),
     Text(String),
 }
@@ -56,7 +56,7 @@ fn float_value(float: f64) -> Result<Value, String> {
         .ok_or_else(|| format!("{float} is no number that JSON knows"))
 }
 
-/// Go's shortest form of a float: with an exponent unless the number is neither large nor small.
+/// Go's shortest form of a float: with an exponent if the number is large or small.
 fn float_key(float: f64, dialect: Dialect) -> String {
     #[expect(
         clippy::cast_possible_truncation,
@@ -68,7 +68,7 @@ fn float_key(float: f64, dialect: Dialect) -> String {
     } else {
         (format!("{single:e}"), single.to_string())
     };
-    // Only a finite number has an exponent.
+    // Infinite numbers and NaN have no exponent.
     let Some((digits, Ok(exponent))) = scientific.split_once('e').map(|(d, e)| (d, e.parse::<i32>())) else {
         return plain;
     };
@@ -79,13 +79,13 @@ fn float_key(float: f64, dialect: Dialect) -> String {
     format!("{digits}e{sign}{:02}", exponent.abs())
 }
 
-/// Resolves a scalar; the error tells why its tag does not fit.
+/// Finds the type of a scalar. The error says why the scalar does not fit its tag.
 pub(super) fn resolve(text: &str, plain: bool, tag: Option<&str>, dialect: Dialect) -> Result<Scalar, String> {
     let scalar = match tag {
         None if plain => implicit(text, dialect),
         Some("binary") => Scalar::Text(binary(text)?),
         Some("bool" | "int" | "float" | "null" | "timestamp") => implicit(text, dialect),
-        // An unknown tag has no meaning to us.
+        // An unknown tag is ignored.
         None | Some(_) => Scalar::Text(text.to_owned()),
     };
     let suits = match (tag, &scalar) {
@@ -124,7 +124,7 @@ fn implicit(text: &str, dialect: Dialect) -> Scalar {
     let found = match text.as_bytes().first() {
         Some(b'.') => float(text),
         Some(b'+' | b'-' | b'0'..=b'9') => {
-            // Only the newer reader rewrites dates; the older one sees them and leaves the text.
+            // Only the newer reader rewrites dates. The older one leaves their text.
             if let Some(rewritten) = timestamp(text) {
                 return Scalar::Text(if dialect.is_v3() { rewritten } else { text.to_owned() });
             }
@@ -136,7 +136,7 @@ fn implicit(text: &str, dialect: Dialect) -> Scalar {
     found.unwrap_or_else(|| Scalar::Text(text.to_owned()))
 }
 
-/// An integer with Go's prefixes; a leading zero means octal. It must fit 64 bits.
+/// Parses an integer with Go's prefixes. A leading zero means octal. It must fit into 64 bits.
 fn integer(text: &str) -> Option<Scalar> {
     let (negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),
@@ -166,7 +166,7 @@ fn integer(text: &str) -> Option<Scalar> {
         .then_some(Scalar::Int(int))
 }
 
-/// A decimal float: digits on at least one side of an optional point, and an exponent if need be.
+/// Parses a decimal float: digits on at least one side of an optional point, and an optional exponent.
 fn float(text: &str) -> Option<Scalar> {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let (mantissa, exponent) = match unsigned.split_once(['e', 'E']) {
@@ -181,7 +181,7 @@ fn float(text: &str) -> Option<Scalar> {
         && !(whole.is_empty() && fraction.is_empty())
         && exponent_digits.is_none_or(|exponent| !exponent.is_empty() && digits(exponent));
     let float: f64 = shaped.then(|| text.parse().ok()).flatten()?;
-    // Too large for a float: a text, as a commit hash like 12e4567 shows.
+    // A number that is too large for a float is a text, such as the commit hash 12e4567.
     float.is_finite().then_some(Scalar::Float(float.to_bits()))
 }
 
@@ -193,7 +193,7 @@ fn binary(text: &str) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// A date, alone or with a time, in the form in which Go prints it.
+/// Parses a date, with or without a time, and returns it as Go prints it.
 fn timestamp(text: &str) -> Option<String> {
     let (year, rest) = text.split_once('-').filter(|(year, _)| year.len() == 4)?;
     let (month, rest) = rest.split_once('-')?;
@@ -215,7 +215,7 @@ fn timestamp(text: &str) -> Option<String> {
     } else {
         offset_text(offset)
     };
-    // A moment outside the calendar is no timestamp.
+    // A time outside of the calendar is no timestamp.
     moment.to_zoned(TimeZone::fixed(offset)).ok()?;
     Some(format!("{moment}{zone}"))
 }

@@ -1,11 +1,11 @@
-//! Where Go's readers are stricter than the parser, or read the end of a text in another way. Must never accept a text that the parser
-//! refuses.
+//! Texts that Go's readers refuse or read differently, while our parser accepts them. Must never accept a text that the
+//! parser refuses.
 
 use granit_parser::YamlVersion;
 
 use super::{TextPlace, YamlError};
 
-/// Go's reader refuses these anywhere, the parser only in some places.
+/// Refuses characters that Go's reader refuses everywhere, and our parser only in some places.
 pub(super) fn refuse_unprintable(text: &str) -> Result<(), YamlError> {
     let mut place = TextPlace { line: 1, column: 1 };
     for c in text.chars() {
@@ -26,7 +26,7 @@ pub(super) fn refuse_unprintable(text: &str) -> Result<(), YamlError> {
     Ok(())
 }
 
-/// `%YAML` and `%TAG` are known, before the first document.
+/// Refuses unknown directives. `%YAML` and `%TAG` are known, before the first document.
 pub(super) fn refuse_unknown_directives(text: &str) -> Result<(), YamlError> {
     for (index, line) in text.lines().enumerate() {
         let Some(directive) = line.strip_prefix('%') else {
@@ -47,7 +47,7 @@ pub(super) fn refuse_unknown_directives(text: &str) -> Result<(), YamlError> {
     Ok(())
 }
 
-/// Go's readers know version 1.1 alone.
+/// Refuses versions of YAML other than 1.1, as Go's readers do.
 pub(super) fn refuse_newer(version: Option<YamlVersion>, place: TextPlace) -> Result<(), YamlError> {
     match version {
         Some(YamlVersion { major, minor }) if (major, minor) != (1, 1) => {
@@ -58,7 +58,7 @@ pub(super) fn refuse_newer(version: Option<YamlVersion>, place: TextPlace) -> Re
     }
 }
 
-/// JSON may escape a slash, and YAML 1.1 may not.
+/// Refuses an escaped slash, which is valid in JSON and not in YAML 1.1.
 pub(super) fn refuse_escaped_slash(written: &str, place: TextPlace) -> Result<(), YamlError> {
     let mut chars = written.chars();
     while let Some(c) = chars.next() {
@@ -69,7 +69,7 @@ pub(super) fn refuse_escaped_slash(written: &str, place: TextPlace) -> Result<()
     Ok(())
 }
 
-/// A block at the end of a text without a line break ends without one.
+/// Removes the line break at the end of a block scalar if the text has none there.
 pub(super) fn end_as_written(text: &mut String, written: &str) {
     let Some(read) = text.strip_suffix('\n') else {
         return;
@@ -78,8 +78,8 @@ pub(super) fn end_as_written(text: &mut String, written: &str) {
     let content = last.trim_start_matches(' ');
     let line = read.rsplit('\n').next().unwrap_or_default();
     let is_of_last = if content.is_empty() {
-        // Blanks beyond the indentation are content, and others are nothing. A block whose one line is blank has no line
-        // break, either.
+        // Blanks beyond the indentation are contents; other blanks are not. A block with a single blank line has no line
+        // break either.
         !last.is_empty()
             && (last.ends_with(line) && !line.is_empty() || text == "\n" && written.matches('\n').count() == 1)
     } else {

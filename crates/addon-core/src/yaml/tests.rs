@@ -5,7 +5,7 @@ use crate::number;
 
 type Read = fn(&str) -> Result<Value, YamlError>;
 
-/// Rows in which we knowingly differ from the reader of the original, and why.
+/// Rows in which we differ from the original's reader on purpose, with the reason.
 const DIFFERENCES: &[(&str, &str)] = &[(
     "json_sur",
     "the original refuses surrogate pairs, which many JSON printers write; reading them only adds documents",
@@ -48,7 +48,7 @@ fn is_recorded(found: &Value, recorded: &str) -> bool {
             number::settle(&mut expected);
             *found == expected
         }
-        // Deeper than the JSON reader goes.
+        // The value is nested deeper than the JSON parser allows.
         Err(_) => serde_json::to_string(found).unwrap() == recorded,
     }
 }

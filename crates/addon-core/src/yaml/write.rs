@@ -1,10 +1,10 @@
-//! YAML that both readers of the original, ours and Helm read back as the very same value.
+//! Writes YAML that both readers of the original, our reader and Helm read back as the same value.
 
 use serde_json::Value;
 
 use crate::number;
 
-/// Writes a value as one YAML document, with keys in order and whole numbers without a point.
+/// Writes a value as one YAML document, with sorted keys and whole numbers without a point.
 pub fn to_string(value: &Value) -> String {
     let mut settled = value.clone();
     number::settle(&mut settled);

@@ -1,4 +1,4 @@
-//! Versions that are entitled: one replica by hand, and then several of two versions.
+//! Entitled versions: one replica, step by step; then several replicas of two versions.
 
 use proptest::prelude::*;
 
@@ -16,7 +16,7 @@ fn other() -> ImageDigest {
     digest(OTHER, 1)
 }
 
-/// A replica whose version has two names.
+/// A replica whose version has two digests.
 fn of_ours() -> Election {
     let versions = BTreeSet::from([ours(), digest(OURS, 2)]);
     Election::new("me".to_owned(), versions, TIMING)
@@ -30,7 +30,7 @@ fn entitling(whom: Option<ImageDigest>, found: Sighting) -> Sighting {
     Sighting { record, ..found }
 }
 
-/// A lease as its holder leaves it behind.
+/// A lease that its holder has released.
 fn released(version: &str, whom: Option<ImageDigest>) -> Sighting {
     let found = entitling(whom, held(version, ""));
     let record = Record {
@@ -40,7 +40,7 @@ fn released(version: &str, whom: Option<ImageDigest>) -> Sighting {
     Sighting { record, ..found }
 }
 
-/// Leads since the first second over a lease that was released to it.
+/// A replica that has led since the first second, with a lease that was released to its version.
 fn leader_of_ours() -> Election {
     let mut election = of_ours();
     election.looked(tick(0), Some(released("1", Some(ours()))));
@@ -48,7 +48,7 @@ fn leader_of_ours() -> Election {
     election
 }
 
-/// The lease as a leader finds it after a conflict: its own record, and another version is entitled.
+/// The lease as a leader finds it after a conflict: its own record, but another version is entitled.
 fn own_entitling(record: &Record, version: &str, whom: Option<ImageDigest>) -> Sighting {
     let found = Sighting {
         version: version.to_owned(),
@@ -58,7 +58,7 @@ fn own_entitling(record: &Record, version: &str, whom: Option<ImageDigest>) -> S
     entitling(whom, found)
 }
 
-/// The renewal at that second is overtaken by one who wrote that about who is entitled.
+/// Another writer changes the entitled version right before the renewal at that second.
 fn overtaken(election: &mut Election, seconds: u64, version: &str, whom: Option<ImageDigest>) {
     let lost = writing(election, seconds);
     let record = lost.record.clone();
@@ -93,7 +93,7 @@ fn a_replica_that_learns_its_version_is_entitled_from_then_on() {
     election.name_versions(tick(7), [digest(OURS, 2), ours()].into());
     assert!(writes_at(&mut election, 7));
 
-    // Before it knew, it waited for the lease to run out.
+    // Before it knew its version, it waited until the lease expired.
     let mut election = unnamed();
     election.looked(tick(5), Some(released("7", Some(ours()))));
     election.look_failed(tick(38));
@@ -250,7 +250,7 @@ fn an_order_is_written_again_after_a_conflict_and_after_silence() {
     election.wrote(tick(1), tick(6), unheard, Written::Unknown);
     let again = writing(&mut election, 8);
     assert_eq!((&record.entitled, &again.record.entitled), (&None, &None));
-    // It stands there by now, so it is not written again over what comes later.
+    // The lease has the version by now, so the order is not written over later changes.
     election.wrote(tick(8), tick(8), again, Written::Conflict);
     election.looked(tick(8), Some(own_entitling(&record, "4", None)));
     overtaken(&mut election, 8, "5", Some(ours()));
@@ -266,7 +266,7 @@ fn an_order_that_was_not_written_gives_way_to_what_makes_a_leader_yield() {
     assert_eq!(writing(&mut election, 1).record.entitled, Some(other()));
 }
 
-/// Leads since the second 40, since the version that is entitled did not come.
+/// A replica that has led since second 40, because the entitled version did not come.
 fn leads_despite() -> Election {
     let mut election = of_ours();
     election.looked(tick(5), Some(released("7", Some(other()))));
@@ -281,7 +281,7 @@ fn who_leads_because_the_entitled_version_did_not_come_goes_on_until_another_one
     write(&mut election, 50, "9");
     overtaken(&mut election, 60, "10", Some(other()));
     assert_eq!(election.standing(tick(60)), ReplicaRole::Leads);
-    // Named again after another one was.
+    // Entitled again, after another version was.
     overtaken(&mut election, 61, "11", Some(ours()));
     write(&mut election, 61, "12");
     overtaken(&mut election, 71, "13", Some(other()));
@@ -322,12 +322,12 @@ fn a_standby_says_who_is_entitled_and_leaves_the_lease_to_its_holder() {
     election.wrote(tick(3), tick(3), order, Written::Through("8".to_owned()));
     assert_eq!(election.standing(tick(3)), ReplicaRole::Standby);
     assert_eq!(election.leader(), Some("other"));
-    // Nothing came from the holder in between, so the wait did not begin anew.
+    // The holder did nothing in between, so the wait did not start again.
     election.look_failed(tick(33));
     assert_eq!(writing(&mut election, 35).over.as_deref(), Some("8"));
 }
 
-/// A standby whose order was overtaken in the first second, and that is to look at the lease again.
+/// A standby whose order had a conflict in the first second, and that has to read the lease again.
 fn overtaken_order() -> Election {
     let mut election = of_ours();
     election.looked(tick(0), Some(held("7", "other")));
@@ -344,7 +344,7 @@ fn an_order_of_a_standby_that_is_overtaken_is_looked_at_and_written_again() {
     let mut election = overtaken_order();
     election.looked(tick(2), Some(held("8", "other")));
     assert_eq!(writing(&mut election, 2).over.as_deref(), Some("8"));
-    // The one who wrote this version may know more.
+    // The writer of this version may know a later state.
     election.heard(tick(2), held("9", "other"));
     assert_eq!(election.poll(at(2)), Move::Look(PATIENCE));
     election.looked(tick(2), Some(entitling(Some(other()), held("10", "other"))));
@@ -387,10 +387,10 @@ fn who_bars_itself_by_its_own_order_waits_from_then_on() {
     assert!(writes_at(&mut election, 65));
 }
 
-/// A look, if the news of a release was overtaken by older news, and a write.
+/// The time for a read, if an older report overtook that of the release, and a write.
 const SOON: Duration = Duration::from_secs(TIMING.retry.as_secs() + 2);
 
-/// Two replicas of each of two versions.
+/// A world with two replicas of each of two versions.
 fn pairs(seed: u64, skew: f64) -> World {
     let fast = Skew::faster_by(skew);
     World::of_versions(
@@ -404,7 +404,7 @@ fn pairs(seed: u64, skew: f64) -> World {
     )
 }
 
-/// After a history of faults and orders everything works, and one leads.
+/// A world after faults and orders, in which everything works, and the number of its leader.
 fn calm(seed: u64) -> (World, usize) {
     let mut world = pairs(seed, 1.0);
     world.in_pods();
@@ -468,7 +468,7 @@ proptest! {
     fn a_standby_moves_the_lease_to_its_own_version(seed: u64) {
         let (mut world, leader) = calm(seed);
         let (judge, next) = if world.is_of(leader, &ours()) { (2, other()) } else { (0, ours()) };
-        // It is written down from the first moment on, so that what moves is seen.
+        // Written from the first moment on, so that a change of it is noticed.
         world.order_now(leader, None);
         world.run_for(Duration::from_secs(2));
         prop_assert_eq!(world.leader(), Some(leader));
@@ -501,7 +501,7 @@ proptest! {
     #[test]
     fn an_entitled_version_that_is_killed_is_followed_when_its_lease_has_run_out(seed: u64) {
         let (mut world, _) = calm(seed);
-        // All of one version, so that the other one is left.
+        // All replicas of one version are killed, so that the other version remains.
         let leader = world.leader().unwrap();
         let (whom, of_it) = if world.is_of(leader, &ours()) { (ours(), [0, 1]) } else { (other(), [2, 3]) };
         world.order_now(leader, Some(whom.clone()));

@@ -1,14 +1,14 @@
-//! A Deployment whose next versions are tried, one after the other, in the same bad weather.
+//! A Deployment whose next versions are tried one after the other, under the same faults.
 
 use proptest::prelude::*;
 
 use super::world::{Skew, World};
 use super::*;
 
-/// A look, if the news of a release was overtaken by older news, and a write.
+/// The time for a read, if an older report overtook that of the release, and a write.
 const SOON: Duration = Duration::from_secs(TIMING.retry.as_secs() + 2);
 
-/// The clock of this one is fast.
+/// The replica with the fast clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fast {
     Old,
@@ -31,7 +31,7 @@ fn fast() -> impl Strategy<Value = Fast> {
     prop_oneof![Just(Fast::Old), Just(Fast::New)]
 }
 
-/// Trials under faults, and others who write whom they like; then everything works, and the last trial comes to its end.
+/// A world with trials under faults, and with other writers of entitlements. Then everything works, and the last trial ends.
 fn settled(seed: u64) -> World {
     let mut world = world(seed, 2, 1.0, Fast::Old);
     world.in_pods();

@@ -1,6 +1,6 @@
-//! Several replicas and one lease: requests take their time, get lost or lose their answers, clocks run at different
-//! rates, and replicas stand still, die, leave and come again. They may be of several versions, see `entitled`, and a version
-//! may be on trial, see `trials`.
+//! Several replicas and one lease: requests take time, get lost or lose their answers, clocks run at different rates, and
+//! replicas stand still, die, leave and come again. They may be of several versions (see `entitled`), and a version may
+//! be on trial (see `trials`).
 
 mod entitled;
 mod trials;
@@ -20,7 +20,7 @@ pub(super) use entitled::digest;
 
 const SECOND: u64 = 1_000_000;
 
-/// How fast a replica's clock runs.
+/// The rate of a replica's clock.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Skew(f64);
 
@@ -50,7 +50,7 @@ impl Skew {
     }
 }
 
-/// A replica by its number, in one of its lives.
+/// One life of a replica: its number and the number of the life.
 type Life = (usize, u64);
 
 #[derive(Debug)]
@@ -58,14 +58,14 @@ struct Replica {
     election: Election,
     versions: BTreeSet<ImageDigest>,
     skew: Skew,
-    /// Everything that belongs to an earlier life is void.
+    /// The number of its life. Events for earlier lives are dropped.
     life: u64,
-    /// It has not ended for good.
+    /// Whether it has not ended for good.
     is_there: bool,
     waits_for_answer: bool,
-    /// In true time, when it and what it has started have ended for certain.
+    /// The true time at which it and everything that it started are sure to have ended.
     leads_until: u64,
-    /// It was told to yield, and ends its work.
+    /// Whether it was told to yield and is ending its work.
     is_yielding: bool,
 }
 
@@ -80,7 +80,7 @@ enum Request {
 #[derive(Debug, Clone)]
 enum Happening {
     Poll,
-    /// Nothing runs any more that a leader has started which yields.
+    /// The work of a leader that yields has ended.
     WorkEnded,
     Arrives(Request, Tick),
     Found(Option<Sighting>),
@@ -90,7 +90,7 @@ enum Happening {
     Failed(Request, Tick),
 }
 
-/// All of it, in true time.
+/// The whole world, in true time.
 #[derive(Debug)]
 pub(super) struct World {
     now: u64,
@@ -100,20 +100,20 @@ pub(super) struct World {
     replicas: Vec<Replica>,
     lease: Option<Record>,
     version: u64,
-    /// When that version was written.
+    /// The time at which that version was written.
     written: u64,
-    /// How often it was released.
+    /// How often the lease was released.
     releases: u64,
     agenda: BTreeMap<(u64, u64), (usize, u64, Happening)>,
     entered: u64,
     overlap: Option<String>,
     /// The life that holds each version of the lease.
     holders: BTreeMap<u64, Life>,
-    /// The lives whose end all others can see.
+    /// The lives whose end other replicas can see.
     ended: BTreeSet<Life>,
-    /// Replicas end so by themselves, too.
+    /// Whether replicas also die by themselves.
     with_deaths: bool,
-    /// A replica that begins anew has the same name.
+    /// Whether a replica has the same name in its next life.
     in_pods: bool,
     orders: Orders,
     trials: Option<Trials>,
@@ -163,7 +163,7 @@ impl World {
         self
     }
 
-    /// How long a replica needs to end what it has started.
+    /// Sets the time that a replica needs to end its work.
     pub(super) fn ends_after(&mut self, farewell: Duration) {
         self.farewell = farewell;
     }
@@ -184,7 +184,7 @@ impl World {
         }
     }
 
-    /// It ends without a word, and does not come again.
+    /// Kills a replica for ever. Other replicas cannot see its end.
     pub(super) fn kill(&mut self, number: usize) {
         let replica = &mut self.replicas[number];
         replica.life += 1;
@@ -195,7 +195,7 @@ impl World {
         self.with_deaths = true;
     }
 
-    /// It ends with all that it has started, which everybody can see who asks, and does not come again.
+    /// Ends a replica with its work for ever. Other replicas can see its end if they ask.
     pub(super) fn end(&mut self, number: usize) {
         let replica = &mut self.replicas[number];
         self.ended.insert((number, replica.life));
@@ -212,7 +212,7 @@ impl World {
             let ((time, _), (number, life, happening)) = entry.remove_entry();
             self.now = time;
             match happening {
-                // The API server does not know who still lives.
+                // A request arrives even if its sender is dead.
                 Happening::Arrives(request, sent) => self.arrives((number, life), request, sent),
                 happening if self.replicas[number].life == life && self.replicas[number].is_there => {
                     self.happens(number, happening);
@@ -227,7 +227,7 @@ impl World {
         self.dice.draw() % below
     }
 
-    /// True once in so many times, never without faults.
+    /// True once in so many times; never without faults.
     fn misfortune(&mut self, once_in: u64) -> bool {
         self.roll(once_in) == 0 && !self.faultless
     }
@@ -253,7 +253,7 @@ impl World {
         let now = self.clock(number).tick;
         let replica = &mut self.replicas[number];
         match happening {
-            // A write that is under way is waited for.
+            // The end of the work waits for the answer to a write.
             Happening::WorkEnded if replica.waits_for_answer => {
                 return self.enter(self.now + SECOND / 10, number, Happening::WorkEnded);
             }
@@ -346,7 +346,7 @@ impl World {
         }
     }
 
-    /// A clean end, and a new start.
+    /// Ends a replica cleanly, and starts its next life.
     fn leave(&mut self, number: usize) {
         let now = self.clock(number);
         let release = self.replicas[number].election.release(now);
@@ -378,7 +378,7 @@ impl World {
         let patience = u64::try_from(limit.as_micros()).unwrap();
         self.enter(self.now + patience, number, Happening::Failed(request.clone(), sent));
         if !self.misfortune(8) {
-            // It may come long after nobody waits for it any more.
+            // The answer may come long after its timeout.
             let way = if self.misfortune(10) {
                 self.roll(60 * SECOND)
             } else {
@@ -417,7 +417,7 @@ impl World {
         } else {
             self.roll(SECOND / 5)
         };
-        // Whoever has given up meanwhile does not hear it.
+        // A replica that has given up meanwhile does not get the answer.
         let awaited = self.agenda.iter().find_map(|(key, (who, whose, happening))| {
             let is_it =
                 *who == number && *whose == life && matches!(happening, Happening::Failed(_, at) if *at == sent);
@@ -447,7 +447,7 @@ impl World {
         Written::Through(self.version.to_string())
     }
 
-    /// It stands there, and all hear of it sooner or later.
+    /// Stores the record. All replicas get a report of it sooner or later.
     fn put(&mut self, record: Record, holder: Option<Life>) {
         (self.version, self.written) = (self.version + 1, self.now);
         self.holders.extend(holder.map(|life| (self.version, life)));

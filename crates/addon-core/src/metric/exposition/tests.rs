@@ -79,10 +79,10 @@ fn numbers_are_written_as_go_writes_them() {
     }
 }
 
-/// A series as a scraper understands it: name and labels, without empty ones.
+/// A series as a scraper sees it: name and labels, without empty ones.
 type Read = (String, BTreeMap<String, String>);
 
-/// Reads the text by the rules of the format and nothing else. Panics at the first line that breaks one.
+/// Parses the text strictly by the rules of the format. Panics at the first invalid line.
 fn read(text: &str) -> BTreeMap<Read, f64> {
     let mut series = BTreeMap::new();
     let mut seen = BTreeSet::new();
@@ -121,7 +121,7 @@ fn read(text: &str) -> BTreeMap<Read, f64> {
     series
 }
 
-/// A name, in quotes or as far as the older syntax has it.
+/// Reads a name, in quotes or in the older syntax.
 fn read_name(text: &str) -> (String, &str) {
     if let Some(quoted) = text.strip_prefix('"') {
         return read_quoted(quoted);
@@ -132,7 +132,7 @@ fn read_name(text: &str) -> (String, &str) {
     (name.to_owned(), rest)
 }
 
-/// The text before the quote, and the rest behind it.
+/// The text up to the quote, and the rest behind it.
 fn read_quoted(text: &str) -> (String, &str) {
     let mut value = String::new();
     let mut chars = text.chars();
@@ -164,14 +164,15 @@ fn read_labels(mut rest: &str) -> (BTreeMap<String, String>, &str) {
     (labels, rest)
 }
 
-/// The page of a hook that wrote this file.
+/// The page after a hook wrote this file.
 fn page_of(file: &str, escaping: Escaping) -> String {
     let mut store = Store::default();
     store.apply(&hook(None, "h.sh"), parse(file).unwrap().operations);
     page(&store, escaping, |value| Cow::Borrowed(value))
 }
 
-/// Recorded pages of the original's store and Prometheus' library. Where a page cannot be read, `unreadable` says why; ours can.
+/// Compares with recorded pages of the original's store and Prometheus' library. If a recorded page cannot be parsed,
+/// `unreadable` says why; our page must be parseable.
 #[test]
 fn pages_are_those_of_prometheus_library() {
     for line in include_str!("../../../tests/oracles/metric_pages.jsonl").lines() {
@@ -243,7 +244,7 @@ fn sample() -> impl Strategy<Value = Sample> {
     ]
 }
 
-/// Few names and labels, so that they meet.
+/// Operations on few names and labels, so that they often meet.
 fn operation() -> impl Strategy<Value = Operation> {
     let name = prop_oneof!["[ab]", "[ab]_(sum|count|bucket)", "[ab][-.](sum|count)", "[ab] [-ж_]"];
     let label = prop_oneof![
@@ -272,7 +273,7 @@ fn operation() -> impl Strategy<Value = Operation> {
     })
 }
 
-/// One whose metric cannot be mistaken for a line of a histogram.
+/// An operation on a metric whose name is no line of a histogram.
 fn plain_operation() -> impl Strategy<Value = Operation> {
     operation().prop_map(|mut operation| {
         if let Change::Write { name, .. } = &mut operation.change {
@@ -282,14 +283,14 @@ fn plain_operation() -> impl Strategy<Value = Operation> {
     })
 }
 
-/// What one hook wrote: metric, labels, group, and the samples since the group began.
+/// The series of one hook: metric, labels, group, and the samples since the group began.
 #[derive(Default)]
 struct Model(Vec<Modelled>);
 
 type Modelled = (MetricName, BTreeMap<String, String>, Option<Group>, Vec<Sample>);
 
 impl Model {
-    /// How many samples are lost.
+    /// The number of lost samples.
     fn apply(&mut self, operations: &[Operation]) -> usize {
         for operation in operations {
             if operation.group.is_some() || operation.change == Change::Expire {
@@ -373,7 +374,7 @@ proptest! {
         prop_assert_eq!(text(&store), "");
     }
 
-    /// The store agrees with the slowest way to do it: a list of series that is searched from end to end.
+    /// Compares the store with the simplest implementation: a list of series that is searched from end to end.
     #[test]
     fn every_sample_is_shown_or_told_as_lost(runs in vec(vec(plain_operation(), 0..10), 0..6)) {
         let hook = hook(None, "a");

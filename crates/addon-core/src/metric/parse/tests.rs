@@ -6,7 +6,7 @@ fn parsed(text: &str) -> Parsed {
     parse(text).unwrap()
 }
 
-/// The error with its causes.
+/// The error with the chain of its sources.
 fn refused(text: &str) -> String {
     let mut error: &dyn std::error::Error = &parse(text).unwrap_err();
     let mut report = error.to_string();

@@ -16,7 +16,7 @@ fn of_module(module: &str, name: &str) -> HookId {
     }
 }
 
-/// What is lost when the hook writes this.
+/// Writes a hook's file, and returns the texts of refused samples.
 fn write(store: &mut Store, hook: &HookId, text: &str) -> Vec<String> {
     let operations = parse(text).unwrap().operations;
     store
@@ -27,14 +27,14 @@ fn write(store: &mut Store, hook: &HookId, text: &str) -> Vec<String> {
         .collect()
 }
 
-/// The series without the lines that explain them.
+/// The lines of series, without those of help and type.
 fn shown(store: &Store) -> Vec<String> {
     let text = exposition::text(store);
     let series = text.lines().filter(|line| !line.starts_with('#'));
     series.map(str::to_owned).collect()
 }
 
-/// What the store shows after one hook has written these files.
+/// The lines of series after one hook has written these files.
 fn after(files: &[&str]) -> Vec<String> {
     let mut store = Store::default();
     for file in files {
@@ -296,7 +296,7 @@ fn endless_labels_end_too() {
     );
 }
 
-/// The names that are told to be alike when the hook writes this.
+/// Writes a hook's file, and returns the texts of names that are reported as equal.
 fn alike(store: &mut Store, text: &str) -> Vec<String> {
     let operations = parse(text).unwrap().operations;
     let applied = store.apply(&hook("m.sh"), operations);

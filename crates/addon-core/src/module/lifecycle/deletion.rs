@@ -1,23 +1,23 @@
-//! The states of a removal. Must never name the uninstalling as a step where there is no release of ours.
+//! The states of a removal. Must never name the uninstall as a step if there is no release of ours.
 
 use super::{Facts, HookOrder, ModuleStep, hook};
 use crate::hook::config::Stage;
 
-/// How far a removal has come.
+/// The state of a removal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Deletion {
-    /// Its hooks are asked for their configuration, which was not needed before.
+    /// The hooks are being asked for their configuration, which was not needed before.
     Configuring,
-    /// Its hooks before the removal run; this one is next.
+    /// The hooks before the removal run; the number is the place of the next one.
     BeforeDelete(usize),
-    /// Its release is uninstalled.
+    /// The release is being uninstalled.
     Uninstalling,
-    /// Its hooks after the removal run; this one is next.
+    /// The hooks after the removal run; the number is the place of the next one.
     AfterDelete(usize),
 }
 
 impl Deletion {
-    /// The step that [`Deletion::step`] named went well.
+    /// Notes the success of the step that [`Deletion::step`] named.
     pub(super) fn succeeded(&mut self) {
         match self {
             Self::Configuring => *self = Self::BeforeDelete(0),

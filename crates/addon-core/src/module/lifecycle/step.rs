@@ -1,4 +1,4 @@
-//! The steps of a run and of a removal, and the facts on which the choice of the next one depends.
+//! The steps of a run and of a removal, and the facts that the choice of the next step depends on.
 
 use crate::hook::config::Stage;
 use crate::name::{HookName, MonitorId};
@@ -7,7 +7,7 @@ use crate::values::Version;
 /// The next step. One step is one job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ModuleStep {
-    /// Put its CRDs into the cluster.
+    /// Install the CRDs.
     EnsureCrds,
     /// Ask the hooks for their configuration.
     Configure,
@@ -15,22 +15,22 @@ pub enum ModuleStep {
     Hook(Stage, HookName),
     /// Start the monitors of this hook.
     Watch(HookName),
-    /// Run the hook of this monitor for the objects that are there at first.
+    /// Do the first run of this monitor's hook.
     FirstRun(MonitorId),
     /// Wait for first runs in other queues.
     AwaitFirstRuns,
-    /// Put the conversion webhooks of its chart into the cluster.
+    /// Publish the conversion webhooks of the chart.
     EnsureConversions,
-    /// Bring the release up to date.
+    /// Install or upgrade the release.
     Release,
     /// Uninstall the release.
     Uninstall,
-    /// Nothing: the run has reached its end.
+    /// None: the run has ended.
     Done,
 }
 
 impl ModuleStep {
-    /// The step in words, for people.
+    /// The step as a text for people.
     pub fn describe(&self) -> &'static str {
         match self {
             Self::EnsureCrds => "ensure its CRDs",
@@ -46,17 +46,17 @@ impl ModuleStep {
     }
 }
 
-/// The inputs of a run beside the state.
+/// The facts beside the state that the choice of the next step depends on.
 #[derive(Debug, Clone, Copy)]
 pub struct Facts {
-    /// There is something for helm to install.
+    /// Whether there is a chart to install.
     pub has_chart: bool,
-    /// Its CRDs have not been looked after since it was switched on.
+    /// Whether the CRDs were not installed since the module was switched on.
     pub needs_crds: bool,
-    /// The conversion webhooks of its chart have not been looked after since a converge took it up.
+    /// Whether the conversion webhooks were not published since a converge took the module up.
     pub needs_conversions: bool,
-    /// A release of ours exists.
+    /// Whether a release of ours exists.
     pub has_release: bool,
-    /// The version of the module's values now.
+    /// The current version of the module's values.
     pub version: Version,
 }

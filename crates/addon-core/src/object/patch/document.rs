@@ -1,4 +1,4 @@
-//! From one document to one operation. Keys that mean nothing are nobody's business.
+//! Reads a document as an operation. Unknown keys are ignored.
 
 use serde_json::{Map, Value};
 
@@ -27,7 +27,7 @@ pub(super) fn read(document: &Document) -> Result<Operation, BadOperation> {
     Ok(operation)
 }
 
-/// The keys of an operation whose name is known.
+/// The keys of an operation.
 struct Fields<'document> {
     operation: OperationName,
     document: &'document Document,
@@ -84,7 +84,7 @@ impl<'document> Fields<'document> {
         let target = self.target()?;
         let change = change(self)?;
         let subresource = self.said("subresource")?.map(|text| {
-            // Both spellings are in use.
+            // Hooks write it with and without the slash.
             let name = text.strip_prefix('/').unwrap_or(&text).to_owned();
             self.segment("subresource", &name)
         });
@@ -146,7 +146,7 @@ impl<'document> Fields<'document> {
         Ok(Change::Jq(filter))
     }
 
-    /// A map with something in it, as it is or as a string.
+    /// A map that is not empty, as it is or as a YAML string.
     fn map(&self, key: &'static str) -> Result<Map<String, Value>, BadOperation> {
         match self.structure(key)? {
             Value::Object(map) if map.is_empty() => Err(self.bad(key, Problem::Empty)),
@@ -155,7 +155,7 @@ impl<'document> Fields<'document> {
         }
     }
 
-    /// The value of a key, or the YAML that the string there holds.
+    /// The value of a key. If it is a string, the YAML in it.
     fn structure(&self, key: &'static str) -> Result<Value, BadOperation> {
         let text = match self.keys.get(key) {
             None | Some(Value::Null) => return Err(self.bad(key, Problem::Missing)),
@@ -171,7 +171,7 @@ impl<'document> Fields<'document> {
         }
     }
 
-    /// A string. A scalar that only looks like something else is one too: names may consist of digits.
+    /// A text. Other scalars count as texts, too, because a name may consist of digits.
     fn text(&self, key: &'static str) -> Result<Option<String>, BadOperation> {
         let value = self.keys.get(key).unwrap_or(&Value::Null);
         let written = self.document.text_of(key).map(str::to_owned);
@@ -183,7 +183,7 @@ impl<'document> Fields<'document> {
         }
     }
 
-    /// A string with something in it.
+    /// A text that is not empty.
     fn said(&self, key: &'static str) -> Result<Option<String>, BadOperation> {
         Ok(self.text(key)?.filter(|text| !text.is_empty()))
     }
@@ -192,7 +192,7 @@ impl<'document> Fields<'document> {
         Segment::parse(text).map_err(|error| self.bad(key, error))
     }
 
-    /// True or false; here the older words for them still count.
+    /// A boolean. The words of YAML 1.1 for it are accepted, too.
     fn flag(&self, key: &'static str) -> Result<bool, BadOperation> {
         match self.keys.get(key).unwrap_or(&Value::Null) {
             Value::Null => Ok(false),
@@ -209,7 +209,7 @@ impl<'document> Fields<'document> {
 pub(super) const A_MAP: &str = "a map";
 pub(super) const A_STRING: &str = "a string";
 
-/// A value of the wrong type.
+/// The error for a value of the wrong type.
 pub(super) fn wrong(wanted: &'static str, value: &Value) -> Problem {
     let found = match value {
         Value::Null => "nothing",

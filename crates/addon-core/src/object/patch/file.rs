@@ -1,4 +1,4 @@
-//! From the text of a file to its documents.
+//! Splits the text of a file into documents.
 
 use serde_json::{Deserializer, Value};
 
@@ -43,7 +43,7 @@ fn json(text: &str) -> Result<Vec<Document>, YamlError> {
     }
 }
 
-/// The same without the place at its end, which stands in front.
+/// The error of the JSON parser. The place at the end of its text is left out, because our error has fields for it.
 fn json_error(error: &serde_json::Error) -> YamlError {
     let (line, column) = (error.line(), error.column());
     let text = error.to_string();

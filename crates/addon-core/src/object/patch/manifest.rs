@@ -1,4 +1,4 @@
-//! An object that is to be made: whole, and with the names that lead to it.
+//! An object that a hook creates, with the names that identify it.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use super::document::{A_MAP, A_STRING, wrong};
 use super::word::glimpse;
 use super::{ApiVersion, NotASegment, Problem, Segment, address};
 
-/// An object with a kind and a name, or the beginning of one that the API server completes.
+/// An object with a kind and a name. The name may be a prefix that the API server completes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Manifest {
     api_version: Option<ApiVersion>,
@@ -50,27 +50,27 @@ impl Manifest {
         })
     }
 
-    /// Group and version, if set.
+    /// The group and version, if set.
     pub fn api_version(&self) -> Option<&ApiVersion> {
         self.api_version.as_ref()
     }
 
-    /// Its kind.
+    /// The kind.
     pub fn kind(&self) -> &Segment {
         &self.kind
     }
 
-    /// Its namespace, if set.
+    /// The namespace, if set.
     pub fn namespace(&self) -> Option<&Segment> {
         self.namespace.as_ref()
     }
 
-    /// Its name; nothing if the API server is to find one.
+    /// The name; `None` if the API server makes one.
     pub fn name(&self) -> Option<&Segment> {
         self.name.as_ref()
     }
 
-    /// All of it.
+    /// The whole object.
     pub fn content(&self) -> &Map<String, Value> {
         &self.content
     }
@@ -80,7 +80,7 @@ fn at(field: &'static str) -> impl Fn(NotASegment) -> BadField {
     move |error| (field, error.into())
 }
 
-/// A string that is there; one without anything in it is as if it were not.
+/// A text in a map; `None` if it is absent or empty.
 fn text<'map>(map: &'map Map<String, Value>, key: &str, field: &'static str) -> Result<Option<&'map str>, BadField> {
     match map.get(key) {
         None | Some(Value::Null) => Ok(None),

@@ -1,4 +1,4 @@
-//! Operations as documents again, in the form in which hooks write them.
+//! Prints operations as documents, in the form in which hooks write them.
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -8,7 +8,7 @@ use super::{Change, Operation, Target, Terms, document};
 use crate::yaml::document::Document;
 
 impl Operation {
-    /// The document that asks for this operation.
+    /// The document for this operation.
     pub fn to_document(&self) -> Value {
         let mut printed = match self {
             Self::Create { object, .. } => json!({"object": object.content()}),

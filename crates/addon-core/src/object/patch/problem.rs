@@ -1,6 +1,6 @@
-//! The mistakes of a file of object patches, and the remedies for its author.
+//! The mistakes in a file of object patches, and the remedies for its author.
 //!
-//! Must never show more of a document than one word of it: there may be secrets in it.
+//! Must never show more of a document than one word, because there may be secrets in it.
 
 use std::fmt;
 
@@ -11,20 +11,20 @@ use crate::failure::{Class, Failure};
 use crate::yaml::YamlError;
 use crate::yaml::document::Document;
 
-/// A file of which nothing is carried out.
+/// The error for a file. None of its operations is carried out.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum BadPatchFile {
-    /// It is not text that could be parsed.
+    /// The text cannot be parsed.
     #[error("got bad object patches")]
     Text {
-        /// Why.
+        /// The reason.
         #[from]
         source: Unreadable,
     },
-    /// One of its documents is no operation.
+    /// One of its documents is no valid operation.
     #[error("got bad object patches: document {number} at line {line}")]
     Document {
-        /// Which, from 1.
+        /// The number of the document, from 1.
         number: usize,
         /// The line of the mistake, from 1; with JSON, the first line of the document.
         line: usize,
@@ -33,87 +33,87 @@ pub enum BadPatchFile {
     },
 }
 
-/// Why a text cannot be taken apart.
+/// The reason for which a text cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Unreadable {
-    /// It was meant as YAML.
+    /// It is invalid YAML.
     #[error("not YAML: {0}")]
     Yaml(YamlError),
-    /// It may have been meant as either.
+    /// It is neither JSON nor YAML, and may have been meant as either.
     #[error("neither JSON: {json}; nor YAML: {yaml}")]
     Both {
-        /// Why it is not JSON.
+        /// The error of the JSON parser.
         json: YamlError,
-        /// Why it is not YAML.
+        /// The error of the YAML parser.
         yaml: YamlError,
     },
 }
 
-/// The mistakes of an operation.
+/// The mistake of an operation.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub struct BadOperation {
-    /// The operation, if it has a name that we know.
+    /// The operation, if its name is known.
     pub operation: Option<OperationName>,
-    /// The field, with dots between its keys; empty for the document itself.
+    /// The field, with dots between its keys; empty for the whole document.
     pub field: String,
     /// Its mistake.
     pub problem: Problem,
 }
 
-/// The mistakes of a field.
+/// The mistake of a field.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Problem {
-    /// Without it nothing can be done.
+    /// The field is required.
     #[error("is missing")]
     Missing,
-    /// There is nothing in it.
+    /// The field is empty.
     #[error("is empty")]
     Empty,
-    /// It is something else.
+    /// The value has the wrong type.
     #[error("should be {wanted}, not {found}")]
     Type {
         /// The expected type.
         wanted: &'static str,
-        /// The found type.
+        /// The type of the value.
         found: &'static str,
     },
-    /// No operation has this name.
+    /// The name of the operation is unknown.
     #[error("names no operation: {found:?}")]
     Operation {
         /// The name.
         found: String,
     },
-    /// A name that leads nowhere.
+    /// The name cannot be a part of a request's path.
     #[error(transparent)]
     Segment(#[from] NotASegment),
-    /// No group and version.
+    /// The value is no group and version.
     #[error("is {found:?}, which is no version")]
     ApiVersion {
-        /// The found value.
+        /// The value.
         found: String,
     },
-    /// A string that is no document.
+    /// The string is no YAML document.
     #[error("holds a string that is not YAML: {0}")]
     Text(YamlError),
-    /// A string that is several documents.
+    /// The string has several documents.
     #[error("holds {documents} documents in one string")]
     Several {
-        /// How many.
+        /// The number of documents.
         documents: usize,
     },
-    /// No step of a JSON patch has this name.
+    /// The name of the JSON patch's step is unknown.
     #[error("names no step of a JSON patch: {found:?}")]
     PatchStep {
         /// The name.
         found: String,
     },
-    /// No path of a JSON patch.
+    /// The path of the JSON patch is invalid.
     #[error("is {found:?}, which is no JSON pointer")]
     Pointer {
         /// The path.
         found: String,
     },
-    /// A move into itself.
+    /// A value would be moved into itself.
     #[error("lies inside of what is moved")]
     Inside,
 }
@@ -195,7 +195,7 @@ fn known_operations() -> String {
 }
 
 impl BadPatchFile {
-    /// The remedy for the hook's author.
+    /// The remedy, for the author of the hook.
     pub fn advice(&self) -> String {
         match self {
             Self::Text { .. } => {

@@ -1,6 +1,6 @@
-//! The steps of a JSON patch, as RFC 6902 has them.
+//! The steps of a JSON patch (RFC 6902).
 //!
-//! Must never let a step through that the API server could only refuse.
+//! Must never accept a step that the API server is sure to refuse.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -35,7 +35,7 @@ impl Pointer {
         (begins && escapes).then(|| Self(text.to_owned()))
     }
 
-    /// As written.
+    /// The text of the pointer.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -46,7 +46,7 @@ impl Pointer {
     }
 }
 
-/// A field of the step, with a dot in front of it, and its mistake.
+/// A field of the step with a dot before it, and its mistake.
 type BadField = (&'static str, Problem);
 
 /// Reads a step.
@@ -65,7 +65,7 @@ pub(super) fn read(item: &Value) -> Result<PatchStep, BadField> {
     };
     let path = || pointer("path", ".path");
     let from = || pointer("from", ".from");
-    // Null is a value too.
+    // Null is a valid value, too.
     let value = || keys.get("value").cloned().ok_or((".value", Problem::Missing));
     let step = match text("op", ".op")? {
         "add" => PatchStep::Add {

@@ -1,4 +1,4 @@
-//! The small words of an operation: names that fit into the path of a request, versions, and what operations are called.
+//! The small types of an operation: names that fit into the path of a request, versions, and names of operations.
 
 use std::fmt;
 
@@ -8,19 +8,19 @@ use thiserror::Error;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Segment(String);
 
-/// Why a text is no name in a path.
+/// The reason for which a text cannot be a part of a path.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum NotASegment {
-    /// There is nothing.
+    /// The text is empty.
     #[error("is empty")]
     Empty,
-    /// It would lead elsewhere.
+    /// The text is `.` or `..`, which would lead elsewhere.
     #[error("is {text:?}, which leads elsewhere in a path")]
     Dots {
         /// The text.
         text: String,
     },
-    /// As part of a path it would be two parts, or another one.
+    /// The text has a character that would split it or change its meaning.
     #[error("is {text:?}, which holds {sign:?}")]
     Sign {
         /// The text.
@@ -48,7 +48,7 @@ impl Segment {
         }
     }
 
-    /// The name.
+    /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -72,7 +72,7 @@ impl ApiVersion {
         sound.then(|| Self(text.to_owned()))
     }
 
-    /// As written.
+    /// The text of the version.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -97,7 +97,7 @@ pub enum OperationName {
 }
 
 impl OperationName {
-    /// All there are.
+    /// All operations.
     pub const ALL: [Self; 9] = [
         Self::Create,
         Self::CreateIfNotExists,
@@ -110,12 +110,12 @@ impl OperationName {
         Self::JsonPatch,
     ];
 
-    /// The operation of exactly this name.
+    /// The operation with exactly this name.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|name| name.as_str() == text)
     }
 
-    /// As files have it.
+    /// The name in files.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Create => "Create",
@@ -130,7 +130,7 @@ impl OperationName {
         }
     }
 
-    /// Its required fields.
+    /// The fields that the operation requires.
     pub(super) fn needs(self) -> &'static str {
         match self {
             Self::Create | Self::CreateIfNotExists | Self::CreateOrUpdate => "'object'",
@@ -142,7 +142,7 @@ impl OperationName {
     }
 }
 
-/// So much of a text as an error may show of it.
+/// The beginning of a text, as much as an error may show.
 pub(super) fn glimpse(text: &str) -> String {
     const SHOWN: usize = 64;
     match text.char_indices().nth(SHOWN) {

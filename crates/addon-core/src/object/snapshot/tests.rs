@@ -1,4 +1,4 @@
-//! What a snapshot tells must be all that an observer needs, and no more.
+//! A snapshot must report everything that an observer needs, and no more.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -193,15 +193,15 @@ fn the_order_without_objects_is_that_of_a_text() {
     );
 }
 
-/// Something that happens in a cluster, or to the way in which we hear of it.
+/// An event in the cluster, or in the way in which reports of it arrive.
 #[derive(Debug, Clone)]
 enum Step {
-    /// An object is made to look so.
+    /// An object gets this state.
     Put(u8, u8),
     Remove(u8),
-    /// The last thing that happened is told once more.
+    /// The last event is reported once more.
     Repeat,
-    /// Nothing is heard until the next listing.
+    /// Events are lost until the next listing.
     Lose,
     Relist,
     /// A listing breaks off after so many objects.
@@ -219,7 +219,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A hook that believes every change, and objects if one tells it what it knows.
+/// A hook that applies every change to its own copy, and panics at a change that does not fit.
 #[derive(Debug, Default)]
 struct Observer {
     objects: BTreeMap<String, ObjectView>,

@@ -1,4 +1,4 @@
-//! The way from one version of an object to another, and what is said when it ends early.
+//! The chain of rules from one version to another, and the reply if it breaks.
 
 use super::*;
 
@@ -41,26 +41,26 @@ fn the_way_is_the_shortest_then_the_most_exact_then_the_first() {
     assert_eq!(way(&line, "g/v2", "g/v4"), Some(vec![1, 2]));
     assert_eq!(way(&line, "g/v4", "g/v1"), None);
     assert_eq!(way(&line, "g/v1", "g/v9"), None);
-    // A version that only begins like another one is another one.
+    // A version that only begins like another one does not match it.
     assert_eq!(
         way(&[("v1alpha1", "v1"), ("v1beta1", "v2")], "g/v1alpha1", "g/v2"),
         None
     );
-    // Groups are kept apart.
+    // Versions of different groups do not match.
     assert_eq!(way(&[("a/v1", "v2")], "b/v1", "b/v2"), None);
     assert_eq!(way(&[("v1", "a/v2"), ("b/v2", "v3")], "b/v1", "b/v3"), None);
-    // Shorter before earlier.
+    // A shorter chain comes before an earlier one.
     let shortcut = [("v1", "v2"), ("v2", "v3"), ("v1", "v3")];
     assert_eq!(way(&shortcut, "g/v1", "g/v3"), Some(vec![2]));
-    // Of equal ones the first declared.
+    // Of equal chains the one that was declared first is taken.
     let diamond = [("v1", "b"), ("v1", "a"), ("a", "v9"), ("b", "v9")];
     assert_eq!(way(&diamond, "g/v1", "g/v9"), Some(vec![0, 3]));
-    // Exactly as asked, then its end, then its start.
+    // A chain with both ends spelled as in the request comes first, then one with the same end, then one with the same start.
     let spelled = [("v1", "v2"), ("g/v1", "v2"), ("v1", "g/v2"), ("g/v1", "g/v2")];
     assert_eq!(way(&spelled, "g/v1", "g/v2"), Some(vec![3]));
     assert_eq!(way(&spelled[..3], "g/v1", "g/v2"), Some(vec![2]));
     assert_eq!(way(&spelled[..2], "g/v1", "g/v2"), Some(vec![1]));
-    // Circles end.
+    // The search ends in spite of circles.
     assert_eq!(way(&[("v1", "v2"), ("v2", "v1"), ("v2", "v2")], "g/v1", "g/v3"), None);
     assert_eq!(way(&[("v1", "v1")], "g/v1", "g/v2"), None);
 }

@@ -1,5 +1,5 @@
-//! Versions in the world: leaders, standbys and people set, move and remove the entitled version, and each write of the
-//! lease is checked against it.
+//! Versions in the world: leaders, standbys and people change the entitled version, and each write of the lease is
+//! checked against the orders.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -9,25 +9,25 @@ use crate::artifact::reference::ImageDigest;
 use crate::leadership::lease::{Record, Timing};
 use crate::leadership::{Election, ReplicaRole};
 
-/// The orders about who is entitled, and the first write against them.
+/// The orders to entitle versions, and the first write that broke one.
 #[derive(Debug, Default)]
 pub(super) struct Orders {
-    /// Those which a replica was given in that life.
+    /// The orders, each with the life of the replica that got it.
     given: BTreeSet<(Life, Option<ImageDigest>)>,
-    /// The versions that replicas and people name by lot.
+    /// The digests among which replicas and people choose at random.
     names: Vec<Option<ImageDigest>>,
-    /// The versions of lives that are not of the one that their replica has now.
+    /// The versions of lives whose replica has had another version since.
     pub(super) former: BTreeMap<Life, BTreeSet<ImageDigest>>,
     breach: Option<String>,
 }
 
-/// The first or the second name of the version of that number.
+/// The first or the second digest of a version.
 pub(crate) fn digest(version: u8, name: u8) -> ImageDigest {
     ImageDigest::parse(&format!("sha256:{version:032x}{name:032x}")).unwrap()
 }
 
 impl World {
-    /// Replicas of versions: each knows both names of its own.
+    /// A world with replicas of these versions. Each knows both digests of its version.
     pub(crate) fn of_versions(seed: u64, replicas: &[(Skew, u8)]) -> Self {
         let skews: Vec<Skew> = replicas.iter().map(|(skew, _)| *skew).collect();
         let mut world = Self::new(seed, &skews);
@@ -39,12 +39,12 @@ impl World {
         world
     }
 
-    /// Lives of a replica have one name.
+    /// Gives all lives of a replica the same name.
     pub(crate) fn in_pods(&mut self) {
         self.in_pods = true;
     }
 
-    /// Until the faults end versions are entitled by lot: those of replicas, another one, or none.
+    /// Adds random orders until the faults end: to entitle a version of a replica, another version, or none.
     pub(crate) fn with_orders(&mut self) {
         let known = self
             .replicas
@@ -60,7 +60,7 @@ impl World {
         self
     }
 
-    /// A write that nobody asked for, or that came too early.
+    /// The first write that no order explains, or that came too early.
     pub(crate) fn breach(&self) -> Option<&str> {
         self.orders.breach.as_deref()
     }
@@ -73,7 +73,7 @@ impl World {
         self.replicas[number].versions.contains(version)
     }
 
-    /// The replica is told that this version is to be entitled.
+    /// Orders a replica to entitle this version.
     pub(crate) fn order(&mut self, number: usize, whom: Option<ImageDigest>) {
         let now = self.clock(number).tick;
         let replica = &mut self.replicas[number];
@@ -81,7 +81,7 @@ impl World {
         replica.election.entitle(now, whom);
     }
 
-    /// The same, and the replica is awake for it.
+    /// The same, to a replica that does not stand still.
     pub(crate) fn order_now(&mut self, number: usize, whom: Option<ImageDigest>) {
         self.order(number, whom);
         self.enter(self.now, number, Happening::Poll);
@@ -107,7 +107,7 @@ impl World {
         if self.misfortune(300)
             && let Some(record) = self.lease.clone()
         {
-            // A person, or another program: over whatever is there.
+            // A person or another program writes over any state.
             let entitled = self.any_name();
             let holder = self.holders.get(&self.version).copied();
             self.put(Record { entitled, ..record }, holder);
@@ -119,7 +119,7 @@ impl World {
         self.orders.names[usize::try_from(place).unwrap()].clone()
     }
 
-    /// A leader that yields ends its work as fast as that goes.
+    /// Ends the work of a leader that yields as soon as possible.
     pub(super) fn yield_if_told(&mut self, number: usize) {
         let now = self.clock(number).tick;
         let replica = &mut self.replicas[number];
@@ -130,7 +130,7 @@ impl World {
         }
     }
 
-    /// Holds a write against what stands there.
+    /// Checks a write against the stored lease.
     pub(super) fn judge(&mut self, writer: Life, record: &Record) {
         let Some(there) = &self.lease else { return };
         let replica = &self.replicas[writer.0];
@@ -145,7 +145,7 @@ impl World {
             .as_ref()
             .is_some_and(|version| !versions.contains(version));
         let takes = !record.holder.is_empty() && (&record.holder, record.acquired) != (&there.holder, there.acquired);
-        // Clocks cut off what is less than a microsecond.
+        // Clocks cut off parts of a microsecond.
         let known_for = replica.skew.scale(self.now - self.written) + 2;
         let lasts = u64::try_from(Timing::ORIGINAL.lease.as_micros()).unwrap();
         if takes && is_barred && known_for < lasts {

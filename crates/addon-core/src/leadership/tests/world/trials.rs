@@ -1,5 +1,5 @@
-//! Trials in the world: a record that all replicas see, late and now and then not at all, and what the leader and the
-//! judges make of it. It is a simplified trial: random draws decide whether a version passes.
+//! Trials in the world: a record that replicas see late and now and then not at all, and the actions of leader and
+//! judges. The trial is simplified: random draws decide whether a version passes.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -9,26 +9,26 @@ use super::{Skew, World, digest};
 use crate::artifact::reference::ImageDigest;
 use crate::leadership::{Election, ReplicaRole};
 
-/// The version that the Deployment names at first.
+/// The Deployment's first version.
 const FIRST: u8 = 1;
-/// Versions on trial have these numbers, one after the other.
+/// The last of the numbers of versions on trial, which come one after the other.
 const LAST: u8 = 90;
 
-/// Everything about trials that does not end with a replica.
+/// The state of trials that is independent of replicas.
 #[derive(Debug)]
 pub(crate) struct Trials {
-    /// The version that the Deployment names.
+    /// The Deployment's version.
     deployed: u8,
-    /// The one that was on trial last.
+    /// The version that was last on trial.
     tried: u8,
     record: Option<Record>,
-    /// Is there a pod of the trial? It is the last of the replicas.
+    /// Whether there is a pod of the trial. It is the last replica.
     has_pod: bool,
-    /// No trial begins any more.
+    /// Whether no further trial begins.
     is_over: bool,
-    /// Nobody does anything about the trial.
+    /// Whether no replica works on the trial.
     is_at_rest: bool,
-    /// The record, as each replica has seen it last.
+    /// The record, as each replica saw it last.
     seen: Vec<Option<Record>>,
     tally: Tally,
 }
@@ -47,13 +47,13 @@ enum Verdict {
     Failed,
 }
 
-/// How often something has happened.
+/// Counts of events.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Tally {
     pub(crate) begun: u32,
     pub(crate) passed: u32,
     pub(crate) failed: u32,
-    /// Steps that a version has taken as leader before there was a verdict: the old one has yielded to it.
+    /// Steps of a version as leader before there was a verdict: the old version had yielded to it.
     pub(crate) led: u32,
 }
 
@@ -62,7 +62,8 @@ fn names(version: u8) -> BTreeSet<ImageDigest> {
 }
 
 impl World {
-    /// Replicas of a Deployment with these clocks, and the clock of a trial's pod, which does not exist yet.
+    /// A world with a Deployment whose replicas have these clocks, and with the clock of a trial's pod, which does not
+    /// exist yet.
     pub(crate) fn of_trials(seed: u64, deployment: &[Skew], pod: Skew) -> Self {
         let mut skews = vec![(pod, FIRST)];
         skews.splice(0..0, deployment.iter().map(|skew| (*skew, FIRST)));
@@ -81,7 +82,7 @@ impl World {
         world
     }
 
-    /// A trial that has begun is brought to its end, and no other begins.
+    /// Ends the running trial, and begins no other.
     pub(crate) fn without_more_trials(mut self) -> Self {
         if let Some(trials) = &mut self.trials {
             trials.is_over = true;
@@ -89,7 +90,7 @@ impl World {
         self
     }
 
-    /// From now on nobody does anything about trials, as if none who could were left.
+    /// From now on no replica works on trials, as if no judge were left.
     pub(crate) fn without_judges(mut self) -> Self {
         if let Some(trials) = &mut self.trials {
             trials.is_at_rest = true;
@@ -105,13 +106,13 @@ impl World {
         (self.trials.as_ref().unwrap(), self.entitled())
     }
 
-    /// Is there nothing left of any trial?
+    /// Whether nothing of any trial is left.
     pub(crate) fn is_without_trial(&self) -> bool {
         let trials = self.trials.as_ref().unwrap();
         trials.record.is_none() && !trials.has_pod && self.entitled().is_none()
     }
 
-    /// All who lead.
+    /// All replicas that lead.
     pub(crate) fn leaders(&self) -> Vec<usize> {
         (0..self.replicas.len()).filter(|number| self.leads(*number)).collect()
     }
@@ -121,19 +122,19 @@ impl World {
         self.replicas[number].versions == names(trials.deployed)
     }
 
-    /// The replica begins anew as one of this version.
+    /// Starts the next life of a replica with this version.
     pub(crate) fn replace(&mut self, number: usize, version: u8) {
         self.leave(number);
         self.become_of(number, version);
     }
 
-    /// It leaves, and does not come again.
+    /// Ends a replica for ever.
     fn retire(&mut self, number: usize) {
         self.leave(number);
         self.kill(number);
     }
 
-    /// The same, when no request of it is under way.
+    /// The same, once it has no request under way.
     pub(crate) fn retire_at_rest(&mut self, number: usize) {
         while self.replicas[number].waits_for_answer {
             self.run_for(Duration::from_millis(50));
@@ -144,7 +145,7 @@ impl World {
     fn become_of(&mut self, number: usize, version: u8) {
         let replica = &mut self.replicas[number];
         let former = std::mem::replace(&mut replica.versions, names(version));
-        // Its writes may be under way still.
+        // Writes of earlier lives may still be under way.
         for life in 0..replica.life {
             let former = former.clone();
             self.orders.former.entry((number, life)).or_insert(former);
@@ -153,7 +154,7 @@ impl World {
         replica.election = Election::new(name, replica.versions.clone(), super::Timing::ORIGINAL);
     }
 
-    /// A life of a replica of the Deployment is of the version that this names. All begin without knowing it.
+    /// Gives a new life of the Deployment the Deployment's version. It begins without knowing it.
     pub(super) fn choose_version(&mut self, number: usize) {
         let pod = self.replicas.len() - 1;
         let Some(trials) = &mut self.trials else { return };
@@ -164,7 +165,7 @@ impl World {
         }
         let replica = &mut self.replicas[number];
         let name = if number == pod {
-            // No two pods of trials have one name.
+            // The pods of two trials never have the same name.
             format!("trial.{}", replica.life)
         } else {
             replica.election.me.clone()
@@ -172,7 +173,7 @@ impl World {
         replica.election = Election::new(name, BTreeSet::new(), super::Timing::ORIGINAL);
     }
 
-    /// The part of a replica in trials. It ends there if it is replaced.
+    /// The actions of a replica in trials. Breaks if the replica is replaced.
     pub(super) fn take_part(&mut self, number: usize) -> ControlFlow<()> {
         if self.trials.is_none() {
             return ControlFlow::Continue(());
@@ -195,7 +196,7 @@ impl World {
             return ControlFlow::Continue(());
         }
         if !self.is_deployed(number) {
-            // The rollout comes to it.
+            // The rollout replaces this replica.
             if self.roll(3) == 0 {
                 let version = self.trials.as_ref().unwrap().deployed;
                 self.replace(number, version);
@@ -217,7 +218,7 @@ impl World {
         self.replicas[number].election.standing(now) == ReplicaRole::Leads
     }
 
-    /// The version that is entitled, as this replica knows it.
+    /// The entitled version, as this replica knows it.
     fn entitled_to(&self, number: usize) -> Option<ImageDigest> {
         self.replicas[number].election.entitled().cloned()
     }
@@ -227,7 +228,7 @@ impl World {
             return;
         }
         if self.entitled_to(number).is_some() {
-            // Remains of a trial, or the word of a person.
+            // A remainder of a trial, or an order of a person.
             if self.roll(3) == 0 {
                 self.order(number, None);
             }
@@ -274,7 +275,7 @@ impl World {
         }
     }
 
-    /// A verdict counts over the record that was seen.
+    /// Writes a verdict, if the stored record is the one that was seen.
     fn rule(&mut self, seen: Record) {
         let lot = self.roll(2);
         let trials = self.trials.as_mut().unwrap();
@@ -339,7 +340,7 @@ impl World {
         }
     }
 
-    /// Everything works from now on, and what has begun is brought to its end.
+    /// Ends all faults, and the running trial.
     pub(crate) fn settled(self) -> Self {
         let mut world = self.faultless().without_orders().without_more_trials();
         world.run_for(Duration::from_mins(20));
