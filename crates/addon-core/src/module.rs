@@ -41,7 +41,7 @@ pub struct Module {
     pub has_account: bool,
     /// The modules that it depends on, from `module.yaml`.
     pub depends_on: Vec<ModuleName>,
-    /// The error that makes its files unusable. Such a module is not run, and nothing of it is removed.
+    /// The error that makes its files unusable. The module is then not run, and nothing of it is removed.
     pub broken: Option<Failure>,
 }
 

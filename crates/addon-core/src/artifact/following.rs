@@ -36,13 +36,13 @@ const TOLD_AFTER: u32 = 3;
 /// One request to the registry, about our own repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Question {
-    /// What are all tags?
+    /// For all tags.
     Tags,
-    /// Which digest does this tag point to?
+    /// For the digest that a tag points to.
     Digest(Tag),
-    /// What are the manifests, the notes and the signature of this digest?
+    /// For the manifests, the notes and the signature of a digest.
     Candidate(ImageDigest),
-    /// Does this running digest still exist?
+    /// Whether a running digest still exists.
     Presence(ImageDigest),
 }
 

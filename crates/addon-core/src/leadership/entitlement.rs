@@ -140,7 +140,7 @@ impl Election {
         self.next = now;
     }
 
-    /// Drops the order to entitle a version if the lease has it, whoever wrote it.
+    /// Drops the order to entitle a version if the lease has it, by any writer.
     pub(super) fn forget_order_if_done(&mut self, record: &Record) {
         if self.order.as_ref().is_none_or(|order| order.whom != record.entitled) {
             return;

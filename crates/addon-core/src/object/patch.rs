@@ -27,14 +27,14 @@ pub enum Operation {
     Create {
         /// The object.
         object: Manifest,
-        /// What to do if an object of that name exists.
+        /// The action if an object of that name exists.
         existing: Existing,
     },
     /// Deletes an object.
     Delete {
         /// The object.
         target: Target,
-        /// What to do with the objects that it owns.
+        /// The action on the objects that it owns.
         dependents: Dependents,
     },
     /// Changes an object.
@@ -48,7 +48,7 @@ pub enum Operation {
     },
 }
 
-/// What to do with an object that exists already.
+/// The action on an object that exists already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Existing {
     /// Nothing: the operation fails.
@@ -59,7 +59,7 @@ pub enum Existing {
     Replace,
 }
 
-/// What to do with the objects that a deleted object owns.
+/// The action on the objects that a deleted object owns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Dependents {
     /// Delete them first. The operation lasts until the object itself is gone.

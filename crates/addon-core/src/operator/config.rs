@@ -42,7 +42,7 @@ pub(super) struct Config {
     floor: u64,
     /// The keys that we wrote after `version`. A write says nothing about other keys, so it does not count as a reading.
     written: BTreeMap<String, (u64, String)>,
-    /// What the last look at the ConfigMap found.
+    /// The result of the last look at the ConfigMap.
     sight: Sight,
     /// How the ConfigMap was made, if a program (a hook or the chart) made it.
     made: Option<Made>,
@@ -64,14 +64,14 @@ pub(super) struct Config {
     problems: BTreeMap<String, String>,
     /// Sections that will be applied when the run or the removal of their module has ended.
     later: BTreeMap<ModuleName, Entry<Value>>,
-    /// What the state Secret holds of the ConfigMap, and what is being written to it.
+    /// The contents of the state Secret about the ConfigMap, and those that are being written.
     kept: Option<Kept>,
     keeping: Option<Kept>,
     /// Keys for which the state Secret had no room.
     unkept: Vec<String>,
 }
 
-/// What the last look at the ConfigMap in this life found.
+/// The result of the last look at the ConfigMap in this life.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Sight {
     /// There was no look yet.
@@ -103,7 +103,7 @@ impl Sight {
     }
 }
 
-/// What one life tells the next about the ConfigMap, through the state Secret.
+/// The facts about the ConfigMap that one life passes to the next through the state Secret.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Kept {
     good: BTreeMap<String, String>,

@@ -10,7 +10,7 @@ use crate::hook::in_text::HookInText;
 use crate::module::enabling::Extenders;
 use crate::name::{HookId, Owner};
 
-/// What the program serves.
+/// The kind of service of the program.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Mode {
     /// Modules, with global hooks and hooks of their own.

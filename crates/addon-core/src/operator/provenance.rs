@@ -55,7 +55,7 @@ impl Provenance {
         self.made_with.as_ref().is_some_and(|made| *made == digest(data))
     }
 
-    /// What to remember of this ConfigMap if a program made it. `known` is what was remembered so far.
+    /// The facts to remember about this ConfigMap if a program made it. `known` are the facts of before.
     pub(super) fn made<'a>(
         &self,
         data: &BTreeMap<String, String>,

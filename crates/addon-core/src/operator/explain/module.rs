@@ -55,7 +55,7 @@ impl Survey<'_> {
         unit.map(|unit| self.waits_for(unit, head)).unwrap_or_default()
     }
 
-    /// The state of the module in one word. A held removal takes precedence, because such a module is not upgraded.
+    /// The state of the module in one word. A held removal takes precedence, because the module is then not upgraded.
     fn state_of(&self, unit: &Unit) -> &'static str {
         let name = unit.name();
         let waits_for_trial = unit.is_enabled() && unit.turn().waits_for_trial() || self.certainty().trial_keeps(name);

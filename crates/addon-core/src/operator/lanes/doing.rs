@@ -24,7 +24,7 @@ pub(in crate::operator) struct Doing {
     pub(in crate::operator) read: BTreeMap<MonitorId, u64>,
 }
 
-/// What happened to a module's life while one of its hooks ran.
+/// The fate of a module's life while one of its hooks ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::operator) enum Fate {
     /// The life goes on.

@@ -273,7 +273,7 @@ impl Unit {
 
     /// Notes the end of a run, at this version of the values. True if the module's own hooks have changed the values
     /// since the release, so that another run has to follow. Modules behind this one wait for that run, except when the
-    /// run that ended was such a second run already (`asked`).
+    /// run that ended was itself a second run (`asked`).
     pub(in crate::operator) fn succeed(&mut self, version: Version, asked: bool) -> (bool, Option<Run>) {
         let changed = self.life.released().is_some_and(|released| released != version);
         self.turn = if changed && !asked { Turn::Running } else { Turn::Passed };

@@ -1,4 +1,4 @@
-//! What schemas refuse: a section, a patch, a release; and what they do not concern.
+//! Refusals by schemas: a section, a patch, a release; and the parts that they do not concern.
 
 use super::*;
 use crate::values::schema::Files;

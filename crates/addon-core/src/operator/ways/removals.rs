@@ -69,8 +69,7 @@ impl Operator {
         let nothing = VecDeque::new();
         let planned = match self.converge.phase() {
             None => Some(&nothing),
-            // In strict order this phase lasts until all modules have succeeded, and a module may have to wait for such a
-            // removal.
+            // In strict order this phase lasts until all modules have succeeded, and that may depend on this removal.
             Some(Phase::Modules(wave)) if self.cx.policy.strict_order && !self.converge.restarts() => {
                 Some(wave.removals())
             }

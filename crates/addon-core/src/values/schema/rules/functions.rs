@@ -6,7 +6,7 @@ use cel::{ExecutionError, FunctionContext};
 
 use super::program::LIBRARY;
 
-/// The types without fields that a document can have. Reading a field of such a value is no error, but absent.
+/// The types without fields that a document can have. Reading a field of a value of these types gives "absent" and no error.
 const WITHOUT_FIELDS: [&str; 4] = ["bool", "double", "null_type", "string"];
 
 /// The function `has`: a scalar has no fields.
