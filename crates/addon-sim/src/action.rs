@@ -1,4 +1,4 @@
-//! What can happen to a world while the operator runs.
+//! The actions of a history: what happens to a world while the operator runs.
 
 use std::collections::BTreeMap;
 
@@ -6,173 +6,173 @@ use serde::{Deserialize, Serialize};
 
 use crate::flat::Flat;
 
-/// One thing that happens, a while after the one before.
+/// One action, with the time since the one before.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Timed {
-    /// Milliseconds after the action before.
+    /// Milliseconds since the action before.
     pub after: u64,
-    /// What happens.
+    /// The action.
     pub action: Action,
 }
 
-/// What happens.
+/// One thing that happens.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Action {
-    /// A user sets a key of the `ConfigMap`, or removes it.
+    /// A person sets a key of the `ConfigMap`, or removes it.
     Edit {
         /// The key.
         key: String,
-        /// Its new text.
+        /// The new text; `None` removes the key.
         text: Option<String>,
     },
-    /// A user deletes the `ConfigMap`.
+    /// A person deletes the `ConfigMap`.
     DeleteConfigMap,
-    /// A user applies a whole `ConfigMap`.
+    /// A person applies a whole `ConfigMap`.
     ApplyConfigMap {
-        /// Its contents.
+        /// The contents.
         data: BTreeMap<String, String>,
     },
-    /// A user deletes the `ConfigMap` and applies another one at once.
+    /// A person deletes the `ConfigMap` and applies another one at once.
     ReplaceConfigMap {
-        /// Its contents.
+        /// The contents.
         data: BTreeMap<String, String>,
     },
-    /// The chart that installs us makes a `ConfigMap`, if there is none.
+    /// The chart that installs the operator makes a `ConfigMap`, if there is none.
     MakeConfigMap {
-        /// Its contents.
+        /// The contents.
         data: BTreeMap<String, String>,
     },
-    /// The process is killed, and before the next one starts a person deletes our state Secret.
+    /// The process is killed, and a person deletes the state Secret before the next start.
     DeleteState,
-    /// Work of this name fails from now on this often.
+    /// Work of this name fails from now on, this often.
     Fault {
         /// `hook/OWNER/NAME`, `watch/OWNER/NAME`, `helm/RELEASE`, `delete/RELEASE`, `script/MODULE`, `configure/OWNER`,
-        /// `crds/MODULE`, `conversions/MODULE`, `half/MODULE` (files of its chart are missing, and nobody sees it), `list`,
-        /// `load-state`, `save-state`, `save-values-files`, `save-config`, `judge` or `webhooks`; or `lost/` and the name of
-        /// a write, which then happens, and its answer is lost.
+        /// `crds/MODULE`, `conversions/MODULE`, `half/MODULE` (files of its chart are missing, without an error), `list`,
+        /// `load-state`, `save-state`, `save-values-files`, `save-config`, `judge` or `webhooks`; or `lost/` and the name
+        /// of a write: then the write succeeds and its answer is lost.
         what: String,
-        /// How often.
+        /// The number of failures.
         times: u32,
     },
     /// From now on the watch of the `ConfigMap` is late by this many milliseconds.
     WatchDelay(u64),
-    /// The watch leaves out all news that wait but the last.
+    /// The watch skips all waiting states of the `ConfigMap` except the last.
     Coalesce,
-    /// The watch tells its last news once more.
+    /// The watch reports its last state once more.
     Redeliver,
-    /// A module's directory vanishes; nobody reads before the next start.
+    /// A module's directory vanishes. It is read only at the next start.
     Remove(String),
-    /// A module's directory is back as it was.
+    /// A module's directory comes back as it was.
     Restore(String),
     /// A module's files change.
     Alter {
-        /// Which.
+        /// The module.
         module: String,
-        /// Its values.
+        /// The new values.
         values: Flat,
-        /// Its flag.
+        /// The new flag.
         enabled: Option<bool>,
-        /// It is unusable.
+        /// Whether the files are unusable.
         broken: bool,
     },
-    /// So much of the common values file is there from now on; nobody reads it before the next start.
+    /// This part of the common values file exists from now on. It is read only at the next start.
     CommonFile(CommonFile),
     /// The next reading of the directories goes wrong.
     Misread(Misreading),
-    /// The directories are read again, in this way.
+    /// The directories are read again, perhaps wrongly.
     Reread(Option<Misreading>),
-    /// Somebody installs a release that is not ours.
+    /// Another program installs a release that is not ours.
     Foreign(String),
-    /// Somebody removes a release that is not ours.
+    /// Another program removes a release that is not ours.
     RemoveForeign(String),
-    /// A person wants these releases removed, as far as their removal is held.
+    /// A person confirms the removal of these releases, if they are held.
     Confirm(Vec<String>),
-    /// A person wants the upgrade of this release that is held.
+    /// A person confirms the held upgrade of this release.
     ConfirmUpgrade(String),
-    /// A person says that the configuration is lost for good, if it is.
+    /// A person confirms that the configuration is lost for good, if it is lost.
     ConfirmLoss,
-    /// Somebody does harm to a release of ours.
+    /// A person or another program damages a release of ours.
     Damage {
-        /// Which.
+        /// The release.
         release: String,
-        /// What is done to it.
+        /// The kind of damage.
         harm: Harm,
     },
-    /// An object of the cluster is made or changed, or it goes.
+    /// An object of the cluster is created, changed or deleted.
     Object {
-        /// Its kind.
+        /// The object's kind.
         kind: String,
-        /// Its name.
+        /// The object's name.
         name: String,
-        /// It goes.
+        /// Whether it is deleted.
         gone: bool,
     },
-    /// The API server asks whom it was told to ask, or was told before that.
+    /// The API server asks a hook at a published route, or at one that was published before.
     Ask {
-        /// Which of them, counted around.
+        /// The index of the route, modulo their number.
         which: u64,
-        /// So many requests at once.
+        /// The number of requests at once.
         times: u64,
-        /// Seconds that it waits for an answer.
+        /// The seconds that it waits for an answer.
         within: u64,
     },
-    /// The API server asks us about an edit of the `ConfigMap` that somebody wants to make, and that is not made.
+    /// The API server asks the operator about an edit of the `ConfigMap`, which is not made afterwards.
     Want {
         /// The key.
         key: String,
-        /// Its new text.
+        /// The new text.
         text: String,
-        /// Seconds that it waits for an answer.
+        /// The seconds that it waits for an answer.
         within: u64,
     },
-    /// Somebody changes what stands in the cluster so that the API server asks, or only looks as if.
+    /// A program changes the published webhooks in the cluster, or writes them without a change.
     TouchWebhooks {
-        /// It is gone until somebody puts it back.
+        /// Whether they are removed, until they are published again.
         takes: bool,
     },
-    /// Waits for the next hook that runs before all modules, and happens while it does.
+    /// Happens during the next run of a hook before all modules.
     Ambush(Box<Self>),
-    /// Waits for the next save of a section, and happens while it is under way.
+    /// Happens during the next save of a section.
     Meddle(Box<Self>),
-    /// The wall clock is set by so many seconds.
+    /// The wall clock is set by this many seconds.
     SetClock(i64),
     /// The process is killed and started again.
     Kill,
-    /// The process is asked to stop, and started again when it has.
+    /// The process is asked to stop, and started again when it has stopped.
     Shutdown,
-    /// Another one of us leads from now on.
+    /// Another replica leads from now on.
     Depose,
-    /// The trial of the version comes to its end, if there is one.
+    /// The trial ends, if there is one.
     Judge,
 }
 
-/// What somebody does to a release.
+/// A damage of a release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Harm {
-    /// An object of it is removed.
+    /// An object of the release is removed.
     Object,
-    /// All of it is uninstalled.
+    /// The release is uninstalled.
     Release,
-    /// A helm of somebody else works on it and fails.
+    /// A helm of another program works on the release and fails.
     Helm,
 }
 
-/// How much of the common values file is there.
+/// The part of the common values file that exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CommonFile {
-    /// All of it.
+    /// The whole file.
     Whole,
-    /// It is missing, or holds nothing.
+    /// None: the file is missing or empty.
     Gone,
-    /// Only its lines about so many modules.
+    /// Only the lines about this many modules.
     Cut(usize),
 }
 
-/// How a reading of the directories goes wrong.
+/// An error in a reading of the directories.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Misreading {
-    /// Nothing is there, and no error is seen.
+    /// The directories look empty, without an error.
     Empty,
-    /// These modules are not seen, and an error is.
+    /// These modules are not found, with an error.
     Incomplete(Vec<String>),
 }

@@ -1,4 +1,5 @@
-//! What must hold after every step, as far as it can be seen from outside: events, effects, answers and the world.
+//! The invariants that must hold after every step. They use only what can be seen from outside: events, effects, answers
+//! and the world.
 //!
 //! Every invariant has a short name, which a violation carries. Must never look into the operator.
 
@@ -36,12 +37,12 @@ use crate::life::{Life, Seen};
 use crate::told::Told;
 use crate::world::{COMMON_FILE, Misdeed, World};
 
-/// Something that must hold and does not.
+/// A broken invariant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
-    /// The short name of what must hold.
+    /// The short name of the invariant.
     pub invariant: &'static str,
-    /// What was seen instead.
+    /// The observation that breaks it.
     pub text: String,
 }
 
@@ -64,20 +65,20 @@ pub(crate) fn ensure(holds: bool, invariant: &'static str, text: impl FnOnce() -
     }
 }
 
-/// One event that was handled, before its effects begin.
+/// One handled event, before its effects begin.
 #[derive(Debug, Clone, Copy)]
 pub struct SimStep<'a> {
-    /// Microseconds of the world.
+    /// The time of the world in microseconds.
     pub clock: u64,
     /// The event.
     pub event: &'a Event,
-    /// The job that ended with it.
+    /// The job whose end the event reports.
     pub ended: Option<&'a Job>,
-    /// What the operator wants done.
+    /// The effects of the event.
     pub effects: &'a [Effect],
     /// The world.
     pub world: &'a World,
-    /// The life, with the jobs that still run.
+    /// The life, with its running jobs.
     pub life: &'a Life,
     /// The operator's answers before the event.
     pub before: &'a Seen,
@@ -86,31 +87,31 @@ pub struct SimStep<'a> {
 }
 
 impl SimStep<'_> {
-    /// Nothing else was due at that moment, so what happened follows from the event alone. A clock that was set is noticed
-    /// with the next event, and may make schedules due.
+    /// Whether no timer was due at that moment, so that all effects follow from the event. A clock that was set is
+    /// noticed with the next event and may make schedules due, so it counts as a timer.
     fn is_alone(&self) -> bool {
         let is_due = self.before.timeout.as_ref().is_some_and(|(at, _)| *at <= self.clock);
         !is_due && !self.life.clock_was_set
     }
 
-    /// The module waits for people, who say what becomes of a lost configuration, or for the end of a trial.
+    /// Whether the module waits for people to decide about a lost configuration, or for the end of a trial.
     fn is_held_back(&self, module: &str) -> bool {
         let mut lost = self.after.status.config_lost.iter();
         lost.any(|release| release == module) || self.waits_for_trial(module)
     }
 
-    /// The module waits for the end of a trial, as its CRDs are there in another form.
+    /// Whether the module waits for the end of a trial, because its CRDs exist in another form.
     fn waits_for_trial(&self, module: &str) -> bool {
         self.life.on_trial == OnTrial::Yes && self.world.trial.other_crds.contains(module)
     }
 }
 
-/// All checks, with what they remember of a life.
+/// All checks, with the facts of a life that they remember.
 #[derive(Debug, Default)]
 pub struct Checks {
-    /// What the hook that just ended did that it may not.
+    /// The forbidden deed of the hook that just ended.
     pub misdeed: Option<Misdeed>,
-    /// The `ConfigMap` that is about to be told says nothing new.
+    /// Whether the next reading of the `ConfigMap` has nothing new.
     echo: bool,
     globals: values::Globals,
     backoff: backoff::Backoffs,
@@ -130,18 +131,18 @@ pub struct Checks {
 }
 
 impl Checks {
-    /// A new life remembers nothing.
+    /// Forgets the facts of the life before.
     pub fn new_life(&mut self) {
         *self = Self::default();
     }
 
-    /// The world changed by itself.
+    /// Checks a change of the world that no event reported.
     pub fn world(&mut self, world: &World, told: &Told) -> Result<(), Violation> {
         self.removal.signs(world, told);
         Ok(())
     }
 
-    /// Is what the `ConfigMap` says old news, or what we wrote ourselves?
+    /// Finds out whether a reading of the `ConfigMap` is outdated or shows only our own writes.
     pub fn own_echo(&mut self, life: &Life, read: &ConfigRead) {
         let ConfigRead::Present { version, data, .. } = read else {
             return;
@@ -158,7 +159,7 @@ impl Checks {
         self.echo = life.told.raw.is_some() && (known.as_ref() == Some(data) || life.told.is_stale(read));
     }
 
-    /// Everything that must hold of one step.
+    /// Checks one step.
     pub fn step(&mut self, step: &SimStep<'_>) -> Result<(), Violation> {
         self.removal.signs(step.world, &step.life.told);
         self.removal.event(step);
@@ -182,7 +183,7 @@ impl Checks {
             if !self.edits.effect(step, effect)? {
                 self.reviews.effect(step, effect)?;
             }
-            // A review stands in no line, and is no step of anything.
+            // The run of a review is in no queue, and is no step of a task.
             if !reviews::is_of_review(effect) {
                 self.backoff.effect(step, effect)?;
                 self.order.effect(step, effect)?;
@@ -217,19 +218,19 @@ impl Checks {
         self.jobs.check(step, &starts)
     }
 
-    /// Everything that must hold once nothing is left to do.
+    /// Checks the world when nothing is left to do.
     pub fn at_rest(&self, world: &World, life: &Life, seen: &Seen, stuck: &BTreeSet<String>) -> Result<(), Violation> {
         trial::at_rest(world, seen)?;
         self.monitored.at_rest(life, seen, stuck)?;
         self.reviews.at_rest(world, seen, stuck)
     }
 
-    /// Whoever watches releases is about to tell this of one.
+    /// Notes a report about a release that is about to reach the operator.
     pub fn sighted(&mut self, clock: u64, release: &str, drift: Option<&Drift>) {
         self.releases.sighted(clock, release, drift);
     }
 
-    /// M6: our own writes, and news that are none, set off nothing.
+    /// M6: our own writes, and readings without news, cause nothing.
     fn echo_causes_nothing(&mut self, step: &SimStep<'_>) -> Result<(), Violation> {
         if !std::mem::take(&mut self.echo) || !step.is_alone() {
             return Ok(());
@@ -253,7 +254,7 @@ impl Checks {
         })
     }
 
-    /// L2: if nothing runs and nothing is awaited, nothing may be pending. Checked once the effects have begun.
+    /// L2: if no job runs and no event is to come, no task may be pending. Checked once the effects have begun.
     pub fn rest(&mut self, world: &World, life: &Life, seen: &Seen, no_future: bool) -> Result<(), Violation> {
         waits_are_true(life, seen)?;
         if let Some(at) = life.stopping {
@@ -287,7 +288,7 @@ impl Checks {
             };
             !crate::model::stuck(&setup, &enabled.collect()).is_empty()
         });
-        // In strict order a person is waited for, who says what becomes of a lost configuration.
+        // In strict order everything waits for a person who decides about a lost configuration.
         let stuck = stuck || !seen.status.config_lost.is_empty() || !life.told.without_values().is_empty();
         if world.setup.strict && stuck {
             return Ok(());
@@ -301,7 +302,7 @@ impl Checks {
         ensure(pending.is_empty(), "L2", || {
             format!("nothing runs and nothing is awaited, but queued is {pending:?}")
         })?;
-        // A lost file is for people to put back.
+        // A person has to put a lost file back.
         let of_file = |line: &&String| life.told.is_common_file_gone() && line.starts_with(COMMON_FILE);
         let waiting: Vec<_> = seen.status.waiting.iter().filter(|line| !of_file(line)).collect();
         ensure(waiting.is_empty(), "L2", || {
@@ -317,7 +318,7 @@ impl Checks {
     }
 }
 
-/// W1: who waits for a section to be saved, or to be held against schemas, waits for a job that is under way.
+/// W1: a queue that waits for a save or for a check against schemas waits for a running job.
 fn waits_are_true(life: &Life, seen: &Seen) -> Result<(), Violation> {
     let runs = |wanted: fn(&Job) -> bool| life.running.values().any(|running| wanted(&running.job));
     let waits = |words: &str| seen.queues.iter().find(|queue| queue.status.starts_with(words));

@@ -1,4 +1,4 @@
-//! Chance, from a seed alone. Must never ask the machine for randomness: a run is its seed.
+//! Random numbers from a seed alone. Must never ask the machine for randomness: a run depends on nothing but its seed.
 
 /// A generator (splitmix64): equal seeds throw equal numbers.
 #[derive(Debug, Clone)]
@@ -10,8 +10,8 @@ impl Dice {
         Self(seed)
     }
 
-    /// A generator for the `count`-th time that something of this name happens. It depends on nothing else, so that
-    /// taking actions out of a history leaves the chances of the rest as they were.
+    /// A generator for the `count`-th event of this name. It depends on nothing else, so that removing actions from a
+    /// history leaves the random numbers of the others as they were.
     pub fn named(seed: u64, name: &str, count: u64) -> Self {
         let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -40,13 +40,13 @@ impl Dice {
         self.throw() % 100 < percent
     }
 
-    /// One of a list that is not empty.
+    /// An element of a list that is not empty.
     pub fn pick<'a, T>(&mut self, list: &'a [T]) -> &'a T {
         let index = usize::try_from(self.throw() % list.len() as u64).unwrap_or_default();
         &list[index]
     }
 
-    /// A number of things from `low` to `high`.
+    /// A random number from `low` to `high`.
     pub fn count(&mut self, low: u64, high: u64) -> usize {
         usize::try_from(self.between(low, high + 1)).unwrap_or_default()
     }

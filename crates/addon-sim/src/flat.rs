@@ -1,13 +1,13 @@
-//! Documents of one level, `key: number`, one a line: all that sections of the simulated world hold.
+//! Documents of one level, a `key: number` on each line: the form of all sections in the simulated world.
 //!
-//! Read and written here and not by the core, so that the model does not depend on what it checks.
+//! They are read and written here and not by the core, so that the model does not depend on the code that it checks.
 
 use std::collections::BTreeMap;
 
 /// A document of one level.
 pub type Flat = BTreeMap<String, i64>;
 
-/// Reads a section; nothing if it is broken. An empty text is an answer for the global section only.
+/// Reads a section; `None` if it is broken. Only the global section may be empty.
 pub fn read(text: &str, global: bool) -> Option<Flat> {
     let text = text.trim();
     match text {
@@ -36,7 +36,7 @@ pub fn write(flat: &Flat) -> String {
 "
 }
 
-/// Reads a flag; nothing if it is broken.
+/// Reads a flag; `None` if it is broken.
 pub fn read_flag(text: &str) -> Option<bool> {
     match text {
         "true" => Some(true),
@@ -45,7 +45,7 @@ pub fn read_flag(text: &str) -> Option<bool> {
     }
 }
 
-/// Reads a maintenance state; nothing if it is broken.
+/// Reads a maintenance state; `None` if it is broken.
 pub fn read_maintenance(text: &str) -> Option<bool> {
     match text {
         "" => Some(false),
@@ -54,7 +54,7 @@ pub fn read_maintenance(text: &str) -> Option<bool> {
     }
 }
 
-/// `true` if the text under this key of the `ConfigMap` can be used, but for what schemas say.
+/// Whether the text under this key of the `ConfigMap` can be used, apart from schemas.
 pub fn is_sound(key: &str, text: &str) -> bool {
     if key.ends_with("Enabled") {
         read_flag(text).is_some()

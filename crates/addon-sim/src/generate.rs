@@ -1,4 +1,4 @@
-//! Worlds and histories out of a seed. The weights decide what the simulator looks at; they are all here.
+//! Worlds and histories out of a seed. All weights that decide what the simulator tests are in this module.
 
 mod answers;
 mod clock;
@@ -24,16 +24,16 @@ use crate::flat::{self, Flat};
 use crate::run::Case;
 use crate::setup::{Deed, HookSpec, ModuleSpec, ReleaseSpec, Schedule, Script, Setup, Source, Watch};
 
-/// Names of modules; each is restorable from its camelCase.
+/// Names of modules. Each can be converted to camelCase and back.
 const NAMES: [&str; 6] = ["alpha", "beta-two", "gamma", "delta", "epsilon-long-name", "zeta"];
 /// Releases without a module.
 const STRAYS: [&str; 4] = ["old-one", "old-two", "old-three", "the-operator"];
-/// Keys that users set; hooks only read them.
+/// Keys that people set. Hooks only read them.
 const KEYS: [&str; 3] = ["k0", "k1", "k2"];
 /// Kinds of objects that hooks watch.
 const KINDS: [&str; 3] = ["Pod", "Node", "Job"];
 
-/// The case of a seed.
+/// The case for a seed.
 pub fn case(seed: u64, actions: usize) -> Case {
     let mut dice = Dice::new(seed);
     let mut setup = setup(&mut dice);
@@ -67,7 +67,7 @@ fn setup(dice: &mut Dice) -> Setup {
     let names: Vec<&str> = NAMES[..count].to_vec();
     let mut modules: Vec<ModuleSpec> = names.iter().map(|name| module(dice, name, &names)).collect();
     if dice.chance(70) {
-        // Most worlds are free of circles: a module needs only those before it.
+        // Most worlds have no cycles: a module depends only on modules before it.
         for index in 0..modules.len() {
             let before: Vec<String> = modules[..index].iter().map(|module| module.name.clone()).collect();
             modules[index].needs.retain(|need| before.contains(need));
@@ -103,7 +103,7 @@ fn setup(dice: &mut Dice) -> Setup {
     }
 }
 
-/// Hooks alone: those of modules too, without what only modules have.
+/// Makes a world without modules: all hooks become global, without the stages that only modules have.
 fn alone(setup: &mut Setup) {
     let modules = std::mem::take(&mut setup.modules);
     let hooks = modules.into_iter().flat_map(|module| module.hooks).take(3);
@@ -122,7 +122,7 @@ fn alone(setup: &mut Setup) {
     setup.strict = false;
 }
 
-/// What fails at first, so that others already wait for it when it recovers.
+/// Failures at the start, so that other modules wait when the failed one recovers.
 fn faults(dice: &mut Dice, names: &[&str]) -> BTreeMap<String, u32> {
     let mut what: Vec<String> = names
         .iter()
@@ -137,7 +137,7 @@ fn faults(dice: &mut Dice, names: &[&str]) -> BTreeMap<String, u32> {
         .collect()
 }
 
-/// Two hooks that save config values of one owner at the same time, each from a queue of its own.
+/// Adds two hooks of one owner that save config values at the same time, each in a queue of its own.
 fn twins(dice: &mut Dice, hooks: &mut Vec<HookSpec>) {
     for queue in ["q-one", "q-two"] {
         let key = format!("c{}", hooks.len());
@@ -154,7 +154,7 @@ fn twins(dice: &mut Dice, hooks: &mut Vec<HookSpec>) {
     }
 }
 
-/// An index, by weights.
+/// A random index, by weights.
 fn pick_count(dice: &mut Dice, weights: &[u64]) -> usize {
     let mut left = dice.between(0, weights.iter().sum());
     for (index, weight) in weights.iter().enumerate() {
@@ -273,7 +273,7 @@ fn hook(dice: &mut Dice, index: usize, stages: &[(&str, u64)], scheduled: u64) -
         spec.stages.insert((*stage).to_owned(), number(dice));
     }
     if !spec.runs() {
-        // It runs when something changes, and that may be never.
+        // The hook runs only after a change, which may never come.
         return spec;
     }
     for _ in 0..pick_count(dice, &[20, 60, 20]) {
@@ -305,14 +305,14 @@ fn watches(dice: &mut Dice, spec: &mut HookSpec) {
             group: dice.chance(30).then(|| "g".to_owned()),
             skips: dice.chance(20),
             unawaited: dice.chance(30),
-            // One that runs for nothing else might never do what it does.
+            // A hook that runs only once might never do its deeds if its failure were ignored.
             allow_failure: spec.follows() && dice.chance(25),
         };
         spec.watches.push(watch);
     }
 }
 
-/// Each module is switched by at most one global hook, so that the end does not depend on an order.
+/// Lets each module be switched by at most one global hook, so that the final state does not depend on an order.
 fn flags(dice: &mut Dice, hooks: &mut [HookSpec], names: &[&str]) {
     if hooks.is_empty() {
         return;

@@ -1,7 +1,7 @@
-//! A fake world that drives the core through random histories and checks after every step what must hold.
+//! A simulated world that drives the core through random histories and checks the invariants after every step.
 //!
-//! For tests only. A run is a seed and a list of actions, and nothing else: no clock, no thread, no file. Must never
-//! use the core to work out what the core should have done.
+//! For tests only. A run depends on a seed and a list of actions, and on nothing else: no clock, no thread, no file. Must
+//! never use the core to compute what the core should have done.
 
 pub mod action;
 pub mod checks;

@@ -1,4 +1,4 @@
-//! One life of the operator, from start to exit or kill, and what can be seen of it from outside.
+//! One life of the operator, from start to exit or kill, with what can be seen of it from outside.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -22,85 +22,85 @@ use crate::setup::Setup;
 use crate::told::Told;
 use crate::world::{CONFIG_MAP, module_name};
 
-/// The wall clock when the world begins, in seconds since 1970.
+/// The wall clock at the beginning of the world, in seconds since 1970.
 const EPOCH: i64 = 1_767_225_600;
 
-/// A job under way.
+/// A running job.
 #[derive(Debug, Clone)]
 pub struct Running {
     /// The job.
     pub job: Job,
-    /// It was asked to end early.
+    /// Whether it was asked to end early.
     pub cancelled: bool,
-    /// It takes longer than it may.
+    /// Whether it exceeds its time.
     pub late: bool,
-    /// It was begun by one who stood by, and so in no line.
+    /// Whether a standby started it as a preparation, so that it is in no lane.
     pub warms: bool,
-    /// Up to where it read the snapshots that it wants, if it has read them.
+    /// The last changes in the snapshots that it has read, if it has read them.
     pub read: Option<BTreeMap<MonitorId, u64>>,
-    /// What came of it, if the world has seen it already and only the operator has not.
+    /// Its outcome, if the world has changed already and only the report to the operator is missing.
     pub finished: Option<Finished>,
 }
 
 /// One life.
 #[derive(Debug)]
 pub struct Life {
-    /// How many were before it.
+    /// The number of lives before it.
     pub number: u64,
-    /// When it began, in microseconds of the world.
+    /// The time of its beginning, in microseconds of the world.
     pub born: u64,
     operator: Operator,
-    /// A second one that hears the same and must do the same.
+    /// A second operator that gets the same events and must put out the same effects.
     twin: Option<Operator>,
-    /// Jobs under way.
+    /// The running jobs.
     pub running: BTreeMap<JobId, Running>,
-    /// Its monitors.
+    /// The monitors.
     pub monitors: Monitors,
-    /// What it was told.
+    /// The events that it was told, and what follows from them.
     pub told: Told,
-    /// What was told last of each release, since somebody lists them.
+    /// The last report about each release, since the releases are listed.
     pub lookout: BTreeMap<String, Option<Drift>>,
-    /// Whoever lists them watches them, too.
+    /// Whether the releases are watched.
     pub watches_releases: bool,
-    /// Releases as it found them at its start, and whether they were ours.
+    /// The releases at the start, and whether each was ours.
     pub listed: BTreeMap<String, bool>,
-    /// The marks on those of ours.
+    /// The traces on those of ours.
     pub traces: BTreeMap<String, ConfigTrace>,
-    /// By how many seconds the wall clock was set.
+    /// The seconds by which the wall clock was set.
     pub skew: i64,
-    /// It was set since the last event.
+    /// Whether the clock was set since the last event.
     pub clock_was_set: bool,
-    /// It may act: nobody else does.
+    /// Whether it leads.
     pub leads: bool,
-    /// It is on trial, as far as it knows.
+    /// Whether it is on trial, as far as it knows.
     pub on_trial: OnTrial,
-    /// Another one leads, and it is to end at once.
+    /// Whether another replica leads, so that it has to end at once.
     pub deposed: bool,
-    /// It was asked to stop, and when.
+    /// The time at which it was asked to stop.
     pub stopping: Option<u64>,
-    /// It has said that it is done.
+    /// Whether it has put out `Exit`.
     pub exited: bool,
 }
 
-/// What can be asked of an operator, all at one moment.
+/// All answers of an operator at one moment.
 #[derive(Debug, Clone)]
 pub struct Seen {
-    /// Where it stands.
+    /// The status.
     pub status: Status,
-    /// Its queues.
+    /// The queues.
     pub queues: Vec<QueueReport>,
-    /// Its modules.
+    /// The modules.
     pub modules: BTreeMap<String, ModuleReport>,
-    /// Effective values, of `global` and of each module.
+    /// The effective values of `global` and of each module.
     pub values: BTreeMap<String, Value>,
-    /// What hooks patched, of `global` and of each module.
+    /// The patches of hooks, of `global` and of each module.
     pub patches: BTreeMap<String, Value>,
-    /// When it wants to be woken, in microseconds of the world, and why.
+    /// The time at which it wants to be woken, in microseconds of the world, and the reason.
     pub timeout: Option<(u64, Waiting)>,
 }
 
 impl Seen {
-    /// It waits for nothing but the next time of a schedule, or of looking after its webhooks.
+    /// Whether it waits only for the next time of a schedule, or of a comparison of its webhooks.
     pub fn is_looked_after(&self) -> bool {
         let publishes = |step: &str| step == "publish the webhooks";
         match &self.timeout {
@@ -112,13 +112,13 @@ impl Seen {
         }
     }
 
-    /// The head of a queue waits for its time. Another timer may be due before, and then hides it.
+    /// Whether the head of a queue waits for a time. An earlier timer may hide that one in `timeout`.
     pub fn sleeps(&self) -> bool {
         self.queues.iter().any(|queue| queue.status.starts_with("sleep"))
     }
 }
 
-/// The same moment on the clock of a life.
+/// The moment of the world on the clocks of a life.
 pub fn moment(clock: u64, born: u64, skew: i64) -> Now {
     let micros = i64::try_from(clock).unwrap_or(i64::MAX);
     let wall = Timestamp::from_microsecond((EPOCH + skew) * 1_000_000 + micros).unwrap_or(Timestamp::MAX);
@@ -178,7 +178,7 @@ impl Life {
         }
     }
 
-    /// Tells it what happened and takes what it wants done. An error if its twin wants something else.
+    /// Passes an event in, and returns its effects. An error if the twin's effects differ.
     pub fn handle(&mut self, clock: u64, event: &Event) -> Result<Vec<Effect>, String> {
         let now = moment(clock, self.born, self.skew);
         let effects = drain(&mut self.operator, now, event);
@@ -192,13 +192,13 @@ impl Life {
         Ok(effects)
     }
 
-    /// When it wants to be woken, in microseconds of the world.
+    /// The time at which it wants to be woken, in microseconds of the world, and the reason.
     pub fn timeout(&self) -> Option<(u64, Waiting)> {
         let (tick, waiting) = self.operator.poll_timeout()?;
         Some((self.born + tick.as_micros(), waiting))
     }
 
-    /// Asks it everything.
+    /// Asks for all answers.
     pub fn look(&self) -> Seen {
         let status = self.operator.answer(&StatusQuery);
         let queues = self.operator.answer(&QueuesQuery);
@@ -223,7 +223,7 @@ impl Life {
         }
     }
 
-    /// The monitors that it says it has, of everybody.
+    /// The ids of all its monitors, by its own answers.
     pub fn named_monitors(&self) -> BTreeSet<MonitorId> {
         let modules = self
             .look()

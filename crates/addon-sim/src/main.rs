@@ -24,13 +24,13 @@ struct Arguments {
 enum Command {
     /// Run seed after seed; a violation is shrunk and written to a file.
     Run {
-        /// How long; 0 for as long as it takes.
+        /// Seconds to run; 0 for no limit
         #[arg(long, default_value_t = 30)]
         seconds: u64,
         /// The first seed.
         #[arg(long, default_value_t = 1)]
         seed: u64,
-        /// How many cases at most; 0 for any number.
+        /// Largest number of cases; 0 for no limit
         #[arg(long, default_value_t = 0)]
         cases: u64,
         /// The most actions in one case.
@@ -42,11 +42,11 @@ enum Command {
         /// Do not make failing cases smaller.
         #[arg(long)]
         no_shrink: bool,
-        /// Where shrunk cases and their logs are written.
+        /// Directory for shrunk cases and their logs
         #[arg(long, default_value = "target/sim")]
         out: PathBuf,
     },
-    /// Write down how the core behaves: a digest for each hundred cases.
+    /// Write a record of the core's behaviour: a digest for each hundred cases.
     Record {
         /// The first seed.
         #[arg(long, default_value_t = 1)]
@@ -60,7 +60,7 @@ enum Command {
         /// The file to write.
         file: PathBuf,
     },
-    /// Play the cases of a record again, and name the first hundred that are not as they were.
+    /// Play the cases of a record again, and name the first hundred whose behaviour differs.
     Compare {
         /// The record.
         file: PathBuf,

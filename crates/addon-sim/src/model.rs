@@ -1,6 +1,7 @@
-//! What the end must be, worked out from the documents alone: directories, `ConfigMap`, programs of hooks.
+//! The reference model: the final state of a world, computed from the documents alone: directories, `ConfigMap`, programs
+//! of hooks.
 //!
-//! Must never use the core for it. It knows no order of events, only what everything comes to at rest.
+//! Must never use the core. It knows no order of events, only the state at rest.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,20 +9,20 @@ use crate::flat::{self, Flat};
 use crate::schema::layered;
 use crate::setup::{Deed, HookSpec, ModuleSpec, Script, Setup, Source, key_of};
 
-/// The state in which everything comes to rest.
+/// The final state of a world.
 #[derive(Debug, Clone, Default)]
 pub struct End {
-    /// Modules that are to run.
+    /// Modules that run.
     pub enabled: BTreeSet<String>,
-    /// Those of them that cannot: circles, missing names, bad files, and whoever needs them.
+    /// The modules of these that cannot run: cycles, missing names, bad files, and modules that depend on one of these.
     pub stuck: BTreeSet<String>,
-    /// Effective values, of `global` and of each enabled module that can run.
+    /// The effective values of `global` and of each enabled module that can run.
     pub values: BTreeMap<String, Flat>,
-    /// What hooks must have written into sections, by their keys.
+    /// The values that hooks must have written into sections, by key of the section.
     pub written: BTreeMap<String, Flat>,
 }
 
-/// The end of a world with these directories, in which this is in force of the `ConfigMap`.
+/// The final state of a world with these directories and these applied texts of the `ConfigMap`.
 pub fn end(setup: &Setup, config: &BTreeMap<String, String>) -> End {
     let mut end = End::default();
     let section = |key: &str| {
@@ -71,7 +72,7 @@ pub fn end(setup: &Setup, config: &BTreeMap<String, String>) -> End {
     end
 }
 
-/// What the global hooks say of modules' flags in the end.
+/// The flags of modules that the global hooks set in the end.
 fn flags(setup: &Setup, global: &Flat) -> BTreeMap<String, Option<bool>> {
     let mut flags = BTreeMap::new();
     for deed in setup
@@ -100,7 +101,7 @@ fn is_even(values: &Flat, key: &str) -> bool {
     values.get(key).copied().unwrap_or_default() % 2 == 0
 }
 
-/// What the hooks write into the section of the `ConfigMap`.
+/// The values that the hooks write into the section of the `ConfigMap`.
 fn writes(hooks: &[HookSpec]) -> Flat {
     let deeds = hooks.iter().filter(|hook| hook.runs()).flat_map(|hook| &hook.does);
     let written = deeds.filter_map(|deed| match deed {
@@ -110,7 +111,7 @@ fn writes(hooks: &[HookSpec]) -> Flat {
     written.collect()
 }
 
-/// Values after all hooks of their owner ran. What hooks read, no hook writes.
+/// The values after all hooks of their owner have run. No hook writes a key that a hook reads.
 fn patched(own: &Flat, global: &Flat, hooks: &[HookSpec]) -> Flat {
     let mut values = own.clone();
     for deed in hooks.iter().filter(|hook| hook.runs()).flat_map(|hook| &hook.does) {
@@ -132,7 +133,7 @@ fn patched(own: &Flat, global: &Flat, hooks: &[HookSpec]) -> Flat {
 /// Enabled modules that cannot run.
 pub fn stuck(setup: &Setup, enabled: &BTreeSet<String>) -> BTreeSet<String> {
     let find = |name: &str| setup.modules.iter().find(|module| module.name == name);
-    // What cannot run is whatever does not follow from what can: circles need no rule of their own.
+    // Modules that do not follow from modules that can run cannot run, so cycles need no rule of their own.
     let mut able: BTreeSet<String> = BTreeSet::new();
     loop {
         let more: Vec<String> = enabled
@@ -150,7 +151,7 @@ pub fn stuck(setup: &Setup, enabled: &BTreeSet<String>) -> BTreeSet<String> {
     }
 }
 
-/// The number at which a module has its turn: its own, or a higher one of what it needs.
+/// The order number at which a module has its turn: its own, or the higher one of a module that it depends on.
 pub fn level(setup: &Setup, name: &str) -> u32 {
     fn lift(setup: &Setup, name: &str, depth: usize) -> u32 {
         let Some(module) = setup.modules.iter().find(|module| module.name == name) else {

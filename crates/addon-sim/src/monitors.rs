@@ -1,4 +1,4 @@
-//! Monitors of a life: what each has seen of the cluster, and which of its news is still on its way.
+//! The monitors of a life: the objects that each has seen, and the changes that are still on their way to the operator.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -10,39 +10,39 @@ use addon_core::operator::effect::MonitorStart;
 use addon_core::operator::event::ObjectChange;
 use serde_json::json;
 
-/// Objects of a kind by their names, each with a version.
+/// The objects of a kind by name, each with a version.
 pub type Objects = BTreeMap<String, u64>;
 
 /// One monitor that watches.
 #[derive(Debug, Clone)]
 pub struct Monitor {
-    /// Whose it is.
+    /// The hook.
     pub hook: HookId,
-    /// Which binding it serves.
+    /// The binding that it serves.
     pub binding: BindingName,
     kind: String,
     objects: Objects,
-    /// How many changes it has seen.
+    /// The number of changes that it has seen.
     pub seq: u64,
 }
 
-/// All of them.
+/// All monitors.
 #[derive(Debug, Default)]
 pub struct Monitors {
-    /// Those that watch.
+    /// The monitors that are watching.
     pub known: BTreeMap<MonitorId, Monitor>,
-    /// News on its way, also of monitors that were stopped.
+    /// The changes on their way, also of stopped monitors.
     news: BTreeMap<MonitorId, VecDeque<ObjectChange>>,
 }
 
-/// Which monitor told a change, and as which of its own.
+/// The monitor that reported a change, and the number of the change.
 pub fn told(view: &ObjectView) -> Option<(MonitorId, u64)> {
     let value = view.object.as_ref()?.to_value();
     Some((MonitorId(value["monitor"].as_u64()?), value["seq"].as_u64()?))
 }
 
 impl Monitors {
-    /// Lists what is there and watches from then on.
+    /// Lists the existing objects, and watches from then on.
     pub fn start(&mut self, hook: &HookId, starts: &[MonitorStart], cluster: &BTreeMap<String, Objects>) {
         for start in starts {
             let kind = start.binding.kind.clone();
@@ -57,14 +57,14 @@ impl Monitors {
         }
     }
 
-    /// These see nothing any more; what they saw before is still told.
+    /// Stops these monitors. Changes that they saw before are still reported.
     pub fn stop(&mut self, ids: &[MonitorId]) {
         for id in ids {
             self.known.remove(id);
         }
     }
 
-    /// An object changed: the monitors that have news now.
+    /// Passes a change of an object to the monitors. Returns those that report it.
     pub fn see(&mut self, kind: &str, name: &str, version: Option<u64>) -> Vec<MonitorId> {
         let mut seers = Vec::new();
         for (id, monitor) in self.known.iter_mut().filter(|(_, monitor)| monitor.kind == kind) {
@@ -99,12 +99,12 @@ impl Monitors {
         seers
     }
 
-    /// The oldest news of a monitor arrives.
+    /// Takes the oldest change of a monitor that is on its way.
     pub fn arrive(&mut self, id: MonitorId) -> Option<ObjectChange> {
         self.news.get_mut(&id)?.pop_front()
     }
 
-    /// Up to where the snapshots of these monitors are; one that was stopped has none.
+    /// The last changes in the snapshots of these monitors. A stopped monitor has no snapshot.
     pub fn read<'a>(&self, wanted: impl IntoIterator<Item = &'a MonitorId>) -> BTreeMap<MonitorId, u64> {
         let known = wanted.into_iter().filter_map(|id| Some((*id, self.known.get(id)?.seq)));
         known.collect()

@@ -1,5 +1,5 @@
-//! A record of how the core behaves: one digest for the steps of each hundred cases. A change of structure alone leaves all of them
-//! as they are. Must never judge a step: that is done by the checks.
+//! A record of the core's behaviour: one digest for the steps of each hundred cases. A mere change of structure leaves
+//! all digests as they are. Must never judge a step: the checks do that.
 
 use std::error::Error;
 use std::fmt;
@@ -13,21 +13,21 @@ use addon_core::digest::Digest;
 use crate::generate;
 use crate::run::run;
 
-/// Cases that share a digest.
+/// The number of cases that share a digest.
 const EACH: u64 = 100;
 
-/// Which cases are played, and how.
+/// The cases of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Extent {
     /// The first seed.
     pub seed: u64,
-    /// How many seeds follow each other; a last group may be smaller.
+    /// The number of seeds that follow. The last group may be smaller.
     pub cases: u64,
     /// The most actions in one case.
     pub actions: usize,
 }
 
-/// A line that is neither an extent nor a group of a record.
+/// The error for a line that is neither an extent nor a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadLine(String);
 
@@ -87,7 +87,7 @@ impl Extent {
         digest.finish()
     }
 
-    /// Plays all groups in order, as many at once as there are processors. Each is a line of the record.
+    /// Plays all groups in order, in parallel on all processors. Each becomes a line of the record.
     fn lines(self) -> impl Iterator<Item = (Range<u64>, String)> {
         let at_once = thread::available_parallelism().map_or(1, usize::from);
         let begins = (0..self.groups()).step_by(at_once);
@@ -108,7 +108,7 @@ impl Extent {
         (seeds, line)
     }
 
-    /// Plays them and writes the record.
+    /// Plays the cases, and writes the record.
     pub fn record(self, out: &mut impl Write) -> io::Result<()> {
         writeln!(out, "{self}")?;
         for (_, line) in self.lines() {
@@ -119,7 +119,7 @@ impl Extent {
     }
 }
 
-/// Plays the cases of a record again, up to the first group that is not as it was. Returns the seeds of that one, if there is one.
+/// Plays the cases of a record again, up to the first group that differs. Returns the seeds of that group, if there is one.
 pub fn compare(record: &str) -> Result<Option<Range<u64>>, BadLine> {
     let mut lines = record.lines();
     let extent: Extent = lines.next().unwrap_or_default().parse()?;
@@ -146,7 +146,7 @@ mod tests {
         let (rest, last) = record.trim_end().rsplit_once(' ').unwrap();
         let altered = format!("{rest} {}", last.replace(|digit: char| digit.is_ascii_digit(), "f"));
         assert_eq!(compare(&altered), Ok(Some(107..109)));
-        // A record that was cut differs, too.
+        // A record whose end is missing differs, too.
         assert_eq!(compare(rest.rsplit_once('\n').unwrap().0), Ok(Some(107..109)));
         assert_eq!(compare("seed 1"), Err(BadLine("seed 1".to_owned())));
     }

@@ -21,46 +21,46 @@ use crate::setup::Setup;
 use crate::show;
 use crate::world::World;
 
-/// Everything that a run depends on.
+/// The inputs of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Case {
-    /// Where chance comes from.
+    /// The seed of all random numbers.
     pub seed: u64,
-    /// The world as it is found.
+    /// The world at the beginning.
     pub setup: Setup,
-    /// What happens.
+    /// The history.
     pub actions: Vec<Timed>,
 }
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Debug)]
 pub struct Report {
-    /// Events that the operator handled.
+    /// The number of events that the operator handled.
     pub steps: u64,
-    /// Lives of the operator.
+    /// The number of lives.
     pub lives: u64,
-    /// What was wrong, if something was.
+    /// The broken invariant, if there is one.
     pub violation: Option<Violation>,
-    /// One entry an event, if it was recorded.
+    /// An entry for each event, if they were recorded.
     pub log: Vec<Entry>,
 }
 
-/// One step, for people.
+/// One step as texts.
 #[derive(Debug, Clone)]
 pub struct Entry {
-    /// Seconds of the world.
+    /// The time of the world in seconds.
     pub at: f64,
     /// The event.
     pub event: String,
-    /// What the operator wants done.
+    /// The effects.
     pub effects: Vec<String>,
-    /// States of modules and contents of queues.
+    /// The states of modules and the contents of queues.
     pub states: Vec<String>,
-    /// What it waits for.
+    /// The reasons of waits.
     pub waits: Vec<String>,
 }
 
-/// What the future holds.
+/// A future event.
 #[derive(Debug, Clone)]
 enum Due {
     Inventory(Option<crate::action::Misreading>),
@@ -82,7 +82,7 @@ enum Due {
     Acts(Action),
     Confirms(BTreeSet<String>),
     LossConfirmed,
-    /// A write of one that leads no more, which began at this version of the `ConfigMap`.
+    /// A late write of a replica that does not lead any more. It began at this version of the `ConfigMap`.
     Late(Box<Job>, u64),
     Trial,
     StandsBy,
@@ -91,7 +91,7 @@ enum Due {
     Stop,
 }
 
-/// A run under way.
+/// The state of a run.
 struct Run<'a> {
     case: &'a Case,
     world: World,
@@ -104,11 +104,11 @@ struct Run<'a> {
     last_read: Option<addon_core::operator::event::ConfigRead>,
     checks: Checks,
     steps: u64,
-    /// Questions of the API server so far.
+    /// The number of questions of the API server so far.
     asked: u64,
-    /// What waits for a hook before all modules.
+    /// Actions that wait for a hook before all modules.
     ambushes: VecDeque<Action>,
-    /// What waits for a save of a section.
+    /// Actions that wait for a save of a section.
     meddlers: VecDeque<Action>,
     /// Releases that are being repaired.
     repaired: BTreeSet<String>,
@@ -116,10 +116,10 @@ struct Run<'a> {
     log: Option<Vec<Entry>>,
 }
 
-/// More steps than any case needs to come to rest.
+/// More steps than a case needs to come to rest.
 const MOST_STEPS: u64 = 20_000;
 
-/// Runs a case to its end or to the first violation.
+/// Runs a case to its end or to the first broken invariant.
 pub fn run(case: &Case, record: bool) -> Report {
     let mut run = Run::new(case, record);
     let violation = run.play().and_then(|()| run.settle()).err();
@@ -170,7 +170,7 @@ impl<'a> Run<'a> {
         run
     }
 
-    /// Everything that the history holds.
+    /// Plays the whole history.
     fn play(&mut self) -> Result<(), Violation> {
         let mut at = 0;
         for Timed { after, action } in &self.case.actions {
@@ -208,7 +208,7 @@ impl<'a> Run<'a> {
                 news.drain(..news.len().saturating_sub(1));
             }
             Action::Redeliver if !self.world.setup.alone => self.plan(0, Due::Again),
-            // A second reading comes after the first.
+            // A second reading can come only after the first.
             Action::Reread(misreading) if self.life.told.modules.is_some() => {
                 self.plan(0, Due::Inventory(misreading.clone()));
             }
@@ -241,14 +241,14 @@ impl<'a> Run<'a> {
         self.checks.world(&self.world, &self.life.told)
     }
 
-    /// When something happens next, if nobody acts.
+    /// The time of the next event, if no action comes before.
     fn next_at(&self) -> Option<u64> {
         let due = self.future.keys().next().map(|(at, _)| *at);
         let timer = self.seen.timeout.as_ref().map(|(at, _)| (*at).max(self.clock));
         due.into_iter().chain(timer).min()
     }
 
-    /// Lets the next thing happen.
+    /// Lets the next event happen.
     fn step(&mut self) -> Result<(), Violation> {
         let due = self.future.keys().next().copied();
         let timer = self.seen.timeout.as_ref().map(|(at, _)| (*at).max(self.clock));
@@ -268,7 +268,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The operator hears of an event, and its effects begin.
+    /// Passes an event to the operator, and starts its effects.
     fn tell(&mut self, event: &Event, ended: Option<&Job>) -> Result<(), Violation> {
         self.steps += 1;
         let effects = self
@@ -318,7 +318,8 @@ impl<'a> Run<'a> {
             .rest(&self.world, &self.life, &self.seen, self.future.is_empty())
     }
 
-    /// T2: all that follows from an event is decided with it. Looked at in a quarter of all worlds.
+    /// T2: an event is handled to its end: a timer event right after it would change nothing. Checked in a quarter of all
+    /// worlds.
     fn nothing_is_left(&mut self, effects: &[Effect]) -> Result<(), Violation> {
         let due = self.life.timeout().is_some_and(|(at, _)| at <= self.clock);
         let over = effects
@@ -337,7 +338,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// A timer that changes nothing must at least be set to a later time.
+    /// Checks that a timer event without effects at least moves the timer.
     fn timers(&mut self, event: &Event, effects: &[Effect]) -> Result<(), Violation> {
         let due = self.seen.timeout.as_ref().is_some_and(|(at, _)| *at <= self.clock);
         let idle = matches!(event, Event::TimerFired) && effects.is_empty() && due;

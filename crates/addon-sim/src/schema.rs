@@ -1,6 +1,6 @@
-//! Schemas of simulated modules: what they say, and what follows from that, worked out here and not by the core.
+//! The schemas of simulated modules, and their consequences, which are computed here and not by the core.
 //!
-//! Must never ask the core whether something fits.
+//! Must never ask the core whether a value fits.
 
 use addon_core::values::schema::{Files, Schemas};
 use serde::{Deserialize, Serialize};
@@ -9,29 +9,29 @@ use serde_json::{Value, json};
 use crate::flat::{self, Flat};
 use crate::setup::{ModuleSpec, key_of};
 
-/// The key that no schema lets be more than nothing.
+/// The key that must have no value other than zero in any schema.
 pub const WRONG: &str = "wrong";
 
-/// What a module's schemas say.
+/// The schemas of a module.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SchemaSpec {
-    /// None of these keys may hold more than `most`.
+    /// The keys whose values must not be larger than `most`.
     pub bounded: Vec<String>,
-    /// See `bounded`.
+    /// The limit of `bounded`.
     pub most: i64,
-    /// What the schema of the section adds to the values of files.
+    /// The defaults in the schema of the section.
     pub defaults: Flat,
-    /// What the schema of the values adds to all below the patches.
+    /// The defaults in the schema of the effective values.
     pub late_defaults: Flat,
-    /// helm needs this key, and nobody else does.
+    /// The key that only helm requires.
     pub for_helm: Option<String>,
-    /// What `bounded` keys may hold is said by rules, which are looked at beside the loop.
+    /// Whether the limit of `bounded` keys is a CEL rule, which a job checks.
     pub ruled: bool,
 }
 
 impl SchemaSpec {
-    /// The schemas as the directories hold them.
+    /// The schemas as the directories have them.
     pub fn load(&self) -> Schemas {
         let mut properties = json!({ WRONG: {"type": "integer", "maximum": 0} });
         let mut rules = Vec::new();
@@ -73,14 +73,14 @@ impl SchemaSpec {
             .expect("schemas of simulated modules are sound")
     }
 
-    /// These values keep to it.
+    /// Whether these values keep to the schemas.
     pub fn fits(&self, values: &Flat) -> bool {
         let small = |key: &String| values.get(key).is_none_or(|value| *value <= self.most);
         self.bounded.iter().all(small) && values.get(WRONG).is_none_or(|value| *value <= 0)
     }
 }
 
-/// Values of files and of a section, one upon the other, with what the schemas add to each.
+/// The values of files and of a section merged, with the defaults of the schemas.
 pub fn layered(module: &ModuleSpec, section: Flat) -> Flat {
     let mut below = module.values.clone();
     let add = |defaults: &Flat, below: &mut Flat| {
@@ -98,7 +98,7 @@ pub fn layered(module: &ModuleSpec, section: Flat) -> Flat {
     below
 }
 
-/// `true` if the text under this key of the `ConfigMap` can be used where these modules are.
+/// Whether the text under this key of the `ConfigMap` can be used with these modules.
 pub fn is_sound<'a>(modules: impl IntoIterator<Item = &'a ModuleSpec>, key: &str, text: &str) -> bool {
     if !flat::is_sound(key, text) {
         return false;

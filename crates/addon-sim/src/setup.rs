@@ -1,4 +1,4 @@
-//! What the world holds when a run begins: what lies on disk, in the cluster, and how its hooks are programmed.
+//! The world at the beginning of a run: the directories, the cluster, and the programs of hooks.
 //!
 //! All of it is data, so that a case can be written to a file, made smaller and run again.
 
@@ -11,45 +11,45 @@ use crate::flat::Flat;
 use crate::schema::SchemaSpec;
 use crate::trial::TrialSpec;
 
-/// The beginning of a run.
+/// The world at the beginning of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Setup {
-    /// Hooks without modules.
+    /// Whether there are no modules.
     pub alone: bool,
-    /// The original's order, in which a failing module holds back those behind it.
+    /// Whether the strict order of the original is used, in which a failing module holds back the modules behind it.
     pub strict: bool,
-    /// There are several of us, and one of them leads.
+    /// Whether there are several replicas, one of which leads.
     pub elected: bool,
-    /// Hooks at a time.
+    /// The number of slots for hooks.
     pub hook_slots: usize,
-    /// Hooks at a time for the API server alone.
+    /// The number of slots for hooks that answer the API server.
     pub review_slots: usize,
-    /// The API server asks us about edits of the `ConfigMap`.
+    /// Whether the API server asks about edits of the `ConfigMap`.
     pub edits: bool,
-    /// helm jobs at a time.
+    /// The number of slots for helm jobs.
     pub helm_slots: usize,
-    /// Seconds that others wait for a run that hangs; those of the core if nothing is said.
+    /// The seconds that others wait for a run that hangs; `None` for the core's default.
     pub patience: Option<u64>,
-    /// Releases that somebody damages are restored.
+    /// Whether damaged releases are repaired.
     pub restores: bool,
-    /// `HELM_IGNORE_RELEASE`.
+    /// The release in `HELM_IGNORE_RELEASE`.
     pub ignore: Option<String>,
-    /// Global values of files.
+    /// The global values in files.
     pub global: Flat,
     /// Global hooks.
     pub global_hooks: Vec<HookSpec>,
     /// Modules on disk.
     pub modules: Vec<ModuleSpec>,
-    /// Modules whose flags and values stand in the common values file, in its order. Without any there is no such file.
+    /// Modules whose flags and values are in the common values file, in its order. If there are none, there is no such file.
     pub common: Vec<String>,
-    /// The `ConfigMap`; nothing if there is none.
+    /// The `ConfigMap`; `None` if there is none.
     pub config: Option<BTreeMap<String, String>>,
     /// Releases in the cluster.
     pub releases: Vec<ReleaseSpec>,
-    /// The version whose lives these are is on trial.
+    /// The trial of the version that runs.
     pub trial: Option<TrialSpec>,
-    /// Work that fails this often from the beginning, by the names of `Action::Fault`.
+    /// Work that fails this often from the beginning, by the names in `Action::Fault`.
     pub faults: BTreeMap<String, u32>,
 }
 
@@ -57,50 +57,50 @@ pub struct Setup {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ModuleSpec {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its order number.
+    /// The order number.
     pub order: u32,
-    /// Its values of files.
+    /// The values in files.
     pub values: Flat,
-    /// Its flag of files.
+    /// The flag in files.
     pub enabled: Option<bool>,
-    /// There is a chart.
+    /// Whether it has a chart.
     pub chart: bool,
-    /// There are CRDs.
+    /// Whether it has CRDs.
     pub crds: bool,
-    /// Its chart says how objects are converted.
+    /// Whether its chart has conversion webhooks.
     pub conversions: bool,
-    /// Its helm hangs, until nothing fails any more.
+    /// Whether its helm hangs, as long as work fails.
     pub hangs: bool,
-    /// Its chart reads no global values, so that changes of those render the same.
+    /// Whether its chart ignores global values, so that their changes render the same.
     pub ignores_global: bool,
-    /// The modules that it needs.
+    /// The modules that it depends on.
     pub needs: Vec<String>,
     /// Its enabled script.
     pub script: Option<Script>,
-    /// Which takes its time.
+    /// Whether that script is slow.
     pub slow_script: bool,
     /// Its hooks.
     pub hooks: Vec<HookSpec>,
-    /// It cannot be used as it lies on disk.
+    /// Whether it cannot be used as it lies on disk.
     pub broken: bool,
     /// The schemas of its values.
     pub schema: Option<SchemaSpec>,
-    /// An object that its chart renders and that of another module may render, too.
+    /// An object that its chart renders, as the chart of another module may, too.
     pub shares: Option<String>,
 }
 
-/// What an enabled script answers.
+/// The answer of an enabled script.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Script {
-    /// Always this.
+    /// Always this answer.
     Always(bool),
-    /// No if this key of the module's own values is an odd number.
+    /// No if this key of the module's own values is an odd number, else yes.
     OwnKey(String),
-    /// No if this key of the global values is an odd number.
+    /// No if this key of the global values is an odd number, else yes.
     GlobalKey(String),
-    /// Yes if that module is among the enabled ones before it.
+    /// Yes if this module is among the enabled ones before it, else no.
     With(String),
 }
 
@@ -108,29 +108,29 @@ pub enum Script {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HookSpec {
-    /// Its name among its owner's hooks.
+    /// The name among its owner's hooks.
     pub name: String,
-    /// Stages that it takes part in, with its place in their order.
+    /// The stages, each with its order number.
     pub stages: BTreeMap<String, i64>,
-    /// Its schedules.
+    /// The schedules.
     pub schedules: Vec<Schedule>,
-    /// Objects that it watches.
+    /// The bindings to objects.
     pub watches: Vec<Watch>,
-    /// What it answers the API server.
+    /// The bindings to questions of the API server.
     pub webhooks: Vec<Webhook>,
-    /// Seconds in which it earns a run, and how many it can save up.
+    /// The seconds in which a run is earned, and the number of runs that can be saved up.
     pub limit: Option<(u64, u64)>,
-    /// What it does in every run.
+    /// The deeds of every run.
     pub does: Vec<Deed>,
-    /// It fails this often before it succeeds.
+    /// The number of failures before it succeeds.
     pub fails: u32,
-    /// After that it writes this often into a section that is not its owner's.
+    /// After these, the number of runs that write into the section of another owner.
     pub trespasses: u32,
-    /// After that it writes this often what breaks its owner's schema.
+    /// After these, the number of runs that break the schema of its owner.
     pub breaks: u32,
-    /// It takes long.
+    /// Whether it is slow.
     pub slow: bool,
-    /// It hangs, until nothing fails any more.
+    /// Whether it hangs, as long as work fails.
     pub hangs: bool,
 }
 
@@ -138,67 +138,67 @@ pub struct HookSpec {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Schedule {
-    /// Its crontab.
+    /// The crontab.
     pub crontab: String,
-    /// Its queue, if not `main`.
+    /// The queue; `None` for `main`.
     pub queue: Option<String>,
-    /// A failed run is let pass.
+    /// Whether it has `allowFailure`.
     pub allow_failure: bool,
 }
 
-/// One kind of objects that a hook watches.
+/// One binding of a hook to objects of a kind.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Watch {
-    /// Their kind.
+    /// The kind.
     pub kind: String,
-    /// Its queue, if not `main`.
+    /// The queue; `None` for `main`.
     pub queue: Option<String>,
-    /// The group under which changes are told.
+    /// The group of the binding.
     pub group: Option<String>,
-    /// The hook is not run for what is there at first.
+    /// Whether the binding has no first run.
     pub skips: bool,
-    /// Nobody waits for that run.
+    /// Whether the module does not wait for the first run.
     pub unawaited: bool,
-    /// A failed run is let pass.
+    /// Whether it has `allowFailure`.
     pub allow_failure: bool,
 }
 
 impl Watch {
-    /// The release waits until the hook has run for what is there at first.
+    /// Whether the release waits for the first run.
     pub fn is_awaited(&self) -> bool {
         self.queue.is_none() || !self.unawaited
     }
 }
 
-/// One kind of questions of the API server that a hook answers.
+/// One binding of a hook to questions of the API server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Webhook {
-    /// What is asked.
+    /// The kind of question.
     pub asks: Asks,
-    /// A word that makes its name, which it may share with others.
+    /// The word in its name. Other bindings may have the same word.
     pub subject: String,
-    /// Its runs are ended after so many seconds.
+    /// The seconds after which its runs are ended.
     #[serde(default)]
     pub timeout: Option<u64>,
-    /// It writes values too, which it may not.
+    /// Whether it writes values, too, which is forbidden.
     #[serde(default)]
     pub meddles: bool,
 }
 
-/// What the API server asks.
+/// A kind of question of the API server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Asks {
-    /// Whether a request is allowed.
+    /// Is a request allowed?
     Validating,
-    /// What to change in it, too.
+    /// Is it allowed, and how is it changed?
     Mutating,
-    /// Objects of this version in that one.
+    /// Convert objects of the first version to the second.
     Converting(u8, u8),
 }
 
 impl Asks {
-    /// The key of such bindings.
+    /// The key of the kind in a hook's configuration.
     pub fn key(self) -> &'static str {
         match self {
             Self::Validating => "kubernetesValidating",
@@ -208,57 +208,57 @@ impl Asks {
     }
 }
 
-/// The version of simulated objects that has this number.
+/// The text of a version of simulated objects.
 pub fn version_text(version: u8) -> String {
     format!("example.com/v{version}")
 }
 
-/// One thing that a hook does.
+/// One deed of a hook.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Deed {
-    /// Sets a value of its owner.
+    /// Sets a value of the owner.
     Set {
-        /// Under this key, which no other hook sets.
+        /// The key, which no other hook sets.
         key: String,
-        /// To this.
+        /// The new value.
         to: Source,
     },
-    /// Sets a config value of its owner.
+    /// Sets a config value of the owner.
     SetConfig {
-        /// Under this key.
+        /// The key.
         key: String,
-        /// To this.
+        /// The new value.
         to: i64,
     },
-    /// Sets a value of its owner to something else in every run, and to nothing once nothing fails any more.
+    /// Sets a value of the owner to another number in every run, and to zero when nothing fails any more.
     Tick {
-        /// Under this key, which no other hook sets.
+        /// The key, which no other hook sets.
         key: String,
     },
-    /// Switches a module.
+    /// Sets the flag of a module.
     Flag {
-        /// Which.
+        /// The module.
         module: String,
-        /// On or off, or no opinion.
+        /// The flag; `None` clears it.
         on: Option<bool>,
     },
     /// Switches a module on if a key of the global values is an even number, else off.
     FlagFrom {
-        /// Which.
+        /// The module.
         module: String,
         /// The key.
         key: String,
     },
 }
 
-/// Where a value comes from.
+/// The source of a value.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Source {
-    /// Always this.
+    /// This number.
     Number(i64),
-    /// What the owner's values hold under this key, plus one.
+    /// The owner's value under this key, plus one.
     Own(String),
-    /// What the global values hold under this key, plus one.
+    /// The global value under this key, plus one.
     Global(String),
 }
 
@@ -266,32 +266,33 @@ pub enum Source {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ReleaseSpec {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// It carries our labels.
+    /// Whether it carries our labels.
     pub ours: bool,
-    /// A helm was killed while it worked on it.
+    /// Whether a helm was killed while it worked on the release.
     pub pending: bool,
 }
 
 impl HookSpec {
-    /// Runs again whenever what it reads may have changed, so that what it sets follows what it reads.
+    /// Whether the hook runs again whenever the values that it reads may have changed, so that the values that it sets
+    /// are up to date.
     pub fn follows(&self) -> bool {
         let stages = ["beforeAll", "afterAll", "beforeHelm", "afterHelm"];
         !self.schedules.is_empty() || stages.iter().any(|stage| self.stages.contains_key(*stage))
     }
 
-    /// Runs at least once in the life of an owner that is settled.
+    /// Whether the hook runs at least once in the life of a ready owner.
     pub fn runs(&self) -> bool {
         self.follows() || self.stages.contains_key("onStartup") || self.watches.iter().any(|watch| !watch.skips)
     }
 
-    /// It writes into the `ConfigMap`.
+    /// Whether the hook writes into the `ConfigMap`.
     pub fn saves(&self) -> bool {
         self.does.iter().any(|deed| matches!(deed, Deed::SetConfig { .. }))
     }
 
-    /// What it prints for `--config`.
+    /// The output for `--config`.
     pub fn config_text(&self) -> String {
         let mut config = json!({"configVersion": "v1"});
         for (stage, order) in &self.stages {
@@ -345,7 +346,7 @@ fn binding_of(index: usize, watch: &Watch) -> Value {
 }
 
 impl Webhook {
-    /// The name by which a cluster knows it, or that of the resource definition.
+    /// The name of the webhook, or of the CustomResourceDefinition.
     pub fn name(&self) -> String {
         match self.asks {
             Asks::Validating | Asks::Mutating => format!("{}.check.example.com", self.subject),
@@ -373,19 +374,19 @@ impl Webhook {
 }
 
 impl ModuleSpec {
-    /// Key of its section: the camelCase of its name.
+    /// The key of its section: its name in camelCase.
     pub fn key(&self) -> String {
         key_of(&self.name)
     }
 
-    /// What its chart renders.
+    /// The objects that its chart renders.
     pub fn objects(&self) -> BTreeSet<String> {
         let own = ["settings", "server"].map(|kind| format!("{kind}/{}", self.name));
         own.into_iter().chain(self.shares.clone()).collect()
     }
 }
 
-/// Key of a module's section.
+/// The key of a module's section.
 pub fn key_of(module: &str) -> String {
     let mut parts = module.split('-');
     let first = parts.next().unwrap_or_default().to_owned();

@@ -1,4 +1,4 @@
-//! Steps in words, for people who look for a cause.
+//! Steps as texts, for people who look for a cause.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ pub fn seconds(micros: u64) -> f64 {
     micros as f64 / 1_000_000.0
 }
 
-/// An event in words.
+/// The text of an event.
 pub fn event(event: &Event, ended: Option<&Job>) -> String {
     match event {
         Event::InventoryChanged(inventory) => {
@@ -69,7 +69,7 @@ fn config(read: &ConfigRead) -> String {
     }
 }
 
-/// The outcome of a job that succeeded.
+/// The text of a successful job's outcome.
 fn outcome(finished: &Finished) -> String {
     match finished {
         Finished::StateLoaded(_, Ok(state)) => format!("{:?}", state.last_good),
@@ -123,7 +123,7 @@ fn outcome(finished: &Finished) -> String {
     }
 }
 
-/// An effect in words, and a digest of all of it: the words leave out what nobody reads.
+/// The text of an effect, with a digest of the whole effect, because the text leaves details out.
 pub fn effect(effect: &Effect) -> String {
     let digest = Digest::of_bytes(format!("{effect:?}").as_bytes()).to_string();
     format!("{} #{}", words(effect), &digest[..8])
@@ -199,7 +199,7 @@ fn job_text(job: &Job) -> String {
     }
 }
 
-/// Contexts in words.
+/// The text of contexts.
 fn told(contexts: &[BindingContext]) -> String {
     let told = contexts.iter().map(|context| match context {
         BindingContext::Synchronization(told) => format!("all of {}", told.binding),
@@ -212,7 +212,7 @@ fn told(contexts: &[BindingContext]) -> String {
     told.collect::<Vec<_>>().join(" + ")
 }
 
-/// States of modules and tasks in queues.
+/// The texts of the modules' states and of the queues' tasks.
 pub fn states(seen: &Seen) -> Vec<String> {
     let modules = seen.modules.values().map(|module| {
         let on = if module.enabled { "on" } else { "off" };
@@ -230,7 +230,7 @@ pub fn states(seen: &Seen) -> Vec<String> {
     modules.chain(queues).collect()
 }
 
-/// What is waited for.
+/// The texts of the waits.
 pub fn waits(seen: &Seen, clock: u64, running: &BTreeMap<JobId, Running>) -> Vec<String> {
     let timer = seen
         .timeout

@@ -1,4 +1,4 @@
-//! Makes a failing case smaller: fewer actions, a smaller world, the same violation.
+//! Makes a failing case smaller: fewer actions and a smaller world, with the same broken invariant.
 
 use std::time::{Duration, Instant};
 
@@ -24,7 +24,7 @@ pub fn shrink(case: &Case, invariant: &str, budget: Duration) -> Case {
     }
 }
 
-/// Takes out stretches of the history, halving their length.
+/// Removes stretches of the history, each time half as long.
 fn fewer_actions(mut best: Case, fails: &impl Fn(&Case) -> bool, until: Instant) -> Case {
     let mut length = best.actions.len().max(1);
     while length > 0 && Instant::now() < until {
@@ -67,7 +67,7 @@ fn smaller_world(mut best: Case, fails: &impl Fn(&Case) -> bool, until: Instant)
     best
 }
 
-/// Worlds with one thing less.
+/// Worlds with one part less.
 fn smaller(setup: &Setup) -> Vec<Setup> {
     let mut smaller = Vec::new();
     let mut propose = |change: &dyn Fn(&mut Setup)| {
@@ -113,7 +113,7 @@ fn smaller(setup: &Setup) -> Vec<Setup> {
         propose(&|setup| setup.modules[index].script = None);
         propose(&|setup| setup.modules[index].values.clear());
         propose(&|setup| setup.modules[index].broken = false);
-        // Without a schema nothing breaks it.
+        // Without a schema no hook can break it.
         propose(&|setup| {
             setup.modules[index].schema = None;
             setup.modules[index].hooks.iter_mut().for_each(|hook| hook.breaks = 0);
@@ -123,7 +123,7 @@ fn smaller(setup: &Setup) -> Vec<Setup> {
     smaller
 }
 
-/// A hook whose deeds follow from what it reads must run again when that changes: else the end has no one answer.
+/// Whether a hook whose deeds depend on values runs again when these change. Otherwise the final state would not be determined.
 fn is_sound(hook: &HookSpec) -> bool {
     let fixed = |deed: &Deed| {
         matches!(
@@ -138,7 +138,7 @@ fn is_sound(hook: &HookSpec) -> bool {
     bound && (hook.follows() || hook.does.iter().all(fixed))
 }
 
-/// Hooks with one thing less.
+/// Hooks with one part less.
 fn fewer_deeds(hook: &HookSpec, propose: &mut dyn FnMut(HookSpec)) {
     let mut propose = |less: HookSpec| {
         if is_sound(&less) {

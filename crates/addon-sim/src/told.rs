@@ -1,4 +1,4 @@
-//! What the operator has been told so far, and what may be concluded from that. Kept beside the operator, not by it.
+//! The events that the operator has been told, and the conclusions from them. Kept beside the operator, not by it.
 
 mod values_file;
 
@@ -14,60 +14,60 @@ use crate::life::Seen;
 use crate::schema;
 use crate::setup::{Deed, ModuleSpec, Setup, key_of};
 
-/// So many reads are kept by an operator that may not act yet.
+/// The number of readings that an operator keeps before it may act.
 const READS_KEPT: usize = 16;
 
-/// What a run of a global hook says of modules.
+/// The flags of modules that a run of a global hook set.
 pub type Flags = Vec<(String, Option<bool>)>;
 
-/// What a life of the operator was told.
+/// The events that a life of the operator was told.
 #[derive(Debug, Clone, Default)]
 pub struct Told {
-    /// The modules of the first reading of the directories, and whether it was complete. Later ones do not count.
+    /// The modules of the first reading of the directories, and whether it was complete. Later readings do not count.
     pub modules: Option<(BTreeMap<String, ModuleSpec>, bool)>,
-    /// Last good text of each key.
+    /// The last good text of each key.
     pub config: BTreeMap<String, String>,
-    /// What the `ConfigMap` holds, broken keys included; nothing if it does not exist.
+    /// The texts in the `ConfigMap`, broken ones included; `None` if it does not exist.
     pub raw: Option<BTreeMap<String, String>>,
-    /// A `ConfigMap` exists that a user made, so that what it leaves out was left out on purpose.
+    /// Whether there is a `ConfigMap` that a person made, so that the keys it lacks were left out on purpose.
     pub silence_speaks: bool,
-    /// The `ConfigMap` if a program made it: which one, whether people have edited it, and the keys that were in force before
-    /// and that it has never spoken of.
+    /// The `ConfigMap` if a program made it: its uid, whether people have edited it, and the keys that were applied
+    /// before and that it has never contained.
     made: Option<(String, bool, BTreeSet<String>)>,
     /// The common values file.
     common: values_file::CommonValues,
-    /// The last good texts of the life before are not known.
+    /// Whether the last good texts of the life before are unknown.
     state_lost: bool,
-    /// People have said something in this life that counts.
+    /// Whether people have made or edited a `ConfigMap` in this life.
     people_spoke: bool,
     version: u64,
-    /// What is older tells of a `ConfigMap` that was gone before we made one.
+    /// The version at which we created the `ConfigMap`. Readings with a lower version are about one that was gone before.
     floor: u64,
-    /// Keys that we wrote, at which version and what.
+    /// The keys that we wrote, with version and text.
     written: BTreeMap<String, (u64, String)>,
     /// Keys that cannot be used.
     pub broken: BTreeSet<String>,
-    /// Saves under way, and whether the `ConfigMap` was seen meanwhile.
+    /// The running saves, and whether the `ConfigMap` was read meanwhile.
     saves: BTreeMap<JobId, bool>,
-    /// What reads said last of flags, whether they count or not: all that who stands by can go by.
+    /// The flags in the last reading, applied or not. A standby has nothing else.
     overheard: BTreeMap<String, bool>,
-    /// Reads that came before the state Secret was read.
+    /// The readings that came before the state Secret was read.
     early: Vec<ConfigRead>,
     state_known: bool,
-    /// Reads that do not count yet.
+    /// The readings that are not applied yet.
     unheard: Vec<ConfigRead>,
-    /// Work has begun: from then on a read takes the place of one that does not count yet.
+    /// Whether work has begun. From then on a reading replaces one that is not applied yet.
     begun: bool,
-    /// What global hooks said of flags.
+    /// The flags that global hooks have set.
     pub flags: BTreeMap<String, Option<bool>>,
-    /// What such a hook said in a run that has ended, and that may yet fail: a config patch has to be saved first.
+    /// The flags in runs that have ended and may still fail, because a config patch has to be saved first.
     said: Vec<(HookId, HookLabels, Flags)>,
-    /// What enabled scripts answered, each when it was asked last.
+    /// The last answers of enabled scripts, each with the job that asked.
     scripts: BTreeMap<String, (JobId, bool)>,
 }
 
 impl Told {
-    /// The state Secret was read.
+    /// Notes the contents of the state Secret.
     pub fn state(&mut self, state: &SavedState) {
         self.state_known = true;
         self.compare_common_file(state);
@@ -79,13 +79,13 @@ impl Told {
         self.unheard = std::mem::take(&mut self.early);
     }
 
-    /// The save of a section begins.
+    /// Notes the beginning of a section's save.
     pub fn save_begins(&mut self, id: JobId) {
         self.saves.insert(id, false);
     }
 
-    /// The save found something else than it was made of. If it found nothing, and there was something meanwhile, nobody
-    /// can tell what came first.
+    /// Notes that a save found another `ConfigMap` than expected. If it found none, but one was read meanwhile, it is
+    /// unknown which came first.
     pub fn save_missed(&mut self, id: JobId, read: &ConfigRead) {
         let seen = self.saves.remove(&id).unwrap_or_default();
         if !seen || *read != ConfigRead::Missing {
@@ -93,7 +93,7 @@ impl Told {
         }
     }
 
-    /// The `ConfigMap` was read.
+    /// Notes a reading of the `ConfigMap`.
     pub fn read(&mut self, read: &ConfigRead) {
         if let ConfigRead::Present { data, .. } = read {
             self.saves.values_mut().for_each(|seen| *seen = true);
@@ -105,7 +105,7 @@ impl Told {
         }
         if !self.state_known {
             self.early.push(read.clone());
-            // Who stands by for long forgets the oldest.
+            // A standby keeps only the latest readings.
             let most = self.early.len().saturating_sub(READS_KEPT);
             self.early.drain(..most);
         }
@@ -122,9 +122,9 @@ impl Told {
         self.unheard.push(read.clone());
     }
 
-    /// A step is over. What was read counts, unless it says that sections are still being looked at.
+    /// Ends a step. Readings are applied, unless the status says that sections are still being checked.
     pub fn settle(&mut self, after: &Seen) {
-        // A converge with nothing to do may be over already.
+        // A converge without work may be over already.
         self.begun |= !after.status.not_started || after.queues.iter().any(|queue| !queue.tasks.is_empty());
         let is_vetting = |line: &String| line.ends_with("of the ConfigMap against the schema");
         if after.status.waiting.iter().any(is_vetting) {
@@ -171,15 +171,15 @@ impl Told {
                 continue;
             }
             self.broken.insert(key.clone());
-            // What was good in an earlier life may break a schema by now.
+            // A text that was good in an earlier life may break a schema of this one.
             if self.config.get(key).is_some_and(|kept| !self.is_sound(key, kept)) {
                 self.config.remove(key);
             }
         }
     }
 
-    /// A ConfigMap that a program made takes nothing back: neither by omission, nor by sections that hold nothing. Returns the
-    /// keys of which it has never spoken.
+    /// Notes how the ConfigMap was made. One that a program made removes nothing, neither by missing keys nor by empty
+    /// sections. Returns the keys that it has never contained.
     fn hear_origin(&mut self, data: &BTreeMap<String, String>, provenance: &Provenance) -> BTreeSet<String> {
         let (uid, is_as_made) = (&provenance.uid, provenance.is_as_made(data));
         if provenance.made_with.is_none() {
@@ -197,7 +197,7 @@ impl Told {
         unsaid
     }
 
-    /// What was good in an earlier life, before the ConfigMap was gone, may break a schema by now.
+    /// Forgets texts of an earlier life that break a schema of this one.
     fn doubt_what_was_kept(&mut self) {
         let (sound, unsound) = std::mem::take(&mut self.config)
             .into_iter()
@@ -212,23 +212,23 @@ impl Told {
         schema::is_sound(modules, key, text)
     }
 
-    /// The words of the `ConfigMap` are known neither from itself nor from the life before.
+    /// Whether the texts are known neither from a `ConfigMap` nor from the life before.
     pub fn is_lost(&self) -> bool {
         self.state_known && self.state_lost && !self.people_spoke
     }
 
-    /// A person has said that it is gone for good.
+    /// Notes that a person confirmed the loss.
     pub fn loss_confirmed(&mut self) {
         self.people_spoke = true;
     }
 
-    /// The text in force beside a `ConfigMap` that a program made, which has never held this key.
+    /// The text that is applied beside a `ConfigMap` of a program which has never contained this key.
     pub fn kept_beside(&self, key: &str) -> Option<&String> {
         let (_, _, unsaid) = self.made.as_ref()?;
         self.config.get(key).filter(|_| unsaid.contains(key))
     }
 
-    /// Values are in force for the module, its own or global ones.
+    /// Whether values are applied for the module, its own or global ones.
     pub fn has_values_for(&self, module: &str) -> bool {
         let filled = |key: &str| {
             let text = self.config.get(key);
@@ -237,20 +237,20 @@ impl Told {
         filled("global") || filled(&key_of(module))
     }
 
-    /// Whether the ConfigMap has an entry for the module: values, its flag, or maintenance.
+    /// Whether the ConfigMap has a key of the module: values, flag, or maintenance.
     pub fn says_anything_of(&self, module: &str) -> bool {
         let key = key_of(module);
         let there = |suffix: &str| self.config.contains_key(&format!("{key}{suffix}"));
         self.has_values_for(module) || there("Enabled") || there("Maintenance")
     }
 
-    /// People have the module's objects in their own hands.
+    /// Whether people maintain the module's objects.
     pub fn in_maintenance(&self, module: &str) -> bool {
         let text = self.config.get(&format!("{}Maintenance", key_of(module)));
         text.and_then(|text| flat::read_maintenance(text)).unwrap_or_default()
     }
 
-    /// What a read says, with what we wrote after the moment that it tells of.
+    /// The texts of a reading, with the keys that we wrote after its version.
     pub fn with_own(&self, version: u64, data: &BTreeMap<String, String>) -> BTreeMap<String, String> {
         let mut data = data.clone();
         let later = self.written.iter().filter(|(_, (written, _))| *written > version);
@@ -258,19 +258,19 @@ impl Told {
         data
     }
 
-    /// An enabled script answered. One that was asked before another may answer after it.
+    /// Notes the answer of an enabled script. A script that was started earlier may answer later.
     pub fn script_answered(&mut self, module: &str, id: JobId, answer: bool) {
         if self.scripts.get(module).is_none_or(|(last, _)| *last < id) {
             self.scripts.insert(module.to_owned(), (id, answer));
         }
     }
 
-    /// An enabled script failed: it says nothing any more.
+    /// Notes that an enabled script failed, which makes its last answer void.
     pub fn script_failed(&mut self, module: &str) {
         self.scripts.remove(module);
     }
 
-    /// A write of ours went through, and made the `ConfigMap` if there was none. It says nothing about other keys.
+    /// Notes our successful write, which created the `ConfigMap` if there was none. It says nothing about other keys.
     pub fn wrote(&mut self, key: &str, text: &str, version: u64, created: bool) {
         if version > self.version {
             self.written.insert(key.to_owned(), (version, text.to_owned()));
@@ -286,7 +286,7 @@ impl Told {
         }
     }
 
-    /// This read is older than what is known. After the `ConfigMap` was missing, the last one is news again.
+    /// Whether this reading is older than the known state. After the `ConfigMap` was missing, the last reading is new again.
     pub fn is_stale(&self, read: &ConfigRead) -> bool {
         let ConfigRead::Present { version, .. } = read else {
             return false;
@@ -294,13 +294,13 @@ impl Told {
         *version < self.version.max(self.floor) || *version == self.version && self.raw.is_some()
     }
 
-    /// A run of a global hook ended, and said this.
+    /// Notes the flags in the output of a global hook's run.
     pub fn hook_said(&mut self, hook: &HookId, labels: &HookLabels, flags: Flags) {
         self.said.retain(|(said, of, _)| said != hook || of != labels);
         self.said.push((hook.clone(), labels.clone(), flags));
     }
 
-    /// Such a run counts as a success, and so does what it said.
+    /// Notes that this run counts as a success, and so do its flags.
     pub fn hook_counts(&mut self, hook: &HookId, labels: &HookLabels) {
         let said = self.said.iter().position(|(said, of, _)| said == hook && of == labels);
         if let Some(index) = said {
@@ -309,19 +309,19 @@ impl Told {
         }
     }
 
-    /// The module was seen on disk.
+    /// The module as it was read from disk.
     pub fn knows(&self, module: &str) -> Option<&ModuleSpec> {
         self.modules.as_ref()?.0.get(module)
     }
 
-    /// It would run, if nobody but files and the `ConfigMap` has anything to say.
+    /// Whether the module would run by files and `ConfigMap` alone.
     pub fn would_run(&self, module: &str) -> bool {
         let flag = self.overheard.get(&format!("{}Enabled", key_of(module))).copied();
         let sound = self.knows(module).filter(|spec| !spec.broken);
         sound.is_some_and(|spec| flag.or(spec.enabled) == Some(true))
     }
 
-    /// It is to run, and nobody but files and the `ConfigMap` could say otherwise, or keep it from running.
+    /// Whether the module runs by files and `ConfigMap`, and no other source can switch it off or hold it.
     pub fn runs_for_certain(&self, module: &str, setup: &Setup) -> bool {
         let is_free = |spec: &ModuleSpec| spec.script.is_none() && spec.needs.is_empty();
         let hooks = setup.global_hooks.iter().flat_map(|hook| &hook.does);
@@ -333,7 +333,7 @@ impl Told {
         self.would_run(module) && self.knows(module).is_some_and(is_free) && switched.count() == 0 && is_on
     }
 
-    /// What a module's sources say before its script is asked.
+    /// The verdict of a module's sources before its script is asked.
     pub fn opinion(&self, module: &str) -> Option<bool> {
         let flag = self.config.get(&format!("{}Enabled", key_of(module)));
         flag.and_then(|text| flat::read_flag(text))
@@ -341,7 +341,7 @@ impl Told {
             .or_else(|| self.knows(module).and_then(|spec| spec.enabled))
     }
 
-    /// Somebody said that this module is not to run, or all who could have spoken were heard and said nothing.
+    /// Whether a source switched this module off, or all sources that could name it were asked and do not.
     pub fn says_no(&self, module: &str, setup: &Setup) -> bool {
         match self.opinion(module) {
             Some(false) => self.is_heard(module) || self.hooks_spoke(module, setup),
@@ -358,7 +358,7 @@ impl Told {
         }
     }
 
-    /// Every script of a module before this one has answered: by its own word alone a script may be mistaken.
+    /// Whether the scripts of all modules before this one have answered. Only then is the answer of its own script final.
     fn heard_before(&self, module: &str) -> bool {
         let modules = self.modules.iter().flat_map(|(modules, _)| modules.values());
         let place = |spec: &ModuleSpec| (spec.order, spec.name.clone());
@@ -368,13 +368,13 @@ impl Told {
         before.all(|spec| self.scripts.contains_key(&spec.name) || self.opinion(&spec.name) != Some(true))
     }
 
-    /// What counts more than files has spoken about the module.
+    /// Whether a source above the files has decided about the module.
     fn is_heard(&self, module: &str) -> bool {
         let flag = self.config.get(&format!("{}Enabled", key_of(module)));
         flag.is_some_and(|text| flat::read_flag(text).is_some()) || self.flags.get(module).is_some_and(Option::is_some)
     }
 
-    /// No global hook that switches this module has yet to run.
+    /// Whether all global hooks that switch this module have run.
     fn hooks_spoke(&self, module: &str, setup: &Setup) -> bool {
         let switches = |deed: &Deed| match deed {
             Deed::Flag { module: switched, .. } | Deed::FlagFrom { module: switched, .. } => switched == module,

@@ -1,6 +1,6 @@
-//! A trial of the version whose lives the world sees: what it may not do, and what becomes of the sections that it saved.
+//! The trial of the version that runs: the work that it must not do, and the sections that it saved.
 //!
-//! All of it is worked out from writes alone, and must never be asked of the operator.
+//! All of it is computed from writes alone, and never asked of the operator.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,22 +14,22 @@ use crate::dice::Dice;
 /// The trial of a world.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TrialSpec {
-    /// Its end.
+    /// The end of the trial.
     pub outcome: Outcome,
-    /// Modules whose CRDs are there in another form.
+    /// Modules whose CRDs exist in another form.
     pub other_crds: Vec<String>,
 }
 
-/// How it ends.
+/// The end of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome {
     /// The version stays.
     Passed,
-    /// The one before comes back.
+    /// The old version comes back.
     Failed,
-    /// So it does.
+    /// The old version comes back.
     Unclear,
-    /// So it does.
+    /// The old version comes back.
     Void,
 }
 
@@ -44,15 +44,15 @@ impl Outcome {
     }
 }
 
-/// The trial as it stands.
+/// The state of the trial.
 #[derive(Debug, Clone, Default)]
 pub struct Trial {
-    /// Nothing in a world without one.
+    /// The stage; `None` in a world without a trial.
     pub stage: Option<TrialStage>,
     outcome: Option<Outcome>,
-    /// Modules whose CRDs are there in another form.
+    /// Modules whose CRDs exist in another form.
     pub other_crds: BTreeSet<String>,
-    /// The sections that were written on trial and by nobody else since, with the text that stood there before.
+    /// The sections that only the version on trial has written, with their texts before.
     saved: BTreeMap<String, Option<String>>,
 }
 
@@ -67,12 +67,12 @@ impl Trial {
         }
     }
 
-    /// The trial is not over.
+    /// Whether the trial is not over.
     pub fn is_open(&self) -> bool {
         self.stage == Some(TrialStage::Open)
     }
 
-    /// Its end has come, if it has not before. True if the version before comes back with it.
+    /// Ends the trial, if it has not ended. True if the old version comes back.
     pub fn judge(&mut self) -> bool {
         let Some(outcome) = self.outcome.filter(|_| self.is_open()) else {
             return false;
@@ -81,7 +81,7 @@ impl Trial {
         outcome != Outcome::Passed
     }
 
-    /// Whether a life that begins now is on trial. One that begins after it is passed may be a pod of the trial or another.
+    /// Whether a life that begins now is on trial. After a passed trial it may be a pod of the trial or of the Deployment.
     pub fn of_new_life(&self, dice: &mut Dice) -> OnTrial {
         match self.stage {
             Some(TrialStage::Open) => OnTrial::Yes,
@@ -90,7 +90,7 @@ impl Trial {
         }
     }
 
-    /// A hook's section was written: this is what stood there.
+    /// Notes the write of a hook's section, with the text of before.
     pub fn wrote(&mut self, key: &str, before: Option<&String>, on_trial: OnTrial) {
         match on_trial {
             OnTrial::Yes => {
@@ -100,17 +100,17 @@ impl Trial {
         }
     }
 
-    /// Somebody else wrote it, or nobody can know any more what stood there.
+    /// Notes that another writer wrote the section, or that its old text is not known any more.
     pub fn edited(&mut self, key: &str) {
         self.saved.remove(key);
     }
 
-    /// Of none it can be known.
+    /// Forgets all old texts.
     pub fn forget(&mut self) {
         self.saved.clear();
     }
 
-    /// A section that is not what it was before, although nobody but the version on trial has written it.
+    /// A section that differs from its old text although only the version on trial has written it.
     pub fn left(&self, data: Option<&BTreeMap<String, String>>) -> Option<&String> {
         let differs = |(key, before): &(&String, &Option<String>)| {
             let now = data.and_then(|data| data.get(*key));

@@ -1,6 +1,6 @@
-//! The world outside of the operator: directories, the `ConfigMap`, releases, the state Secret, and what goes wrong.
+//! The world outside of the operator: directories, the `ConfigMap`, releases, the state Secret, and failures.
 //!
-//! It only knows what happened to it. Must never ask the operator anything.
+//! It knows only its own state. Must never ask the operator anything.
 
 mod cluster;
 mod edits;
@@ -36,15 +36,15 @@ use crate::schema::SchemaSpec;
 use crate::setup::{HookSpec, ModuleSpec, Setup};
 use crate::trial::Trial;
 
-/// Everything there is.
+/// The whole world.
 #[derive(Debug, Clone)]
 pub struct World {
     seed: u64,
-    /// Microseconds since it began.
+    /// The time in microseconds since its beginning.
     pub clock: u64,
     /// The directories.
     pub setup: Setup,
-    /// How much of the common values file is there.
+    /// The part of the common values file that exists.
     pub common: CommonFile,
     /// Modules whose directories vanished.
     removed: BTreeMap<String, ModuleSpec>,
@@ -52,34 +52,34 @@ pub struct World {
     pub config: ConfigMap,
     /// Releases by name.
     pub releases: BTreeMap<String, Release>,
-    /// What is written down about them.
+    /// The facts about releases that checks need.
     pub ledger: Ledger,
     /// Objects that hooks may watch, by kind.
     pub objects: BTreeMap<String, Objects>,
-    /// Whom the API server asks.
+    /// The published webhooks.
     pub webhooks: Webhooks,
     /// The version of the object that changed last.
     version: u64,
-    /// The trial of the version whose lives these are.
+    /// The trial of the version that runs.
     pub trial: Trial,
     /// The state Secret, if it exists.
     pub secret: Option<SavedState>,
-    /// How the next start reads the directories.
+    /// The error in the reading of the directories at the next start.
     pub misread: Option<Misreading>,
-    /// The directories changed since the operator read them, perhaps back again.
+    /// Whether the directories have changed since the operator read them, even if they were changed back.
     pub disturbed: bool,
-    /// How often work of a name still fails.
+    /// The number of failures that are left for work of a name.
     faults: BTreeMap<String, u32>,
-    /// How often something of a name has happened.
+    /// The number of events of a name.
     counts: BTreeMap<String, u64>,
-    /// Runs of a hook, for its first failures.
+    /// The number of runs of a hook, which decides about its first failures.
     runs: BTreeMap<String, u32>,
-    /// Nothing fails any more.
+    /// Whether nothing fails any more.
     healed: bool,
 }
 
 impl World {
-    /// The world as a run finds it.
+    /// The world at the beginning of a run.
     pub fn new(seed: u64, setup: &Setup) -> Self {
         let releases = setup
             .releases
@@ -108,7 +108,7 @@ impl World {
         }
     }
 
-    /// Chance for the next time that something of this name happens.
+    /// The random numbers for the next event of this name.
     pub fn dice(&mut self, name: &str) -> Dice {
         let count = self.counts.entry(name.to_owned()).or_default();
         *count += 1;
@@ -130,7 +130,7 @@ impl World {
             .unwrap_or_default()
     }
 
-    /// Does what concerns disk, cluster and faults; the rest is the runner's.
+    /// Applies an action to disk, cluster and faults. Other actions are played by the runner.
     pub fn suffer(&mut self, action: &Action) {
         let before = self.config.data.clone().unwrap_or_default();
         self.undergo(action);
@@ -215,13 +215,13 @@ impl World {
         }
     }
 
-    /// Nothing fails any more.
+    /// Ends all failures.
     pub fn heal(&mut self) {
         self.healed = true;
         self.faults.clear();
         self.misread = None;
-        // A failure that is let pass is tried again only when its schedule comes round, which takes too long, or when an
-        // object changes.
+        // After an ignored failure the next run comes only with the schedule, which takes too long, or with a change of
+        // an object.
         let hooks = |owner: &str, hooks: &[HookSpec]| -> Vec<String> {
             let passing = hooks.iter().filter(|hook| {
                 let watches = hook.watches.iter().any(|watch| watch.allow_failure);
@@ -283,7 +283,7 @@ pub fn flat_value(flat: &Flat) -> Value {
     json!(flat)
 }
 
-/// The name of a module that the simulator made up.
+/// The name of a module in the simulator.
 pub fn module_name(name: &str) -> ModuleName {
     ModuleName::parse(name).expect("names of simulated modules are sound")
 }

@@ -14,27 +14,27 @@ use super::{Seen, SimStep, Violation, ensure};
 use crate::setup::key_of;
 use crate::world::{job_name, owner_name};
 
-/// The first back-off is this long, and none is longer than the second.
+/// The first back-off, and the longest one.
 const BOUNDS: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(32));
 
 /// Lanes whose heads have failed.
 #[derive(Debug, Default)]
 pub(super) struct Backoffs {
     asleep: BTreeMap<String, Asleep>,
-    /// Failures in a row, as they were told.
+    /// The number of failures in a row, as it was reported.
     attempts: BTreeMap<String, u32>,
-    /// Modules whose sections changed, which will run with them once it is known again who is to run.
+    /// Modules whose sections changed. They run with the new sections once the verdicts are known again.
     touched: BTreeSet<String>,
-    /// Those of this step.
+    /// The modules of these whose sections changed in this step.
     applied: BTreeSet<String>,
 }
 
 #[derive(Debug)]
 struct Asleep {
     until: u64,
-    /// Which hook is the head, if it is one.
+    /// The hook of the head, if the head is a hook.
     hook: Option<HookId>,
-    /// How many contexts the failed run had.
+    /// The number of contexts of the failed run.
     contexts: usize,
 }
 
@@ -42,7 +42,8 @@ fn hook_lane(hook: &HookId, labels: &HookLabels) -> String {
     lane_of(&hook.owner, &labels.queue)
 }
 
-/// A key stands for all that was changed with it: a module that is given back together with a flag is told by the flag.
+/// The modules whose maintenance changed in this step. The report names only one key for each module, so a flag that
+/// changed, too, may hide it.
 fn handed_over(step: &SimStep<'_>) -> impl Iterator<Item = String> {
     let held = |seen: &Seen, name: &str| seen.modules.get(name).is_some_and(|module| module.in_maintenance);
     let handed = move |name: &&String| held(step.before, name) != held(step.after, name);
@@ -60,7 +61,7 @@ impl Backoffs {
         }
     }
 
-    /// A head that is tried again when its hook is off is dropped, and says nothing.
+    /// Forgets heads whose hook is off when the retry is due: the operator drops them without a report.
     pub(super) fn over(&mut self, step: &SimStep<'_>) {
         let dropped = |asleep: &Asleep| {
             let is_due = asleep.until <= step.clock;
@@ -73,7 +74,7 @@ impl Backoffs {
     fn notice(&mut self, step: &SimStep<'_>, notice: &Notice) -> Result<(), Violation> {
         match notice {
             Notice::HookFailed { .. } => self.hook_failed(step, notice),
-            // Its hooks have no place in any queue, and stand at the end when they come back.
+            // The hooks' tasks were dropped, and come at the end of their queues when the module is switched on again.
             Notice::ModuleDeleted { module } => {
                 let gone = |hook: &HookId| hook.owner.module() == Some(module);
                 self.asleep.retain(|_, asleep| !asleep.hook.as_ref().is_some_and(gone));
@@ -107,12 +108,12 @@ impl Backoffs {
                 self.wake_main();
                 Ok(())
             }
-            // That may be when nobody waits for a script any more.
+            // This may happen when no round waits for the script any more.
             Notice::ScriptLate { .. } => {
                 self.wake_touched(step);
                 Ok(())
             }
-            // What was waited for changed: trying again at once is right.
+            // The state that the failed work waited for has changed, so a retry at once is right.
             Notice::ConvergeStarted { .. } | Notice::ScriptAnswered { .. } | Notice::ModuleSwitched { .. } => {
                 self.wake_main();
                 Ok(())
@@ -141,7 +142,7 @@ impl Backoffs {
             return Ok(());
         };
         let owner = owner_name(&hook.owner);
-        // Its config patch counts although the hook does not, and its module may run with it at once.
+        // The config patch of a failed hook counts, and its module may run at once because of it.
         if step.before.values.get(&owner) != step.after.values.get(&owner) {
             self.asleep.remove(&format!("main of {owner}"));
         }
@@ -151,7 +152,7 @@ impl Backoffs {
         self.sleep(step, lane, *retry_in, Some(hook.clone()))
     }
 
-    /// A hook that stands in line by itself counts its failures one by one.
+    /// Q5: a hook in a queue of its own reports its failures one by one.
     fn attempts(&mut self, lane: &str, attempts: u32) -> Result<(), Violation> {
         let before = self.attempts.insert(lane.to_owned(), attempts).unwrap_or_default();
         // The head of the global lane may also have failed at something other than a hook.
@@ -169,7 +170,7 @@ impl Backoffs {
         hook: Option<HookId>,
     ) -> Result<(), Violation> {
         bounded(step, retry_in)?;
-        // What failed had begun with the section from before this step.
+        // The failed work had begun with the section from before this step.
         if lane
             .strip_prefix("main of ")
             .is_some_and(|name| self.applied.contains(&key_of(name)))
@@ -192,7 +193,8 @@ impl Backoffs {
         Ok(())
     }
 
-    /// Those whose sections changed go on with them, unless a further script is asked first.
+    /// Forgets the back-offs of modules whose sections changed. They run with the new sections, unless another script is
+    /// asked first.
     fn wake_touched(&mut self, step: &SimStep<'_>) {
         let touched = &self.touched;
         let is_touched = |lane: &str| {
@@ -240,7 +242,7 @@ impl Backoffs {
     }
 }
 
-/// A converge let a module run whose last run had failed: its turn has come, and another task begins.
+/// Whether a converge started a new run of a module whose last run had failed: that is another task.
 fn is_new_run(step: &SimStep<'_>, lane: &str) -> bool {
     let module = lane
         .strip_prefix("main of ")
@@ -248,7 +250,7 @@ fn is_new_run(step: &SimStep<'_>, lane: &str) -> bool {
     step.after.status.converge_tasks > 0 && module.is_some_and(|module| module.enabled && module.failures == 0)
 }
 
-/// The hook's module was switched off, or has not started again, so that the hook has no place in its queue any more.
+/// Whether the hook's module was switched off or has not started again, so that the hook's tasks were dropped.
 fn is_off(step: &SimStep<'_>, hook: &HookId) -> bool {
     let idle = |module: &ModuleReport| {
         !module.enabled || ["Disabled", "Deleting", "Configuring", "Starting"].contains(&module.state.as_str())
@@ -257,7 +259,8 @@ fn is_off(step: &SimStep<'_>, hook: &HookId) -> bool {
     reports.into_iter().flatten().any(idle)
 }
 
-/// A run that its deadline ended is left alone for as long as it took at most; the longest deadline is that of hooks.
+/// The longest delay after a run that its deadline ended. The delay is at most as long as the run, and hooks have the
+/// longest deadline.
 const LONGEST_RUN: Duration = Duration::from_mins(30);
 
 fn bounded(step: &SimStep<'_>, retry_in: Duration) -> Result<(), Violation> {

@@ -1,5 +1,6 @@
-//! R10: of the modules that nobody names any more only so many go within ten minutes as the brake lets pass, unless a person
-//! confirmed it. R11: nothing goes while it is held, a few are never held, and what is confirmed is held no more.
+//! R10: of the modules that no source names any more, at most as many are removed within ten minutes as the brake allows,
+//! unless a person confirmed it. R11: a held release is not removed, a few removals are never held, and a confirmed
+//! removal is not held any more.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,13 +13,13 @@ use crate::life::Seen;
 
 /// Ten minutes, in microseconds.
 const WINDOW: u64 = 600_000_000;
-/// So many go in any case.
+/// The number of removals that is always allowed.
 const FEW: usize = 2;
 
-/// The releases that went in this life although nobody had said so, and those that a person wants gone.
+/// The releases that were removed in this life although no source had switched them off, and those that a person confirmed.
 #[derive(Debug, Default)]
 pub(super) struct Brake {
-    /// When each was taken up.
+    /// The time at which each removal was begun.
     gone: BTreeMap<String, u64>,
     confirmed: BTreeSet<String>,
 }
@@ -37,7 +38,7 @@ impl Brake {
             }
         }
         self.taken_up(step)?;
-        // A module that has come into the directories since they were read stays, were it the only one.
+        // A module that appeared in the directories after they were read stays, even if it is the only one.
         let has_come = |name: &String| step.life.told.knows(name).is_none() && step.world.module(name).is_some();
         let new = after.difference(&before).filter(|name| !has_come(name));
         let new: BTreeSet<_> = new.collect();
@@ -86,7 +87,7 @@ impl Brake {
         })
     }
 
-    /// All that is there of ours, or was a while ago.
+    /// All releases of ours that exist, or existed a short time ago.
     fn there(&self, step: &SimStep<'_>) -> BTreeSet<String> {
         let listed = step.life.listed.iter().filter(|(_, ours)| **ours).map(|(name, _)| name);
         let releases = step.world.releases.iter().filter(|(_, release)| release.ours);
@@ -98,10 +99,10 @@ impl Brake {
         known.chain(self.gone.keys()).cloned().collect()
     }
 
-    /// The releases that would go if silence were an answer.
+    /// The releases that no source names.
     fn unspoken(&self, step: &SimStep<'_>) -> BTreeSet<String> {
         let mut there = self.there(step);
-        // As long as its script fails a module keeps the verdict of before, which may be silence.
+        // While its script fails, a module keeps its last verdict, which may be off by silence.
         let stands_off = |name: &String| {
             let module = step.after.modules.get(name);
             module.is_some_and(|module| !module.enabled && module.enabled_by == "default")
@@ -111,7 +112,7 @@ impl Brake {
     }
 }
 
-/// Nobody says whether it is to run, or it is no module any more.
+/// Whether no source says whether the module runs, or there is no such module.
 fn is_unspoken(step: &SimStep<'_>, name: &str) -> bool {
     let told = &step.life.told;
     told.knows(name).is_none() || told.opinion(name).is_none()
@@ -122,7 +123,7 @@ fn held(seen: &Seen) -> BTreeSet<String> {
     held.map(|held| held.release.clone()).collect()
 }
 
-/// Modules whose removals have ended, be it as soon as they were taken up, as of some nothing is there.
+/// Modules whose removals have ended. If nothing of a module exists, that is in the step of their beginning.
 fn removed(step: &SimStep<'_>) -> impl Iterator<Item = String> {
     step.effects.iter().filter_map(|effect| match effect {
         Effect::Tell(Notice::ModuleDeleted { module }) => Some(module.to_string()),
@@ -130,7 +131,7 @@ fn removed(step: &SimStep<'_>) -> impl Iterator<Item = String> {
     })
 }
 
-/// The releases that stand in a queue to be removed, with a module or without one.
+/// The releases whose removals are queued, with a module or without one.
 fn removals(seen: &Seen) -> BTreeSet<String> {
     let tasks = seen.queues.iter().flat_map(|queue| &queue.tasks);
     let name = |task: &addon_core::operator::query::TaskReport| match task.kind {

@@ -1,5 +1,5 @@
-//! C3: what a chart says of conversions is in the cluster before its release. C4: each converge looks after it again. N3:
-//! but not for a module that people have in their hands.
+//! C3: the conversion webhooks of a chart are published before its release. C4: each converge publishes them again. N3:
+//! except for a module whose objects people maintain.
 
 use std::collections::BTreeSet;
 
@@ -8,19 +8,19 @@ use addon_core::operator::event::{Event, Finished};
 
 use super::{SimStep, Violation, ensure};
 
-/// What was looked after.
+/// The modules whose conversion webhooks were published.
 #[derive(Debug, Default)]
 pub(super) struct Looked {
     /// Since the module was switched on.
     ever: BTreeSet<String>,
     /// Since the last converge began.
     lately: BTreeSet<String>,
-    /// Modules that people had in their hands since then.
+    /// Modules whose objects people maintained at some time since then.
     in_hands: BTreeSet<String>,
 }
 
 impl Looked {
-    /// What is learnt from the event, before its effects.
+    /// Notes the facts in the event, before its effects.
     pub(super) fn event(&mut self, step: &SimStep<'_>) {
         if let Event::JobFinished(Finished::ConversionsEnsured(_, Ok(outcomes))) = step.event {
             for (name, _) in outcomes.iter().filter(|(_, outcome)| outcome.is_ok()) {
@@ -58,9 +58,9 @@ impl Looked {
         }
     }
 
-    /// Everything that is as it should be had its conversions looked after in this converge.
+    /// C4: the conversion webhooks of all modules that are ready were published in this converge.
     fn finished(&self, step: &SimStep<'_>, reason: &str) -> Result<(), Violation> {
-        // One that only runs hooks after all modules takes none of them up.
+        // A converge that only runs hooks after all modules publishes none.
         if reason == "AfterAll-After-Recovery" {
             return Ok(());
         }

@@ -1,4 +1,4 @@
-//! Edits that somebody wants to make: what is said to them, and when. E1 to E3.
+//! Edits of the `ConfigMap` that the API server asks about: the answers and their times. E1 to E3.
 
 use std::collections::BTreeMap;
 
@@ -9,21 +9,21 @@ use addon_core::review::reply::{NoAnswer, Reply};
 use super::{SimStep, Violation, ensure};
 use crate::world::Wanted;
 
-/// The questions that nobody has answered yet.
+/// The questions without an answer yet.
 #[derive(Debug, Default)]
 pub(super) struct Edits(BTreeMap<u64, Open>);
 
 #[derive(Debug)]
 struct Open {
     sound: bool,
-    /// Nobody waits for an answer after that, in microseconds of the world.
+    /// The time after which no answer is awaited any more, in microseconds of the world.
     until: u64,
-    /// Nobody could judge it.
+    /// Whether the judgement failed.
     failed: bool,
 }
 
 impl Edits {
-    /// What is learnt from the event, before its effects. True if it was a question about an edit.
+    /// Notes the facts in the event, before its effects. True if the event was a question about an edit.
     pub(super) fn event(&mut self, step: &SimStep<'_>) -> bool {
         match step.event {
             Event::ReviewRequested(_, asked) => {
@@ -50,7 +50,7 @@ impl Edits {
         }
     }
 
-    /// True if the effect was about an edit.
+    /// Checks an effect. True if it was about an edit.
     pub(super) fn effect(&mut self, step: &SimStep<'_>, effect: &Effect) -> Result<bool, Violation> {
         match effect {
             Effect::StartJob(job @ Job::JudgeEdit(..)) => {
@@ -72,7 +72,7 @@ impl Edits {
         }
     }
 
-    /// A step is over: nobody has waited too long, and nobody waits for his turn while nothing is judged.
+    /// Checks at the end of a step that no question is too late, and that none waits while no edit is judged.
     pub(super) fn over(&self, step: &SimStep<'_>, starts: &[&Job]) -> Result<(), Violation> {
         let late = self.0.iter().find(|(_, open)| open.until < step.clock);
         ensure(late.is_none() || step.life.stopping.is_some(), "E1", || {
@@ -90,7 +90,7 @@ impl Edits {
 }
 
 impl Open {
-    /// E2: a sound edit is never refused, an unsound one never allowed, and who says nothing has a reason.
+    /// E2: a sound edit is never refused, an unsound one is never allowed, and a missing answer has a reason.
     fn reply(&self, step: &SimStep<'_>, number: u64, reply: &Reply) -> Result<(), Violation> {
         let good = match reply {
             Reply::NoAnswer(NoAnswer::Unjudged) => self.failed || self.until <= step.clock,
@@ -100,7 +100,7 @@ impl Open {
             Reply::Review(review) => {
                 let response = &review.to_value()["response"];
                 let message = response["status"]["message"].as_str().unwrap_or_default();
-                // Sound in itself, it would remove too much by what it leaves out.
+                // The edit is sound in itself, but would remove too many modules by what it leaves out.
                 let omits = message.contains("with this edit nothing switches on these ");
                 let allowed = self.sound && !omits;
                 response["uid"] == number.to_string().as_str() && response["allowed"] == allowed

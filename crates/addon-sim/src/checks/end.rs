@@ -1,4 +1,4 @@
-//! L1: the end that everything must come to, compared with what the reference model makes of the documents.
+//! L1: the final state that every world must reach, compared with the reference model's result.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,13 +12,13 @@ use crate::model::End;
 use crate::setup::{Deed, HookSpec, Setup};
 use crate::world::{Release, World};
 
-/// Compares a world at rest with the end that the model names.
+/// Compares a world at rest with the final state that the model computed.
 pub fn check_end(end: &End, world: &World, life: &Life, seen: &Seen) -> Result<(), Violation> {
     if world.setup.alone {
         return alone(seen);
     }
     if world.setup.strict && (!end.stuck.is_empty() || switches_late(&world.setup)) {
-        // In the original's order, what cannot run holds up everything behind it, and that is what was asked for.
+        // In strict order a module that cannot run holds up all modules behind it, as in the original.
         return Ok(());
     }
     if says_late(&world.setup) {
@@ -43,7 +43,7 @@ pub fn check_end(end: &End, world: &World, life: &Life, seen: &Seen) -> Result<(
     state(world, life)
 }
 
-/// Hooks alone come to rest when everything was told.
+/// Checks a world without modules at rest: everything was reported.
 fn alone(seen: &Seen) -> Result<(), Violation> {
     let tasks: Vec<_> = seen.queues.iter().flat_map(|queue| &queue.tasks).collect();
     ensure(seen.status.ready && tasks.is_empty(), "L1", || {
@@ -54,7 +54,8 @@ fn alone(seen: &Seen) -> Result<(), Violation> {
     })
 }
 
-/// A hook switches modules that may be needed before it ever runs, or before it hears of what it goes by.
+/// Whether a global hook switches modules only after other modules may have needed them, or after the values that it
+/// depends on have changed.
 fn switches_late(setup: &Setup) -> bool {
     let early = |hook: &HookSpec, deed: &Deed| match deed {
         Deed::Flag { .. } => ["onStartup", "beforeAll"]
@@ -68,8 +69,8 @@ fn switches_late(setup: &Setup) -> bool {
     deeds.any(|(hook, deed)| !early(hook, deed))
 }
 
-/// A hook switches modules by what is in the values, also in a queue of its own, where it may end with what they were
-/// after it has ended elsewhere with what they are.
+/// Whether a global hook switches modules by values and also runs in a queue of its own. A run there may end late with
+/// old values, after a run elsewhere with new ones.
 fn says_late(setup: &Setup) -> bool {
     let goes_by_values = |hook: &HookSpec| hook.does.iter().any(|deed| matches!(deed, Deed::FlagFrom { .. }));
     let apart = |hook: &HookSpec| {
@@ -93,7 +94,7 @@ fn modules(end: &End, world: &World, life: &Life, seen: &Seen) -> Result<(), Vio
         format!("enabled are {running:?}, but should be {:?}", end.enabled)
     })?;
     for module in seen.modules.values() {
-        // The brake is looked at elsewhere.
+        // The brake is checked elsewhere.
         if is_held(seen, &module.name) {
             continue;
         }
@@ -186,13 +187,13 @@ fn releases(end: &End, world: &World, life: &Life, seen: &Seen) -> Result<(), Vi
     Ok(())
 }
 
-/// Nobody names it any more, and it would be one of too many.
+/// Whether the module's removal is held by the brake.
 fn is_held(seen: &Seen, name: &str) -> bool {
     seen.status.held.iter().any(|held| held.release == name)
 }
 
-/// R9: a release tells that there were values for it. A flag that says what files say is no reason for a run, and its loss
-/// is none.
+/// R9: the release has a trace of the values that the `ConfigMap` had for it. A flag that equals that of the files causes
+/// no run, so it may be missing in the trace.
 fn marked(name: &str, found: Option<&Release>, life: &Life) -> Result<(), Violation> {
     let said = life.told.has_values_for(name);
     let marked = found.and_then(|release| release.config);
@@ -203,7 +204,7 @@ fn marked(name: &str, found: Option<&Release>, life: &Life) -> Result<(), Violat
     )
 }
 
-/// The release of a module that people have in their hands is marked so, unless they removed it.
+/// N2: the release of a module that people maintain is marked so, unless they removed it.
 fn left_to_people(name: &str, world: &World) -> Result<(), Violation> {
     let found = world.releases.get(name);
     let marked = match found {
@@ -229,7 +230,7 @@ fn one_owner(world: &World) -> Result<(), Violation> {
     Ok(())
 }
 
-/// Every key that cannot be used is told, and no other.
+/// V8: all keys that cannot be used are reported, and no others.
 fn problems(life: &Life, seen: &Seen) -> Result<(), Violation> {
     let told: BTreeSet<String> = seen.status.config_problems.keys().cloned().collect();
     ensure(told == life.told.broken, "V8", || {
@@ -237,7 +238,7 @@ fn problems(life: &Life, seen: &Seen) -> Result<(), Violation> {
     })
 }
 
-/// What was last good is kept for the next life.
+/// The last good texts are kept for the next life.
 fn state(world: &World, life: &Life) -> Result<(), Violation> {
     let kept: BTreeMap<String, String> = world
         .secret

@@ -1,4 +1,4 @@
-//! W3: what a module is said to wait for is so.
+//! W3: the reported reason of a module's wait is true.
 
 use std::collections::BTreeSet;
 
@@ -6,10 +6,10 @@ use addon_core::operator::effect::{Effect, Job, Notice};
 
 use super::{SimStep, Violation, ensure};
 
-/// What is known of enabled scripts.
+/// The known states of enabled scripts.
 #[derive(Debug, Default)]
 pub(super) struct Holds {
-    /// Modules whose scripts failed or took too long the last time, and have not answered since.
+    /// Modules whose scripts failed or were too slow and have not answered since.
     silent: BTreeSet<String>,
 }
 
@@ -30,7 +30,7 @@ impl Holds {
         Ok(())
     }
 
-    /// One whose script is silent is not simply off.
+    /// W3: a module whose script has not answered is reported so, and not as simply off.
     fn held(&self, step: &SimStep<'_>, module: &str, reason: &str) -> Result<(), Violation> {
         let asks = |effect: &Effect| matches!(effect, Effect::StartJob(Job::RunEnabledScript { .. }));
         let mut running = step.life.running.values();
@@ -39,7 +39,7 @@ impl Holds {
         if asking || step.effects.iter().any(asks) {
             return Ok(());
         }
-        // What another one is held by was found out when that one was held.
+        // The reason for which the other module is held was checked when that module was held.
         if reason.contains("which is held") {
             return Ok(());
         }

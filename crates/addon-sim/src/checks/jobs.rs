@@ -1,4 +1,4 @@
-//! Which jobs may run at a time: Q1, M4, M7, and the slots.
+//! Which jobs may run at the same time: Q1, M4, M7, and the slots.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use super::scripts::Scripts;
 use super::{SimStep, Violation, ensure};
 use crate::world::{asked_of, job_name, owner_name};
 
-/// Job names that were used.
+/// The job ids that were used.
 #[derive(Debug, Default)]
 pub(super) struct Jobs {
     used: BTreeSet<JobId>,
@@ -19,7 +19,7 @@ pub(super) struct Jobs {
     patience: Patience,
 }
 
-/// The line that a job stands in: a named queue, a module's own, the global one, or a release's.
+/// The lane of a job: a named queue, or the lane of a module, of a release, or the global one.
 pub(super) fn lane(job: &Job) -> Option<String> {
     match job {
         Job::RunHook(run, _) if asked_of(run).is_some() => None,
@@ -47,7 +47,7 @@ pub(super) fn lane(job: &Job) -> Option<String> {
     }
 }
 
-/// The line of a hook of this owner in this queue. Where hooks are alone, start-up names none.
+/// The lane of a hook with this owner and queue. Without modules, start-up hooks have no queue.
 pub(super) fn lane_of(owner: &Owner, queue: &str) -> String {
     match queue {
         "main" | "" => format!("main of {}", owner_name(owner)),
@@ -55,7 +55,7 @@ pub(super) fn lane_of(owner: &Owner, queue: &str) -> String {
     }
 }
 
-/// What two jobs may not have in common beside their lane.
+/// A name that two running jobs must not share, beside their lane.
 fn alone(job: &Job) -> Option<String> {
     match job {
         Job::SyncRelease { module, .. } => Some(format!("release {module}")),
@@ -79,7 +79,7 @@ fn alone(job: &Job) -> Option<String> {
     }
 }
 
-/// Nobody asks a script that has not answered.
+/// M7: a script is not started again before it has answered.
 fn script(job: &Job) -> Option<String> {
     match job {
         Job::RunEnabledScript { module, .. } => Some(format!("the script of {module}")),
@@ -120,7 +120,7 @@ impl Jobs {
         at_most_one(&running, "Z1", script)?;
         let is_hook = |job: &&Job| match job {
             Job::RunHook(run, _) => asked_of(run).is_none(),
-            // What one that is waited for no more takes is no slot, nor what one takes who was asked before we led.
+            // A late script has no slot, and neither has a job that was started as a preparation of a standby.
             Job::RunEnabledScript { module, .. } => !self.scripts.is_late(module),
             Job::ConfigureHooks(Owner::Module(_), _) => stands_in_line(&job) || !step.life.leads,
             job => matches!(job, Job::ConfigureHooks(..)),
@@ -165,7 +165,7 @@ impl Jobs {
     }
 }
 
-/// Hooks alone that cannot say what they want are nothing to go on with.
+/// Without modules the process ends if a hook's configuration cannot be had.
 fn gives_up(step: &SimStep<'_>) -> Result<(), Violation> {
     let refused = matches!(step.event, Event::JobFinished(finished) if finished.failure().is_some())
         && matches!(step.ended, Some(Job::ConfigureHooks(Owner::Global, _)));

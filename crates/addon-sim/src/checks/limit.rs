@@ -8,7 +8,7 @@ use addon_core::operator::effect::{Effect, HookRun, Job};
 use super::{SimStep, Violation, ensure};
 use crate::world::owner_name;
 
-/// When hooks with settings began to run, in microseconds of the world.
+/// The starts of hooks with settings, in microseconds of the world.
 #[derive(Debug, Default)]
 pub(super) struct Limits {
     began: BTreeMap<HookId, Vec<u64>>,
@@ -26,7 +26,7 @@ impl Limits {
         };
         let began = self.began.entry(hook.clone()).or_default();
         began.push(step.clock);
-        // In whatever stretch of time: what was saved up, and what was earned since.
+        // In every period there are at most as many runs as the bucket holds and as tokens came in it.
         for (before, start) in began.iter().rev().enumerate() {
             let earned = (step.clock - start) / (seconds * 1_000_000);
             let runs = before as u64 + 1;

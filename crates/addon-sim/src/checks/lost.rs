@@ -1,4 +1,4 @@
-//! R8: with the `ConfigMap` and the state Secret both lost nothing is upgraded or removed that was made with them.
+//! R8: if the `ConfigMap` and the state Secret are both lost, no release that was made with them is upgraded or removed.
 
 use addon_core::operator::effect::{Effect, Job};
 use addon_core::release::ConfigTrace;
@@ -12,7 +12,7 @@ pub(super) fn check(step: &SimStep<'_>, effect: &Effect) -> Result<(), Violation
         _ => return Ok(()),
     };
     let told = &step.life.told;
-    // A program may have put the same in its place.
+    // A program may have made a `ConfigMap` with the same values in its place.
     let is_lost = told.is_lost() && !told.says_anything_of(name);
     let trace = step.life.traces.get(name);
     ensure(!(is_lost && matches!(trace, Some(ConfigTrace::Said(_)))), "R8", || {

@@ -1,5 +1,5 @@
-//! M5: what changes is either inside of what a first run read, or told afterwards, once and in order. M3 as far as first
-//! runs go. And nothing comes from monitors that were stopped.
+//! M5: every change is either in the snapshot that a first run read, or reported afterwards, once and in order. M3 for
+//! first runs. And no change comes from a stopped monitor.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,12 +15,12 @@ use crate::monitors::told;
 use crate::setup::{HookSpec, Watch};
 use crate::world::owner_name;
 
-/// What is known of every monitor, and of the runs under way.
+/// The states of all monitors, and of the running hooks.
 #[derive(Debug, Default)]
 pub(super) struct Monitored {
     known: BTreeMap<MonitorId, Known>,
     stopped: BTreeSet<MonitorId>,
-    /// How many bindings the hooks of an owner said they have.
+    /// The number of bindings of an owner's hooks, from their configurations.
     bindings: BTreeMap<String, usize>,
     runs: BTreeMap<String, Run>,
 }
@@ -31,29 +31,29 @@ struct Known {
     binding: BindingName,
     watch: Watch,
     started: bool,
-    /// Its first run is over.
+    /// Whether its first run is over.
     open: bool,
-    /// The last change that the hook knows of; nothing after a failure that was let pass.
+    /// The last change that the hook knows of; `None` after a failure that `allowFailure` ignored.
     upto: Option<u64>,
     /// The last change that a run was told of.
     last: u64,
-    /// Its module was switched off: nobody has to be told.
+    /// Whether its module was switched off, so that changes need not be reported.
     idle: bool,
-    /// It watches since before we led, and nobody has begun with it.
+    /// Whether it was prepared by a standby, and no run has taken it.
     warm: bool,
 }
 
-/// A run of a hook, as far as it is about objects.
+/// The objects that a run of a hook is told of.
 #[derive(Debug, Default)]
 struct Run {
     firsts: Vec<MonitorId>,
     events: Vec<(MonitorId, u64)>,
-    /// Groups of which it tells.
+    /// The groups in the run's contexts.
     groups: BTreeSet<String>,
     read: BTreeMap<MonitorId, u64>,
 }
 
-/// The hooks of an owner as they were when the directories were read.
+/// The hooks of an owner as they were at the reading of the directories.
 fn hooks<'a>(step: &SimStep<'a>, owner: &str) -> &'a [HookSpec] {
     let known = step.life.told.knows(owner);
     known.map_or(&step.world.setup.global_hooks, |module| &module.hooks)
@@ -67,7 +67,7 @@ fn watch_of(step: &SimStep<'_>, hook: &HookId, binding: &BindingName) -> Option<
 }
 
 impl Monitored {
-    /// What is learnt from the event, before its effects.
+    /// Notes the facts in the event, before its effects.
     pub(super) fn event(&mut self, step: &SimStep<'_>) {
         let Event::JobFinished(finished) = step.event else {
             return;
@@ -124,7 +124,7 @@ impl Monitored {
         }
     }
 
-    /// A step is over: changes for a module that is not to run are for nobody.
+    /// Ends a step: changes for a module that is not to run need not be reported any more.
     pub(super) fn over(&mut self, step: &SimStep<'_>) {
         for known in self.known.values_mut() {
             if let Some(module) = known.hook.owner.module().filter(|_| !known.warm) {
@@ -135,7 +135,7 @@ impl Monitored {
     }
 
     fn start(&mut self, step: &SimStep<'_>, hook: &HookId, starts: &[MonitorStart]) -> Result<(), Violation> {
-        // Who stands by may watch everything.
+        // A standby may watch everything.
         if step.world.setup.alone && step.life.leads {
             let before = self.known.values().find(|known| !known.open && !known.warm);
             ensure(before.is_none(), "G2", || {
@@ -152,7 +152,7 @@ impl Monitored {
             ensure(twice.is_none(), "W1", || format!("{hook} is watched twice: {twice:?}"))?;
             let binding = start.binding.name.clone();
             let watch = watch_of(step, hook, &binding).unwrap_or_default();
-            // What nobody reads as a whole is told from when we lead.
+            // Changes of a binding without a first run are reported from the beginning of the lead.
             let upto = (step.life.leads || !watch.skips).then_some(0);
             let known = Known {
                 hook: hook.clone(),
@@ -170,7 +170,7 @@ impl Monitored {
         Ok(())
     }
 
-    /// A run begins: what it tells of objects must come next for the hook.
+    /// Begins a run. The changes that it is told of must be the next ones for the hook.
     fn run(&self, run: &HookRun) -> Result<Run, Violation> {
         let mut found = Run::default();
         let mut next: BTreeMap<MonitorId, u64> = BTreeMap::new();
@@ -212,7 +212,7 @@ impl Monitored {
         Ok(found)
     }
 
-    /// A run for nothing but what is there at first is for no binding that does not want that.
+    /// A skipped first run: a run of nothing but first runs must not be for a binding that wants none.
     fn skips(&self, step: &SimStep<'_>, run: &HookRun, found: &Run) -> Result<(), Violation> {
         let is_first = found.firsts.len() == run.contexts.len() && found.groups.is_empty();
         let mut firsts = found.firsts.iter().filter_map(|id| self.known.get(id));
@@ -239,7 +239,7 @@ impl Monitored {
                 run.hook
             )
         })?;
-        // Of a group not every one is told by itself.
+        // In a group not every change is reported by itself.
         let expected = match (&known.watch.group, known.upto) {
             (None, Some(upto)) => Some(upto + 1),
             _ => None,
@@ -255,7 +255,7 @@ impl Monitored {
         )
     }
 
-    /// What may run only after first runs that must be waited for.
+    /// Checks the stages that come only after the awaited first runs.
     fn order(&self, step: &SimStep<'_>, run: &HookRun) -> Result<(), Violation> {
         let owner = owner_name(&run.hook.owner);
         match run.labels.cause.key() {
@@ -265,7 +265,7 @@ impl Monitored {
         }
     }
 
-    /// Every first run of the owner that must be waited for is over.
+    /// Checks that all awaited first runs of the owner are over.
     fn all_open(&self, owner: &str, invariant: &'static str) -> Result<(), Violation> {
         let of_owner = || {
             self.known
@@ -309,7 +309,7 @@ impl Monitored {
                     let Some(known) = self.known.values_mut().find(of_hook) else {
                         continue;
                     };
-                    // A first run may have been told by another one of its group.
+                    // The first run of another binding of the group may have included it.
                     let grouped = known.watch.group.is_some();
                     ensure(known.open || known.watch.skips || known.idle || grouped, "M5", || {
                         format!("{known:?} is unlocked without a first run")
@@ -322,7 +322,7 @@ impl Monitored {
         Ok(())
     }
 
-    /// A run succeeded, or its failure was let pass.
+    /// Notes that a run succeeded, or failed and was ignored by `allowFailure`.
     fn told(&mut self, hook: &HookId, run: &Run, succeeded: bool) {
         for (id, seq) in &run.events {
             if let Some(known) = self.known.get_mut(id) {
@@ -349,8 +349,9 @@ impl Monitored {
         }
     }
 
-    /// At rest every hook knows of everything that changed. Only a module that was stopped before its release, as one that it
-    /// needs was switched off, may have first runs before it, and of these only those that are steps of its own run.
+    /// Checks that at rest every hook knows of all changes. Only a module that was stopped before its release, because a
+    /// module that it depends on was switched off, may still have first runs to do, and only those that are steps of its
+    /// own run.
     pub(super) fn at_rest(&self, life: &Life, seen: &Seen, stuck: &BTreeSet<String>) -> Result<(), Violation> {
         let named = life.named_monitors();
         let watching: BTreeSet<MonitorId> = life.monitors.known.keys().copied().collect();

@@ -1,4 +1,4 @@
-//! D3: a module is removed before what it needs.
+//! D3: a module is removed before the modules that it depends on.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use super::{SimStep, Violation, ensure};
 use crate::life::Seen;
 use crate::setup::ModuleSpec;
 
-/// A removal that is taken up leaves nobody behind who needs the module, and of whom it is certain, too, that he goes.
+/// Checks that a begun removal leaves no module behind that depends on the removed one and is certain to be removed, too.
 pub(super) fn check(step: &SimStep<'_>) -> Result<(), Violation> {
     let Some((modules, _)) = &step.life.told.modules else {
         return Ok(());
@@ -15,13 +15,13 @@ pub(super) fn check(step: &SimStep<'_>) -> Result<(), Violation> {
     for name in removals(step.after).difference(&before) {
         let left_behind = modules.values().find(|other| {
             let ours = step.world.releases.get(&other.name).is_some_and(|release| release.ours);
-            // A helm that was cut off may have left it where the operator cannot know of it.
+            // A helm that was killed may have left the release where the operator cannot know of it.
             let lives = step.before.modules.get(&other.name);
             let known = step.life.listed.get(&other.name) == Some(&true)
                 || lives.is_some_and(|module| module.state != "Disabled");
-            // The verdict may be another one already than that which was taken up last.
+            // The verdict may differ already from the one that a converge took up last.
             let goes = is_off(step.after, &other.name) && step.life.told.opinion(&other.name) == Some(false);
-            // It stays until a person says what becomes of it.
+            // The module stays until a person decides about the lost configuration.
             let goes = goes && !step.after.status.config_lost.contains(&other.name);
             ours && known && goes && other.needs.contains(*name) && !other.broken && !needs(modules, name, &other.name)
         });
@@ -33,7 +33,7 @@ pub(super) fn check(step: &SimStep<'_>) -> Result<(), Violation> {
     Ok(())
 }
 
-/// Modules whose removal stands in a queue.
+/// Modules whose removal is in a queue.
 pub(super) fn removals(seen: &Seen) -> BTreeSet<&String> {
     let tasks = seen.queues.iter().flat_map(|queue| &queue.tasks);
     tasks
@@ -42,13 +42,13 @@ pub(super) fn removals(seen: &Seen) -> BTreeSet<&String> {
         .collect()
 }
 
-/// Somebody who has the last word has switched it off.
+/// Whether the ConfigMap or a global hook has switched the module off.
 fn is_off(seen: &Seen, name: &str) -> bool {
     let module = seen.modules.get(name);
     module.is_some_and(|module| !module.enabled && ["ConfigMap", "a global hook"].contains(&module.enabled_by.as_str()))
 }
 
-/// One needs the other, be it by way of others.
+/// Whether one module depends on the other, directly or not.
 fn needs(modules: &BTreeMap<String, ModuleSpec>, one: &str, other: &str) -> bool {
     let mut seen = BTreeSet::new();
     let mut ahead = vec![one];

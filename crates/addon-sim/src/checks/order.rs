@@ -1,4 +1,4 @@
-//! The order of things: M3, the order of a stage's hooks, needs before those who need them, lower numbers first.
+//! The order of jobs: M3, the order of a stage's hooks, modules after those that they depend on, and lower numbers first.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,10 +12,10 @@ use crate::model;
 use crate::setup::{HookSpec, ModuleSpec, Setup};
 use crate::world::owner_name;
 
-/// How far modules and hooks have come in this life.
+/// The progress of modules and hooks in this life.
 #[derive(Debug, Default)]
 pub(super) struct Order {
-    /// Hooks that said what they bind to, by owner.
+    /// Hooks that have been configured, by owner.
     configured: BTreeMap<String, Vec<HookSpec>>,
     /// Hooks of an owner's stage that succeeded in this pass.
     passed: BTreeMap<(String, &'static str), BTreeSet<String>>,
@@ -23,15 +23,15 @@ pub(super) struct Order {
     ready: BTreeSet<String>,
     tried: BTreeSet<String>,
     failed: BTreeSet<String>,
-    /// Modules whose runs hang, for as long as they have not succeeded since.
+    /// Modules whose runs hang and have not succeeded since.
     late: BTreeSet<String>,
     begun: BTreeSet<String>,
-    /// Modules that were held when one of a higher number began: their group was passed without them, and stays so.
+    /// Modules that were held when a module with a higher number began: the converge went on without them.
     left_behind: BTreeSet<String>,
-    /// Modules whose CRDs were looked after, well or not, and those for which it went well.
+    /// Modules whose CRDs were handled, with success (`ensured`) or not (`looked_after`).
     looked_after: BTreeSet<String>,
     ensured: BTreeSet<String>,
-    /// Modules whose conversion webhooks were looked after, well or not.
+    /// Modules whose conversion webhooks were handled, with success or not.
     converted: BTreeSet<String>,
 }
 
@@ -45,7 +45,7 @@ fn in_order(hooks: &[HookSpec], stage: &str) -> Vec<String> {
     hooks.into_iter().map(|(_, name)| name).collect()
 }
 
-/// The module's run began, and then a converge began anew in the same step: what is seen after the step is the next one.
+/// Whether a converge began anew after the module's run in the same step: the states after the step belong to the new converge.
 fn is_overtaken(step: &SimStep<'_>, begun: &Notice) -> bool {
     let is_begun = |effect: &&Effect| matches!(effect, Effect::Tell(notice) if std::ptr::eq(notice, begun));
     let mut later = step.effects.iter().skip_while(|effect| !is_begun(effect));
@@ -53,7 +53,7 @@ fn is_overtaken(step: &SimStep<'_>, begun: &Notice) -> bool {
 }
 
 impl Order {
-    /// What is learnt from the event itself, before its effects.
+    /// Notes the facts in the event, before its effects.
     pub(super) fn event(&mut self, step: &SimStep<'_>) {
         if let (Event::JobFinished(Finished::CrdsEnsured(_, Ok(failed))), Some(Job::EnsureCrds { modules, .. })) =
             (step.event, step.ended)
@@ -65,14 +65,14 @@ impl Order {
         if let Event::JobFinished(Finished::ConversionsEnsured(_, Ok(outcomes))) = step.event {
             self.converted.extend(outcomes.keys().map(ToString::to_string));
         }
-        // Nobody looks after those of modules that people have in their hands, nor after others that they gave back since.
+        // The webhooks of a module that people maintain, or gave back since, are not published.
         let told = &step.life.told;
         let modules = told.modules.iter().flat_map(|(modules, _)| modules.keys());
         self.converted
             .extend(modules.filter(|name| told.in_maintenance(name)).cloned());
     }
 
-    /// What hooks have answered counts from now on, whenever they were asked.
+    /// Notes the configurations of hooks. They count from now on, whenever the hooks were asked.
     fn configured(&mut self, step: &SimStep<'_>, owner: &Owner, bindings: &[(HookId, usize)]) {
         let owner = owner_name(owner);
         let known = |spec: &&HookSpec| bindings.iter().any(|(hook, _)| hook.name.as_str() == spec.name);
@@ -105,7 +105,7 @@ impl Order {
         self.configured.get(owner).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// All hooks of the stage succeeded in this pass.
+    /// Checks that all hooks of the stage succeeded in this pass.
     fn require(
         &self,
         step: &SimStep<'_>,
@@ -203,7 +203,7 @@ impl Order {
         })
     }
 
-    /// In the first converge, lower numbers come first.
+    /// O1: in the first converge lower numbers come first.
     fn first_job(&mut self, step: &SimStep<'_>, module: &str) -> Result<(), Violation> {
         let enabled = |name: &str| step.after.modules.get(name).is_some_and(|module| module.enabled);
         if !enabled(module) || !self.begun.insert(module.to_owned()) || step.before.status.ready {
@@ -232,7 +232,7 @@ impl Order {
             let name = unseen.map(|spec| &spec.name);
             format!("{module} begins before anybody looked after the CRDs of {name:?}")
         })?;
-        // What its hooks may yet say is no reason to look into a chart that cannot be rendered before they do.
+        // A chart whose values do not fit its schema is not rendered for its webhooks, even if a hook may mend them later.
         let fit = |spec: &ModuleSpec| spec.schema.as_ref().is_none_or(|schema| schema.for_helm.is_none());
         let mut converting = modules
             .values()
@@ -265,7 +265,8 @@ impl Order {
         })
     }
 
-    /// One whose need failed, hangs or is off, be it by way of others, is passed by.
+    /// Whether a module that this module depends on, directly or not, failed, hangs or is off. The converge goes on
+    /// without this module then.
     fn is_held(&self, step: &SimStep<'_>, modules: &BTreeMap<String, ModuleSpec>, name: &str) -> bool {
         let mut needs = vec![name];
         let mut seen = BTreeSet::new();
@@ -281,9 +282,9 @@ impl Order {
         seen.into_iter().any(|need| lacks(need) || is_off(need))
     }
 
-    /// H4: a failure is let pass where the schedule says so, and nowhere else.
+    /// H4: a failure is ignored if the binding has `allowFailure`, and only then.
     fn passing(&self, hook: &HookId, labels: &HookLabels, failure: &Failure, allowed: bool) -> Result<(), Violation> {
-        // It may end after its module is gone, and what it said is forgotten.
+        // The hook may end after its module was removed, when its configuration is forgotten.
         let Some(specs) = self.configured.get(&owner_name(&hook.owner)) else {
             return Ok(());
         };
@@ -306,7 +307,7 @@ impl Order {
         })
     }
 
-    /// A module is gone: another life of it begins with nothing.
+    /// Forgets a removed module, because its next life begins with nothing.
     fn forget(&mut self, name: &str) {
         self.passed.retain(|(owner, _), _| owner != name);
         self.configured.remove(name);
@@ -341,7 +342,7 @@ impl Order {
     fn notice(&mut self, step: &SimStep<'_>, notice: &Notice) -> Result<(), Violation> {
         match notice {
             Notice::HooksConfigured { owner, bindings } => self.configured(step, owner, bindings),
-            // Its hooks may have been asked earlier, while somebody else led.
+            // A standby may have asked its hooks before.
             Notice::TaskWaited {
                 module: Some(module),
                 binding,

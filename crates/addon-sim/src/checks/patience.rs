@@ -1,4 +1,4 @@
-//! S1 and Z3: the slots of long runs are lent to others, up to a bound, and a converge stops waiting for long runs.
+//! S1 and Z3: the slots of long runs are lent, up to a limit, and a converge stops waiting for long runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -11,20 +11,20 @@ use addon_core::operator::policy::Policy;
 use super::{SimStep, Violation, ensure};
 use crate::world::asked_of;
 
-/// So many times the slots of hooks, and of helm, are lent.
+/// The number of slots that are lent: of hooks, and of helm.
 const LENT: (usize, usize) = (8, 1);
 
-/// When jobs began, in microseconds of the world.
+/// The starts of jobs, in microseconds of the world.
 #[derive(Debug, Default)]
 pub(super) struct Patience {
     began: BTreeMap<JobId, u64>,
-    /// Looks after conversions that began where all who had slots hung: a converge waits for none of those.
+    /// Jobs for conversion webhooks that began while all helm slots hung. A converge does not wait for them.
     beyond: BTreeSet<JobId>,
-    /// Since when a converge waits, and all that is under way hangs.
+    /// The time since which a converge waits while all running jobs hang.
     waits: Option<u64>,
 }
 
-/// How many hold slots of a kind, and how many more have done so for long.
+/// The number of jobs that hold slots of a kind: for a short time, and for long.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Held {
     timely: usize,
@@ -39,7 +39,7 @@ pub(super) fn is_helm(job: &Job) -> bool {
 }
 
 impl Patience {
-    /// Takes note of what began and ended.
+    /// Notes the jobs that began and ended.
     pub(super) fn note(&mut self, step: &SimStep<'_>) {
         if let Event::JobFinished(finished) = step.event {
             self.began.remove(&finished.id());
@@ -63,7 +63,7 @@ impl Patience {
         self.began.get(&id).is_some_and(|began| began + patience <= step.clock)
     }
 
-    /// How the slots are held by these jobs.
+    /// The slots that these jobs hold.
     pub(super) fn held<'a>(&self, step: &SimStep<'_>, jobs: impl Iterator<Item = (JobId, &'a Job)>) -> Held {
         let within = jobs.filter(|(id, _)| !self.beyond.contains(id));
         within.fold(Held::default(), |mut held, (id, _)| {
@@ -76,7 +76,7 @@ impl Patience {
         })
     }
 
-    /// Hooks and helm jobs at a time, all of whom are given.
+    /// S1: the numbers of hooks and helm jobs stay within the slots.
     pub(super) fn slots(&mut self, step: &SimStep<'_>, hooks: Held, mut helms: Held) -> Result<(), Violation> {
         let setup = &step.world.setup;
         let (hook_slots, helm_slots) = (setup.hook_slots.max(1), setup.helm_slots.max(1));
@@ -97,7 +97,7 @@ impl Patience {
         })
     }
 
-    /// Where nothing but runs of modules is under way, and all of them hang, nobody waits for them for longer.
+    /// Z3: if only runs of modules are under way and all of them hang, the converge stops waiting for them.
     pub(super) fn nobody_waits(&mut self, step: &SimStep<'_>) -> Result<(), Violation> {
         let starts = step.effects.iter().any(|effect| matches!(effect, Effect::StartJob(_)));
         let ends = matches!(step.event, Event::JobFinished(_));
@@ -123,7 +123,7 @@ impl Patience {
             let of_module = match job {
                 Job::RunHook(run, _) if asked_of(run).is_some() => false,
                 Job::RunHook(HookRun { hook, .. }, _) => matches!(hook.owner, Owner::Module(_)),
-                // A converge looks after conversions itself.
+                // The converge itself has to handle conversion webhooks.
                 job => is_helm(job) && !matches!(job, Job::EnsureConversions(..)),
             };
             of_module && self.is_late(step, id)

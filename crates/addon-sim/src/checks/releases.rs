@@ -1,5 +1,6 @@
-//! N1 and N2: what is in people's hands is theirs. K1: of two who render one object the second is told who has it. X1:
-//! damage is restored once it has settled, and with pauses, each twice as long. V9: helm gets no values that it cannot use.
+//! N1 and N2: objects that people maintain are not touched. K1: of two modules that render one object, the second gets an
+//! error that names the first. X1: damage is repaired once it has lasted, and with pauses, each twice as long. V9: helm
+//! gets no values that break its schema.
 
 use std::collections::BTreeMap;
 
@@ -13,32 +14,32 @@ use crate::setup::key_of;
 use crate::world::document;
 
 const SECOND: u64 = 1_000_000;
-/// How long damage lasts before something is done about it.
+/// The time for which damage lasts before it is repaired.
 const SETTLES: u64 = SECOND;
-/// The first pause between two repairs, each further one twice as long, and the longest.
+/// The first pause between two repairs, and the longest one. Each further pause is twice as long as the one before.
 const PAUSES: (u64, u64) = (5 * SECOND, 300 * SECOND);
-/// Damage that comes so long after the last is not the work of somebody who insists.
+/// If no damage comes for this long, the pauses start at the shortest again.
 const CALM: u64 = 600 * SECOND;
 
-/// What was told of releases, and what was done about it.
+/// The reported damage of releases, and their repairs.
 #[derive(Debug, Default)]
 pub(super) struct Releases {
-    /// What is wrong with a release, and since when.
+    /// The damage of a release, and the time of its beginning.
     sights: BTreeMap<String, (Drift, u64)>,
-    /// The change that was made.
+    /// The repairs of a release.
     repairs: BTreeMap<String, Repairs>,
 }
 
 /// Repairs of one release.
 #[derive(Debug, Default)]
 struct Repairs {
-    /// So many came to their end, one soon after the other.
+    /// The number of repairs in a row.
     done: u32,
-    /// When the last of them did.
+    /// The end of the last one.
     last: u64,
-    /// One is under way.
+    /// Whether a repair is under way.
     told: bool,
-    /// None begins before, in microseconds of the world.
+    /// The time before which no repair begins, in microseconds of the world.
     due: u64,
 }
 
@@ -53,7 +54,7 @@ impl Repairs {
         self.told = false;
     }
 
-    /// The release is damaged again.
+    /// Notes that the release is damaged again.
     fn damaged(&mut self, now: u64) {
         if now - self.last > CALM {
             self.done = 0;
@@ -61,7 +62,7 @@ impl Repairs {
         self.postpone(now);
     }
 
-    /// A run of the module ended well.
+    /// Notes that a run of the module succeeded.
     fn ran(&mut self, now: u64) {
         if self.told {
             self.done += 1;
@@ -129,7 +130,7 @@ impl Releases {
     }
 }
 
-/// What the end of a job tells of releases.
+/// Checks what the end of a job reports about releases.
 pub(super) fn check(step: &SimStep<'_>) -> Result<(), Violation> {
     let meddled = &step.world.ledger.meddled;
     ensure(meddled.is_empty(), "N1", || {
@@ -147,14 +148,14 @@ pub(super) fn check(step: &SimStep<'_>) -> Result<(), Violation> {
     }
 }
 
-/// The second of two who render one object fails by name.
+/// K1: the second of two modules that render one object fails with an error that names the first.
 fn quarrel_is_told(step: &SimStep<'_>, module: &str, failure: &Failure) -> Result<(), Violation> {
     if !failure.report.contains("which belongs to module") {
         return Ok(());
     }
     let report = step.after.modules.get(module);
     let error = report.and_then(|module| module.error.as_ref());
-    // A removal that comes to its end within the step forgets it.
+    // A removal that ends in the same step forgets the error.
     let gone = report.is_none_or(|module| module.state == "Disabled");
     let told = |effect| match effect {
         &Effect::Tell(Notice::ModuleFailed {
@@ -172,7 +173,7 @@ fn quarrel_is_told(step: &SimStep<'_>, module: &str, failure: &Failure) -> Resul
     })
 }
 
-/// A release job is given what the `ConfigMap` says of whose hands it is in, and values that helm can use.
+/// N1, V9: a release job is given the maintenance that the `ConfigMap` says, and values that helm can use.
 fn sync(step: &SimStep<'_>, job: &Job) -> Result<(), Violation> {
     let Job::SyncRelease {
         module,
@@ -197,7 +198,7 @@ fn sync(step: &SimStep<'_>, job: &Job) -> Result<(), Violation> {
     let spec = step.life.told.knows(name).filter(|spec| spec.chart);
     let needed = spec.and_then(|spec| spec.schema.as_ref()?.for_helm.as_ref());
     let values = document(values);
-    // What the job is to look at first may still be lacking.
+    // The job itself may have to check the values first.
     let needed = needed.filter(|_| vetting.is_none());
     let lacking = needed.filter(|key| values[key_of(name)].get(key.as_str()).is_none());
     ensure(lacking.is_none(), "V9", || {

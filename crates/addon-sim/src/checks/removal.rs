@@ -1,5 +1,5 @@
-//! What may be removed: a release of ours, and only on a positive sign. And M4: a module that is being removed does
-//! nothing else.
+//! Which releases may be removed: only releases of ours, and only with positive evidence. And M4: while a module is being
+//! removed, nothing else of it runs.
 
 use std::collections::BTreeSet;
 
@@ -13,21 +13,21 @@ use crate::life::Seen;
 use crate::told::Told;
 use crate::world::World;
 
-/// Why a converge begins that only removes.
+/// The reason of a converge that only removes modules.
 const CERTAIN: &str = "ReloadAll-After-Removal-Became-Certain";
 
-/// Signs that were given, and removals under way.
+/// The evidence for removals, and the running removals.
 #[derive(Debug, Default)]
 pub(super) struct Removals {
-    /// Modules that somebody switched off since they last ran.
+    /// Modules that a source switched off since they last ran.
     said_no: BTreeSet<String>,
-    /// Releases whose modules are gone, or that a person wants gone.
+    /// Releases whose modules are gone, or whose removal a person confirmed.
     gone: BTreeSet<String>,
     deleting: BTreeSet<String>,
 }
 
 impl Removals {
-    /// Takes note of the signs that stand at this moment.
+    /// Notes the evidence of this moment.
     pub(super) fn signs(&mut self, world: &World, told: &Told) {
         let Some((modules, complete)) = &told.modules else {
             return;
@@ -47,7 +47,7 @@ impl Removals {
         }
     }
 
-    /// A removal that was given up before this step is none any more, whatever runs before the next one begins.
+    /// Forgets removals that were given up before this step. A later removal is another one.
     pub(super) fn event(&mut self, step: &SimStep<'_>) {
         if let Event::PurgeConfirmed(names) = step.event {
             let held = step.before.status.held.iter().map(|held| &held.release);
@@ -90,7 +90,7 @@ impl Removals {
         }
     }
 
-    /// A removal that failed is given up when its module is switched on again.
+    /// Forgets a failed removal whose module was switched on again.
     fn taken_back(&mut self, step: &SimStep<'_>, module: &str) {
         if step.after.modules.get(module).is_some_and(is_taken_back) {
             self.deleting.remove(module);
@@ -105,7 +105,7 @@ impl Removals {
         let ignored = step.world.setup.ignore.as_deref() == Some(name);
         ensure(!ignored, "R2", || format!("{name} is deleted and is to be ignored"))?;
         let Some(spec) = step.life.told.knows(name) else {
-            // One that somebody has uninstalled meanwhile cannot be taken from anybody.
+            // A release that another program has uninstalled meanwhile cannot be lost.
             let is_there = step.world.releases.contains_key(name);
             return ensure(self.gone.contains(name) || !is_there, "R5", || {
                 format!("{name} is deleted without a reading of the directories that says that its module is gone")
@@ -125,8 +125,8 @@ fn is_taken_back(module: &ModuleReport) -> bool {
     module.enabled && module.state != "Deleting"
 }
 
-/// R7: a removal is taken up only while somebody says so. C5: nobody asks for a converge for the sake of removals that are
-/// under way.
+/// R7: a removal is begun only while a source switches the module off. C5: no converge is asked for because of removals
+/// that are already running.
 pub(super) fn begun(step: &SimStep<'_>) -> Result<(), Violation> {
     let before = removals(step.before);
     let told = &step.life.told;
@@ -149,7 +149,7 @@ pub(super) fn begun(step: &SimStep<'_>) -> Result<(), Violation> {
     })
 }
 
-/// The release was foreign already when the operator listed the releases, so it could know.
+/// Whether the release was foreign when the operator listed the releases, so that it could know that.
 fn was_foreign(step: &SimStep<'_>, name: &str) -> bool {
     step.life.listed.get(name) == Some(&false)
 }

@@ -1,6 +1,6 @@
-//! What the API server asks, and what it was told for that: A1 to A5.
+//! The questions of the API server, and the published webhooks: A1 to A5.
 //!
-//! A question is known by its number, which the request carries as its uid, and so does every run for it.
+//! A question has a number. The request carries it as its uid, and so does every run for it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,43 +18,43 @@ use crate::life::Seen;
 use crate::setup::{Asks, HookSpec, Webhook};
 use crate::world::{World, owner_name, review_of};
 
-/// The questions that nobody has answered yet.
+/// The questions without an answer yet.
 #[derive(Debug, Default)]
 pub(super) struct Reviews {
     open: BTreeMap<u64, Open>,
     kept: Kept,
 }
 
-/// How what stands in the cluster is looked after.
+/// The state of the published webhooks.
 #[derive(Debug, Default)]
 struct Kept {
-    /// The last that was published is something.
+    /// Whether the last publication had routes.
     wanted: bool,
-    /// It is being published.
+    /// Whether a job is publishing.
     running: bool,
-    /// Somebody has touched it, and until then it has to be looked after, in microseconds of the world.
+    /// The time until which the webhooks have to be compared again after a change, in microseconds of the world.
     due: Option<u64>,
 }
 
-/// So soon what somebody touched is looked after, in microseconds.
+/// The delay of a comparison after a change, in microseconds.
 const SOON: u64 = 1_000_000;
 
-/// One of them.
+/// One question.
 #[derive(Debug, Clone)]
 struct Open {
-    /// Nobody waits for an answer after that, in microseconds of the world.
+    /// The time after which no answer is awaited, in microseconds of the world.
     until: u64,
-    /// The modules that were switched on when it was asked.
+    /// The modules that were enabled when it was asked.
     enabled: BTreeSet<String>,
-    /// Hooks that have run for it, as they name themselves.
+    /// The hooks that have run for it.
     ran: Vec<String>,
-    /// A hook runs for it.
+    /// Whether a hook is running for it.
     running: bool,
-    /// The last run took longer than it may.
+    /// Whether the last run exceeded its time.
     timed_out: bool,
 }
 
-/// The effect is about a run that the API server asked for.
+/// Whether the effect is about a run for the API server.
 pub(super) fn is_of_review(effect: &Effect) -> bool {
     match effect {
         Effect::StartJob(Job::JudgeEdit(..)) => true,
@@ -76,7 +76,7 @@ fn is_enabled(seen: &Seen, hook: &HookId) -> bool {
 }
 
 impl Reviews {
-    /// What is learnt from the event, before its effects.
+    /// Notes the facts in the event, before its effects.
     pub(super) fn event(&mut self, step: &SimStep<'_>) {
         match step.event {
             Event::ReviewRequested(ReviewId(number), asked) => {
@@ -141,7 +141,8 @@ impl Reviews {
         }
     }
 
-    /// A2, A3: a hook is started for a question that is open, if it was there when it was asked, and ends in time.
+    /// A2, A3: a hook is started only for an open question, if it was ready when the question came, and with a deadline
+    /// in time.
     fn run(&mut self, step: &SimStep<'_>, number: u64, run: &HookRun) -> Result<(), Violation> {
         let hook = &run.hook;
         let Some(open) = self.open.get_mut(&number) else {
@@ -167,7 +168,7 @@ impl Reviews {
         Ok(())
     }
 
-    /// A step is over: whoever has waited long enough has an answer, and nobody waits for a slot that is free.
+    /// Ends a step: a question whose time is over has an answer, and no question waits while a slot is free.
     pub(super) fn over(&mut self, step: &SimStep<'_>, starts: &[&Job]) -> Result<(), Violation> {
         let mut waits = step.after.status.waiting.iter();
         let put_off = step.life.stopping.is_some() || waits.any(|line| line.starts_with("publish the webhooks"));
@@ -189,7 +190,7 @@ impl Reviews {
             format!("{running} hooks run for the API server")
         })?;
         let waits = self.open.iter().find(|(_, open)| !open.running);
-        // One whose directory has vanished goes on as it was read.
+        // A module whose directory has vanished goes on as it was read.
         let modules = step.life.told.modules.iter().flat_map(|(modules, _)| modules.values());
         let mut hooks = modules
             .flat_map(|module| &module.hooks)
@@ -200,7 +201,7 @@ impl Reviews {
         })
     }
 
-    /// A4: at rest the API server asks whom it should, and nobody waits for an answer.
+    /// A4: at rest the published webhooks are the wanted ones, and no question waits.
     pub(super) fn at_rest(&self, world: &World, seen: &Seen, stuck: &BTreeSet<String>) -> Result<(), Violation> {
         ensure(self.open.is_empty(), "A1", || {
             format!("at rest nobody has answered {:?}", self.open)
@@ -239,7 +240,7 @@ impl Reviews {
 }
 
 impl Open {
-    /// A2: what is answered was said by a hook that ran for it, or nobody could answer, and why is true.
+    /// A2: an answer is that of a hook that ran for the question, or says truly why there is none.
     fn reply(&self, step: &SimStep<'_>, number: u64, reply: &Reply) -> Result<(), Violation> {
         let good = match reply {
             Reply::NoAnswer(NoAnswer::Late(..)) => self.timed_out || self.until <= step.clock,
@@ -258,7 +259,7 @@ impl Open {
         })
     }
 
-    /// What the hook said that has just ended well is passed on, and nobody else says yes.
+    /// Whether the response is that of the hook that has just succeeded. No other response may allow a request.
     fn is_said(&self, step: &SimStep<'_>, number: u64, response: &Value) -> bool {
         let ended = step.ended.and_then(review_of) == Some(number);
         let said = |event: &Event| matches!(event, Event::JobFinished(Finished::HookRan(_, Ok(HookRan { output, .. }))) if output.is_empty());
@@ -277,19 +278,19 @@ impl Open {
     }
 }
 
-/// The hook's module has come so far that it answers, and had before this step.
+/// Whether the hook's module was ready for reviews, before this step and after it.
 fn is_up(step: &SimStep<'_>, hook: &HookId) -> bool {
     let owner = owner_name(&hook.owner);
     [step.before, step.after].iter().all(|seen| runs(seen, &owner))
 }
 
-/// All hooks of the owner are there for the API server.
+/// Whether the owner's hooks are ready for reviews.
 fn runs(seen: &Seen, owner: &str) -> bool {
     let module = seen.modules.get(owner);
     owner == "global" || module.is_some_and(|module| module.enabled && module.state == "Ready")
 }
 
-/// A4: nobody is to be asked whose module is switched off.
+/// A4: no webhook is published for a module that is switched off.
 fn published_live(step: &SimStep<'_>, routes: &Arc<Routes>) -> Result<(), Violation> {
     let off = routes
         .admissions()
@@ -314,7 +315,7 @@ fn webhooks(world: &World) -> impl Iterator<Item = (String, &Webhook)> {
     hooks(world).flat_map(|(owner, hook)| hook.webhooks.iter().map(move |webhook| (owner.clone(), webhook)))
 }
 
-/// The timeout of the binding that a run is for, in seconds.
+/// The timeout of the binding of a run, in seconds.
 fn timeout_of(world: &World, run: &HookRun) -> Option<u64> {
     let owner = owner_name(&run.hook.owner);
     let spec = world

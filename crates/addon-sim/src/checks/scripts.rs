@@ -1,5 +1,5 @@
-//! Z2: nobody waits for an enabled script for longer than is told, and nobody is told of one that was not slow. That only
-//! one of a script runs at a time, Z1, is seen where all jobs are.
+//! Z2: the round does not wait for a script for longer than the reported time, and a script that was not slow is not
+//! reported as late. That a script is not running twice, Z1, is checked with the other jobs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,10 +9,10 @@ use addon_core::operator::event::Event;
 
 use super::{SimStep, Violation, ensure};
 
-/// So long all modules wait for one script, in microseconds.
+/// The time for which all modules wait for one script, in microseconds.
 const PATIENCE: u64 = 10_000_000;
 
-/// The scripts that run.
+/// The running scripts.
 #[derive(Debug, Default)]
 pub(super) struct Scripts {
     began: BTreeMap<JobId, u64>,
@@ -20,7 +20,7 @@ pub(super) struct Scripts {
 }
 
 impl Scripts {
-    /// Nobody waits for the script of this module any more.
+    /// Whether the round has gone on without the script of this module.
     pub(super) fn is_late(&self, module: &ModuleName) -> bool {
         self.late.contains(module)
     }
@@ -42,7 +42,7 @@ impl Scripts {
         self.nobody_waits(step)
     }
 
-    /// When the script of this module began, if it runs.
+    /// The start of this module's script, if it is running.
     fn since(&self, step: &SimStep<'_>, module: &ModuleName) -> Option<u64> {
         let of_module = |job: &Job| matches!(job, Job::RunEnabledScript { module: other, .. } if other == module);
         let running = step.life.running.iter().find(|(_, running)| of_module(&running.job));
@@ -60,7 +60,7 @@ impl Scripts {
         })
     }
 
-    /// Where nothing else is under way, a script that runs is waited for by all.
+    /// Z2: if nothing else is running, all modules wait for the running script.
     fn nobody_waits(&self, step: &SimStep<'_>) -> Result<(), Violation> {
         let starts = step.effects.iter().any(|effect| matches!(effect, Effect::StartJob(_)));
         let sleeps = step.after.queues.iter().any(|queue| queue.status.starts_with("sleep"));

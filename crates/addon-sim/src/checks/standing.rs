@@ -1,6 +1,6 @@
-//! B1: who stands by does nothing that anybody else could notice. B2: who is deposed ends what runs, and decides nothing
-//! more. B3: what was found out while standing by is not found out again. B4: nothing is watched by who stands by that
-//! would not be wanted.
+//! B1: a standby does nothing that another program could notice. B2: a deposed leader cancels its jobs, and decides
+//! nothing more. B3: answers that a standby got are not asked for again. B4: a standby starts no monitors that would not
+//! be wanted.
 
 use std::collections::BTreeSet;
 
@@ -37,7 +37,8 @@ pub(super) fn check(step: &SimStep<'_>) -> Result<(), Violation> {
     })
 }
 
-/// To read what lies on our own disk, to watch, and to say that nobody can be asked here.
+/// Whether an effect is allowed for a standby: to ask hooks for their configuration, to watch, and to reply that no hook
+/// can be asked.
 fn is_quiet(step: &SimStep<'_>, effect: &Effect) -> bool {
     match effect {
         Effect::StartJob(Job::ConfigureHooks(owner, _)) => would_run(step, owner),
@@ -54,10 +55,10 @@ fn would_run(step: &SimStep<'_>, owner: &Owner) -> bool {
         .is_none_or(|module| step.life.told.would_run(module.as_str()))
 }
 
-/// What was found out by who stood by.
+/// The preparations of standbys.
 #[derive(Debug, Default)]
 pub(super) struct Standbys {
-    /// Modules whose hooks have said what they want, and that are to run for certain ever since.
+    /// Modules whose hooks have answered and that have been certain to run ever since.
     warm: BTreeSet<String>,
 }
 
@@ -65,13 +66,13 @@ impl Standbys {
     pub(super) fn check(&mut self, step: &SimStep<'_>) -> Result<(), Violation> {
         if !step.life.leads {
             self.learn(step);
-            // What is watched ends with the process; who is about to end does not care.
+            // The monitors end with the process, so they do not matter during a shutdown.
             if step.life.stopping.is_none() {
                 only_wanted_is_watched(step)?;
             }
         }
         let told = &step.life.told;
-        // A module that is held, for a lost configuration, lost values or a trial, is watched no more.
+        // The monitors of a held module are stopped: for a lost configuration, lost values or a trial.
         let held = |module: &String| {
             let is_held = |report: &ModuleReport| report.state == "Held";
             step.after.status.config_lost.contains(module)
@@ -111,7 +112,7 @@ impl Standbys {
 }
 
 fn only_wanted_is_watched(step: &SimStep<'_>) -> Result<(), Violation> {
-    // Nobody knows of a start that it has succeeded before its end is told.
+    // The operator knows the success of a start only when the job's end is reported.
     let is_starting = |hook: &HookId| {
         let mut jobs = step.life.running.values().map(|running| &running.job);
         jobs.any(|job| matches!(job, Job::StartMonitors { hook: other, .. } if other == hook))

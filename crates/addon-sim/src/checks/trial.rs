@@ -1,6 +1,6 @@
-//! Y1: on trial nothing is removed, and no hook runs that belongs to a removal. Y2: on trial no CRD is changed that exists, and
-//! its module is not released. Y3: what hooks saved on trial stands there no more after one that was not passed, unless people
-//! edited it. Y4: after one that was passed nothing is held for it.
+//! Y1: on trial nothing is removed, and no hook of a removal runs. Y2: on trial no existing CRD is changed, and its
+//! module is not released. Y3: after a trial that was not passed, the sections that hooks saved are put back, unless
+//! people edited them. Y4: after a passed trial nothing is held for it.
 
 use addon_core::artifact::trial::record::Ruling;
 use addon_core::operator::effect::{Effect, Job};
@@ -61,7 +61,7 @@ pub(super) fn check(step: &SimStep<'_>) -> Result<(), Violation> {
     Ok(())
 }
 
-/// All that was saved on trial has been seen to, and nothing waits for its end.
+/// Y3, Y4: all saved sections were put back or forgotten, and nothing waits for the end of the trial.
 pub(super) fn at_rest(world: &World, seen: &Seen) -> Result<(), Violation> {
     let noted = world
         .secret
@@ -88,7 +88,7 @@ fn nothing_is_left(world: &World) -> Result<(), Violation> {
     })
 }
 
-/// Modules go on with the converge that a verdict asks for, removals at once.
+/// The reports that name the trial. After a verdict, modules go on with the next converge, removals at once.
 fn holds(seen: &Seen) -> Vec<String> {
     let modules = seen.status.held_by_trial.iter().cloned();
     removals(seen).into_iter().chain(modules).collect()

@@ -1,4 +1,4 @@
-//! V3 and V5: who may change which values, and that jobs are given the values that are in force.
+//! V3 and V5: who may change which values, and that jobs get the current values.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,8 +15,8 @@ use crate::life::Seen;
 use crate::setup::{Deed, key_of};
 use crate::world::{Misdeed, asked_of, document, job_name, owner_name};
 
-/// The end of a hook changes at most the patches of its owner; one that trespassed in memory changes none, and saves
-/// nothing but what its config patch says.
+/// V3, V5, V7: the end of a hook changes at most the patches of its owner. A hook with a forbidden values patch changes
+/// none, and saves only its config patch.
 pub(super) fn check(step: &SimStep<'_>, misdeed: Option<Misdeed>, lives: &Lives) -> Result<(), Violation> {
     let Event::JobFinished(Finished::HookRan(ticket, Ok(HookRan { output, .. }))) = step.event else {
         return Ok(());
@@ -56,7 +56,7 @@ pub(super) fn check(step: &SimStep<'_>, misdeed: Option<Misdeed>, lives: &Lives)
     )?;
     for (whose, before) in &step.before.patches {
         let after = step.after.patches.get(whose);
-        // A removal forgets what the module's hooks had set, be it done in the same step or given up for a new life.
+        // A removal forgets what the module's hooks had set, if it ends in the same step or is given up for a new life.
         let given_up = step
             .before
             .modules
@@ -74,8 +74,8 @@ pub(super) fn check(step: &SimStep<'_>, misdeed: Option<Misdeed>, lives: &Lives)
     Ok(())
 }
 
-/// Which hooks still run whose module has ended its life since they began, whether or not another one has begun. What
-/// they ask for does not count.
+/// The running hooks whose module has ended its life since they began, even if another life has begun. Their output does
+/// not count.
 #[derive(Debug, Default)]
 pub(super) struct Lives {
     outlived: BTreeSet<JobId>,
@@ -93,7 +93,7 @@ impl Lives {
     }
 }
 
-/// The modules that were being removed, and are wanted after all.
+/// The modules that were being removed and are wanted again.
 fn new_lives<'a>(step: &SimStep<'a>) -> impl Iterator<Item = (&'a String, &'a ModuleReport)> {
     let before = step.before;
     let was_removed = |name: &String| before.modules.get(name).is_some_and(|was| was.state == "Deleting");
@@ -101,7 +101,7 @@ fn new_lives<'a>(step: &SimStep<'a>) -> impl Iterator<Item = (&'a String, &'a Mo
     modules.filter(move |(name, is)| is.enabled && is.state != "Deleting" && was_removed(name))
 }
 
-/// V10: a module that is wanted after all while it is being removed begins a new life, which knows nothing of the old one.
+/// V10: a module that is wanted again during its removal begins a new life without the patches of the old one.
 pub(super) fn check_new_lives(step: &SimStep<'_>) -> Result<(), Violation> {
     let mut begun = new_lives(step);
     let haunted = begun.find(|(name, _)| step.after.patches.get(*name).is_some_and(|patches| !patches.is_null()));
@@ -111,12 +111,12 @@ pub(super) fn check_new_lives(step: &SimStep<'_>) -> Result<(), Violation> {
     })
 }
 
-/// Its hooks have no place in their queues.
+/// Whether the tasks of the module's hooks were dropped.
 fn is_over(module: &ModuleReport) -> bool {
     ["Disabled", "Ensuring", "Configuring", "Starting", "Deleting"].contains(&module.state.as_str())
 }
 
-/// E1: a write of ours to a section changes what its hooks write and nothing that people wrote.
+/// E1: our write of a section changes the keys that its hooks write, and nothing that people wrote.
 pub fn check_edits_kept(key: &str, before: Option<&str>, after: Option<&str>) -> Result<(), Violation> {
     let peoples = |text: Option<&str>| {
         let section = text.map_or_else(|| Some(Flat::new()), |text| flat::read(text, key == "global"));
@@ -134,8 +134,8 @@ pub fn check_edits_kept(key: &str, before: Option<&str>, after: Option<&str>) ->
     })
 }
 
-/// Each key is as it was before a step, as our write that ended with it has it, or as it is after it: what the step did has
-/// come in part.
+/// Whether each key has its value from before the step, from our write that ended with the step, or from after it: the
+/// job was started in the middle of the step.
 fn is_between(own: &Value, before: Option<&Value>, written: &Flat, after: Option<&Value>) -> bool {
     let keys = |value: Option<&Value>| value.and_then(Value::as_object).cloned().unwrap_or_default();
     let (own, before, after) = (keys(Some(own)), keys(before), keys(after));
@@ -150,7 +150,7 @@ fn is_between(own: &Value, before: Option<&Value>, written: &Flat, after: Option
             .all(|key| own.contains_key(key))
 }
 
-/// The section that was written for this owner, if that ended with this step.
+/// The section of this owner whose write ended with this step.
 fn written(step: &SimStep<'_>, owner: &str) -> Flat {
     match (step.event, step.ended) {
         (
@@ -161,19 +161,19 @@ fn written(step: &SimStep<'_>, owner: &str) -> Flat {
     }
 }
 
-/// The keys that the hook set whose success made room for this job in its queue, if both have one owner.
+/// The keys that the hook before this job in its queue set, if the hook has just succeeded and both have the same owner.
 fn set_ahead_of(step: &SimStep<'_>, job: &Job) -> Vec<String> {
     let owner = owner_of(job).filter(|_| step.ended.is_some_and(|ended| lane(ended) == lane(job)));
     let set = owner.map(|owner| set_by(step, &owner)).unwrap_or_default();
     set.into_iter().map(|(key, _)| key).collect()
 }
 
-/// What was in force between the end of a hook and the end of its module's removal, if both came in this step: what had
-/// been, and upon it what the hook set.
+/// The values between the end of a hook and the end of its module's removal, if both came in this step: the values of
+/// before, with those that the hook set.
 fn before_removal(step: &SimStep<'_>, module: &str) -> Option<Value> {
     let mut values = step.before.values.get(module).cloned()?;
     let report = step.before.modules.get(module);
-    // One that stood in line by itself when its module was off already has no say any more.
+    // A hook in a queue of its own does not count if its module was off already.
     let of_run = |run: &HookRun| !matches!(run.labels.cause, Cause::Schedule | Cause::Objects);
     let in_run = matches!(step.ended, Some(Job::RunHook(run, _)) if of_run(run));
     if in_run || report.is_some_and(|report| report.enabled && !is_over(report)) {
@@ -184,7 +184,7 @@ fn before_removal(step: &SimStep<'_>, module: &str) -> Option<Value> {
     Some(values)
 }
 
-/// What a hook of this owner set that succeeded in this step, by keys.
+/// The values that a hook of this owner set which succeeded in this step, by key.
 fn set_by(step: &SimStep<'_>, owner: &str) -> Vec<(String, Value)> {
     let (Event::JobFinished(Finished::HookRan(_, Ok(HookRan { output, .. }))), Some(ended)) = (step.event, step.ended)
     else {
@@ -203,7 +203,7 @@ fn set_by(step: &SimStep<'_>, owner: &str) -> Vec<(String, Value)> {
     operations.filter_map(set).collect()
 }
 
-/// What there is of that which hooks of this module may set.
+/// Those of these values that hooks of this module may set.
 fn set_by_any(step: &SimStep<'_>, module: &str, values: &Value) -> Flat {
     let hooks = step.life.told.knows(module).into_iter().flat_map(|spec| &spec.hooks);
     let keys = hooks.flat_map(|hook| &hook.does).filter_map(|deed| match deed {
@@ -221,12 +221,12 @@ fn owner_of(job: &Job) -> Option<String> {
     }
 }
 
-/// The removal of a module ended.
+/// Whether the effect reports the end of the module's removal.
 fn is_removal_of(whose: &str, effect: &Effect) -> bool {
     matches!(effect, Effect::Tell(Notice::ModuleDeleted { module }) if module.as_str() == whose)
 }
 
-/// The global values of a life, state after state, and since when each module's run may have seen them.
+/// The states of the global values in a life, and the first of them that each module's run may have seen.
 #[derive(Debug, Default)]
 pub(super) struct Globals {
     states: Vec<Value>,
@@ -234,7 +234,7 @@ pub(super) struct Globals {
 }
 
 impl Globals {
-    /// Takes note of the state after a step, and of runs that ended with it.
+    /// Notes the state after a step.
     pub(super) fn note(&mut self, step: &SimStep<'_>) {
         if let Some(now) = step.after.values.get("global")
             && self.states.last() != Some(now)
@@ -243,14 +243,14 @@ impl Globals {
         }
     }
 
-    /// The next run of the module begins later than now.
+    /// Notes that the module's next run begins later than now.
     pub(super) fn run_ended(&mut self, module: &str) {
         let last = self.states.len().saturating_sub(1);
         self.since.insert(module.to_owned(), last);
     }
 
-    /// A job that starts is given what is in force. A run of a module sees the global values in one state, the one
-    /// in which it began. `later` is what the operator wants done after it in the same step.
+    /// V6: a starting job gets the current values. A run of a module sees one state of the global values from start to
+    /// end. `later` are the effects after it in the same step.
     pub(super) fn job(&self, step: &SimStep<'_>, job: &Job, later: &[Effect]) -> Result<(), Violation> {
         let (owner, given, in_run) = match job {
             Job::RunHook(run, _) => {
@@ -277,18 +277,18 @@ impl Globals {
         if owner == "global" {
             return Ok(());
         }
-        // A removal that ends within the step forgets what hooks had set, but not before the job was given it.
+        // A removal that ends in the step forgets what hooks had set, but the job was started before that.
         let removed = later.iter().any(|effect| is_removal_of(&owner, effect));
         let at_removal = removed.then(|| before_removal(step, &owner)).flatten();
         let wanted = at_removal.as_ref().or(step.after.values.get(&owner));
         let own = given.get(key_of(&owner));
-        // In another queue a hook may have begun a moment before a section that had waited came into force, but not
-        // before the hook ahead of it in its queue had its way.
+        // A hook in another queue may have begun a moment before a waiting section was applied, but only after the hook
+        // before it in its queue.
         let beside = matches!(job, Job::RunHook(run, _) if run.labels.queue != "main");
         let before = step.before.values.get(&owner);
         let mut written = written(step, &owner);
         if removed && !written.is_empty() {
-            // Those that waited for that write have had their way before the removal, and nobody sees any more what they set.
+            // Hooks that waited for that write were committed before the removal, which forgot their values again.
             written.extend(own.map(|own| set_by_any(step, &owner, own)).unwrap_or_default());
         }
         let just_before = |own: &Value| {

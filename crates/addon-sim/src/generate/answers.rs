@@ -1,11 +1,11 @@
-//! Writes that happen and whose answers are lost, so that we take them for failed.
+//! Writes that succeed and whose answers are lost, so that the operator takes them for failed.
 
 use super::Setup;
 use super::reviews::insert;
 use crate::action::{Action, Timed};
 use crate::dice::Dice;
 
-/// A fifth of all worlds.
+/// In a fifth of all worlds.
 pub(super) fn lose(dice: &mut Dice, setup: &mut Setup, actions: &mut Vec<Timed>) {
     if setup.alone || !dice.chance(20) {
         return;

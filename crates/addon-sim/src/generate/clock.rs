@@ -1,10 +1,10 @@
-//! A wall clock that is set, laid over a history.
+//! A wall clock that is set, added to a history.
 
 use super::reviews::insert;
 use crate::action::{Action, Timed};
 use crate::dice::Dice;
 
-/// A tenth of all worlds: by little, as one that is put right, or by what it was wrong.
+/// In a tenth of all worlds: a small correction, or a large change.
 pub(super) fn set(dice: &mut Dice, actions: &mut Vec<Timed>) {
     if !dice.chance(10) {
         return;

@@ -1,11 +1,11 @@
-//! People who confirm what waits for them: upgrades that are held, and a configuration that is lost.
+//! People who confirm held upgrades and a lost configuration.
 
 use super::Setup;
 use super::reviews::insert;
 use crate::action::{Action, Timed};
 use crate::dice::Dice;
 
-/// As often as there is something to be confirmed, and now and then where nothing is.
+/// In worlds that have something to confirm, and now and then in others.
 pub(super) fn add(dice: &mut Dice, setup: &Setup, actions: &mut Vec<Timed>) {
     if setup.alone {
         return;

@@ -1,12 +1,12 @@
-//! Discovery that is stale or lacks a group for a while: charts that ask for it and watches of its kinds fail together, and
-//! nothing else does. Laid over a history.
+//! API discovery that is outdated or lacks a group for a while: charts that use it and watches of its kinds fail
+//! together, and nothing else does. Added to a history.
 
 use super::reviews::insert;
 use super::{KINDS, Setup};
 use crate::action::{Action, Timed};
 use crate::dice::Dice;
 
-/// An eighth of all worlds.
+/// In an eighth of all worlds.
 pub(super) fn fail(dice: &mut Dice, setup: &Setup, actions: &mut Vec<Timed>) {
     if !dice.chance(12) {
         return;

@@ -1,11 +1,11 @@
-//! A common values file that is missing, empty or cut at a start, laid over a world and its history.
+//! A common values file that is missing, empty or cut at a start, added to a world and its history.
 
 use super::Setup;
 use super::reviews::insert;
 use crate::action::{Action, CommonFile, Timed};
 use crate::dice::Dice;
 
-/// A seventh of all worlds.
+/// In a seventh of all worlds.
 pub(super) fn lose(dice: &mut Dice, setup: &mut Setup, actions: &mut Vec<Timed>) {
     if setup.alone || !dice.chance(14) {
         return;

@@ -1,11 +1,11 @@
-//! Charts of which files are missing for a while, without anybody seeing an error.
+//! Charts whose files are missing for a while, without an error.
 
 use super::Setup;
 use super::reviews::insert;
 use crate::action::{Action, Timed};
 use crate::dice::Dice;
 
-/// A fifth of all worlds. A start follows, which looks at all charts.
+/// In a fifth of all worlds. A start follows, which reads all charts.
 pub(super) fn add(dice: &mut Dice, setup: &Setup, actions: &mut Vec<Timed>) {
     let charts: Vec<&str> = setup
         .modules

@@ -1,5 +1,5 @@
-//! What people do by hand: they take modules into their own hands, damage releases, and edit the `ConfigMap` while one
-//! of its sections is being saved. Laid over a world and its history.
+//! Work of people: they take modules into maintenance, damage releases, and edit the `ConfigMap` while one of its
+//! sections is being saved. Added to a world and its history.
 
 use super::reviews::insert;
 use super::{KEYS, Setup, config, number, twins, values};
@@ -24,7 +24,7 @@ pub(super) fn add(dice: &mut Dice, setup: &mut Setup, actions: &mut Vec<Timed>) 
     }
 }
 
-/// Mostly one module goes back and forth.
+/// Mostly one module goes into maintenance and comes back.
 fn maintain(dice: &mut Dice, setup: &mut Setup, actions: &mut Vec<Timed>) {
     let favourite = dice.pick(&setup.modules).key();
     if let Some(config) = setup.config.as_mut().filter(|_| dice.chance(30)) {
@@ -99,7 +99,7 @@ fn meddle(dice: &mut Dice, setup: &mut Setup, actions: &mut Vec<Timed>) {
         insert(dice, actions, Action::Meddle(Box::new(action)));
     }
     if dice.chance(30) {
-        // Of which the watch tells when the save that it came across is long over.
+        // The watch reports this edit long after the save that it collides with.
         let names: Vec<&str> = setup.modules.iter().map(|module| module.name.as_str()).collect();
         let data = config(dice, &names);
         let delay = *dice.pick(&[600, 3_000, 20_000]);

@@ -1,4 +1,4 @@
-//! Histories: what happens while the operator runs, by weights.
+//! Histories: actions while the operator runs, by weights.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::setup::{ModuleSpec, Setup};
 
 pub(super) fn actions(dice: &mut Dice, setup: &Setup, most: usize) -> Vec<Timed> {
     let count = dice.count(0, most as u64);
-    // Half of a history is about one module: what meets there finds more than what is spread thin.
+    // Half of a history is about one module: actions that meet find more faults than spread ones.
     let favourite = dice.pick(&setup.modules).clone();
     (0..count)
         .map(|_| Timed {
@@ -20,7 +20,7 @@ pub(super) fn actions(dice: &mut Dice, setup: &Setup, most: usize) -> Vec<Timed>
         .collect()
 }
 
-/// Mostly close together, where races are; sometimes long enough for everything to come to rest.
+/// Mostly short, so that races occur; sometimes long enough for everything to come to rest.
 fn pause(dice: &mut Dice) -> u64 {
     match dice.between(0, 10) {
         0..=3 => dice.between(0, 300),

@@ -1,11 +1,11 @@
-//! Several of us, of whom one leads: it stands by for a while, and now and then another one takes over.
+//! Several replicas: the operator is a standby for a while, and now and then another replica takes over.
 
 use super::Setup;
 use super::reviews::insert;
 use crate::action::{Action, Timed};
 use crate::dice::Dice;
 
-/// A sixth of all worlds, hooks alone among them.
+/// In a sixth of all worlds, also in those without modules.
 pub(super) fn elect(dice: &mut Dice, setup: &mut Setup, actions: &mut Vec<Timed>) {
     if !dice.chance(16) {
         return;

@@ -1,4 +1,4 @@
-//! Hooks that answer the API server, and its questions, laid over a world and its history, which stay as they are.
+//! Hooks that answer the API server, and its questions, added to a world and its history, which do not change otherwise.
 
 use super::Setup;
 use crate::action::{Action, Timed};
@@ -6,10 +6,10 @@ use crate::dice::Dice;
 use crate::setup::{Asks, HookSpec, Webhook};
 use crate::world::UNSOUND;
 
-/// Few, so that several hooks want the same name.
+/// Few names, so that several hooks want the same one.
 const SUBJECTS: [&str; 3] = ["pod", "claim", "thing"];
 
-/// A third of all worlds has webhooks.
+/// In a third of all worlds.
 pub(super) fn add(dice: &mut Dice, setup: &mut Setup, actions: &mut Vec<Timed>) {
     if !dice.chance(33) {
         return;
@@ -41,7 +41,7 @@ pub(super) fn add(dice: &mut Dice, setup: &mut Setup, actions: &mut Vec<Timed>) 
     }
 }
 
-/// Now and then somebody meddles with what stands in the cluster.
+/// Now and then a program changes the published webhooks.
 pub(super) fn touch(dice: &mut Dice, setup: &Setup, actions: &mut Vec<Timed>) {
     let hooks = setup.modules.iter().flat_map(|module| &module.hooks);
     if hooks.chain(&setup.global_hooks).all(|hook| hook.webhooks.is_empty()) {
@@ -53,7 +53,7 @@ pub(super) fn touch(dice: &mut Dice, setup: &Setup, actions: &mut Vec<Timed>) {
     }
 }
 
-/// A quarter of all worlds with modules has the edits of its `ConfigMap` judged before they are made.
+/// In a quarter of all worlds with modules edits of the `ConfigMap` are judged before they are made.
 pub(super) fn want(dice: &mut Dice, setup: &mut Setup, actions: &mut Vec<Timed>) {
     if setup.alone || !dice.chance(25) {
         return;
@@ -86,7 +86,7 @@ pub(super) fn want(dice: &mut Dice, setup: &mut Setup, actions: &mut Vec<Timed>)
 
 fn answering(dice: &mut Dice, hooks: &mut Vec<HookSpec>, percent: u64) {
     if dice.chance(percent / 3) {
-        // One that does nothing else.
+        // A hook that does nothing else.
         hooks.push(HookSpec {
             name: format!("hooks/h{}.sh", hooks.len()),
             slow: dice.chance(20),
@@ -103,7 +103,7 @@ fn answering(dice: &mut Dice, hooks: &mut Vec<HookSpec>, percent: u64) {
     }
 }
 
-/// The names of one hook's bindings differ.
+/// Makes a binding. The names of one hook's bindings differ.
 fn webhook(dice: &mut Dice, index: usize) -> Webhook {
     let asks = match dice.between(0, 4) {
         0 | 1 => Asks::Validating,
@@ -136,7 +136,7 @@ fn question(dice: &mut Dice) -> Action {
     }
 }
 
-/// Puts an action into the history without moving the others, and says where.
+/// Inserts an action into the history without moving the others in time. Returns its place.
 pub(super) fn insert(dice: &mut Dice, actions: &mut Vec<Timed>, action: Action) -> usize {
     let place = dice.count(0, actions.len() as u64);
     let after = match actions.get_mut(place) {

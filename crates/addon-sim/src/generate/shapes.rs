@@ -1,4 +1,4 @@
-//! Schemas of modules, and objects that two modules render, laid over a world and its history.
+//! Schemas of modules, and objects that two modules render, added to a world and its history.
 
 use super::{KEYS, Setup, number};
 use crate::action::{Action, Timed};
@@ -7,7 +7,7 @@ use crate::flat::Flat;
 use crate::schema::SchemaSpec;
 use crate::setup::ModuleSpec;
 
-/// An object that somebody else may render, too.
+/// An object that another module may render, too.
 const SHARED: &str = "settings/of-all";
 
 pub(super) fn add(dice: &mut Dice, setup: &mut Setup, actions: &mut [Timed]) {
@@ -32,7 +32,7 @@ pub(super) fn add(dice: &mut Dice, setup: &mut Setup, actions: &mut [Timed]) {
     }
 }
 
-/// A module gets schemas, which its files keep to and people may not. Some of its hooks do not at first, either.
+/// Gives a module schemas. Its files keep to them; people may break them, and some of its hooks do at first.
 fn constrain(dice: &mut Dice, module: &mut ModuleSpec, actions: &mut [Timed]) {
     let most = i64::try_from(dice.between(5, 9)).unwrap_or_default();
     let chosen = |dice: &mut Dice, percent| -> Vec<String> {
@@ -57,7 +57,7 @@ fn constrain(dice: &mut Dice, module: &mut ModuleSpec, actions: &mut [Timed]) {
             lower(values, most);
         }
     }
-    // One that runs seldom might never come to what it does.
+    // A hook that runs seldom might never do its last deeds.
     for hook in module.hooks.iter_mut().filter(|hook| hook.runs()) {
         if dice.chance(30) {
             hook.breaks = u32::try_from(dice.between(1, 3)).unwrap_or(1);

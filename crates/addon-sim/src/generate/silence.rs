@@ -1,5 +1,5 @@
-//! A source is lost that many modules are on by: keys of the `ConfigMap`, flags of files, or directories. It may come back,
-//! at once or piece by piece, and a person may confirm the held ones. Laid over a world and its history.
+//! The loss of a source that switches many modules on: keys of the `ConfigMap`, flags in files, or directories. It may
+//! come back, at once or piece by piece, and a person may confirm the held removals. Added to a world and its history.
 
 use super::reviews::insert;
 use super::{NAMES, STRAYS, Setup};
@@ -33,7 +33,7 @@ pub(super) fn fall(dice: &mut Dice, setup: &mut Setup, actions: &mut Vec<Timed>)
     }
 }
 
-/// Only the `ConfigMap` speaks for them, until another one takes its place.
+/// Only the `ConfigMap` switches them on, until another one takes its place.
 fn keys(dice: &mut Dice, setup: &mut Setup, actions: &mut Vec<Timed>) {
     let config = setup.config.get_or_insert_default();
     for module in &mut setup.modules {
@@ -56,7 +56,7 @@ fn keys(dice: &mut Dice, setup: &mut Setup, actions: &mut Vec<Timed>) {
     }
 }
 
-/// Only files speak for them, and a start finds them without.
+/// Only files switch them on, and at a start the flags are missing.
 fn files(dice: &mut Dice, setup: &mut Setup, actions: &mut Vec<Timed>) {
     setup
         .config
@@ -83,7 +83,7 @@ fn files(dice: &mut Dice, setup: &mut Setup, actions: &mut Vec<Timed>) {
     }
 }
 
-/// A start finds many of them gone.
+/// At a start many of their directories are gone.
 fn directories(dice: &mut Dice, setup: &mut Setup, actions: &mut Vec<Timed>) {
     let names: Vec<String> = setup.modules.iter().map(|module| module.name.clone()).collect();
     let lost: Vec<String> = names.into_iter().filter(|_| dice.chance(60)).collect();

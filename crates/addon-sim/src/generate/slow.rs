@@ -1,4 +1,4 @@
-//! Enabled scripts that take their time, hooks and helm that hang, and charts that say how objects are converted, laid over a world and its history.
+//! Slow enabled scripts, hooks and helm that hang, and charts with conversion webhooks, added to a world and its history.
 
 use super::Setup;
 use super::reviews::insert;
@@ -20,7 +20,7 @@ pub(super) fn add(dice: &mut Dice, setup: &mut Setup, actions: &mut Vec<Timed>) 
     }
 }
 
-/// Some charts come with conversion webhooks, which now and then cannot be put into the cluster.
+/// Some charts have conversion webhooks, whose publication now and then fails.
 fn convert(dice: &mut Dice, modules: &mut [ModuleSpec], actions: &mut Vec<Timed>) {
     for module in modules.iter_mut().filter(|module| module.chart) {
         module.conversions = dice.chance(60);
@@ -32,7 +32,7 @@ fn convert(dice: &mut Dice, modules: &mut [ModuleSpec], actions: &mut Vec<Timed>
     }
 }
 
-/// Some hooks of modules hang, and some charts with them, so that their slots and their numbers are wanted by others.
+/// Some hooks of modules hang, and some charts, too, so that other runs need their slots and other modules their turn.
 pub(super) fn hang(dice: &mut Dice, setup: &mut Setup) {
     if setup.alone || !dice.chance(25) {
         return;

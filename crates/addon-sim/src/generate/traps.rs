@@ -1,4 +1,4 @@
-//! Edits that come in the midst of the very converge that another edit began, while the hooks before all modules run.
+//! Edits that come while the converge of another edit runs its hooks before all modules.
 
 use super::reviews::insert;
 use super::{KINDS, Setup, number};
@@ -7,7 +7,7 @@ use crate::dice::Dice;
 use crate::flat::{self, Flat};
 use crate::setup::HookSpec;
 
-/// A fifth of all worlds, if some module of theirs needs another.
+/// In a fifth of all worlds in which a module depends on another.
 pub(super) fn set(dice: &mut Dice, setup: &mut Setup, actions: &mut Vec<Timed>) {
     let pairs: Vec<(String, String)> = setup
         .modules
@@ -48,7 +48,7 @@ pub(super) fn set(dice: &mut Dice, setup: &mut Setup, actions: &mut Vec<Timed>) 
     }
 }
 
-/// There is a hook before all modules, which mostly takes its time.
+/// Makes sure that there is a hook before all modules, which mostly takes long.
 fn wait_before_all(dice: &mut Dice, hooks: &mut Vec<HookSpec>) {
     let slow = dice.chance(70);
     if let Some(hook) = hooks.iter_mut().find(|hook| hook.stages.contains_key("beforeAll")) {

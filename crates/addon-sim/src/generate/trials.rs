@@ -1,4 +1,4 @@
-//! The version whose lives these are is on trial, which it passes or not, and may be killed before.
+//! A version on trial, which passes or not, and may be killed before the verdict.
 
 use super::Setup;
 use super::reviews::insert;
@@ -6,7 +6,7 @@ use crate::action::{Action, Timed};
 use crate::dice::Dice;
 use crate::trial::{Outcome, TrialSpec};
 
-/// An eighth of all worlds with modules.
+/// In an eighth of all worlds with modules.
 pub(super) fn begin(dice: &mut Dice, setup: &mut Setup, actions: &mut Vec<Timed>) {
     if setup.alone || !dice.chance(12) {
         return;
@@ -25,7 +25,7 @@ pub(super) fn begin(dice: &mut Dice, setup: &mut Setup, actions: &mut Vec<Timed>
             .map(|module| module.name.clone())
             .collect(),
     });
-    // Without it the verdict comes when nothing fails any more.
+    // Otherwise the verdict comes when nothing fails any more.
     if dice.chance(70) {
         insert(dice, actions, Action::Judge);
     }

@@ -1,5 +1,5 @@
-//! People who change their minds: a module is switched off with all that spoke for it, and wanted after all. And hooks that
-//! set something else in every run, so that runs of modules follow each other. Laid over a world and its history.
+//! People who change their minds: a module is left out of all sources, and wanted again. And hooks that set another value
+//! in every run, so that runs of modules follow each other. Added to a world and its history.
 
 use super::reviews::insert;
 use super::{KINDS, Setup, number};
@@ -22,7 +22,7 @@ pub(super) fn add(dice: &mut Dice, setup: &mut Setup, actions: &mut Vec<Timed>) 
     }
 }
 
-/// What the `ConfigMap` says of a module goes, and comes back before its removal has come to its end.
+/// Removes a module's keys from the `ConfigMap`, and puts them back before its removal has ended.
 fn change_of_mind(dice: &mut Dice, setup: &mut Setup, actions: &mut Vec<Timed>) {
     let index = dice.count(0, setup.modules.len() as u64 - 1);
     let module = &mut setup.modules[index];
@@ -59,7 +59,7 @@ fn change_of_mind(dice: &mut Dice, setup: &mut Setup, actions: &mut Vec<Timed>) 
     }
 }
 
-/// A hook that runs beside its module, and whatever it is told of, its module has to run again.
+/// Adds a hook that runs beside its module. Each of its runs makes the module run again.
 fn restless(dice: &mut Dice, setup: &mut Setup, actions: &mut Vec<Timed>) {
     let index = dice.count(0, setup.modules.len() as u64 - 1);
     let hooks = &mut setup.modules[index].hooks;

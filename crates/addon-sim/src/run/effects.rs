@@ -1,14 +1,14 @@
-//! What the operator wants done begins: jobs are under way, and what lay in wait for them comes.
+//! Starts the effects of the operator: jobs begin, and actions that waited for them happen.
 
 use addon_core::operator::effect::{Effect, Job};
 
 use super::{Due, Run};
 use crate::life::Running;
 
-/// How long an enabled script may take, in milliseconds.
+/// The deadline of an enabled script, in milliseconds.
 const SCRIPT_DEADLINE: u64 = 60_000;
 
-/// How long helm may, likewise.
+/// The deadline of helm, in milliseconds.
 const HELM_DEADLINE: u64 = 1_200_000;
 
 impl Run<'_> {
@@ -71,7 +71,7 @@ impl Run<'_> {
         self.plan(millis, Due::Ends(id));
     }
 
-    /// What lay in wait for such a job happens while it is under way.
+    /// Plays an action that waited for a job of this kind, while the job is running.
     fn spring(&mut self, job: &Job, millis: u64) {
         let (what, action) = match job {
             Job::RunHook(run, _) if run.labels.cause.key() == "beforeAll" => ("ambush", self.ambushes.pop_front()),

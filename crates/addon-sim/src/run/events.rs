@@ -1,4 +1,4 @@
-//! What the future brings, turned into events.
+//! Turns future events into events of the operator.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::told::Flags;
 use crate::world::{EDITS, asked_of, document, owner_name, wanted_edit};
 
 impl Run<'_> {
-    /// Another one may lead for a while, which may be known; then it is our turn.
+    /// Makes the operator a standby for a while, perhaps with the knowledge that another replica leads. Then it is elected.
     pub(super) fn stand_by(&mut self) {
         let mut dice = self.world.dice("lease");
         let most = *dice.pick(&[500, 500, 30_000, 200_000]);
@@ -62,7 +62,7 @@ impl Run<'_> {
             Due::Touched => self.tell(&Event::WebhooksTouched, None),
             Due::Acts(action) => self.act(&action),
             Due::Confirms(names) => self.tell(&Event::PurgeConfirmed(names), None),
-            // The debug socket refuses it where nothing is lost.
+            // The debug socket refuses it if nothing is lost.
             Due::LossConfirmed if self.seen.status.config_lost.is_empty() => Ok(()),
             Due::LossConfirmed => {
                 self.life.told.loss_confirmed();
@@ -118,7 +118,7 @@ impl Run<'_> {
         self.tell(&Event::ConfigChanged(read), None)
     }
 
-    /// Every state of the `ConfigMap` is told once, each after its delay.
+    /// Reports every state of the `ConfigMap` once, each after its delay.
     pub(super) fn spread_news(&mut self, before: usize) {
         if self.world.setup.alone {
             return;
@@ -138,7 +138,7 @@ impl Run<'_> {
         }
     }
 
-    /// Who watches the webhooks hears of every write to them, our own included.
+    /// Reports every write of the webhooks, our own included.
     pub(super) fn spread_touch(&mut self) {
         if self.world.webhooks.was_touched() {
             let delay = self.world.dice("touch").between(0, 300);
@@ -146,7 +146,7 @@ impl Run<'_> {
         }
     }
 
-    /// An object changed: every monitor that sees it tells, mostly soon.
+    /// Reports a change of an object by every monitor that sees it, mostly soon.
     pub(super) fn spread_change(&mut self, kind: &str, name: &str) {
         let objects = self.world.objects.get(kind);
         let version = objects.and_then(|objects| objects.get(name)).copied();
@@ -158,7 +158,7 @@ impl Run<'_> {
         }
     }
 
-    /// Some jobs have their effect before their end is told.
+    /// Carries out the effect of a job before its end is reported, if it is a job of that kind.
     fn act_early(&mut self, id: JobId) -> Result<(), Violation> {
         let Some(running) = self.life.running.get(&id).filter(|running| !running.cancelled) else {
             return Ok(());
@@ -184,7 +184,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// A hook's process starts, and what it will see of objects is what is there now.
+    /// Starts the process of a hook, which reads its snapshots now.
     fn read_snapshots(&mut self, id: JobId) {
         if let Some(running) = self.life.running.get_mut(&id)
             && let Job::RunHook(run, _) = &running.job
@@ -205,7 +205,7 @@ impl Run<'_> {
         self.tell(&Event::ReviewRequested(ReviewId(self.asked), asked), None)
     }
 
-    /// Somebody wants to edit the `ConfigMap` as it is now.
+    /// Asks about an edit of the current `ConfigMap`.
     fn want(&mut self, action: &Action) -> Result<(), Violation> {
         let Action::Want { key, text, within } = action else {
             return Ok(());
@@ -255,7 +255,7 @@ impl Run<'_> {
         self.tell(&Event::JobFinished(finished), Some(&job))
     }
 
-    /// Keeps account of what the operator learns from the end of a job.
+    /// Notes what the operator learns from the end of a job.
     fn hear(&mut self, job: &Job, finished: &Finished, misdeed: bool) {
         if let Finished::ReleasesWatched(_, Ok(())) = finished {
             self.begin_lookout();

@@ -1,4 +1,4 @@
-//! How a life of the operator begins and ends, and what arrives after its end.
+//! The beginning and the end of a life of the operator, and what arrives after its end.
 
 use addon_core::operator::effect::Job;
 
@@ -6,7 +6,7 @@ use super::{Due, Run};
 use crate::life::Life;
 
 impl Run<'_> {
-    /// The directories and the `ConfigMap` are read at the start of a life.
+    /// Begins a life: the directories and the `ConfigMap` are read.
     pub(super) fn begin_life(&mut self) {
         let misreading = self.world.misread.take();
         let mut dice = self.world.dice("start");
@@ -21,7 +21,7 @@ impl Run<'_> {
         self.news_of_trial();
     }
 
-    /// How the trial stands is told some time, and perhaps again.
+    /// Reports the stage of the trial at some time, perhaps several times.
     fn news_of_trial(&mut self) {
         if self.world.trial.stage.is_none() {
             return;
@@ -33,7 +33,7 @@ impl Run<'_> {
         }
     }
 
-    /// The verdict. After one that is not passed the version before comes back, by a life of its own.
+    /// Ends the trial. If it is not passed, the old version comes back in a life of its own.
     pub(super) fn judge(&mut self) {
         if !self.world.trial.is_open() {
             return;
@@ -47,14 +47,14 @@ impl Run<'_> {
         }
     }
 
-    /// The process is gone; the next one begins.
+    /// Ends the process, and begins the next life.
     pub(super) fn restart(&mut self) {
         for (_, running) in std::mem::take(&mut self.life.running) {
             if running.finished.is_none() {
                 self.cut_off(&running.job);
             }
         }
-        // A write of one that led may arrive while another one leads.
+        // A late write of an earlier leader may arrive while another replica leads.
         self.future.retain(|_, due| matches!(due, Due::Late(..)));
         self.repaired.clear();
         self.world.config.news.clear();
@@ -75,7 +75,7 @@ impl Run<'_> {
         self.begin_life();
     }
 
-    /// A job is cut off. The write of one that is deposed may still be on its way.
+    /// Cuts a job off. The write of a deposed leader may still be on its way.
     pub(super) fn cut_off(&mut self, job: &Job) {
         let lingers = self.life.deposed && matches!(job, Job::SaveConfig { .. });
         let mut dice = self.world.dice("late-write");

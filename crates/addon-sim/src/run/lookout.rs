@@ -1,4 +1,4 @@
-//! Who watches releases, and tells whenever one of them is not as it was told last.
+//! The watch of releases, which reports a release whenever it differs from the last report.
 
 use std::collections::BTreeSet;
 
@@ -9,23 +9,23 @@ use super::{Due, Run};
 use crate::action::{Action, Harm};
 use crate::checks::Violation;
 
-/// Damage that comes later than this after a repair is not the work of somebody who insists, in milliseconds.
+/// The time after a repair from which on new damage begins a new series of pauses, in milliseconds.
 const CALM: u64 = 600_000;
 
 impl Run<'_> {
-    /// What there is at this moment, and whatever comes into being later, is known.
+    /// Lists the releases of this moment. Later ones are added.
     pub(super) fn list_releases(&mut self, expected: Vec<String>) {
         self.life.lookout = expected.into_iter().map(|name| (name, None)).collect();
         self.spread_sights();
     }
 
-    /// All releases are known from now on.
+    /// Begins the reports about all releases.
     pub(super) fn begin_lookout(&mut self) {
         self.life.watches_releases = true;
         self.spread_sights();
     }
 
-    /// Something may have happened to releases: what differs from what was told will be told.
+    /// Checks all releases, because they may have changed, and reports those that differ from the last report.
     pub(super) fn spread_sights(&mut self) {
         let lookout = &mut self.life.lookout;
         for name in self.world.releases.keys() {
@@ -55,7 +55,7 @@ impl Run<'_> {
         }
     }
 
-    /// What was repaired is damaged once more, mostly right when the operator thinks that all is calm.
+    /// Damages a repaired release once more, mostly right when the pauses are about to start again.
     pub(super) fn threaten(&mut self, effect: &Effect) {
         match effect {
             Effect::Tell(Notice::ReleaseDrifted { module, .. }) => {
@@ -79,7 +79,7 @@ impl Run<'_> {
         self.look_at_release(release)
     }
 
-    /// A release is looked at.
+    /// Checks one release.
     pub(super) fn look_at_release(&mut self, release: String) -> Result<(), Violation> {
         let (drift, again) = self.world.drift(&release);
         if let Some(again) = again {

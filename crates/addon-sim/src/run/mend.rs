@@ -1,4 +1,4 @@
-//! What people do when they see what is wrong, after which everything must come to rest. Some of it they leave.
+//! The repairs that people make when they see what is wrong, so that everything can come to rest. Some faults stay.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,7 +34,7 @@ impl Run<'_> {
     }
 
     fn mend_modules(&mut self, dice: &mut Dice) -> Result<(), Violation> {
-        // What somebody put in the place of a release without a module would keep its purge waiting for ever.
+        // A foreign release in the place of one without a module would hold up its purge for ever.
         let ours = self.life.listed.iter().filter(|(_, ours)| **ours);
         let names: Vec<_> = ours.map(|(name, _)| name.clone()).collect();
         for name in names {
@@ -57,7 +57,7 @@ impl Run<'_> {
     }
 
     fn mend_config(&mut self, dice: &mut Dice) -> Result<(), Violation> {
-        // Without these sections some hook, or helm, would fail for ever.
+        // Without these sections a hook or helm would fail for ever.
         let mut wanted = self.savers();
         wanted.extend(self.lacking_for_helm().into_keys());
         if self.world.config.data.is_none() && (!wanted.is_empty() || dice.chance(60)) {
@@ -92,7 +92,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Keys of sections that hooks write into.
+    /// The keys of sections that hooks write.
     fn savers(&self) -> BTreeSet<String> {
         let saves = |hooks: &[HookSpec]| hooks.iter().any(HookSpec::saves);
         let setup = &self.world.setup;
@@ -104,7 +104,7 @@ impl Run<'_> {
         savers
     }
 
-    /// What helm needs and no file and no section says, by the keys of sections.
+    /// The values that helm needs and that neither files nor sections have, by key of the section.
     fn lacking_for_helm(&self) -> BTreeMap<String, String> {
         let lacks = |module: &ModuleSpec| {
             let missing = module.schema.as_ref()?.for_helm.clone()?;
@@ -115,14 +115,15 @@ impl Run<'_> {
         self.world.setup.modules.iter().filter_map(lacks).collect()
     }
 
-    /// What the `ConfigMap` says under this key, if that can be used.
+    /// The section under this key, if it can be used.
     fn sound_section(&self, key: &str) -> Flat {
         let sound = |text: &&String| schema::is_sound(&self.world.setup.modules, key, text);
         let text = self.world.config.text(key).filter(sound);
         text.and_then(|text| flat::read(text, false)).unwrap_or_default()
     }
 
-    /// Of those who render one object only one is left. Of what is no module any more nothing is left that others render.
+    /// Leaves only one of the modules that render the same object. Removes the releases without a module whose objects
+    /// others render.
     fn end_quarrels(&mut self) -> Result<(), Violation> {
         let mut sharing: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for module in &self.world.setup.modules {

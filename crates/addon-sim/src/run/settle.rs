@@ -1,4 +1,4 @@
-//! After the history: nothing fails any more, and everything must come to the end that the documents name.
+//! The time after the history: no work fails any more, and the world must reach the final state of the model.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,17 +10,17 @@ use crate::model;
 use crate::setup::{Deed, HookSpec, Setup, Source, Watch};
 use crate::world::Release;
 
-/// Longer than the rarest schedule of a simulated hook, twice over, in microseconds.
+/// Twice the longest interval of a simulated hook's schedule, and more, in microseconds.
 const ROUND: u64 = 2 * 610 * 1_000_000;
 
-/// Longer than somebody waits who has seen a release damaged, if it was not damaged before.
+/// The time after which fresh damage is repaired, and more, in microseconds.
 const CALM: u64 = 2_000_000;
 
 impl Run<'_> {
     pub(super) fn settle(&mut self) -> Result<(), Violation> {
         self.mend()?;
         self.come_to_rest()?;
-        // A chart that was half there when it was rendered is looked at again by the next start.
+        // A chart that was rendered without some files is rendered again only at the next start.
         if self.world.releases.values().any(Release::is_of_half_a_chart) {
             self.note("killed at rest, with half a chart installed".to_owned());
             self.restart();
@@ -32,13 +32,13 @@ impl Run<'_> {
         if dice.chance(50) {
             return Ok(());
         }
-        // L4: the same end after a crash at rest or a moment after it.
+        // L4: a crash at rest, or shortly after it, leads to the same final state.
         let crash_at = self.clock + dice.between(0, 3_000_000);
         while self.next_at().is_some_and(|next| next <= crash_at) {
             self.step()?;
         }
         let mut enabled = model::end(&self.world.setup, &self.life.told.config).enabled;
-        // What people removed is made again by whatever run comes next.
+        // A release that people removed is made again by the next run, whatever causes it.
         enabled.retain(|name| !self.world.ledger.taken.contains(name));
         let (before, was_ready) = (self.revisions(&enabled), self.seen.status.ready);
         self.note("killed at rest".to_owned());
@@ -46,7 +46,7 @@ impl Run<'_> {
         self.come_to_rest()?;
         self.check_rest()?;
         let after = self.revisions(&enabled);
-        // Where something is held up for ever, so are the schedules of hooks.
+        // If a converge is held up for ever, so are the schedules of hooks.
         let is_ready = was_ready && self.seen.status.ready;
         if is_ready && is_foreseeable(&self.world.setup) && before != after {
             let text = format!("a restart without any change made new revisions: {before:?}, then {after:?}");
@@ -55,7 +55,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// A person looks at the held removals, and confirms all of them, or none.
+    /// A person looks at the held removals, and confirms all of them or none.
     fn confirm_all(&mut self) -> Result<(), Violation> {
         let held = self.seen.status.held.iter().map(|held| held.release.clone());
         let held: BTreeSet<String> = held.collect();
@@ -78,7 +78,7 @@ impl Run<'_> {
             .collect()
     }
 
-    /// The directories hold something else than the running operator read.
+    /// Whether the directories differ from the reading of the running operator.
     pub(super) fn disk_differs(&self) -> bool {
         let Some((known, complete)) = &self.life.told.modules else {
             return self.life.number > 0;
@@ -92,7 +92,7 @@ impl Run<'_> {
         !complete || *known != disk.collect()
     }
 
-    /// A person gives up the configuration that is lost, so that its modules go on.
+    /// A person confirms the loss of a configuration, so that its modules go on.
     fn confirm_loss(&mut self, most: u64) -> Result<(), Violation> {
         if self.seen.status.config_lost.is_empty() {
             return Ok(());
@@ -102,7 +102,7 @@ impl Run<'_> {
         self.be_quiet(most)
     }
 
-    /// Runs until nothing is left to do, through a round of all schedules, and again.
+    /// Runs until nothing is left to do, then through a round of all schedules, and again.
     fn come_to_rest(&mut self) -> Result<(), Violation> {
         let most = self.steps + MOST_STEPS;
         self.be_quiet(most)?;
@@ -115,7 +115,8 @@ impl Run<'_> {
         self.be_quiet(most)
     }
 
-    /// Runs until nothing happens for a while, for a timer that is due sooner hides those that come after it.
+    /// Runs until nothing happens for a while. A single look at the timer would not do, because an early timer hides
+    /// later ones.
     fn be_quiet(&mut self, most: u64) -> Result<(), Violation> {
         loop {
             while !self.is_quiet() {
@@ -146,18 +147,18 @@ impl Run<'_> {
         check_end(&end, &self.world, &self.life, &self.seen)?;
         let status = &self.seen.status;
         if self.world.setup.strict && (!status.ready || status.converge_tasks > 0) {
-            // What holds up the others holds up what they have to be told too.
+            // A converge that is held up also keeps hooks from being told of changes.
             return Ok(());
         }
         self.checks.at_rest(&self.world, &self.life, &self.seen, &end.stuck)
     }
 }
 
-/// All that hooks set is known before the first release, so that a start finds every release as it left it.
+/// Whether all values that hooks set are known before the first release, so that a start leaves every release as it is.
 fn is_foreseeable(setup: &Setup) -> bool {
     let early = |hook: &HookSpec, stages: [&str; 2]| {
         let idle = hook.does.iter().all(|deed| matches!(deed, Deed::SetConfig { .. }));
-        // A first run sees what is there then, which may have changed since it was seen before.
+        // A first run sees the current objects, which may have changed since an earlier life.
         let reads = |deed: &Deed| match deed {
             Deed::Set { to, .. } => !matches!(to, Source::Number(_)),
             Deed::FlagFrom { .. } => true,

@@ -1,4 +1,4 @@
-//! The word of the common values file, today and before the file was lost.
+//! The contents of the common values file, now and before the file was lost.
 
 use std::collections::BTreeSet;
 
@@ -11,11 +11,11 @@ use crate::world::COMMON_FILE;
 /// The common values file, as a life knows it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct CommonValues {
-    /// It is missing, or holds nothing.
+    /// Whether it is missing or empty.
     gone: bool,
-    /// Nobody knows whether it ever held anything.
+    /// Whether it is unknown if it ever had contents.
     unheard: bool,
-    /// Modules of which it held values when a converge last finished; they are not run without.
+    /// Modules whose values it had when a converge last finished. They are not run without these.
     without: BTreeSet<String>,
 }
 
@@ -31,7 +31,7 @@ impl Told {
         (self.common.gone, self.common.unheard) = (gone, gone);
     }
 
-    /// The word that the common values file had when a converge last finished counts where it is gone.
+    /// Applies the last known contents of the common values file if it is gone.
     pub(super) fn compare_common_file(&mut self, state: &SavedState) {
         let Some((modules, complete)) = self.modules.as_mut().filter(|_| self.common.gone) else {
             return;
@@ -53,22 +53,22 @@ impl Told {
         }
     }
 
-    /// Whether the common values file was missing, or held nothing, when this life began.
+    /// Whether the common values file was missing or empty when this life began.
     pub fn is_common_file_gone(&self) -> bool {
         self.common.gone
     }
 
-    /// Modules that a lost file held values for.
+    /// Modules that had values in the lost file.
     pub fn without_values(&self) -> &BTreeSet<String> {
         &self.common.without
     }
 
-    /// A silence of the common values file that may be a loss is no answer.
+    /// Whether the contents of the common values file are known. If it may be lost, it decides nothing.
     pub(super) fn common_file_spoke(&self) -> bool {
         !self.common.unheard
     }
 
-    /// Its word is known from now on.
+    /// Notes that the outlines of the values files were saved.
     pub fn values_files_saved(&mut self) {
         self.common.unheard = false;
     }

@@ -1,17 +1,17 @@
-//! The `ConfigMap`, and what its watch has still to tell.
+//! The `ConfigMap`, and the states that its watch has still to report.
 
 use std::collections::BTreeMap;
 
 use addon_core::operator::event::ConfigRead;
 use addon_core::operator::provenance::{Provenance, digest};
 
-/// The `ConfigMap`, and what its watch has still to tell.
+/// The `ConfigMap`, and the states that its watch has still to report.
 #[derive(Debug, Clone)]
 pub struct ConfigMap {
     version: u64,
-    /// What it holds; nothing if it does not exist.
+    /// The data; `None` if it does not exist.
     pub data: Option<BTreeMap<String, String>>,
-    /// How many there have been of this name.
+    /// How many ConfigMaps of this name there have been.
     number: u64,
     /// The digest of the sections that a program made it with.
     made_with: Option<String>,
@@ -30,7 +30,7 @@ impl ConfigMap {
         }
     }
 
-    /// What a read says now.
+    /// The result of a read now.
     pub fn read(&self) -> ConfigRead {
         match &self.data {
             None => ConfigRead::Missing,
@@ -46,7 +46,7 @@ impl ConfigMap {
         }
     }
 
-    /// What it holds under a key.
+    /// The text under a key.
     pub fn text(&self, key: &str) -> Option<&String> {
         self.data.as_ref()?.get(key)
     }
@@ -83,7 +83,7 @@ impl ConfigMap {
         }
     }
 
-    /// The chart that installs us makes one, unless there is one.
+    /// Creates the `ConfigMap` of the chart, unless there is one.
     pub(super) fn make(&mut self, data: &BTreeMap<String, String>) {
         if self.data.is_none() {
             self.made_with = Some(digest(data));
@@ -98,12 +98,12 @@ impl ConfigMap {
             .is_none_or(|data| self.made_with == Some(digest(data)))
     }
 
-    /// At which version it stands.
+    /// The current version.
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    /// These keys hold this again. False if nothing had to be written.
+    /// Sets these keys to these texts. False if nothing had to be written.
     pub(super) fn put_back(&mut self, texts: BTreeMap<String, Option<String>>) -> bool {
         let as_made = self.is_as_made();
         let Some(data) = self.data.as_mut().filter(|_| !texts.is_empty()) else {
@@ -122,7 +122,7 @@ impl ConfigMap {
         true
     }
 
-    /// Writes one key if it still holds the base, into a `ConfigMap` that may have to be made; says at which version.
+    /// Writes one key if it still holds the base, and creates the `ConfigMap` if that is allowed. Returns the new version.
     pub(super) fn write(&mut self, key: &str, text: &str, base: Option<&String>, create: bool) -> Option<u64> {
         if self.text(key) != base || self.data.is_none() && !create {
             return None;

@@ -1,4 +1,4 @@
-//! Edits of the `ConfigMap` that somebody wants to make, and that the API server asks about first.
+//! Edits of the `ConfigMap` that the API server asks about.
 
 use std::collections::BTreeMap;
 
@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 
 /// The name of our `ConfigMap`.
 pub const CONFIG_MAP: &str = "config";
-/// Where its edits are asked about.
+/// The path for questions about its edits.
 pub const EDITS: &str = "/config-map";
-/// What no global section, no section of a module, and no flag can be.
+/// Texts that are valid for no section and no flag.
 pub const UNSOUND: [&str; 3] = ["- a", "just a text", "perhaps"];
 
 type Data = BTreeMap<String, String>;
@@ -32,17 +32,17 @@ pub fn wanted_edit(number: u64, before: Option<&Data>, key: &str, text: &str) ->
     ReviewRequest::Admission(request.expect("simulated requests are sound"))
 }
 
-/// What is wanted, as far as a check looks at it.
+/// The facts about an edit that a check needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
     /// The number of the question.
     pub number: u64,
-    /// Everything that would be changed can be used.
+    /// Whether all changed keys can be used.
     pub sound: bool,
 }
 
 impl Wanted {
-    /// What the API server asks, if it is about an edit.
+    /// The facts about a question of the API server, if it is about an edit.
     pub fn of_question(asked: &Asked) -> Option<Self> {
         match &asked.request {
             ReviewRequest::Admission(request) if asked.path == EDITS => Self::read(&request.review.to_value()),
@@ -50,7 +50,7 @@ impl Wanted {
         }
     }
 
-    /// What a job is to judge, if it judges one.
+    /// The facts about the edit that a job judges, if it judges one.
     pub fn of_job(job: &Job) -> Option<Self> {
         match job {
             Job::JudgeEdit(edit, _) => Self::read(&edit.review().to_value()),

@@ -1,4 +1,4 @@
-//! How the programs of hooks and enabled scripts run.
+//! The programs of hooks and enabled scripts.
 
 use addon_core::failure::{Class, Failure};
 use addon_core::hook::output::{HookOutput, Written};
@@ -23,10 +23,10 @@ fn failed(report: &str) -> Failure {
     Failure::new(Class::HookFailed, report)
 }
 
-/// What a hook does that it may not.
+/// A forbidden deed of a hook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Misdeed {
-    /// It sets a value of somebody else.
+    /// It sets a value of another owner.
     Trespass,
     /// It sets a value that the schema of its owner's values refuses.
     BreakValues,
@@ -95,7 +95,7 @@ impl World {
         HookOutput::parse(written).map_err(|error| failed(&error.to_string()))
     }
 
-    /// What this run of a hook does that it may not. Asked before the run counts.
+    /// The forbidden deed of a hook's next run. To be asked before the run is counted.
     pub fn next_misdeed(&self, owner: &str, hook: &str) -> Option<Misdeed> {
         let runs = self
             .runs
@@ -107,7 +107,7 @@ impl World {
         misdeed(spec, runs)
     }
 
-    /// Asks an enabled script.
+    /// Runs an enabled script.
     pub(super) fn run_script(&mut self, module: &str, values: &Value) -> Result<ScriptAnswer, Failure> {
         self.fault(&format!("script/{module}"), Class::HookFailed)?;
         let Some(script) = self.module(module).and_then(|spec| spec.script.clone()) else {
@@ -133,7 +133,7 @@ impl World {
     }
 }
 
-/// What a deed writes, and into which of the two patch files.
+/// The operation of a deed, and its patch file.
 fn operation(deed: &Deed, section: &str, values: &Value, tick: i64) -> (Value, PatchFile) {
     match deed {
         Deed::Tick { key } => (

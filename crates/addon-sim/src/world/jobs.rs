@@ -1,4 +1,4 @@
-//! What jobs do to the world. The outcome of each is worked out when it ends, from the world as it is then.
+//! The effects of jobs on the world. The outcome of a job is computed when it ends, from the world of that moment.
 
 use std::collections::BTreeMap;
 
@@ -21,12 +21,12 @@ pub fn owner_name(owner: &Owner) -> String {
     owner.module().map_or_else(|| "global".to_owned(), ToString::to_string)
 }
 
-/// A document that the operator handed out, as JSON.
+/// A document for a hook, as JSON.
 pub fn document(values: &impl Serialize) -> Value {
     serde_json::to_value(values).expect("documents of values are JSON")
 }
 
-/// A name for jobs that take their chances alike.
+/// The name of a job. Jobs with the same name share their failures.
 pub fn job_name(job: &Job) -> String {
     match job {
         Job::LoadState(_) => "load-state".to_owned(),
@@ -57,13 +57,13 @@ pub fn job_name(job: &Job) -> String {
     }
 }
 
-/// Nothing of values that break their schema gets to helm.
+/// V9: values that break their schema must not reach helm.
 fn vet_for_helm(vetting: Option<&Vetting>) -> Result<(), Failure> {
     let vetted = vetting.map_or(Ok(()), Vetting::for_helm);
     vetted.map_err(|unfit| Failure::of(Class::Invalid, &unfit))
 }
 
-/// The write of a section, as a job has it.
+/// The write of a section that a job does.
 fn write_of(job: &Job) -> Option<Write<'_>> {
     let Job::SaveConfig {
         key,
@@ -86,7 +86,7 @@ fn write_of(job: &Job) -> Option<Write<'_>> {
 }
 
 impl World {
-    /// How many milliseconds a job takes.
+    /// The duration of a job, in milliseconds.
     pub fn duration(&mut self, job: &Job, pace: u64) -> u64 {
         let mut dice = self.dice(&format!("duration/{pace}/{}", job_name(job)));
         if !self.healed && self.hangs(job) {
@@ -122,7 +122,7 @@ impl World {
         }
     }
 
-    /// A review is answered in time, whatever else its hook does.
+    /// Whether the job hangs. A run for a review never does.
     fn hangs(&self, job: &Job) -> bool {
         match job {
             Job::RunHook(run, _) if asked_of(run).is_none() => {
@@ -137,7 +137,7 @@ impl World {
         }
     }
 
-    /// Does the job and says how it went, unless it was a write whose answer is lost.
+    /// Does the job, and returns its outcome. If the answer of a write is lost, the outcome is a failure.
     pub fn finish(&mut self, job: &Job) -> Finished {
         let finished = self.carry_out(job);
         let lost = match &finished {
@@ -289,7 +289,7 @@ impl World {
         })
     }
 
-    /// The job is cut off at some point that chance decides.
+    /// Cuts the job off at a random point.
     pub fn cut_off(&mut self, job: &Job) {
         let mut dice = self.dice(&format!("cut/{}", job_name(job)));
         match job {
@@ -325,7 +325,7 @@ impl World {
         }
     }
 
-    /// The write of one that leads no more arrives. It is refused if anybody has written since it was begun.
+    /// Applies a late write of a replica that does not lead any more. It is refused if the `ConfigMap` was written since.
     pub fn late_write(&mut self, job: &Job, version: u64) {
         if let Some(write) = write_of(job).filter(|_| self.config.version() == version)
             && self
@@ -333,7 +333,7 @@ impl World {
                 .write(write.key, write.text, write.base, write.create)
                 .is_some()
         {
-            // If the trial is over by then, nobody can take it back.
+            // If the trial is over by then, the section cannot be put back any more.
             self.trial.edited(write.key);
         }
     }

@@ -1,7 +1,7 @@
-//! Releases: what helm makes of what the operator wants, and what is written down about it.
+//! Releases: what helm does for the operator, and the facts about it that checks need.
 //!
-//! What to do about one release is decided by the core, as in the shell; what comes of it is the world's. Must never let
-//! a write to a release that is in people's hands go unnoticed.
+//! The core decides about the next step of a release, as in the shell; the world carries it out. Must never miss a write
+//! to a release that people maintain.
 
 mod cut;
 mod damage;
@@ -20,38 +20,37 @@ use serde_json::Value;
 use super::World;
 use crate::setup::{ModuleSpec, ReleaseSpec};
 
-/// How long a helm may work on a release, in seconds.
+/// The time for which a helm may work on a release, in seconds.
 const HELM_TIMEOUT: u64 = 60;
 
 /// One release.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Release {
-    /// It carries our labels.
+    /// Whether it carries our labels.
     pub ours: bool,
-    /// How its newest revision stands.
+    /// The status of its newest revision.
     pub status: Status,
     /// The newest revision.
     pub revision: u32,
-    /// The values it was made of.
+    /// The values that it was made of.
     pub inputs: String,
-    /// The marks of its newest revision, if somebody has put them there: digest of its inputs, checksum of what they
-    /// rendered to.
+    /// The marks on its newest revision, if there are any: the digest of its inputs, and the checksum of its rendering.
     marks: Option<(String, String)>,
-    /// It is marked as in people's hands.
+    /// Whether it is marked as maintained by people.
     pub unmanaged: bool,
-    /// What people asked for when it was made, if it is marked with that.
+    /// The digests of the sections that it was made with, if it is marked with them.
     asked: Option<Asked>,
-    /// The upgrade that was held last.
+    /// The last held upgrade.
     held: Option<Held>,
-    /// The digest of the objects that a person has confirmed may be taken from it.
+    /// The digest of the deletions that a person has confirmed.
     confirmed: Option<String>,
-    /// What it consists of.
+    /// Its objects.
     pub objects: BTreeSet<String>,
-    /// What of that is not there.
+    /// Those of its objects that are missing.
     pub missing: BTreeSet<String>,
-    /// What the `ConfigMap` said of its module when it was made, if it is marked with that.
+    /// The trace of the `ConfigMap` that it was made with, if it is marked with one.
     pub config: Option<ConfigTrace>,
-    /// When it was last written to, in seconds.
+    /// The time of the last write, in seconds.
     written: u64,
 }
 
@@ -96,7 +95,7 @@ impl Release {
         }
     }
 
-    /// The next revision, as a helm begins it.
+    /// Begins the next revision, as helm does.
     fn begin(&mut self, status: Status, now: u64) {
         self.revision += 1;
         self.status = status;
@@ -105,20 +104,20 @@ impl Release {
     }
 }
 
-/// Whose objects are whose, and what we meant to do to releases.
+/// The owners of objects, and our intentions with releases.
 #[derive(Debug, Clone, Default)]
 pub struct Ledger {
     owners: BTreeMap<String, String>,
     intents: BTreeMap<String, Intent>,
-    /// Releases that people uninstalled and nobody has made anew.
+    /// Releases that people uninstalled and that were not made again.
     pub taken: BTreeSet<String>,
-    /// What we did to releases that are in people's hands and were to stay so.
+    /// Our writes to releases that people maintained before and after.
     pub meddled: Vec<String>,
-    /// Releases from which we took what nobody had asked to be without.
+    /// Releases of which we deleted objects without a request of people.
     pub lost: Vec<String>,
 }
 
-/// What a chart renders to.
+/// The rendering of a chart.
 struct Rendering {
     text: String,
     objects: BTreeSet<String>,
@@ -131,7 +130,7 @@ impl World {
 
     pub(super) fn list(&mut self) -> Result<Vec<ReleaseSummary>, Failure> {
         self.fault("list", Class::Unavailable)?;
-        // A new process knows whose an object is only from releases.
+        // A new process learns the owners of objects only from releases.
         self.ledger.owners.clear();
         for (name, release) in self.releases.iter().filter(|(_, release)| release.ours) {
             for object in &release.objects {
@@ -146,7 +145,7 @@ impl World {
         Ok(self.releases.iter().map(summary).collect())
     }
 
-    /// Takes all objects for a release, or none if one belongs to another.
+    /// Takes all objects for a release, or none if one of them belongs to another release.
     fn claim(&mut self, module: &str, objects: &BTreeSet<String>) -> Result<(), Failure> {
         let owner = |object: &String| self.ledger.owners.get(object).filter(|owner| *owner != module);
         let taken = objects.iter().find_map(|object| Some((object, owner(object)?.clone())));
@@ -171,7 +170,7 @@ impl World {
         let release = self.releases.get(&facts.release);
         facts.newest = release.map(Release::newest);
         facts.objects = Objects::Unknown;
-        // The operator looks again and again, so it has seen whatever it asks about from the beginning.
+        // The operator checks so often that it has seen the revision from its beginning.
         let age = release.map_or(0, |release| self.seconds().saturating_sub(release.written));
         facts.unchanged = Duration::from_secs(age);
         facts.intent = self.ledger.intents.get(&facts.release).cloned();
@@ -202,7 +201,7 @@ impl World {
         facts
     }
 
-    /// Takes the steps that the core names, up to the last one.
+    /// Does the steps that the core names, up to the last one.
     fn approach(&mut self, facts: &mut Facts, rendering: &Rendering) -> Result<ReleaseStep, Failure> {
         loop {
             match release::decide(facts) {
@@ -211,7 +210,7 @@ impl World {
                     let missing = release.and_then(|release| release.missing.first().cloned());
                     facts.objects = missing.map_or(Objects::Present, Objects::Missing);
                 }
-                // A rendering has one text here.
+                // Equal renderings have equal texts here.
                 ReleaseStep::Compare => facts.likeness = Some(Likeness::Other),
                 ReleaseStep::Render => {
                     self.claim(&facts.release, &rendering.objects)?;
@@ -246,7 +245,7 @@ impl World {
         (format!("{unmanaged} {:?} {all}", rendering.objects), rendering)
     }
 
-    /// Brings a release to what its values want, by as little as needed.
+    /// Brings a release to the state of its values, with as little work as needed.
     pub(super) fn sync(
         &mut self,
         module: &str,
@@ -303,7 +302,7 @@ impl World {
         }
     }
 
-    /// A release that is as it should be is marked with the trace of the `ConfigMap`; one in people's hands is left alone.
+    /// Marks a release with the trace of the `ConfigMap`, unless people maintain it.
     pub(super) fn mark_config(&mut self, module: &str, config: ConfigTrace, action: SyncAction) {
         let release = self.releases.get_mut(module);
         if let Some(release) = release.filter(|release| !release.unmanaged || action == SyncAction::Upgraded) {
@@ -311,7 +310,7 @@ impl World {
         }
     }
 
-    /// A release that is in people's hands and is to stay there is written to.
+    /// Notes a write to a release that people maintained before and after.
     fn note_write(&mut self, facts: &Facts) {
         if facts.unmanaged && facts.newest.as_ref().is_some_and(|newest| newest.unmanaged) {
             self.ledger.meddled.push(facts.release.clone());

@@ -1,4 +1,4 @@
-//! Writes into sections of the `ConfigMap`, and the way back of those that were made on trial.
+//! Writes into sections of the `ConfigMap`, and the return of those that were made on trial.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,13 +27,13 @@ impl World {
         self.trial.of_new_life(&mut dice)
     }
 
-    /// A person deletes the state Secret, and with it all notes.
+    /// Deletes the state Secret with all its notes.
     pub fn lose_state(&mut self) {
         self.secret = None;
         self.trial.forget();
     }
 
-    /// Sections that people have changed are theirs.
+    /// Notes the sections that people have changed: they are not put back.
     pub(super) fn note_edits(&mut self, before: &BTreeMap<String, String>) {
         let none = BTreeMap::new();
         let after = self.config.data.as_ref().unwrap_or(&none);
@@ -55,7 +55,7 @@ impl World {
         })
     }
 
-    /// On trial what stands there is noted before it is written over.
+    /// Notes the old text of a section on trial, before it is overwritten.
     pub(super) fn note(&mut self, write: Write<'_>) {
         if write.on_trial == OnTrial::Yes {
             let secret = self.secret.get_or_insert_default();
@@ -77,7 +77,7 @@ impl World {
         Some(version)
     }
 
-    /// Puts back what was saved on trial unless that was passed, and forgets it.
+    /// Puts back the sections that were saved on trial, unless it was passed, and forgets them.
     pub(super) fn settle_sections(&mut self, ruling: Ruling) -> Result<Settled, Failure> {
         self.fault("settle-sections", Class::Refused)?;
         let sections = self.secret.as_ref().map(|secret| secret.trial_sections.clone());
@@ -103,7 +103,7 @@ impl World {
         Ok(settled)
     }
 
-    /// Each module has its own chance. On trial what is there in another form stays so.
+    /// Installs CRDs. Each module fails or succeeds by itself. On trial an existing CRD in another form stays.
     pub(super) fn ensure_crds(
         &mut self,
         modules: &[ModuleName],

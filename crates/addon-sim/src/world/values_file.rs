@@ -1,4 +1,4 @@
-//! The common values file: what it says of modules, and how much of it is there.
+//! The common values file: its contents about modules, and the part of it that exists.
 
 use addon_core::module::outline::{ValuesFile, ValuesFiles};
 
@@ -6,11 +6,11 @@ use super::{World, module_name};
 use crate::action::CommonFile;
 use crate::setup::{ModuleSpec, key_of};
 
-/// Its path.
+/// The path of the file.
 pub const COMMON_FILE: &str = "modules/values.yaml";
 
 impl World {
-    /// The modules that it speaks of as it is now.
+    /// The modules that the existing part of the file mentions.
     fn spoken_of(&self) -> &[String] {
         let all = &self.setup.common;
         match self.common {
@@ -32,7 +32,7 @@ impl World {
         modules
     }
 
-    /// The world has a common values file, and the file is missing or holds nothing.
+    /// Whether the world has a common values file that is missing or empty now.
     pub fn is_common_file_gone(&self) -> bool {
         !self.setup.common.is_empty() && self.spoken_of().is_empty()
     }

@@ -1,4 +1,4 @@
-//! The API server's side of reviews: whom it was told to ask, what it asks, and how hooks answer.
+//! The API server's side of reviews: the published webhooks, the questions, and the answers of hooks.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,27 +17,27 @@ use super::{World, owner_name};
 use crate::dice::Dice;
 use crate::setup::version_text;
 
-/// What stands in the cluster, and what stood there before.
+/// The published webhooks, and those that were published before.
 #[derive(Debug, Clone, Default)]
 pub struct Webhooks {
-    /// Its contents.
+    /// The current routes.
     pub published: Arc<Routes>,
     before: Arc<Routes>,
-    /// It was written to, which its watch has not told.
+    /// Whether it was written, and its watch has not reported that yet.
     touched: bool,
 }
 
-/// What can be asked.
+/// A question that can be asked.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Question {
-    /// To admit something, at this path.
+    /// Admission at this path.
     Admission(String),
-    /// To convert objects of this definition.
+    /// Conversion of objects of this CustomResourceDefinition.
     Conversion(String),
 }
 
 impl Webhooks {
-    /// The operator says whom to ask from now on.
+    /// Publishes the operator's routes.
     pub(super) fn publish(&mut self, routes: &Arc<Routes>) {
         if *self.published != **routes {
             self.before = std::mem::replace(&mut self.published, Arc::clone(routes));
@@ -45,17 +45,17 @@ impl Webhooks {
         }
     }
 
-    /// Somebody else removes all that stands there. Who has heard of it before still asks.
+    /// Removes all webhooks. An API server that has not noticed it still asks.
     pub(super) fn take_away(&mut self) {
         self.publish(&Arc::default());
     }
 
-    /// It was written to since that was last asked.
+    /// Whether it was written since the last call.
     pub fn was_touched(&mut self) -> bool {
         std::mem::take(&mut self.touched)
     }
 
-    /// Everything that an API server may ask that has heard of the news, or has not yet.
+    /// All questions that an API server may ask, whether it knows the last publication or not.
     fn questions(&self) -> Vec<Question> {
         let mut questions = Vec::new();
         for routes in [&self.published, &self.before] {
@@ -68,7 +68,7 @@ impl Webhooks {
         questions
     }
 
-    /// One of them; whoever knows of none may still ask somebody.
+    /// One of these questions. If there is none, a question at an unknown path.
     pub fn question(&self, which: u64) -> Question {
         let questions = self.questions();
         let index = usize::try_from(which % (questions.len() as u64).max(1)).unwrap_or_default();
@@ -86,7 +86,7 @@ impl Question {
         }
     }
 
-    /// The request, known again by this number.
+    /// The request with this number as its uid.
     pub fn request(&self, number: u64, dice: &mut Dice) -> ReviewRequest {
         let review = |request: Value| json!({"apiVersion": "v1", "kind": "Review", "request": request}).to_string();
         match self {
@@ -113,7 +113,7 @@ fn object(name: &str, version: &str) -> Value {
     json!({"apiVersion": version, "kind": "Thing", "metadata": {"name": name, "uid": name}, "by": []})
 }
 
-/// What a run is asked by the API server, if it is.
+/// The question and the review of a run, if it is for the API server.
 pub fn asked_of(run: &HookRun) -> Option<(Ask, Value)> {
     run.contexts.iter().find_map(|context| match context {
         BindingContext::Review { ask, review, .. } => Some((ask.clone(), review.to_value())),
@@ -121,7 +121,7 @@ pub fn asked_of(run: &HookRun) -> Option<(Ask, Value)> {
     })
 }
 
-/// The number of the review that a job is a run for.
+/// The number of the review that a job is for.
 pub fn review_of(job: &Job) -> Option<u64> {
     match job {
         Job::RunHook(run, _) => {
@@ -133,7 +133,7 @@ pub fn review_of(job: &Job) -> Option<u64> {
 }
 
 impl World {
-    /// A hook answers, and says who it is.
+    /// The answer of a hook, which names the hook.
     pub(super) fn finish_review(&mut self, run: &HookRun, ask: Ask, review: &Value) -> Result<HookRan, Failure> {
         let (owner, hook) = (owner_name(&run.hook.owner), run.hook.name.as_str());
         let name = format!("{owner}/{hook}");

@@ -1,4 +1,4 @@
-//! The remains of a helm that is cut off in the midst of its work.
+//! The remains of a helm that is killed during its work.
 
 use addon_core::release::{self, ConfigTrace, Facts, Intent, IntentKind, ReleaseStep, Status};
 use addon_core::values::section::Maintenance;
@@ -9,7 +9,7 @@ use crate::dice::Dice;
 use crate::world::World;
 
 impl World {
-    /// A helm is cut off in the midst of its work, if it had come to any.
+    /// Kills a helm during its work, if it had begun any.
     pub(in crate::world) fn cut_off_sync(
         &mut self,
         module: &str,
@@ -48,7 +48,7 @@ impl World {
         };
         release.begin(status, now);
         release.unmanaged = facts.unmanaged;
-        // It is a label, which helm writes with the revision.
+        // The trace is a label, which helm writes with the revision.
         release.config = Some(config);
         self.ledger.taken.remove(module);
     }

@@ -1,4 +1,4 @@
-//! What people do to releases, and what whoever watches those makes of it.
+//! Damage of releases by people, and its detection by the watch of releases.
 
 use addon_core::operator::event::Drift;
 use addon_core::release::Status;
@@ -8,7 +8,7 @@ use crate::action::Harm;
 use crate::world::World;
 
 impl World {
-    /// Somebody does harm to a release of ours.
+    /// Damages a release of ours.
     pub(in crate::world) fn harm(&mut self, name: &str, harm: Harm) {
         let now = self.seconds();
         let mut dice = self.dice(&format!("harm/{name}"));
@@ -31,7 +31,7 @@ impl World {
         }
     }
 
-    /// What whoever watches releases makes of one, and when it will look again whatever happens.
+    /// The damage of a release as the watch finds it, and the time of its next check.
     pub fn drift(&self, name: &str) -> (Option<Drift>, Option<u64>) {
         let Some(release) = self.releases.get(name) else {
             return (Some(Drift::Status(None)), None);

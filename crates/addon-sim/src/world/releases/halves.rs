@@ -1,4 +1,4 @@
-//! The facts that the brake on upgrades needs of a release, and whether it has held.
+//! The facts about a release for the brake on upgrades, and whether the brake worked.
 
 use std::collections::BTreeSet;
 
@@ -10,10 +10,10 @@ use super::{Release, Rendering};
 use crate::setup::ModuleSpec;
 use crate::world::World;
 
-/// Of this an object's kind holds others.
+/// The name of the objects whose kind holds data.
 const HOLDING: &str = "server";
 
-/// What people asked for, of which values were made.
+/// The digests of the sections that values were made of.
 pub(in crate::world) fn asked(spec: &ModuleSpec, config: &Value) -> Asked {
     Asked {
         section: config[spec.key()].to_string(),
@@ -21,10 +21,10 @@ pub(in crate::world) fn asked(spec: &ModuleSpec, config: &Value) -> Asked {
     }
 }
 
-/// The rendering of half a chart begins with it.
+/// The rendering of a chart with missing files begins with this text.
 const HALF: &str = "half ";
 
-/// The chart renders to that, without what the files that are missing would render.
+/// The rendering of the chart if some of its files are missing.
 pub(super) fn halved(rendering: Rendering) -> Rendering {
     let Rendering { text, mut objects } = rendering;
     objects.retain(|object| !object.starts_with(HOLDING));
@@ -54,7 +54,7 @@ fn parts(objects: &BTreeSet<String>) -> BTreeSet<Part> {
 }
 
 impl Release {
-    /// Files of its chart were missing when it was rendered last.
+    /// Whether files of its chart were missing at the last rendering.
     pub fn is_of_half_a_chart(&self) -> bool {
         let marks = self.marks.as_ref();
         marks.is_some_and(|(_, rendering)| rendering.starts_with(HALF))
@@ -72,21 +72,21 @@ impl Release {
 }
 
 impl World {
-    /// A person would have to confirm this.
+    /// Notes an upgrade that is held until a person confirms it.
     pub(super) fn hold(&mut self, release: &str, held: &Held) {
         if let Some(release) = self.releases.get_mut(release) {
             release.held = Some(held.clone());
         }
     }
 
-    /// A person confirms the upgrade that is held.
+    /// Confirms the held upgrade.
     pub(in crate::world) fn confirm_upgrade(&mut self, release: &str) {
         if let Some(release) = self.releases.get_mut(release) {
             release.confirmed = release.held.as_ref().map(|held| held.digest.clone());
         }
     }
 
-    /// An upgrade that is about to be done takes away what nobody asked to be without.
+    /// Notes an upgrade that deletes objects without a request of people.
     pub(super) fn note_loss(&mut self, facts: &Facts, rendering: &Rendering) {
         let Some(release) = self.releases.get(&facts.release) else {
             return;
