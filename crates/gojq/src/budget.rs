@@ -1,8 +1,8 @@
-//! The budget of one run of a filter, and the part that is spent.
+//! The budget of one run of a filter.
 //!
-//! The engine has no limit: nothing stops `repeat(.)`. So everything that can repeat counts here: calls of definitions
-//! that call themselves, outputs of generators, natives. A filter cannot regain its budget, nor catch the error when it
-//! has run out. The stack is measured, not counted: a call looks how far it is from where the run began.
+//! The engine has no limit: nothing stops `repeat(.)`. So everything that can repeat is counted here: calls of recursive
+//! definitions, outputs of generators, natives. A filter cannot get budget back, nor catch the error when the budget is
+//! spent. The stack is measured and not counted: a call compares its stack address with that of the run's beginning.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -13,13 +13,13 @@ use regex::Regex;
 use crate::limits::Limits;
 use crate::value::{Dict, List, Val, to_json};
 
-/// Why a run had to end, apart from errors.
+/// The reason for which a run had to end, apart from errors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Stop {
     Steps,
     Memory,
     Stack,
-    /// `halt`, with the text of what `halt_error` was given.
+    /// The filter called `halt` or `halt_error`; the text is the argument of `halt_error`.
     Halt(Option<String>),
 }
 
@@ -32,17 +32,17 @@ pub(crate) struct Budget<'r> {
     bottom: usize,
     searches: Cell<u64>,
     stop: RefCell<Option<Stop>>,
-    /// What the text of the filter says, compiled before any run.
+    /// The regular expressions in the text of the filter, compiled before any run.
     known: &'r BTreeMap<String, Regex>,
     patterns: RefCell<BTreeMap<String, Regex>>,
-    /// Seconds since 1970, if the caller said.
+    /// Seconds since 1970, if the caller set them.
     pub(crate) now: Option<f64>,
 }
 
-/// A code that no filter can give to `halt`.
+/// An exit code that no filter can give to `halt`.
 const STOPPED: i32 = i32::MIN;
 
-/// How far the stack reaches now.
+/// The current address of the stack.
 fn depth() -> usize {
     let here = 0_u8;
     std::ptr::from_ref(std::hint::black_box(&here)).addr()
@@ -80,23 +80,23 @@ impl<'r> Budget<'r> {
         Exn::halt(STOPPED)
     }
 
-    /// Why the run ended, if it was stopped.
+    /// The reason for which the run was ended, if it was.
     pub(crate) fn stopped(&self) -> Option<Stop> {
         self.stop.borrow().clone()
     }
 
-    /// Some work.
+    /// Counts work.
     pub(crate) fn work<'b, 'a>(&self, steps: usize) -> Result<(), Exn<'b, Val<'a>>> {
         Self::spend(&self.steps, steps as u64, Stop::Steps, self)
     }
 
-    /// Some memory, and the work of filling it.
+    /// Counts memory, and the work of filling it.
     pub(crate) fn memory<'b, 'a>(&self, cells: usize) -> Result<(), Exn<'b, Val<'a>>> {
         Self::spend(&self.cells, cells as u64, Stop::Memory, self)?;
         self.work(cells / 4)
     }
 
-    /// Looks how far the stack reaches.
+    /// Checks how far the stack reaches.
     pub(crate) fn watch<'b, 'a>(&self) -> Result<(), Exn<'b, Val<'a>>> {
         if depth().abs_diff(self.bottom) > self.stack {
             Err(self.stop(Stop::Stack))
@@ -105,25 +105,25 @@ impl<'r> Budget<'r> {
         }
     }
 
-    /// A call that may be one of very many inside each other.
+    /// Counts a call that may be one of very many nested calls.
     pub(crate) fn enter<'b, 'a>(&self) -> Result<(), Exn<'b, Val<'a>>> {
         self.watch()?;
         self.work(4)
     }
 
-    /// `halt` and `halt_error`.
+    /// Ends the run for `halt` and `halt_error`.
     pub(crate) fn halt<'b, 'a>(&self, message: Option<&Val<'a>>) -> Exn<'b, Val<'a>> {
         let text = message.map(|value| value.as_str().map_or_else(|| to_json(value), str::to_owned));
         self.stop(Stop::Halt(text))
     }
 
-    /// A number for a search for paths.
+    /// The number of a new search for paths.
     pub(crate) fn search(&self) -> u64 {
         self.searches.set(self.searches.get() + 1);
         self.searches.get()
     }
 
-    /// A regular expression, compiled once a run.
+    /// A regular expression, compiled once for each run.
     pub(crate) fn pattern<E>(&self, key: &str, compile: impl FnOnce() -> Result<Regex, E>) -> Result<Regex, E> {
         if let Some(regex) = self.known.get(key).or(self.patterns.borrow().get(key)) {
             return Ok(regex.clone());
@@ -134,7 +134,7 @@ impl<'r> Budget<'r> {
     }
 }
 
-/// How many steps it takes to look at a value from end to end, without looking into its parts.
+/// The number of steps for a look at all items of a value, without looking into the items.
 pub(crate) fn breadth(value: &Val<'_>) -> usize {
     let value = value.bare();
     let length = value.as_str().map(|text| text.len() / 24);
@@ -142,7 +142,7 @@ pub(crate) fn breadth(value: &Val<'_>) -> usize {
     length.or_else(|| value.as_dict().map(Dict::len)).unwrap_or(0) / 16
 }
 
-/// How many steps it takes to weigh a value: those of the input are weighed anew each time.
+/// The number of steps for computing the size of a value. That of an input value is computed anew each time.
 pub(crate) fn weighing<'a>(value: &Val<'a>) -> super::value::Res<'a, usize> {
     Ok(match value.bare() {
         raw @ (Val::RawArr(_) | Val::RawObj(_)) => raw.size()?.steps(16),
@@ -150,7 +150,7 @@ pub(crate) fn weighing<'a>(value: &Val<'a>) -> super::value::Res<'a, usize> {
     })
 }
 
-/// How many cells a value takes by itself, without what it shares.
+/// The number of cells that a value takes by itself, without parts that it shares.
 pub(crate) fn cells(value: &Val<'_>) -> usize {
     match value.bare() {
         Val::Str(text) => 2 + text.len() / 24,

@@ -1,4 +1,4 @@
-//! The types that the evaluator gets from us: our values, and the data that natives can reach.
+//! The types that the evaluator gets from this crate: our values, and the data that natives can reach.
 
 use jaq_core::data::HasLut;
 use jaq_core::{DataT, Lut};
@@ -14,7 +14,7 @@ impl DataT for Engine {
     type Data<'a> = Data<'a>;
 }
 
-/// What every native can reach.
+/// The data that every native can reach.
 #[derive(Clone, Copy)]
 pub(crate) struct Data<'a> {
     pub(crate) lut: &'a Lut<Engine>,

@@ -2,7 +2,8 @@
 
 use thiserror::Error;
 
-/// Why a text is no filter, or why a run of a filter gave no result. The text of each variant is complete: none has a source.
+/// The reason for which a text is no filter, or a run of a filter gave no result. The text of each variant is complete:
+/// none has a source.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum FilterError {
     /// The text breaks the grammar. Only `Filter::compile` gives this.
@@ -12,7 +13,7 @@ pub enum FilterError {
         line: usize,
         /// Column of that line, from 1, in characters.
         column: usize,
-        /// The fault at that place, as a phrase: `unexpected 'x'`.
+        /// The mistake at that place, as a phrase: `unexpected 'x'`.
         what: String,
     },
     /// The text names a function, variable or label that is not defined. Only `Filter::compile` gives this.
@@ -23,14 +24,14 @@ pub enum FilterError {
         /// The name; a function's with the number of its arguments, as in `map/1`.
         name: String,
     },
-    /// The filter failed on this input, or called `error`. The text is gojq's for most faults; for a value given to `error` it
-    /// is that value, which may be as long as the input.
+    /// The filter failed on this input, or called `error`. The text is that of gojq for most errors. For `error` it is
+    /// the argument, which may be as long as the input.
     #[error("{0}")]
     Failed(String),
-    /// The filter ended with `halt_error`; the text is the value that it was given, as JSON unless it is a string.
+    /// The filter ended with `halt_error`. The text is its argument, as JSON unless it is a string.
     #[error("halted: {0}")]
     Halted(String),
-    /// The run reached one of its limits: `long`, `much memory` or `many calls within calls`.
+    /// The run exceeded one of its limits: `long`, `much memory` or `many calls within calls`.
     #[error("the filter takes too {0}")]
     Exceeded(&'static str),
 }

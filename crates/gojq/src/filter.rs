@@ -1,8 +1,8 @@
 //! Filters: programs in the dialect of gojq 0.12, compiled once and applied to any number of inputs.
 //!
-//! The evaluator is jaq's; the parts in which the two dialects differ are ours: grammar, values, natives. A filter reads its
-//! input and nothing else: no file, no environment, no clock. Each run ends: one that takes too long, recurses too deep or
-//! allocates too much is an error, see [`Limits`]. Must never panic, for any text and any input.
+//! The evaluator is jaq's. The parts in which the two dialects differ are ours: grammar, values, natives. A filter reads
+//! its input and nothing else: no file, no environment, no clock. Each run ends: one that takes too long, recurses too
+//! deep or allocates too much is an error, see [`Limits`]. Must never panic, for any text and any input.
 //!
 //! The evaluator recurses on the stack of the caller. A run notices when it has used [`Limits::stack`] bytes, and uses at most a
 //! fixed amount beyond; compiling uses less. A thread with two megabytes of stack is enough for both.
@@ -24,7 +24,7 @@ use crate::limits::Limits;
 use crate::value::{Size, Val};
 use crate::{grammar, natives, prelude, value};
 
-/// A compiled filter. A clone is two counters; filters are equal when their texts are.
+/// A compiled filter. A clone only counts references. Filters are equal if their texts are equal.
 #[derive(Clone)]
 pub struct Filter {
     text: Arc<str>,
@@ -68,12 +68,12 @@ impl Filter {
         }
     }
 
-    /// The text that was compiled.
+    /// The text of the filter.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// One value for one input: `null` for no output, the output itself for one, an array for several.
+    /// One value for one input: `null` if there is no output, the output if there is one, an array if there are several.
     pub fn apply(&self, input: &Value) -> Result<Value, FilterError> {
         let mut outputs = self.outputs(input)?;
         Ok(match outputs.len() {
@@ -88,7 +88,7 @@ impl Filter {
         self.outputs_within(input, &Limits::default(), None)
     }
 
-    /// All outputs within given limits. `now` is the result of the function `now`, in seconds since 1970; without it that
+    /// All outputs within these limits. `now` is the result of the function `now` in seconds since 1970. Without it that
     /// function fails.
     pub fn outputs_within(&self, input: &Value, limits: &Limits, now: Option<f64>) -> Result<Vec<Value>, FilterError> {
         Size::raw(input).map_err(|error| FilterError::Failed(error.to_string()))?;
@@ -115,7 +115,7 @@ impl Filter {
     }
 }
 
-/// The name under which a filter's text is compiled. No filter can call it.
+/// The name under which the text of a filter is compiled. No filter can call it.
 const ENTRY: &str = "_entry";
 
 fn unloadable() -> FilterError {
@@ -135,7 +135,7 @@ fn undefined((name, missing): &(&str, jaq_core::compile::Undefined)) -> FilterEr
     }
 }
 
-/// The end of a run that did not end by itself.
+/// The result of a run that was ended.
 fn stopped<'a>(
     budget: &Budget<'_>,
     outputs: Vec<Value>,

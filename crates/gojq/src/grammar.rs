@@ -1,8 +1,8 @@
 //! The grammar of filters: from tokens to the terms that the engine runs, in the original's dialect.
 //!
-//! A grammar of our own and not the engine's, since the two languages differ in precedence, in strings, in `?//` and in
-//! what they refuse. Must never build a term higher than [`MAX_HEIGHT`]: everything after the grammar, down to dropping
-//! the term, descends as deep as the term is high.
+//! The grammar is ours and not the engine's, because the two languages differ in precedence, in strings, in `?//` and in
+//! the texts that they refuse. Must never build a term higher than [`MAX_HEIGHT`]: all code behind the grammar, down to
+//! dropping the term, recurses as deep as the term is high.
 
 mod literal;
 mod pattern;
@@ -17,19 +17,19 @@ use crate::lexer::{Lexer, Token};
 use crate::lower::{self, Node};
 pub(crate) use scope::Scopes;
 
-/// How high a term may become.
+/// The height up to which terms are accepted.
 pub(crate) const MAX_HEIGHT: usize = 100;
 
-/// How long a text may be, in bytes.
+/// The length of a text in bytes up to which it is accepted.
 pub(crate) const MAX_TEXT: usize = 64 * 1024;
 
-/// After so many levels a term looks at the stack.
+/// The number of levels of a term after which the stack is checked.
 const WATCHED: usize = 12;
 
-/// How many alternative patterns a text may have: each of them repeats what follows it.
+/// The number of alternative patterns up to which a text is accepted. Each of them repeats the text behind it.
 const MAX_ALTERNATIVES: usize = 6;
 
-/// A term and how high it is.
+/// A term with its height.
 #[derive(Debug, Clone)]
 struct Tree<'s> {
     node: Node<'s>,
@@ -42,22 +42,22 @@ impl<'s> Tree<'s> {
     }
 }
 
-/// What a text says.
+/// The result of reading a text.
 #[derive(Debug)]
 pub(crate) struct Program<'s> {
     pub(crate) body: Node<'s>,
-    /// Regular expressions with their flags, worth compiling once for all.
+    /// The regular expressions in the text with their flags, to be compiled once for all runs.
     pub(crate) expressions: Vec<(String, String)>,
 }
 
-/// A place in the text and what is wrong there.
+/// The result of a part of the grammar; the error names a place in the text and the mistake there.
 type Parsed<T> = Result<T, FilterError>;
 
 /// Reads one text.
 pub(crate) struct Grammar<'s> {
     lexer: Lexer<'s>,
     ahead: Option<(usize, Token<'s>)>,
-    /// Where the last token stood that was taken.
+    /// The place of the last token that was taken.
     taken: usize,
     arena: &'s Arena,
     scopes: Scopes<'s>,
@@ -65,7 +65,7 @@ pub(crate) struct Grammar<'s> {
     variables: usize,
     alternatives: usize,
     prelude: bool,
-    /// Regular expressions that stand in the text, with their flags.
+    /// The regular expressions in the text, with their flags.
     expressions: Vec<(String, String)>,
 }
 
@@ -89,7 +89,7 @@ impl<'s> Grammar<'s> {
         })
     }
 
-    /// Reads the definitions that every filter may use. There, a name that begins with `_` means a native of ours.
+    /// Reads the definitions of the prelude. In the prelude a name that begins with `_` means one of our natives.
     pub(crate) fn prelude(
         text: &'s str,
         arena: &'s Arena,
@@ -107,7 +107,7 @@ impl<'s> Grammar<'s> {
         Ok((defs, grammar.scopes))
     }
 
-    /// Reads a filter that may call what `scopes` knows.
+    /// Reads a filter that may call the names in `scopes`.
     pub(crate) fn program(text: &'s str, arena: &'s Arena, scopes: Scopes<'s>) -> Parsed<Program<'s>> {
         let mut grammar = Self {
             scopes,
@@ -127,7 +127,7 @@ impl<'s> Grammar<'s> {
         })
     }
 
-    /// `module {…};` says nothing to us.
+    /// Skips `module {…};`.
     fn metadata(&mut self) -> Parsed<()> {
         if self.peek()? != Token::Sign("{") {
             return self.unexpected("an object");
@@ -136,7 +136,7 @@ impl<'s> Grammar<'s> {
         self.expect(";")
     }
 
-    /// A term made of others, if it is not too high.
+    /// Makes a term of others, unless it would be too high.
     fn tree(&self, node: Node<'s>, below: usize) -> Parsed<Tree<'s>> {
         let height = below + 1;
         if height > MAX_HEIGHT {
@@ -145,7 +145,7 @@ impl<'s> Grammar<'s> {
         Ok(Tree { node, height })
     }
 
-    /// A term that looks at the stack before it runs, where it is high enough for that.
+    /// Makes a term check the stack before it runs, if it is high.
     fn watched(&self, tree: Tree<'s>) -> Parsed<Tree<'s>> {
         if !tree.height.is_multiple_of(WATCHED) {
             return Ok(tree);
@@ -170,12 +170,12 @@ impl<'s> Grammar<'s> {
         self.keep(format!("$!{what}{}", self.variables))
     }
 
-    /// A text of ours that lives as long as the filter's.
+    /// Keeps a text of ours for as long as the filter's text.
     fn keep(&self, text: String) -> &'s str {
         self.arena.alloc(text)
     }
 
-    /// Pipes, commas, and what swallows all that follows: definitions, bindings, labels.
+    /// Reads pipes, commas, and constructs that extend to the end: definitions, bindings, labels.
     fn query(&mut self) -> Parsed<Tree<'s>> {
         self.deeper(|grammar| {
             let mut piped = Vec::new();
@@ -235,7 +235,7 @@ impl<'s> Grammar<'s> {
         self.expression_from(term, 0)
     }
 
-    /// Binary operators that bind at least as strongly as `floor`, after their first operand.
+    /// Reads the binary operators that bind at least as strongly as `floor`, and their operands, after the first operand.
     fn expression_from(&mut self, first: Tree<'s>, floor: u8) -> Parsed<Tree<'s>> {
         let mut left = first;
         let mut closed = None;
@@ -258,7 +258,7 @@ impl<'s> Grammar<'s> {
         Ok(left)
     }
 
-    /// `def name(params): body;`, after the `def`, and how high its body is.
+    /// Reads `name(params): body;` after a `def`. Returns the height of the body, too.
     fn definition(&mut self) -> Parsed<(Def<&'s str>, usize)> {
         self.deeper(|grammar| {
             let Token::Name(name) = grammar.peek()? else {
@@ -298,7 +298,7 @@ impl<'s> Grammar<'s> {
         })
     }
 
-    /// In the prelude, `_name` is the native `!name`.
+    /// The name of a native: `_name` in the prelude means `!name`.
     fn local_name(&self, name: &'s str) -> &'s str {
         match name.strip_prefix('_').filter(|_| self.prelude) {
             Some(native) => self.keep(format!("!{native}")),
@@ -315,10 +315,10 @@ impl<'s> Grammar<'s> {
     }
 }
 
-/// Which operators are updates.
+/// The strength of the update operators.
 const UPDATES: u8 = 2;
 
-/// To which side an operator associates.
+/// The side to which an operator associates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Side {
     Left,
@@ -326,7 +326,7 @@ enum Side {
     Neither,
 }
 
-/// How strongly an operator binds, from weak to strong.
+/// The strength of an operator's binding, from weak to strong.
 fn strength(sign: &str) -> Option<(u8, Side)> {
     Some(match sign {
         "//" => (1, Side::Right),
@@ -340,7 +340,7 @@ fn strength(sign: &str) -> Option<(u8, Side)> {
     })
 }
 
-/// How many levels a balanced tree of so many leaves has below its root.
+/// The number of levels below the root of a balanced tree with this many leaves.
 fn levels(leaves: usize) -> usize {
     leaves.next_power_of_two().trailing_zeros() as usize
 }

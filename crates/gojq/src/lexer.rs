@@ -1,36 +1,36 @@
-//! The words of a filter: from text to tokens, one at a time, so that the grammar decides when a string begins.
+//! Splits the text of a filter into tokens, one at a time, because only the grammar knows when a string begins.
 //!
-//! Must never allocate for a token that points into the text, and never read past the text.
+//! Must never allocate for a token that points into the text, and never read past the end of the text.
 
 use crate::error::FilterError;
 
-/// One word of a filter.
+/// One token of a filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Token<'s> {
-    /// A name such as `map`; with `::` when it names a module's.
+    /// A name such as `map`, with `::` if it belongs to a module.
     Name(&'s str),
     /// A reserved word such as `if`.
     Keyword(&'s str),
-    /// `.name`, without the dot.
+    /// `.name`; the value has no dot.
     Field(&'s str),
-    /// `$name`, with the dollar.
+    /// `$name`; the value has the dollar sign.
     Variable(&'s str),
-    /// `@name`, with the at sign.
+    /// `@name`; the value has the at sign.
     Format(&'s str),
     /// A literal number.
     Number(&'s str),
-    /// The quote that opens a string; what follows is read with [`Lexer::piece`].
+    /// The quote that opens a string. The string is read with [`Lexer::piece`].
     Quote,
     /// An operator or a bracket.
     Sign(&'s str),
-    /// Nothing is left.
+    /// The end of the text.
     End,
 }
 
 /// One piece of a string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Piece<'s> {
-    /// Text that stands for itself.
+    /// Text without escapes.
     Text(&'s str),
     /// An escaped character.
     Char(char),
@@ -45,13 +45,13 @@ const KEYWORDS: [&str; 21] = [
     "elif", "else", "end", "try", "catch", "reduce", "foreach",
 ];
 
-/// Longest first, so that the longest wins.
+/// Longer signs come first, so that the longest one matches.
 const SIGNS: [&str; 34] = [
     "?//", "//=", "..", "|=", "+=", "-=", "*=", "/=", "%=", "//", "==", "!=", ">=", "<=", ".", "|", ",", "+", "-", "*",
     "/", "%", "=", ">", "<", "?", ":", ";", "(", ")", "[", "]", "{", "}",
 ];
 
-/// Reads a text word by word.
+/// Splits a text into tokens.
 #[derive(Debug, Clone)]
 pub(crate) struct Lexer<'s> {
     text: &'s str,
@@ -71,12 +71,12 @@ impl<'s> Lexer<'s> {
         Self { text, at: 0 }
     }
 
-    /// Where the next token is looked for.
+    /// The place at which the next token is looked for.
     pub(crate) fn at(&self) -> usize {
         self.at
     }
 
-    /// An error at a place of the text.
+    /// An error at this place of the text.
     pub(crate) fn error(&self, at: usize, what: impl Into<String>) -> FilterError {
         let before = self.text.get(..at).unwrap_or(self.text);
         let line = before.matches('\n').count() + 1;
@@ -96,7 +96,7 @@ impl<'s> Lexer<'s> {
         self.text.as_bytes().get(self.at + offset).copied().unwrap_or(0)
     }
 
-    /// Takes bytes as long as they please; only for predicates that hold for ASCII alone.
+    /// Skips bytes while the predicate holds. The predicate may hold for ASCII only.
     fn take_while(&mut self, mut pleases: impl FnMut(u8) -> bool) {
         while self.at < self.text.len() && pleases(self.byte(0)) {
             self.at += 1;
@@ -113,7 +113,7 @@ impl<'s> Lexer<'s> {
         }
     }
 
-    /// A comment ends with its line, unless a backslash takes the line break in.
+    /// Skips a comment. It ends with the line, unless a backslash escapes the line break.
     fn skip_comment(&mut self) {
         let mut chars = self.rest().char_indices().peekable();
         let mut escaped = false;
@@ -132,7 +132,7 @@ impl<'s> Lexer<'s> {
         self.at = end;
     }
 
-    /// The next token and where it begins.
+    /// The next token and the place of its beginning.
     pub(crate) fn token(&mut self) -> Result<(usize, Token<'s>), FilterError> {
         self.skip_blank();
         let start = self.at;
@@ -214,7 +214,7 @@ impl<'s> Lexer<'s> {
         Ok(Token::Number(&self.text[start..self.at]))
     }
 
-    /// The next piece of the string that was opened.
+    /// The next piece of the opened string.
     pub(crate) fn piece(&mut self) -> Result<Piece<'s>, FilterError> {
         let rest = self.rest();
         match rest.find(['"', '\\']) {
@@ -248,7 +248,7 @@ impl<'s> Lexer<'s> {
         Ok(Piece::Char(char))
     }
 
-    /// `\uXXXX`, and the second half of a surrogate pair with it; half a pair alone is no character.
+    /// Reads `\uXXXX`, and the second half of a surrogate pair with it. Half a pair alone is replaced by U+FFFD.
     fn unicode(&mut self, start: usize) -> Result<char, FilterError> {
         let Some(unit) = self.hex(self.at) else {
             return Err(self.error(start, "a unicode escape without its four digits"));

@@ -1,7 +1,7 @@
 //! The language of hooks' filters: jq in the dialect of gojq 0.12, on the evaluator of jaq.
 //!
 //! A filter is compiled once and applied to any number of values, each time within limits. The crate does no I/O and
-//! reads no clock; README.md describes the dialect and its limits.
+//! reads no clock. README.md describes the dialect and its limits.
 
 #![warn(missing_docs)]
 

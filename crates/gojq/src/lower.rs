@@ -1,9 +1,8 @@
 //! Translates the operators of the original's dialect into terms of the engine.
 //!
-//! The engine has its own idea of updates, of the order in which operands are tried and of many filters. Here every
-//! such construct becomes a call of one of our natives, whose names begin with `!` so that no filter can spell them.
-//! Only constructs with the same meaning in both remain for the engine: pipes, commas, variables, definitions,
-//! conditions, labels and `try`.
+//! The engine differs in updates, in the order in which operands are tried, and in many filters. Such constructs become
+//! calls of our natives here, whose names begin with `!` so that no filter can call them. Only constructs with the same
+//! meaning in both remain for the engine: pipes, commas, variables, definitions, conditions, labels and `try`.
 
 use jaq_core::load::lex::StrPart;
 use jaq_core::load::parse::{BinaryOp, Pattern, Term};
@@ -12,37 +11,37 @@ use jaq_core::path::{Opt, Part, Path};
 /// A term of the engine.
 pub(crate) type Node<'s> = Term<&'s str>;
 
-/// A call of a native or of a definition.
+/// Makes a call of a native or of a definition.
 pub(crate) fn call<'s>(name: &'s str, args: Vec<Node<'s>>) -> Node<'s> {
     Term::Call(name, args)
 }
 
-/// A string constant.
+/// Makes a string constant.
 pub(crate) fn text(text: &str) -> Node<'_> {
     Term::Str(None, vec![StrPart::Str(text)])
 }
 
-/// `l | r`.
+/// Makes `l | r`.
 pub(crate) fn pipe<'s>(left: Node<'s>, right: Node<'s>) -> Node<'s> {
     Term::BinOp(Box::new(left), BinaryOp::Pipe(None), Box::new(right))
 }
 
-/// `l as P | r`.
+/// Makes `l as P | r`.
 pub(crate) fn bind<'s>(source: Node<'s>, pattern: Pattern<&'s str>, body: Node<'s>) -> Node<'s> {
     Term::BinOp(Box::new(source), BinaryOp::Pipe(Some(pattern)), Box::new(body))
 }
 
-/// `l as $x | r`.
+/// Makes `l as $x | r`.
 pub(crate) fn bind_var<'s>(source: Node<'s>, name: &'s str, body: Node<'s>) -> Node<'s> {
     bind(source, Pattern::Var(name), body)
 }
 
-/// `l, r`.
+/// Makes `l, r`.
 pub(crate) fn comma<'s>(left: Node<'s>, right: Node<'s>) -> Node<'s> {
     Term::BinOp(Box::new(left), BinaryOp::Comma, Box::new(right))
 }
 
-/// Many terms joined by something associative, as a tree as low as possible.
+/// Joins many terms with an associative operator, as a tree of the smallest height.
 pub(crate) fn join<'s>(mut terms: Vec<Node<'s>>, how: fn(Node<'s>, Node<'s>) -> Node<'s>) -> Node<'s> {
     while terms.len() > 1 {
         let mut halves = Vec::with_capacity(terms.len().div_ceil(2));
@@ -58,14 +57,14 @@ pub(crate) fn join<'s>(mut terms: Vec<Node<'s>>, how: fn(Node<'s>, Node<'s>) -> 
     terms.pop().unwrap_or(Term::Id)
 }
 
-/// `try f`, which is also `f?`.
+/// Makes `try f`, which equals `f?`.
 pub(crate) fn attempt<'s>(body: Node<'s>, catch: Option<Node<'s>>) -> Node<'s> {
-    // Never without: the engine's own idea of nothing is to iterate over an empty object.
+    // There is always a `catch`: the engine's own empty one would iterate over an empty object.
     let catch = catch.unwrap_or_else(|| call("empty", Vec::new()));
     Term::TryCatch(Box::new(body), Some(Box::new(catch)))
 }
 
-/// A binary operator. The right operand is tried in the outer loop: that is what the order of arguments says.
+/// Makes a binary operator. The right operand becomes the outer loop, because of the order of arguments.
 pub(crate) fn binary<'s>(sign: &str, left: Node<'s>, right: Node<'s>) -> Node<'s> {
     let native = match sign {
         "//" => return Term::BinOp(Box::new(left), BinaryOp::Alt, Box::new(right)),
@@ -89,7 +88,7 @@ pub(crate) fn binary<'s>(sign: &str, left: Node<'s>, right: Node<'s>) -> Node<'s
     call(native, vec![right, left])
 }
 
-/// `l op= r`: for each output of `r`, all paths of `l`.
+/// Makes `l op= r`: for each output of `r`, updates all paths of `l`.
 fn update<'s>(sign: &str, left: Node<'s>, right: Node<'s>) -> Node<'s> {
     const OPERAND: &str = "$!operand";
     let plain = sign.trim_end_matches('=');
@@ -97,7 +96,8 @@ fn update<'s>(sign: &str, left: Node<'s>, right: Node<'s>) -> Node<'s> {
     bind_var(right, OPERAND, call("!modify", vec![left, change]))
 }
 
-/// An entry of an object. The engine weighs the value when it puts the object together, which is paid for here.
+/// Makes an entry of an object. The engine computes the value's size when it builds the object; the steps for that are
+/// counted here.
 pub(crate) fn entry<'s>(key: Node<'s>, value: Option<Node<'s>>) -> (Node<'s>, Option<Node<'s>>) {
     let heft = || call("!heft", Vec::new());
     match (key, value) {
@@ -111,7 +111,7 @@ pub(crate) fn entry<'s>(key: Node<'s>, value: Option<Node<'s>>) -> (Node<'s>, Op
     }
 }
 
-/// Whether a term is an index known before the filter runs.
+/// Whether a term is an index that is known before the filter runs.
 fn constant(term: &Node<'_>) -> bool {
     match term {
         Term::Num(_) => true,
@@ -131,7 +131,7 @@ pub(crate) fn constant_text<'s>(term: &Node<'s>) -> Option<&'s str> {
     }
 }
 
-/// `t[i]` and `t.i`.
+/// Makes `t[i]` and `t.i`.
 pub(crate) fn index<'s>(base: Node<'s>, at: Node<'s>) -> Node<'s> {
     if !constant(&at) {
         return call("!index", vec![at, base]);
@@ -146,13 +146,13 @@ pub(crate) fn index<'s>(base: Node<'s>, at: Node<'s>) -> Node<'s> {
     }
 }
 
-/// `t[from:upto]`.
+/// Makes `t[from:upto]`.
 pub(crate) fn slice<'s>(base: Node<'s>, from: Option<Node<'s>>, upto: Option<Node<'s>>) -> Node<'s> {
     let or_null = |bound: Option<Node<'s>>| bound.unwrap_or_else(|| call("!null", Vec::new()));
     call("!slice", vec![or_null(from), or_null(upto), base])
 }
 
-/// `t[]`.
+/// Makes `t[]`.
 pub(crate) fn each(base: Node<'_>) -> Node<'_> {
     match base {
         Term::Id => call("!each", Vec::new()),
@@ -160,7 +160,7 @@ pub(crate) fn each(base: Node<'_>) -> Node<'_> {
     }
 }
 
-/// `t?`: only the last step is forgiven.
+/// Makes `t?`: only errors of the last step are ignored.
 pub(crate) fn optional(base: Node<'_>) -> Node<'_> {
     match base {
         Term::Path(inner, mut path) => {
@@ -183,7 +183,7 @@ pub(crate) fn optional(base: Node<'_>) -> Node<'_> {
     }
 }
 
-/// The native behind `@name`.
+/// Makes a call of the native for `@name`.
 pub(crate) fn format(name: &str) -> Node<'_> {
     let native = match name {
         "@text" => "tostring",
@@ -201,7 +201,7 @@ pub(crate) fn format(name: &str) -> Node<'_> {
     call(native, Vec::new())
 }
 
-/// Whether a term has exactly one output for every input, as far as one can see without running it.
+/// Whether it is certain without running it that a term has exactly one output for every input.
 pub(crate) fn single(term: &Node<'_>) -> bool {
     match term {
         Term::Id

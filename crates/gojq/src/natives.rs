@@ -1,7 +1,7 @@
-//! The filters that are written in Rust, by name; all others are in `prelude.jq`.
+//! The filters that are written in Rust, by name. All others are in `prelude.jq`.
 //!
-//! A name that begins with `!` is called only by terms that `lower` and the prelude make. Arguments arrive in the order
-//! of the text. Every native counts what it does; none may panic, whatever it is given.
+//! A name that begins with `!` is called only by terms that `lower` and the prelude make. Arguments come in the order of
+//! the text. Every native counts its work. None may panic, for any input and arguments.
 
 mod arithmetic;
 mod control;
@@ -28,13 +28,13 @@ use crate::value::{Res, Val};
 /// The context and the input of a native.
 type Cv<'a> = jaq_core::Cv<'a, Engine>;
 
-/// What a native gives: values, errors, and orders to stop.
+/// The outputs of a native: values, errors, and orders to stop.
 type Outs<'a> = ValXs<'a, Val<'a>>;
 
 /// One value, an error, or an order to stop.
 type Out<'a, T = Val<'a>> = Result<T, Exn<'a, Val<'a>>>;
 
-/// Name, parameters, function.
+/// The name, the parameters and the function of a native.
 type Row = (&'static str, Box<[Bind]>, RunPtr<Engine>);
 
 fn rows() -> impl Iterator<Item = Row> {
@@ -55,12 +55,12 @@ fn rows() -> impl Iterator<Item = Row> {
         .chain(times::rows())
 }
 
-/// All of them, for the engine.
+/// All natives, for the engine.
 pub(crate) fn all() -> impl Iterator<Item = Fun<Engine>> {
     rows().map(native::run::<Engine>)
 }
 
-/// Those that take several values.
+/// The natives with several values as arguments.
 pub(crate) fn of_many_values() -> BTreeSet<(&'static str, usize)> {
     let several = |row: &Row| row.1.len() > 1 && row.1.iter().all(|bind| matches!(bind, Bind::Var(())));
     rows()
@@ -69,19 +69,19 @@ pub(crate) fn of_many_values() -> BTreeSet<(&'static str, usize)> {
         .collect()
 }
 
-/// What `builtins` tells: names with their number of parameters.
+/// The output of `builtins`: names with their number of parameters.
 fn public_names() -> impl Iterator<Item = String> {
     rows()
         .filter(|row| !row.0.starts_with('!'))
         .map(|(name, params, _)| format!("{name}/{}", params.len()))
 }
 
-/// So many values as parameters.
+/// Parameters for this many values.
 fn values(count: usize) -> Box<[Bind]> {
     native::v(count)
 }
 
-/// So many filters as parameters.
+/// Parameters for this many filters.
 fn filters(count: usize) -> Box<[Bind]> {
     vec![Bind::Fun(()); count].into()
 }
@@ -94,7 +94,7 @@ fn one(out: Out<'_>) -> Outs<'_> {
     box_once(out)
 }
 
-/// Pays for a new value, and for weighing it.
+/// Counts the cells of a new value, and the steps for computing its size.
 fn paid<'a>(budget: &Budget<'_>, result: Res<'a>) -> Out<'a> {
     let value = result?;
     budget.memory(cells(&value))?;
@@ -106,7 +106,7 @@ fn paid<'a>(budget: &Budget<'_>, result: Res<'a>) -> Out<'a> {
     Ok(value)
 }
 
-/// A function of the input.
+/// A native that depends on the input.
 fn unary<'a>(cv: Cv<'a>, function: impl FnOnce(&Val<'a>) -> Res<'a>) -> Outs<'a> {
     let budget = budget(&cv);
     let input = cv.1.plain();
@@ -115,7 +115,7 @@ fn unary<'a>(cv: Cv<'a>, function: impl FnOnce(&Val<'a>) -> Res<'a>) -> Outs<'a>
         .and_then(|()| paid(budget, function(&input))))
 }
 
-/// A function of the input and one argument.
+/// A native that depends on the input and one argument.
 fn binary<'a>(mut cv: Cv<'a>, function: impl FnOnce(&Val<'a>, &Val<'a>) -> Res<'a>) -> Outs<'a> {
     let budget = budget(&cv);
     let arg = cv.0.pop_var().plain();
@@ -124,7 +124,7 @@ fn binary<'a>(mut cv: Cv<'a>, function: impl FnOnce(&Val<'a>, &Val<'a>) -> Res<'
     one(work.and_then(|()| paid(budget, function(&input, &arg))))
 }
 
-/// The same, where each part of the one may meet each part of the other.
+/// The same, for a function that may compare each part of the one with each part of the other.
 fn crossing<'a>(cv: Cv<'a>, function: impl FnOnce(&Val<'a>, &Val<'a>) -> Res<'a>) -> Outs<'a> {
     let budget = budget(&cv);
     let (mut context, input) = cv;
@@ -132,7 +132,7 @@ fn crossing<'a>(cv: Cv<'a>, function: impl FnOnce(&Val<'a>, &Val<'a>) -> Res<'a>
     one(meeting(budget, &input, &arg).and_then(|()| paid(budget, function(&input, &arg))))
 }
 
-/// Pays for that.
+/// Counts the steps for that.
 fn meeting<'a>(budget: &Budget<'_>, one: &Val<'a>, other: &Val<'a>) -> Out<'a, ()> {
     let pairs = one.size()?.weight.saturating_mul(other.size()?.weight);
     budget.work(usize::try_from(pairs / 64).unwrap_or(usize::MAX).saturating_add(1))

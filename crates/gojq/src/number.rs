@@ -1,8 +1,7 @@
-//! Numbers as the original's engine has them: integers that grow, and floats.
+//! Numbers as in the original's engine: integers of any size, and floats.
 //!
-//! Literals and counts are integers; every number of the input is a float, as the original reads it. Arithmetic on
-//! integers stays exact and turns into big integers instead of wrapping. Must never panic: no overflow, no division by
-//! zero.
+//! Literals and counts are integers. Every number of the input is a float, as in the original. Arithmetic with integers
+//! is exact: they become big integers instead of wrapping. Must never panic: no overflow, no division by zero.
 
 use std::cmp::Ordering;
 use std::rc::Rc;
@@ -17,10 +16,10 @@ pub(crate) enum Num {
     Float(f64),
 }
 
-/// How many bits an integer may have; beyond that it becomes a float, which has long lost its digits.
+/// The number of bits up to which an integer stays one. A larger one becomes a float.
 const MAX_BITS: u64 = 1 << 14;
 
-/// Two numbers of one kind.
+/// Two numbers of the same type.
 enum Pair {
     Ints(i64, i64),
     Bigs(BigInt, BigInt),
@@ -28,12 +27,12 @@ enum Pair {
 }
 
 impl Num {
-    /// A length or an index.
+    /// An integer for a length or an index.
     pub(crate) fn count(count: usize) -> Self {
         i64::try_from(count).map_or(Self::Float(f64::INFINITY), Self::Int)
     }
 
-    /// A literal, or the text of a number in JSON.
+    /// Parses a literal, or the text of a number in JSON.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
         if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -42,7 +41,7 @@ impl Num {
         if let Ok(int) = text.parse() {
             return Some(Self::Int(int));
         }
-        // Parsing takes time square in the number of digits.
+        // The time of parsing grows with the square of the number of digits.
         if digits.len() > 4096 {
             return text.parse().ok().map(Self::Float);
         }
@@ -69,12 +68,12 @@ impl Num {
         match self {
             Self::Int(int) => *int as f64,
             Self::Float(float) => *float,
-            // The conversion of the library rounds differently from the original's, which goes through text.
+            // The library's conversion rounds differently from the original's, which goes through text.
             Self::Big(big) => big.to_string().parse().unwrap_or(f64::NAN),
         }
     }
 
-    /// Towards zero, and to the nearest end where there is no such integer.
+    /// The integer towards zero, or the nearest limit of the type.
     pub(crate) fn int(&self) -> i64 {
         match self {
             Self::Int(int) => *int,
@@ -130,7 +129,7 @@ impl Num {
         }
     }
 
-    /// Nothing when divided by zero.
+    /// The quotient; `None` for a division by zero.
     #[expect(clippy::cast_precision_loss, reason = "a quotient that is no integer is a float")]
     pub(crate) fn divide(&self, other: &Self) -> Option<Self> {
         Some(match self.pair(other) {
@@ -156,7 +155,7 @@ impl Num {
         })
     }
 
-    /// Nothing when divided by zero, or by a fraction that is cut to zero.
+    /// The remainder; `None` for a divisor that is zero, or becomes zero as an integer.
     pub(crate) fn modulo(&self, other: &Self) -> Option<Self> {
         Some(match self.pair(other) {
             Pair::Ints(_, 0) => return None,
@@ -193,7 +192,7 @@ impl Num {
         }
     }
 
-    /// A NaN is less than everything, itself too.
+    /// Compares two numbers. A NaN is less than everything, even than itself.
     pub(crate) fn order(&self, other: &Self) -> Ordering {
         match self.pair(other) {
             Pair::Ints(left, right) => left.cmp(&right),
@@ -203,7 +202,7 @@ impl Num {
         }
     }
 
-    /// As JSON has it: a NaN is null, and the infinite ones are the largest there are.
+    /// Prints the number as JSON: NaN as null, and infinite numbers as the largest ones.
     pub(crate) fn write(&self, out: &mut String) {
         match self {
             Self::Int(int) => out.push_str(&int.to_string()),
@@ -214,7 +213,7 @@ impl Num {
     }
 }
 
-/// Cut to an integer; what does not fit goes to an end, and a NaN to the lower one.
+/// Converts to an integer. Numbers that do not fit become the nearest limit, and NaN the lower one.
 #[expect(
     clippy::cast_possible_truncation,
     reason = "the cast saturates, which is what is wanted"
@@ -223,7 +222,7 @@ pub(crate) fn whole(float: f64) -> i64 {
     if float.is_nan() { i64::MIN } else { float as i64 }
 }
 
-/// The shortest digits that read back; with an exponent where the number is very small or very large.
+/// Prints the shortest digits that read back as the same float, with an exponent if it is very small or very large.
 fn write_float(float: f64, out: &mut String) {
     use std::fmt::Write as _;
     let size = float.abs();

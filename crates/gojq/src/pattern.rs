@@ -1,9 +1,11 @@
-//! Regular expressions of Go: RE2, with ASCII classes. Filters use them, and so do schemas, which come from the same programs.
+//! Rewrites regular expressions of Go: RE2, with ASCII classes. Filters use them, and so do schemas, because the original
+//! evaluates both in Go.
 //!
 //! Must never compile an expression: the caller does, and sets the limits.
 
-/// The text of an RE2 expression, rewritten for the crate `regex`. In RE2 `\d`, `\w`, `\s` and `\b` mean ASCII, and a bracket
-/// inside of a class is a bracket. A text that is no expression stays none: the error comes from the crate.
+/// The text of an RE2 expression, rewritten for the crate `regex`. In RE2 `\d`, `\w`, `\s` and `\b` mean ASCII, and a
+/// bracket inside of a class is a plain character. An invalid expression stays invalid, so that the crate reports the
+/// error.
 pub fn translate(expression: &str) -> String {
     let mut out = String::with_capacity(expression.len());
     let mut chars = expression.chars().peekable();
@@ -41,7 +43,7 @@ pub fn translate(expression: &str) -> String {
     out
 }
 
-/// `\Q…\E`.
+/// Rewrites `\Q…\E`.
 fn quoted(chars: &mut std::iter::Peekable<std::str::Chars<'_>>, out: &mut String) {
     let mut literal = String::new();
     while let Some(char) = chars.next() {
@@ -53,7 +55,7 @@ fn quoted(chars: &mut std::iter::Peekable<std::str::Chars<'_>>, out: &mut String
     out.push_str(&regex::escape(&literal));
 }
 
-/// `[:name:]`, after its bracket.
+/// Rewrites `[:name:]` after its bracket.
 fn posix(chars: &mut std::iter::Peekable<std::str::Chars<'_>>, out: &mut String) {
     out.push('[');
     for char in chars.by_ref() {

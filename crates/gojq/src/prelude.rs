@@ -1,4 +1,4 @@
-//! The definitions that every filter may use.
+//! The definitions that every filter may call.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::grammar::{Grammar, Scopes};
 
 const TEXT: &str = include_str!("prelude.jq");
 
-/// The definitions, and the names that a filter after them can use. `natives` are those that take several values.
+/// The definitions, and the names that are then in scope for a filter. `natives` are those with several values as arguments.
 pub(crate) fn load<'s>(
     arena: &'s Arena,
     natives: BTreeSet<(&'static str, usize)>,
@@ -18,7 +18,7 @@ pub(crate) fn load<'s>(
     Grammar::prelude(TEXT, arena, Scopes::new(natives))
 }
 
-/// Their names with their number of parameters.
+/// The names of the definitions with their numbers of parameters.
 pub(crate) fn names() -> BTreeSet<String> {
     let heads = TEXT
         .lines()

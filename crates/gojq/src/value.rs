@@ -1,9 +1,9 @@
 //! The values that filters work on.
 //!
 //! The input is borrowed, not copied: an array or an object of it is copied one level deep, and only when a filter
-//! changes it. Every value knows how heavy it is and how deep, and none may become heavier or deeper than the limits
-//! here: so code that descends into a value, down to dropping it, has a bounded stack, and code that walks over it a
-//! bounded time, also when a value contains the same part a million times.
+//! changes it. Every value knows its weight and its depth, and neither may exceed the limits here. So code that recurses
+//! into a value, down to dropping it, has a bounded stack, and code that walks over it a bounded time, even if a value
+//! contains the same part a million times.
 
 mod change;
 mod engine;
@@ -29,13 +29,13 @@ pub(crate) use json::{from_json, import, preview, to_json};
 pub(crate) use order::compare;
 pub(crate) use view::{Dict, List};
 
-/// A value or what went wrong; an error is a value too.
+/// A value or an error. An error carries a value, too.
 pub(crate) type Res<'a, T = Val<'a>> = Result<T, Error<Val<'a>>>;
 
-/// How deep arrays and objects may be nested.
+/// The depth up to which arrays and objects may be nested.
 pub(crate) const MAX_DEPTH: u32 = 400;
 
-/// How heavy a value may be: nodes, with one more for every 16 bytes of text.
+/// The weight up to which a value may grow: nodes, with one more for every 16 bytes of text.
 pub(crate) const MAX_WEIGHT: u64 = 2_000_000;
 
 /// One value.
@@ -51,43 +51,43 @@ pub(crate) enum Val<'a> {
     RawArr(&'a [Value]),
     /// An object of the input.
     RawObj(&'a Map<String, Value>),
-    /// A value that knows where it was found; only while paths are looked for.
+    /// A value with the path at which it was found. Used only while paths are searched for.
     Traced(Rc<Traced<'a>>),
-    /// A state of `foreach` with all that its update had to say.
+    /// A state of `foreach` with all outputs of its update.
     Burst(Rc<Burst<'a>>),
-    /// Where something was deleted; only while paths are deleted.
+    /// A deleted place. Used only while paths are deleted.
     Hole,
 }
 
-/// Text of the input or of ours.
+/// A text that belongs to the input or to the filter's run.
 #[derive(Debug, Clone)]
 pub(crate) enum Text<'a> {
     Raw(&'a str),
     Own(Rc<str>),
 }
 
-/// An array of ours.
+/// An array that was made by a filter.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Arr<'a> {
     pub(crate) items: Vec<Val<'a>>,
     size: Size,
 }
 
-/// An object of ours.
+/// An object that was made by a filter.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Obj<'a> {
     pub(crate) entries: BTreeMap<Text<'a>, Val<'a>>,
     size: Size,
 }
 
-/// See [`Val::Burst`].
+/// The state of `foreach`, see [`Val::Burst`].
 #[derive(Debug)]
 pub(crate) struct Burst<'a> {
     pub(crate) state: Val<'a>,
     pub(crate) outputs: Vec<Val<'a>>,
 }
 
-/// How heavy and how deep something is. After a removal it may be more than the truth, never less.
+/// The weight and the depth of a value. After a removal they may be too large, never too small.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Size {
     pub(crate) weight: u64,
@@ -110,7 +110,7 @@ impl Size {
         Ok(())
     }
 
-    /// Steps, when so many parts of the weight take one.
+    /// The number of steps, if this many parts of the weight take one step.
     pub(crate) fn steps(self, parts: u64) -> usize {
         usize::try_from(self.weight / parts).unwrap_or(usize::MAX)
     }
@@ -205,7 +205,7 @@ impl<'a> Val<'a> {
         Self::Str(Text::Own(Rc::from(text)))
     }
 
-    /// An array, if it is not too much.
+    /// An array; an error if it exceeds a limit.
     pub(crate) fn array(items: Vec<Self>) -> Res<'a> {
         let mut size = Size { weight: 1, depth: 0 };
         for item in &items {
@@ -215,7 +215,7 @@ impl<'a> Val<'a> {
         Ok(Self::Arr(Rc::new(Arr { items, size })))
     }
 
-    /// An object, if it is not too much.
+    /// An object; an error if it exceeds a limit.
     pub(crate) fn object(entries: BTreeMap<Text<'a>, Self>) -> Res<'a> {
         let mut size = Size { weight: 1, depth: 0 };
         for (key, item) in &entries {
@@ -226,7 +226,7 @@ impl<'a> Val<'a> {
         Ok(Self::Obj(Rc::new(Obj { entries, size })))
     }
 
-    /// A string, if it is not too much.
+    /// A string; an error if it exceeds a limit.
     pub(crate) fn string(text: String) -> Res<'a> {
         Size::text(&text).check()?;
         Ok(Self::from(text))
@@ -258,7 +258,7 @@ impl<'a> Val<'a> {
         })
     }
 
-    /// The value without where it was found.
+    /// The value without its path.
     pub(crate) fn plain(self) -> Self {
         match self {
             Self::Traced(traced) => traced.value.clone(),
@@ -310,7 +310,7 @@ impl<'a> Val<'a> {
         !matches!(self.bare(), Self::Null | Self::Bool(false) | Self::Hole)
     }
 
-    /// What `type` calls it.
+    /// The name of its type, as `type` gives it.
     pub(crate) fn kind(&self) -> &'static str {
         match self.bare() {
             Self::Bool(_) => "boolean",
@@ -322,12 +322,12 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// Whether something drops out when an array or object is emptied of holes.
+    /// Whether this is a deleted place, which is removed from its array or object.
     pub(crate) fn is_hole(&self) -> bool {
         matches!(self, Self::Hole)
     }
 
-    /// The children, of arrays and objects alike.
+    /// The children of an array or an object; `None` for other values.
     pub(crate) fn children(&self) -> Option<Vec<Self>> {
         if let Some(list) = self.as_list() {
             return Some(list.iter().collect());

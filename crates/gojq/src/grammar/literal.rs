@@ -1,4 +1,4 @@
-//! Terms: everything that stands between two operators.
+//! Reads terms: the operands of operators.
 
 use jaq_core::load::parse::Term;
 
@@ -9,11 +9,11 @@ use crate::lower::{self, Node};
 /// The filters whose first argument is a regular expression.
 const TAKE_EXPRESSIONS: [&str; 8] = ["test", "match", "capture", "scan", "split", "splits", "sub", "gsub"];
 
-/// From how many bytes on a text is counted when it is used.
+/// The length in bytes from which on the use of a text constant is counted.
 const LONG: usize = 512;
 
 impl<'s> Grammar<'s> {
-    /// A term with its suffixes.
+    /// Reads a term with its suffixes.
     pub(super) fn term(&mut self) -> Parsed<Tree<'s>> {
         self.deeper(|grammar| {
             let bare = grammar.bare()?;
@@ -58,7 +58,7 @@ impl<'s> Grammar<'s> {
         Ok(Tree::leaf(leaf))
     }
 
-    /// `-t` and `+t`.
+    /// Reads `-t` and `+t`.
     fn signed(&mut self, sign: &str) -> Parsed<Tree<'s>> {
         let operand = self.term()?;
         let operand = self.watched(operand)?;
@@ -71,7 +71,7 @@ impl<'s> Grammar<'s> {
         self.tree(node, below)
     }
 
-    /// What may follow a dot: a string or a bracket.
+    /// Reads a string or a bracket after a dot.
     fn dotted(&mut self, base: Tree<'s>) -> Parsed<Tree<'s>> {
         match self.peek()? {
             Token::Quote => {
@@ -118,7 +118,7 @@ impl<'s> Grammar<'s> {
         }
     }
 
-    /// `[]`, `[i]`, `[i:j]`, after the bracket.
+    /// Reads `[]`, `[i]` and `[i:j]` after the opening bracket.
     fn bracket(&mut self, base: Tree<'s>) -> Parsed<Tree<'s>> {
         let base = self.watched(base)?;
         let mut below = base.height;
@@ -145,7 +145,7 @@ impl<'s> Grammar<'s> {
         self.tree(node, below)
     }
 
-    /// A call, after its name.
+    /// Reads a call after its name.
     fn called(&mut self, name: &'s str) -> Parsed<Tree<'s>> {
         let name = self.local_name(name);
         if name.contains("::") {
@@ -228,7 +228,7 @@ impl<'s> Grammar<'s> {
         Ok((key, value))
     }
 
-    /// Values of an object may be piped, but neither listed nor bound.
+    /// Reads the value of an object's entry. It may contain pipes, but neither commas nor bindings.
     fn entry_value(&mut self) -> Parsed<Tree<'s>> {
         let mut piped = Vec::new();
         let mut below = 0;
@@ -244,7 +244,7 @@ impl<'s> Grammar<'s> {
         self.tree(lower::join(piped, lower::pipe), below)
     }
 
-    /// A string, after its quote; what is spliced in goes through a format.
+    /// Reads a string after its quote. Interpolated values go through a format.
     pub(super) fn string(&mut self, format: Option<&'s str>) -> Parsed<Tree<'s>> {
         let mut parts: Vec<Node<'s>> = Vec::new();
         let mut plain = String::new();
@@ -278,7 +278,7 @@ impl<'s> Grammar<'s> {
         self.tree(lower::join(parts, |left, right| lower::binary("+", left, right)), below)
     }
 
-    /// `if`, after that word.
+    /// Reads an `if` after that word.
     fn condition(&mut self) -> Parsed<Tree<'s>> {
         let mut branches = Vec::new();
         let mut below = 0;
@@ -303,7 +303,7 @@ impl<'s> Grammar<'s> {
         self.tree(Term::IfThenElse(branches, last), below)
     }
 
-    /// `try`, after that word.
+    /// Reads a `try` after that word.
     fn attempt(&mut self) -> Parsed<Tree<'s>> {
         let body = self.term()?;
         let body = self.watched(body)?;

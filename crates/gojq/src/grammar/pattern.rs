@@ -1,4 +1,4 @@
-//! Bindings: `as` with its patterns, `reduce` and `foreach`.
+//! Reads bindings: `as` with its patterns, `reduce` and `foreach`.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::lexer::Token;
 use crate::lower::{self, Node};
 
 impl<'s> Grammar<'s> {
-    /// `source as pattern | body`, after the `as`.
+    /// Reads `source as pattern | body` after the `as`.
     pub(super) fn binding(&mut self, source: Tree<'s>) -> Parsed<Tree<'s>> {
         let mut patterns = vec![self.pattern()?];
         while self.eat("?//")? {
@@ -24,8 +24,8 @@ impl<'s> Grammar<'s> {
         }
     }
 
-    /// `source as p ?// q | body`: what fails with the first pattern is tried with the next. A variable that a pattern
-    /// does not name is null.
+    /// Makes the term for `source as p ?// q | body`: if the first pattern or the body with it fails, the next pattern is
+    /// tried. A variable that a pattern does not name is null.
     fn alternatives(&mut self, source: Tree<'s>, patterns: Vec<Pattern<&'s str>>, body: &Tree<'s>) -> Parsed<Tree<'s>> {
         let (value, input) = (self.fresh("value"), self.fresh("input"));
         let all: BTreeSet<&'s str> = patterns.iter().flat_map(names).collect();
@@ -119,7 +119,7 @@ impl<'s> Grammar<'s> {
         Ok(())
     }
 
-    /// `reduce` and `foreach`, after that word.
+    /// Reads `reduce` and `foreach` after that word.
     pub(super) fn fold(&mut self, word: &'s str) -> Parsed<Tree<'s>> {
         let source = self.expression()?;
         self.expect_keyword("as")?;

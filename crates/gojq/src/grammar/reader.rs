@@ -1,4 +1,4 @@
-//! Takes tokens one by one; its errors name the expected token.
+//! Takes tokens one by one. Its errors name the expected token.
 
 use super::{Grammar, Parsed};
 use crate::lexer::Token;
@@ -21,7 +21,7 @@ impl<'s> Grammar<'s> {
         Ok(token)
     }
 
-    /// Nothing begins with the token that was just taken.
+    /// The error for the token that was just taken. `wanted` is the expected one.
     pub(super) fn put_back<T>(&mut self, token: Token<'s>, wanted: &str) -> Parsed<T> {
         self.ahead = Some((self.taken, token));
         self.unexpected(wanted)

@@ -1,9 +1,9 @@
-//! The definitions in scope, and which of them call themselves.
+//! The definitions in scope, and which of them are recursive.
 //!
-//! A definition that calls itself is where a filter can run for ever or too deep. Such a body begins with `!enter`, which
-//! counts; and where it takes filters as parameters it gets one parameter more, which counts how often the definition was
-//! re-entered: every such call keeps all parameters before it alive, even a tail call. Must never change what a filter
-//! means.
+//! A recursive definition is the only place at which a filter can run for ever or too deep. Its body begins with
+//! `!enter`, which counts calls. If it has filters as parameters, it gets an additional parameter that counts its nested
+//! calls: each call keeps all parameters of the calls before it alive, even a tail call. Must never change the meaning of
+//! a filter.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use jaq_core::load::parse::Term;
 
 use crate::lower::{self, Node};
 
-/// What a name means at one place.
+/// The meaning of a name at one place.
 #[derive(Debug, Clone)]
 struct Entry<'s> {
     name: &'s str,
@@ -20,12 +20,12 @@ struct Entry<'s> {
     definition: Option<Definition<'s>>,
 }
 
-/// A definition in sight; an entry without one is a parameter.
+/// A definition in scope. An entry without one is a parameter.
 #[derive(Debug, Clone)]
 struct Definition<'s> {
-    /// Its name with the parameter that counts.
+    /// Its name in the form with the counting parameter.
     counted_name: &'s str,
-    /// The parameter that counts.
+    /// The counting parameter.
     depth: &'s str,
     takes_filters: bool,
     /// Whether its body is being read.
@@ -33,11 +33,11 @@ struct Definition<'s> {
     recursive: bool,
 }
 
-/// The names in sight, the nearest last.
+/// The names in scope, the innermost last.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Scopes<'s> {
     entries: Vec<Entry<'s>>,
-    /// The natives that take more than one value: their last argument is tried in the outermost loop.
+    /// The natives with more than one value as argument. Their last argument is the outermost loop.
     natives: BTreeSet<(&'static str, usize)>,
 }
 
@@ -49,12 +49,12 @@ impl<'s> Scopes<'s> {
         }
     }
 
-    /// A place to come back to.
+    /// A place in the list of names, for `forget`.
     pub(super) fn mark(&self) -> usize {
         self.entries.len()
     }
 
-    /// Forgets what came in sight since.
+    /// Removes the names that came into scope after the mark.
     pub(super) fn forget(&mut self, mark: usize) {
         self.entries.truncate(mark);
     }
@@ -90,7 +90,7 @@ impl<'s> Scopes<'s> {
         mark
     }
 
-    /// Ends the body of the definition that began at a mark; gives it its name, its body and its parameters.
+    /// Ends the body of the definition that began at the mark. Returns its name and its body, and completes its parameters.
     pub(super) fn close(&mut self, mark: usize, body: Node<'s>, params: &mut Vec<&'s str>) -> (&'s str, Node<'s>) {
         self.forget(mark + 1);
         let Some(Entry {
@@ -114,7 +114,7 @@ impl<'s> Scopes<'s> {
         )
     }
 
-    /// A call of what a name means here.
+    /// Makes a call of the definition or parameter that a name means here.
     pub(super) fn call(&mut self, name: &'s str, mut args: Vec<Node<'s>>) -> Node<'s> {
         let found = self
             .entries

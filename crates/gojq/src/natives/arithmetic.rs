@@ -45,7 +45,7 @@ pub(super) fn rows() -> Vec<Row> {
     ]
 }
 
-/// The input is let go first: what the left operand alone holds can be changed in place.
+/// The input is dropped first, so that a value that only the left operand holds can be changed in place.
 fn operator<'a>(cv: Cv<'a>, function: impl FnOnce(&Budget<'_>, Val<'a>, Val<'a>) -> Out<'a>) -> Outs<'a> {
     let (mut context, input) = cv;
     drop(input);
@@ -56,7 +56,7 @@ fn operator<'a>(cv: Cv<'a>, function: impl FnOnce(&Budget<'_>, Val<'a>, Val<'a>)
 
 fn relation(cv: Cv<'_>, holds: fn(Ordering) -> bool) -> Outs<'_> {
     operator(cv, |budget, left, right| {
-        // Comparing takes as long as the smaller of the two is heavy, at most.
+        // A comparison takes at most as many steps as the smaller value has parts.
         if left.kind() == right.kind() {
             budget.work(left.size()?.steps(8).min(right.size()?.steps(8)))?;
         }
@@ -64,7 +64,7 @@ fn relation(cv: Cv<'_>, holds: fn(Ordering) -> bool) -> Outs<'_> {
     })
 }
 
-/// `left + right`; the left one is changed in place where nobody else holds it.
+/// `left + right`. The left value is changed in place if it is not shared.
 pub(super) fn add<'a>(budget: &Budget<'_>, mut left: Val<'a>, right: Val<'a>) -> Out<'a> {
     match (&left, &right) {
         (Val::Null, _) => return Ok(right),
@@ -185,7 +185,7 @@ fn multiply<'a>(left: &Val<'a>, right: &Val<'a>) -> Res<'a> {
     }
 }
 
-/// Nothing when repeated less than no times, or too often.
+/// `None` if the text is repeated less than zero times, or too often.
 fn repeat<'a>(text: &str, times: &Num) -> Res<'a> {
     const MOST: usize = 0x1000_0000;
     let count = times.float();
@@ -199,7 +199,7 @@ fn repeat<'a>(text: &str, times: &Num) -> Res<'a> {
     } else {
         usize::try_from(whole(count)).unwrap_or(0)
     };
-    // What a value may weigh is far less; do not build it to see that.
+    // Checks the limit before the text is built, which could be far larger than any value may be.
     if text.len().saturating_mul(count) as u64 / 16 > MAX_WEIGHT {
         return Err(fault("a string that is repeated too often"));
     }

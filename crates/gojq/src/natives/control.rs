@@ -11,7 +11,7 @@ use crate::value::wording as say;
 use crate::value::{Burst, MAX_WEIGHT, Val, compare, fault};
 use std::rc::Rc;
 
-/// How often a definition with filters as parameters may enter itself, each time from within the last.
+/// The number of nested calls up to which a definition with filters as parameters may recurse.
 const MAX_REENTRIES: i64 = 2_000;
 
 pub(super) fn rows() -> Vec<Row> {
@@ -56,7 +56,7 @@ pub(super) fn rows() -> Vec<Row> {
     ]
 }
 
-/// Errors, the end, and what is around a filter.
+/// Errors, the end of a run, and the surroundings of a filter.
 pub(super) fn surroundings() -> Vec<Row> {
     vec![
         ("error", values(0), |cv| one(Err(Exn::from(Error::new(cv.1.plain()))))),
@@ -89,7 +89,7 @@ pub(super) fn surroundings() -> Vec<Row> {
     ]
 }
 
-/// Pays for what the engine does with a value: to copy a long text, to weigh what goes into an object.
+/// Counts the work of the engine on a value: copying a long text, or computing the size of an object's entry.
 fn heft((context, input): Cv<'_>) -> Outs<'_> {
     let budget = context.data().budget;
     let steps = weighing(&input).map_err(Exn::from);
@@ -139,7 +139,7 @@ fn last_or_same(mut cv: Cv<'_>) -> Outs<'_> {
     one(Ok(last))
 }
 
-/// All outputs of a step of `foreach`, with the state that the next step begins with.
+/// All outputs of one step of `foreach`, with the state for the next step.
 fn burst(mut cv: Cv<'_>) -> Outs<'_> {
     let budget = budget(&cv);
     let (filter, context) = cv.0.pop_fun();
@@ -165,7 +165,7 @@ fn outputs(cv: Cv<'_>) -> Outs<'_> {
     }
 }
 
-/// How many outputs a number asks for.
+/// The number of outputs that a number asks for.
 fn wanted(count: &Val<'_>) -> usize {
     let count = count.as_num().map_or(0.0, Num::float).ceil();
     usize::try_from(whole(count)).unwrap_or(0)

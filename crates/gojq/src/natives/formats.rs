@@ -8,7 +8,7 @@ use super::{Row, binary, unary, values};
 use crate::value::wording as say;
 use crate::value::{Res, Val, fault, to_json};
 
-/// What the original accepts: no padding needed, stray bits at the end ignored.
+/// The decoder of the original: padding is optional, and stray bits at the end are ignored.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(&STANDARD, NO_PAD.with_decode_allow_trailing_bits(true));
 
 pub(super) fn rows() -> Vec<Row> {

@@ -1,4 +1,4 @@
-//! Arrays: order, groups, searching, shape.
+//! Arrays: sorting, groups, searching, shape.
 
 use std::cmp::Ordering;
 
@@ -55,7 +55,7 @@ pub(super) fn rows() -> Vec<Row> {
     ]
 }
 
-/// Shape and searching.
+/// Natives for shape and searching.
 pub(super) fn searches() -> Vec<Row> {
     vec![
         ("transpose", values(0), |cv| unary(cv, |input| transpose(input))),
@@ -101,7 +101,7 @@ fn flatten<'a>(input: &Val<'a>, depth: Option<&Val<'a>>) -> Res<'a> {
         }
     };
     let mut flat = Vec::new();
-    // From the last to the first, so that the first is on top.
+    // The last child is pushed first, so that the first child is on top.
     let mut open: Vec<(Val<'a>, f64)> = children.into_iter().rev().map(|child| (child, depth)).collect();
     while let Some((value, depth)) = open.pop() {
         match value.as_list() {
@@ -118,7 +118,7 @@ fn flatten<'a>(input: &Val<'a>, depth: Option<&Val<'a>>) -> Res<'a> {
     Val::array(flat)
 }
 
-/// The first of those than which no other is smaller, or larger.
+/// The first of the smallest values, or the last of the largest ones.
 fn extreme<'a>(values: Vec<Val<'a>>, keys: Option<Vec<Val<'a>>>, worse: Ordering) -> Val<'a> {
     let keys = keys.unwrap_or_else(|| values.clone());
     let mut best = 0;
@@ -136,7 +136,7 @@ type Keyed<'a> = (Val<'a>, Val<'a>);
 
 fn sort<'a>(values: Vec<Val<'a>>, keys: Vec<Val<'a>>) -> Vec<Keyed<'a>> {
     let mut pairs: Vec<Keyed<'a>> = keys.into_iter().zip(values).collect();
-    // No panic where the order is none: a NaN is less than itself.
+    // Sorting must not panic although a NaN is less than itself, so that there is no total order.
     pairs.sort_by(|left, right| match compare(&left.0, &right.0) {
         Ordering::Less if compare(&right.0, &left.0).is_lt() => Ordering::Equal,
         order => order,
@@ -174,7 +174,7 @@ fn groups(pairs: Vec<Keyed<'_>>) -> Res<'_> {
     )
 }
 
-/// Sorting costs more than what it makes.
+/// Counts the steps of sorting, which are more than those of its result.
 fn effort<'a>(cv: &Cv<'a>, value: &Val<'a>) -> Out<'a, ()> {
     let weight = usize::try_from(value.size()?.weight).unwrap_or(usize::MAX);
     let length = value.as_list().map_or(0, List::len);
@@ -199,7 +199,7 @@ fn sorted<'a>(cv: Cv<'a>, name: &str, finish: fn(Vec<Keyed<'a>>) -> Res<'a>) -> 
     })
 }
 
-/// A filter of an array and of one key for each of its items.
+/// Applies a function to an array and one key for each of its items.
 fn by<'a>(
     mut cv: Cv<'a>,
     function: impl FnOnce(Vec<Val<'a>>, Vec<Val<'a>>) -> Res<'a>,
@@ -248,7 +248,7 @@ fn bsearch<'a>(input: &Val<'a>, wanted: &Val<'a>) -> Res<'a> {
     }))
 }
 
-/// Where something occurs in an array or in a string, counted in characters.
+/// The places of a value in an array, or of a text in a string, counted in characters.
 fn found<'a>(
     name: &str,
     input: &Val<'a>,

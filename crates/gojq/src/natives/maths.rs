@@ -163,7 +163,7 @@ fn tests() -> Vec<Row> {
     ]
 }
 
-/// To an order that the functions of orders can bear.
+/// Limits a float to integers that the functions of orders can take.
 #[expect(clippy::cast_possible_truncation, reason = "clamped to what fits")]
 fn small(float: f64) -> i32 {
     float.clamp(-10_000.0, 10_000.0) as i32
@@ -173,7 +173,7 @@ fn scale(number: f64, exponent: f64) -> f64 {
     libm::ldexp(number, small(exponent))
 }
 
-/// One to any power is one, also for those that are no number.
+/// One to any power is one, even if the exponent is NaN.
 fn pow(base: f64, exponent: f64) -> f64 {
     base.powf(exponent)
 }
@@ -198,7 +198,7 @@ fn logb(number: f64) -> f64 {
     }
 }
 
-/// Not defined for negative integers.
+/// The gamma function is not defined for negative integers.
 fn gamma(number: f64) -> f64 {
     if number < 0.0 && number.fract() == 0.0 {
         f64::NAN
@@ -215,13 +215,13 @@ fn modf(number: f64) -> (f64, f64) {
     ((number - whole).copysign(number), whole)
 }
 
-/// A zero has the sign of what was divided.
+/// A zero has the sign of the dividend.
 fn drem(left: f64, right: f64) -> f64 {
     let rest = libm::remainder(left, right);
     if rest == 0.0 { rest.copysign(left) } else { rest }
 }
 
-/// A NaN wins, unlike with the functions of the language.
+/// If one of the numbers is NaN, the result is NaN, other than in Rust.
 fn extreme(left: f64, right: f64, pick: fn(f64, f64) -> f64) -> f64 {
     if left.is_nan() || right.is_nan() {
         f64::NAN

@@ -83,7 +83,7 @@ fn contains<'a>(input: &Val<'a>, part: &Val<'a>) -> Res<'a, bool> {
         return Ok(text.contains(part));
     }
     if let (Some(list), Some(parts)) = (input.as_list(), part.as_list()) {
-        // Inside, what does not go together is merely not contained.
+        // Inside of a value a mismatch of types is no error, but just not contained.
         let holds = |part: &Val<'a>| list.iter().any(|item| contains(&item, part).unwrap_or(false));
         return Ok(parts.iter().all(|part| holds(&part)));
     }
@@ -158,7 +158,7 @@ fn tonumber<'a>(input: &Val<'a>) -> Res<'a> {
     }
 }
 
-/// Digits with a sign, a point and an exponent, as literals have them; `5.` and `.5` too.
+/// Whether the text is a number: digits with a sign, a point and an exponent, as in literals; `5.` and `.5` are numbers, too.
 fn is_number(text: &str) -> bool {
     let text = text.strip_prefix(['-', '+']).unwrap_or(text);
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {
@@ -177,7 +177,7 @@ fn is_number(text: &str) -> bool {
         && exponent.is_none_or(|exponent| !exponent.is_empty() && digits(exponent))
 }
 
-/// What a match captured under names.
+/// The object with the named captures of a match.
 pub(super) fn capture<'a>(input: &Val<'a>) -> Res<'a> {
     let dict = input.as_dict().ok_or_else(|| say::object(input))?;
     let captures = dict.get("captures").unwrap_or(Val::Null);

@@ -13,13 +13,13 @@ use crate::pattern::translate;
 use crate::value::wording as say;
 use crate::value::{Res, Val, fault};
 
-/// How large a compiled expression may be, in bytes.
+/// The size limit of a compiled expression in bytes.
 const MAX_COMPILED: usize = 1 << 20;
 
-/// How many expressions a filter keeps compiled.
+/// The number of compiled expressions that a filter keeps.
 const MAX_KNOWN: usize = 32;
 
-/// What a match, or a group of it, takes.
+/// The number of cells for a match, or for a group in it.
 const CELLS_OF_A_MATCH: usize = 24;
 
 pub(super) fn rows() -> Vec<Row> {
@@ -42,7 +42,7 @@ fn compile<'a>(budget: &Budget<'_>, expression: &str, flags: &str) -> Res<'a, Re
     })
 }
 
-/// Under which a compiled expression is kept: `g` makes no difference to it.
+/// The key under which a compiled expression is kept. The flag `g` does not matter for it.
 fn key(expression: &str, flags: &str) -> String {
     format!(
         "{}{}{expression}",
@@ -60,13 +60,13 @@ fn build(expression: &str, flags: &str) -> Result<Regex, regex::Error> {
         .build()
 }
 
-/// Expressions that a filter's text contains, compiled; those that are none fail when they are used.
+/// The compiled expressions in a filter's text. Invalid ones are left out, and fail when they are used.
 pub(crate) fn known(expressions: &[(String, String)]) -> BTreeMap<String, Regex> {
     let built = |(expression, flags): &(String, String)| Some((key(expression, flags), build(expression, flags).ok()?));
     expressions.iter().take(MAX_KNOWN).filter_map(built).collect()
 }
 
-/// `match` and, with a true last argument, `test`.
+/// `match`; if the last argument is true, `test`.
 fn matches(mut cv: Cv<'_>) -> Outs<'_> {
     let budget = budget(&cv);
     let (expression, flags) = (cv.0.pop_var().plain(), cv.0.pop_var().plain());
@@ -101,7 +101,7 @@ fn found<'a>(budget: &Budget<'_>, regex: &Regex, haystack: &str, limit: usize) -
         .map(|name| name.map_or(Val::Null, Val::text))
         .collect();
     let mut counted = (0, 0);
-    // Matches come in order, so that characters need counting once only.
+    // Matches come in order, so that each character is counted only once.
     let mut offset = |byte: usize| {
         counted = if byte >= counted.0 {
             (byte, counted.1 + haystack[counted.0..byte].chars().count())
@@ -167,7 +167,7 @@ fn split(mut cv: Cv<'_>) -> Outs<'_> {
         .and_then(|()| paid(budget, parts())))
 }
 
-/// Between the matches; one at the very beginning that is empty separates nothing.
+/// The texts between the matches. An empty match at the very beginning separates nothing.
 fn pieces<'t>(regex: &Regex, pattern: &str, haystack: &'t str) -> Vec<&'t str> {
     if !pattern.is_empty() && haystack.is_empty() {
         return vec![""];
@@ -187,8 +187,8 @@ fn pieces<'t>(regex: &Regex, pattern: &str, haystack: &'t str) -> Vec<&'t str> {
     parts
 }
 
-/// `sub`, given the matches: each is replaced by what a filter makes of its captures. Where the filter has several
-/// outputs there are several texts; those of the first match take turns first.
+/// `sub`, given the matches: each is replaced by an output of the filter for its captures. If the filter has several
+/// outputs, all combinations are output; the outputs for the first match vary first.
 fn replace(mut cv: Cv<'_>) -> Outs<'_> {
     let budget = budget(&cv);
     let (filter, context) = cv.0.pop_fun();
@@ -223,7 +223,7 @@ fn replace(mut cv: Cv<'_>) -> Outs<'_> {
     }
 }
 
-/// Where a match begins and how long it is, in characters.
+/// The place and the length of a match, in characters.
 fn extent(found: &Val<'_>) -> (usize, usize) {
     let number = |key: &str| {
         let number = found
@@ -235,7 +235,7 @@ fn extent(found: &Val<'_>) -> (usize, usize) {
     (number("offset"), number("length"))
 }
 
-/// All texts that a choice for each place gives.
+/// All texts for a choice of replacements at each place.
 fn texts<'a>(
     budget: &'a Budget<'a>,
     between: Vec<String>,

@@ -31,7 +31,7 @@ pub(super) fn rows() -> Vec<Row> {
     ]
 }
 
-/// Pays for a step: one by an array looks for its items everywhere, one into a text counts characters.
+/// Counts the steps of an index: an array as index is searched for everywhere, and an index into a text counts characters.
 fn lookup<'a>(budget: &Budget<'_>, base: &Val<'a>, key: &Val<'a>) -> Out<'a, ()> {
     if key.as_list().is_some() {
         return meeting(budget, base, key);
@@ -52,7 +52,7 @@ fn slice(mut cv: Cv<'_>) -> Outs<'_> {
     one(paid(budget(&cv), sliced))
 }
 
-/// An index into an array that is taken apart: nothing but an array or null will do.
+/// An index into an array that is destructured: only an array or null is allowed.
 fn slot(mut cv: Cv<'_>) -> Outs<'_> {
     let index = cv.0.pop_var();
     match cv.1.kind() {
@@ -61,7 +61,7 @@ fn slot(mut cv: Cv<'_>) -> Outs<'_> {
     }
 }
 
-/// The children of a value, traced if the value is; nothing if it has none.
+/// The children of a value, traced if the value is traced; `None` if it has none.
 fn children<'a>(value: &Val<'a>) -> Option<Box<dyn Iterator<Item = Out<'a>> + 'a>> {
     let traced = match value {
         Val::Traced(traced) => Some(Rc::clone(traced)),
@@ -96,7 +96,7 @@ fn each((context, input): Cv<'_>) -> Outs<'_> {
     }
 }
 
-/// A value and all below it, the nearest first.
+/// A value and all values in it, at any depth. A value comes before its children.
 fn recurse(cv: Cv<'_>) -> Outs<'_> {
     let budget = budget(&cv);
     let mut open: Vec<Box<dyn Iterator<Item = Out<'_>> + '_>> = vec![Box::new(std::iter::once(Ok(cv.1)))];
@@ -117,7 +117,7 @@ fn recurse(cv: Cv<'_>) -> Outs<'_> {
     }))
 }
 
-/// The paths of a filter in a value, one after the other; what is no path is an error.
+/// The paths that a filter gives for a value, one after another. An output without a path is an error.
 pub(super) fn paths<'a>(
     (filter, context): (jaq_core::compile::TermId, jaq_core::Ctx<'a, super::Engine>),
     input: Val<'a>,
@@ -129,7 +129,7 @@ pub(super) fn paths<'a>(
         budget.work(1)?;
         match output? {
             Val::Traced(traced) if traced.search == search => Ok(traced.path()),
-            // A scalar has no identity: one that equals the input is the input.
+            // A scalar has no identity: if it equals the input, it counts as the input.
             other if root.children().is_none() && compare(&root, &other).is_eq() => Ok(Vec::new()),
             other => Err(Exn::from(fault(format!(
                 "invalid path against: {}",
@@ -145,7 +145,7 @@ fn path(mut cv: Cv<'_>) -> Outs<'_> {
     Box::new(paths(filter, cv.1).map(|path| paid(budget, Val::array(path?))))
 }
 
-/// The value at a path; traced if where it is looked for is.
+/// The value at a path, traced if the start is traced.
 pub(super) fn getpath<'a>(value: &Val<'a>, path: &Val<'a>) -> Out<'a> {
     let Some(keys) = path.as_list() else {
         return Err(Exn::from(say::with("getpath", value, path)));

@@ -51,7 +51,7 @@ pub(super) fn rows() -> Vec<Row> {
     ]
 }
 
-/// Between texts and arrays.
+/// Natives between texts and arrays.
 pub(super) fn conversions() -> Vec<Row> {
     vec![
         ("explode", values(0), |cv| {
@@ -96,7 +96,7 @@ fn implode<'a>(input: &Val<'a>) -> Res<'a> {
     Val::string(text)
 }
 
-/// The parts between separators; between no separators, the characters.
+/// The parts between separators; with an empty separator, the characters.
 pub(super) fn split<'a>(text: &str, separator: &str) -> Res<'a> {
     let parts = if separator.is_empty() {
         text.chars().map(|char| Val::from(char.to_string())).collect()

@@ -1,4 +1,4 @@
-//! Times: seconds since 1970 and their eight numbers, always in UTC, with texts in the manner of `strftime`.
+//! Times: seconds since 1970 and their eight numbers, always in UTC, and texts as by `strftime`.
 
 mod calendar;
 mod format;
@@ -35,7 +35,7 @@ fn broken_down<'a>(name: &str, input: &Val<'a>) -> Res<'a> {
     numbers(Moment::from_seconds(seconds))
 }
 
-/// Year, month from 0, day, hour, minute, second, day of the week and of the year from 0.
+/// The array of a moment: year, month from 0, day, hour, minute, second, weekday from 0, day of the year from 0.
 fn numbers<'a>(moment: Moment) -> Res<'a> {
     let second = f64::from(moment.second) + f64::from(moment.nanosecond) / 1e9;
     Val::array(vec![
@@ -50,7 +50,7 @@ fn numbers<'a>(moment: Moment) -> Res<'a> {
     ])
 }
 
-/// The moment that eight numbers mean; those that are missing are zero, those too large carry over.
+/// The moment of eight numbers. Missing numbers are zero. Numbers that are too large carry over.
 fn moment<'a>(input: &Val<'a>) -> Res<'a, Option<Moment>> {
     let Some(list) = input.as_list() else { return Ok(None) };
     let mut parts = [0.0; 6];

@@ -9,7 +9,7 @@ use crate::value::wording as say;
 use crate::value::{Growth, Res, Size, Text, Val, change_array, change_object, fault};
 use crate::value::{MAX_DEPTH, MAX_WEIGHT, preview, trace};
 
-/// Beyond this index no array is extended.
+/// The index up to which an array is extended.
 const MAX_INDEX: i64 = 0x800_0000;
 
 pub(super) fn rows() -> Vec<Row> {
@@ -29,7 +29,7 @@ pub(super) fn rows() -> Vec<Row> {
     ]
 }
 
-/// `paths = value`: all paths get one value.
+/// `paths = value`: sets all paths to one value.
 fn assign(mut cv: Cv<'_>) -> Outs<'_> {
     let budget = budget(&cv);
     let filter = cv.0.pop_fun();
@@ -37,7 +37,7 @@ fn assign(mut cv: Cv<'_>) -> Outs<'_> {
     let mut value = cv.1.plain();
     let mut paths = search::paths(filter, value.clone());
     let mut next = paths.next();
-    // The search holds the value; before the last path it lets go, so that a single path changes it in place.
+    // The search shares the value. It is dropped before the last path, so that a single path changes the value in place.
     let mut paths = Some(paths);
     while let Some(path) = next {
         next = paths.as_mut().and_then(Iterator::next);
@@ -56,7 +56,7 @@ fn assign(mut cv: Cv<'_>) -> Outs<'_> {
     one(Ok(value))
 }
 
-/// `paths |= change`: the first output of the change takes the place; where there is none, the place is deleted.
+/// `paths |= change`: replaces each value by the first output of the change. If there is none, the value is deleted.
 fn modify(mut cv: Cv<'_>) -> Outs<'_> {
     let budget = budget(&cv);
     let (change, context) = cv.0.pop_fun();
@@ -102,7 +102,7 @@ fn setpath<'a>(budget: &Budget<'_>, mut value: Val<'a>, path: &Val<'a>, new: &Va
     }
 }
 
-/// Marks all places, then lets them drop out: the indexes of an array must not move in between.
+/// Marks all places, and then removes them: in between the indexes of an array must not change.
 fn delpaths<'a>(budget: &Budget<'_>, mut value: Val<'a>, paths: &Val<'a>) -> Out<'a> {
     let Some(list) = paths.as_list() else {
         return Err(Exn::from(say::with("delpaths", &value, paths)));
@@ -131,7 +131,7 @@ fn delpaths<'a>(budget: &Budget<'_>, mut value: Val<'a>, paths: &Val<'a>) -> Out
     Ok(cleaned.unwrap_or(value))
 }
 
-/// Puts a value at a path, or a hole, which goes only where something is.
+/// Puts a value at a path, or a hole, which only replaces existing values.
 fn put<'a>(value: &mut Val<'a>, keys: &[Val<'a>], new: &Val<'a>, copied: &mut usize) -> Res<'a, ()> {
     let Some((key, rest)) = keys.split_first() else {
         *value = new.clone();
@@ -165,7 +165,7 @@ fn put_key<'a>(
     match value.as_dict() {
         Some(dict) if new.is_hole() && dict.get(key).is_none() => return Ok(()),
         Some(_) => {}
-        // Also where something is deleted: that is how the original has it.
+        // The same if a path is deleted, as in the original.
         None if matches!(value, Val::Null) => {
             *value = Val::object(std::collections::BTreeMap::new())?;
             if new.is_hole() {
@@ -262,7 +262,7 @@ fn put_slice<'a>(
     Ok(())
 }
 
-/// The value without what was marked, or nothing if nothing was.
+/// The value without the marked places; `None` if no place was marked.
 fn without_holes<'a>(value: &Val<'a>, walked: &mut usize) -> Res<'a, Option<Val<'a>>> {
     match value {
         Val::Hole => Ok(Some(Val::Null)),

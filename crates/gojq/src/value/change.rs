@@ -1,11 +1,11 @@
-//! Changing an array or an object in place where nobody else holds it, with its size kept right.
+//! Changes of an array or an object in place if it is not shared, with an update of its size.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::{Res, Size, Text, Val, fault, import};
 
-/// What a change of a container did to its size.
+/// The change of a container's size.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Growth {
     pub(crate) added: Size,
@@ -13,7 +13,7 @@ pub(crate) struct Growth {
 }
 
 impl Growth {
-    /// One value took the place of another.
+    /// The change if one value replaces another.
     pub(crate) fn swap<'a>(old: Size, new: &Val<'a>) -> Res<'a, Self> {
         Ok(Self {
             added: new.size()?,
@@ -29,8 +29,8 @@ impl Size {
     }
 }
 
-/// Gives the items of an array to `change`; one of the input is copied first, one that others hold too.
-/// Also says how many items had to be copied.
+/// Gives the items of an array to `change`. An array of the input, or a shared one, is copied first. Returns the number
+/// of copied items, too.
 pub(crate) fn change_array<'a, T>(
     value: &mut Val<'a>,
     change: impl FnOnce(&mut Vec<Val<'a>>) -> Res<'a, (T, Growth)>,

@@ -1,6 +1,6 @@
-//! The operations that the engine itself does on values: constants, constant indexes, truth, and building objects.
+//! The operations of the engine itself on values: constants, constant indexes, truth, and building objects.
 //!
-//! Everything else is a native of ours, called by name; the other methods here fail with an error that says so.
+//! All other operations are our natives, called by name. The other methods here fail with an error that says so.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -73,7 +73,7 @@ impl PartialOrd for Val<'_> {
     }
 }
 
-/// Objects are put together entry by entry; all other sums are natives.
+/// The engine builds objects entry by entry. All other sums are natives.
 impl Add for Val<'_> {
     type Output = ValR<Self>;
 
@@ -156,8 +156,8 @@ impl ValT for Val<'_> {
         Self::object(object)
     }
 
-    // An iterator that outlives the input cannot give parts of it, so there is nothing that these two could return. The
-    // engine asks for them only for `..`, for `[]` and for natives of its own, none of which `lower` lets through.
+    // The returned iterator outlives the input, so it cannot give parts of it. The engine calls these two only for `..`,
+    // for `[]` and for natives of its own, and `lower` makes none of these.
     fn key_values(self) -> BoxIter<'static, ValR<(Self, Self), Self>> {
         unreachable!("entries are listed by a native of ours")
     }

@@ -1,14 +1,14 @@
-//! From JSON and back: the input without copying, the outputs, JSON text, and the short text of error messages.
+//! Conversion from and to JSON: the input without copying, the outputs, JSON text, and the shortened text for errors.
 
 use serde_json::{Number, Value};
 
 use super::{Res, Text, Val, fault};
 use crate::number::Num;
 
-/// From here on a float cannot distinguish a whole number from its neighbour.
+/// From this number on, floats cannot represent every whole number.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// How many bytes of a value an error message shows.
+/// The number of bytes of a value that an error shows.
 const SHOWN: usize = 30;
 
 /// A value of the input. Its numbers are floats, as the original reads them.
@@ -24,7 +24,7 @@ pub(crate) fn import(value: &Value) -> Val<'_> {
 }
 
 impl Val<'_> {
-    /// As a value of JSON. Whole numbers are integers, however they were written.
+    /// The value as JSON. Whole numbers are integers, however they were written.
     pub(crate) fn export(&self) -> Value {
         match self.bare() {
             Val::Bool(bool) => Value::Bool(*bool),
@@ -97,7 +97,7 @@ pub(crate) fn to_json(value: &Val<'_>) -> String {
     out
 }
 
-/// Writes until the text is at least so long.
+/// Prints until the text has at least this length.
 fn write(value: &Val<'_>, out: &mut String, limit: usize) {
     if out.len() >= limit {
         return;
@@ -158,7 +158,7 @@ fn write_text(text: &str, out: &mut String) {
     out.push('"');
 }
 
-/// The beginning of a value's JSON, for a message.
+/// The beginning of a value's JSON, for an error.
 pub(crate) fn preview(value: &Val<'_>) -> String {
     let mut out = String::new();
     write(value, &mut out, SHOWN + 2);
@@ -175,13 +175,13 @@ pub(crate) fn preview(value: &Val<'_>) -> String {
     out + ending
 }
 
-/// Reads a text of JSON.
+/// Parses JSON.
 pub(crate) fn from_json<'a>(text: &str) -> Res<'a> {
     let value: Value = serde_json::from_str(text).map_err(|error| fault(error.to_string()))?;
     adopt(value)
 }
 
-/// A value that nobody owns yet. Its integers stay integers.
+/// An owned JSON value as a value of a filter. Its integers stay integers.
 pub(crate) fn adopt<'a>(value: Value) -> Res<'a> {
     Ok(match value {
         Value::Null => Val::Null,

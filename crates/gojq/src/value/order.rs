@@ -43,7 +43,7 @@ fn lists(left: List<'_, '_>, right: List<'_, '_>) -> Ordering {
     unequal.unwrap_or_else(|| left.len().cmp(&right.len()))
 }
 
-/// The sets of keys first, then the values in the order of the keys.
+/// Compares objects: first the sets of keys, then the values in the order of the keys.
 fn dicts(left: Dict<'_, '_>, right: Dict<'_, '_>) -> Ordering {
     let keys = left.iter().map(|(key, _)| key).cmp(right.iter().map(|(key, _)| key));
     if keys.is_ne() {

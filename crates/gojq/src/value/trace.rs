@@ -1,9 +1,9 @@
-//! Where values come from.
+//! The paths of values.
 //!
-//! The original finds the paths of an expression by watching which values it passes on. Here the values carry it: while
-//! paths are looked for, the input is a traced value, a step into a traced value gives a traced one with a longer path,
-//! and whatever is computed is not traced. A path belongs to one search; a value traced by another search has no path in
-//! this one. Must never let a traced value into an array or an object.
+//! The original finds the paths of an expression by watching which values it passes on. Here the values carry their
+//! paths: during a search the input is a traced value, a step into a traced value gives a traced one with a longer path,
+//! and a computed value is not traced. A path belongs to one search; a value that another search traced has no path in
+//! this one. Must never put a traced value into an array or an object.
 
 use std::rc::Rc;
 
@@ -11,7 +11,7 @@ use super::wording as say;
 use super::{MAX_DEPTH, Res, Val, compare, fault, import};
 use crate::number::Num;
 
-/// A value, the search that it belongs to, and how it was reached.
+/// A value, its search, and its path.
 #[derive(Debug)]
 pub(crate) struct Traced<'a> {
     pub(crate) search: u64,
@@ -19,7 +19,7 @@ pub(crate) struct Traced<'a> {
     pub(crate) value: Val<'a>,
 }
 
-/// The last step of a path and those before it.
+/// The last step of a path, and the steps before it.
 #[derive(Debug)]
 pub(crate) struct PathStep<'a> {
     key: Val<'a>,
@@ -28,7 +28,7 @@ pub(crate) struct PathStep<'a> {
 }
 
 impl<'a> Traced<'a> {
-    /// The beginning of a search.
+    /// The start of a search.
     pub(crate) fn root(search: u64, value: Val<'a>) -> Val<'a> {
         Val::Traced(Rc::new(Self {
             search,
@@ -68,7 +68,7 @@ impl<'a> Traced<'a> {
     }
 }
 
-/// `value[key]`, traced if the value is.
+/// `value[key]`, traced if the value is traced.
 pub(crate) fn step<'a>(value: &Val<'a>, key: &Val<'a>) -> Res<'a> {
     match value {
         Val::Traced(traced) => {
@@ -143,14 +143,14 @@ fn at<'a>(value: &Val<'a>, num: &Num) -> Res<'a> {
     Ok(char.map_or(Val::Null, |char| Val::from(char.to_string())))
 }
 
-/// An index that may count from the end.
+/// The place of an index, which may count from the end.
 pub(crate) fn position(index: i64, length: usize) -> Option<usize> {
     let length = i64::try_from(length).ok()?;
     let index = if index < 0 { index.saturating_add(length) } else { index };
     usize::try_from(index).ok().filter(|_| index < length)
 }
 
-/// A bound that may count from the end and may lie outside.
+/// A bound, which may count from the end and may exceed the array.
 fn clamp(bound: &Val<'_>, low: usize, length: usize) -> Option<usize> {
     let bound = bound.as_num()?.int();
     let top = i64::try_from(length).ok()?;
@@ -159,7 +159,7 @@ fn clamp(bound: &Val<'_>, low: usize, length: usize) -> Option<usize> {
     usize::try_from(bound).ok()
 }
 
-/// `start` and `end` of a key that is an object.
+/// The `start` and `end` of a key that is an object.
 pub(crate) fn bounds<'a>(key: &Val<'a>) -> Res<'a, (Val<'a>, Val<'a>)> {
     let bounds = key
         .as_dict()
@@ -172,7 +172,7 @@ pub(crate) fn bounds<'a>(key: &Val<'a>) -> Res<'a, (Val<'a>, Val<'a>)> {
     })
 }
 
-/// Where a slice of something so long begins and ends.
+/// The beginning and the end of a slice, for an array or a text of this length.
 pub(crate) fn span<'a>(start: &Val<'a>, end: &Val<'a>, length: usize, of: &str) -> Res<'a, (usize, usize)> {
     let refuse = |bound: &Val<'a>| {
         fault(format!(
@@ -211,7 +211,7 @@ pub(crate) fn slice<'a>(value: &Val<'a>, start: &Val<'a>, end: &Val<'a>) -> Res<
     }
 }
 
-/// Where a row of items occurs in another.
+/// The places of a sequence of items in another one.
 pub(crate) fn occurrences<'v>(items: &'v [Val<'_>], wanted: &'v [Val<'_>]) -> impl Iterator<Item = usize> + 'v {
     let starts = if wanted.is_empty() {
         0

@@ -1,4 +1,4 @@
-//! Read access to arrays and objects, both of the input and of our own.
+//! Read access to arrays and objects, those of the input and those of filters.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::{Text, Val, import};
 
-/// An array, whoever owns it.
+/// An array of the input or of a filter.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum List<'v, 'a> {
     Own(&'v [Val<'a>]),
@@ -33,7 +33,7 @@ impl<'v, 'a> List<'v, 'a> {
     }
 }
 
-/// An object, whoever owns it.
+/// An object of the input or of a filter.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Dict<'v, 'a> {
     Own(&'v BTreeMap<Text<'a>, Val<'a>>),
@@ -55,7 +55,7 @@ impl<'v, 'a> Dict<'v, 'a> {
         }
     }
 
-    /// In the order of the keys.
+    /// The entries in the order of the keys.
     pub(crate) fn iter(self) -> Box<dyn Iterator<Item = (Text<'a>, Val<'a>)> + 'v> {
         match self {
             Self::Own(entries) => Box::new(entries.iter().map(|(key, value)| (key.clone(), value.clone()))),

@@ -1,4 +1,4 @@
-//! The texts of error messages. A filter can catch and read them, so they are those of the original.
+//! The texts of errors. A filter can catch and read them, so they equal those of the original.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use jaq_core::Error;
 
 use super::{Res, Text, Val, fault, preview};
 
-/// A value with its kind, shortened.
+/// A value with its type, shortened.
 pub(crate) fn typed(value: &Val<'_>) -> String {
     match value.bare() {
         Val::Null => "null".to_owned(),
@@ -14,27 +14,27 @@ pub(crate) fn typed(value: &Val<'_>) -> String {
     }
 }
 
-/// An object was needed.
+/// The error for a value that should be an object.
 pub(crate) fn object<'a>(value: &Val<'a>) -> Error<Val<'a>> {
     fault(format!("expected an object but got: {}", typed(value)))
 }
 
-/// An array was needed.
+/// The error for a value that should be an array.
 pub(crate) fn array<'a>(value: &Val<'a>) -> Error<Val<'a>> {
     fault(format!("expected an array but got: {}", typed(value)))
 }
 
-/// A key that is no string.
+/// The error for a key that is no string.
 pub(crate) fn key<'a>(value: &Val<'a>) -> Error<Val<'a>> {
     fault(format!("expected a string for object key but got: {}", typed(value)))
 }
 
-/// `name` of a value of the wrong kind.
+/// The error for `name` on a value of the wrong type.
 pub(crate) fn plain<'a>(name: &str, value: &Val<'a>) -> Error<Val<'a>> {
     fault(format!("{name} cannot be applied to: {}", typed(value)))
 }
 
-/// `name(arg)` of a value of the wrong kind.
+/// The error for `name(arg)` on a value of the wrong type.
 pub(crate) fn with<'a>(name: &str, value: &Val<'a>, arg: &Val<'a>) -> Error<Val<'a>> {
     fault(format!(
         "{name}({}) cannot be applied to: {}",
@@ -43,7 +43,7 @@ pub(crate) fn with<'a>(name: &str, value: &Val<'a>, arg: &Val<'a>) -> Error<Val<
     ))
 }
 
-/// `name(arg; more)` of a value of the wrong kind.
+/// The error for `name(arg; more)` on a value of the wrong type.
 pub(crate) fn with_two<'a>(name: &str, value: &Val<'a>, arg: &Val<'a>, more: &Val<'a>) -> Error<Val<'a>> {
     fault(format!(
         "{name}({}; {}) cannot be applied to: {}",
@@ -53,22 +53,22 @@ pub(crate) fn with_two<'a>(name: &str, value: &Val<'a>, arg: &Val<'a>, more: &Va
     ))
 }
 
-/// `name` of a value that it did not like, and why.
+/// The error for `name` on a value, with the reason.
 pub(crate) fn because<'a>(name: &str, value: &Val<'a>, why: &str) -> Error<Val<'a>> {
     fault(format!("{name} cannot be applied to {}: {why}", preview(value)))
 }
 
-/// An operator with one operand of the wrong kind.
+/// The error for an operator with one operand of the wrong type.
 pub(crate) fn unary<'a>(name: &str, value: &Val<'a>) -> Error<Val<'a>> {
     fault(format!("cannot {name}: {}", typed(value)))
 }
 
-/// An operator with operands that do not go together.
+/// The error for an operator whose operands do not fit together.
 pub(crate) fn binary<'a>(name: &str, left: &Val<'a>, right: &Val<'a>) -> Error<Val<'a>> {
     fault(format!("cannot {name}: {} and {}", typed(left), typed(right)))
 }
 
-/// Divided by zero.
+/// The error for a division by zero.
 pub(crate) fn zero<'a>(name: &str, left: &Val<'a>, right: &Val<'a>) -> Error<Val<'a>> {
     fault(format!("cannot {name} {} by: {}", typed(left), typed(right)))
 }

@@ -1,8 +1,8 @@
-//! The filters against what the original's engine makes of them: tables made by running it.
+//! Compares filters with tables that were recorded from the original's engine.
 //!
-//! Every row that disagrees stands in `oracles/jq_differences.jsonl` with a reason in words; a row that newly disagrees
-//! fails, and one that newly agrees too, so that the list stays true. docs/compatibility.md tells the effect of each
-//! class of reasons for users.
+//! Every row with another result is listed in `oracles/jq_differences.jsonl` with a reason. A new difference fails the
+//! test, and so does a row in the list that agrees, so that the list stays true. docs/compatibility.md describes the
+//! effect of each class of reasons for users.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -20,11 +20,11 @@ struct Row {
     output: Vec<String>,
 }
 
-/// A row that disagrees, and why.
+/// A row with another result, and the reason.
 #[derive(Debug, Clone, Deserialize)]
 struct Difference {
     filter: String,
-    /// Whether all inputs are meant, or only this one.
+    /// The input; `None` for all inputs of the row.
     input: Option<String>,
     reason: String,
 }
@@ -40,7 +40,7 @@ fn lines<T: for<'de> Deserialize<'de>>(text: &str) -> Vec<T> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// What a row says, in a form that can be compared: the outputs, and whether an error comes.
+/// The result of a row in a form that can be compared: the outputs, and whether an error comes.
 #[derive(Debug, PartialEq)]
 enum Answer {
     NoFilter,
@@ -88,7 +88,7 @@ fn is_hook_idiom(row: &Row) -> bool {
     input.get("metadata").is_some() && matches!(expected(row), Answer::Gives(_))
 }
 
-/// A row recurses a hundred calls deep, which takes more stack in a build without optimisation than a test has.
+/// One row recurses a hundred calls deep, which needs more stack than a test has, if the build is not optimised.
 const STACK: usize = 16 << 20;
 
 #[test]

@@ -1,4 +1,4 @@
-//! Moments in the calendar that goes on for ever in both directions; no time zones.
+//! Moments in a calendar without a first and a last year, in UTC.
 
 use crate::number::whole;
 
@@ -6,9 +6,9 @@ use crate::number::whole;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Moment {
     pub(super) year: i64,
-    /// From 1.
+    /// The month, from 1.
     pub(super) month: u32,
-    /// From 1.
+    /// The day of the month, from 1.
     pub(super) day: u32,
     pub(super) hour: u32,
     pub(super) minute: u32,
@@ -17,18 +17,18 @@ pub(super) struct Moment {
     days: i64,
 }
 
-/// What a part of a date may be at most, so that no sum of parts overflows.
+/// The largest part of a date, so that no sum of parts overflows.
 const FAR: f64 = 1e16;
 
-/// The last year whose seconds can be counted.
+/// The last year whose seconds fit into the integer.
 const LAST_YEAR: i64 = 290_000_000_000;
 
 const DAY: i64 = 86_400;
 
 impl Moment {
-    /// Seconds since 1970.
+    /// The moment this many seconds after 1970.
     pub(super) fn from_seconds(seconds: f64) -> Self {
-        // Times beyond the end wrap in the original; there is no answer that is right.
+        // Times beyond the end wrap in the original. No answer is right, so the end is used.
         let seconds = if seconds.is_nan() {
             0.0
         } else {
@@ -54,7 +54,7 @@ impl Moment {
         }
     }
 
-    /// Year, month from 0, day, hour, minute, second.
+    /// The moment of year, month from 0, day, hour, minute and second.
     pub(super) fn from_parts([year, month, day, hour, minute, second]: [f64; 6]) -> Self {
         let whole = |part: f64| whole(part.clamp(-FAR, FAR));
         let months = whole(month);
@@ -80,17 +80,17 @@ impl Moment {
         self.whole_seconds() as f64 + f64::from(self.nanosecond) / 1e9
     }
 
-    /// From 0, which is Sunday.
+    /// The weekday, from 0, which is Sunday.
     pub(super) fn weekday(&self) -> i64 {
         (self.days + 4).rem_euclid(7)
     }
 
-    /// From 1.
+    /// The day of the year, from 1.
     pub(super) fn day_of_year(&self) -> i64 {
         self.days - days_of(self.year, 1, 1) + 1
     }
 
-    /// Year and week of ISO 8601.
+    /// The year and the week of ISO 8601.
     pub(super) fn iso_week(&self) -> (i64, i64) {
         let weekday = (self.weekday() + 6) % 7;
         let thursday = self.days - weekday + 3;
@@ -99,12 +99,12 @@ impl Moment {
     }
 }
 
-/// A part of a date or a time, which is small by construction.
+/// Converts a part of a date or a time, which is always small.
 fn narrow(part: i64) -> u32 {
     u32::try_from(part).unwrap_or(0)
 }
 
-/// Days since 1970 of a date. Years begin in March here, so that the leap day is the last.
+/// The days since 1970 of a date. Years begin in March here, so that the leap day is the last day.
 pub(super) fn days_of(year: i64, month: u32, day: u32) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
@@ -114,7 +114,7 @@ pub(super) fn days_of(year: i64, month: u32, day: u32) -> i64 {
     era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
 }
 
-/// The date of a number of days since 1970.
+/// The date this many days after 1970.
 fn civil(days: i64) -> (i64, u32, u32) {
     let days = days.saturating_add(719_468);
     let era = days.div_euclid(146_097);

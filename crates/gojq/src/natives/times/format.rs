@@ -1,4 +1,4 @@
-//! `strftime`.
+//! Prints moments as `strftime` does.
 
 use super::calendar::Moment;
 
@@ -27,7 +27,7 @@ const DAYS: [&str; 7] = [
     "Saturday",
 ];
 
-/// A moment in a format; what is no directive stands for itself.
+/// Prints a moment. Text that is no directive is copied.
 pub(super) fn write(moment: &Moment, format: &str) -> String {
     let mut out = String::new();
     let mut chars = format.chars();

@@ -1,4 +1,5 @@
-//! `strptime`: jiff reads the directives; the set of directives and the parts that a format leaves out are gojq's.
+//! Parses moments as `strptime` does: jiff reads the directives, but the set of directives and the defaults for missing
+//! parts are gojq's.
 
 use jiff::civil::date;
 use jiff::fmt::strtime::BrokenDownTime;
@@ -6,16 +7,16 @@ use jiff::tz::Offset;
 
 use super::calendar::{Moment, days_of};
 
-/// The ways to write an offset. gojq reads all of them by `%z`, jiff each by a directive of its own.
+/// The spellings of an offset. gojq reads all of them by `%z`, jiff each by its own directive.
 const OFFSETS: [&str; 3] = ["%z", "%:z", "Z"];
 
-/// The names of time zones that need no machine.
+/// The names of time zones that do not depend on the machine.
 const ZONES: [&str; 2] = ["UTC", "GMT"];
 
-/// Directives that mean the same to both.
+/// Directives with the same meaning in both.
 const SHARED: &str = "YGCygmBbhdejAauwUVWHkIlpPMSfsnt%DFTR";
 
-/// Reads a whole text. The error is a phrase about the first place that does not fit.
+/// Reads a whole text. The error is a phrase about the first place that does not match.
 pub(super) fn read(text: &str, format: &str) -> Result<Moment, String> {
     let mut refused = None;
     for (offset, zone) in OFFSETS.iter().flat_map(|offset| ZONES.map(|zone| (*offset, zone))) {
@@ -28,7 +29,7 @@ pub(super) fn read(text: &str, format: &str) -> Result<Moment, String> {
     Err(refused.map_or_else(String::new, |error| error.to_string()))
 }
 
-/// The format in directives of jiff.
+/// The same format with jiff's directives.
 fn spelled_out(format: &str, offset: &str, zone: &str) -> Result<String, String> {
     let mut out = String::with_capacity(format.len());
     let mut chars = format.chars();
@@ -53,7 +54,7 @@ fn spelled_out(format: &str, offset: &str, zone: &str) -> Result<String, String>
     Ok(out)
 }
 
-/// The moment that the parts mean; the first of January of 1900 where they name no date. Days beyond the end of a month carry over.
+/// The moment of the parts. Without a date it is the first of January 1900. Days beyond the end of a month carry over.
 fn moment(parts: &BrokenDownTime) -> Moment {
     if let Some(timestamp) = parts.timestamp() {
         return Moment::from_whole(timestamp.as_second(), i64::from(timestamp.subsec_nanosecond()));
