@@ -21,7 +21,7 @@ pub struct Module {
     pub name: ModuleName,
     /// The order number. Lower numbers run first.
     pub order: u32,
-    /// Its values from files: the common `values.yaml`, overlaid by its own.
+    /// The module's values from files: the common `values.yaml`, overlaid by the module's own.
     pub values: Value,
     /// The schemas of its values.
     pub schemas: Schemas,

@@ -60,7 +60,7 @@ pub enum NameError {
     Setting {
         /// The refused name.
         name: String,
-        /// Its values key.
+        /// The name's values key.
         key: String,
     },
     /// A values key that is not the camelCase form of a module name.
@@ -283,7 +283,7 @@ impl QueueName {
 pub enum Owner {
     /// The global owner, shared by all modules.
     Global,
-    /// One module.
+    /// A module as owner.
     Module(ModuleName),
 }
 
@@ -323,9 +323,9 @@ impl From<ModuleName> for Owner {
 /// A hook with its owner, which identifies it among all hooks.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct HookId {
-    /// Its owner.
+    /// The hook's owner.
     pub owner: Owner,
-    /// Its name among the owner's hooks.
+    /// The hook's name among the owner's hooks.
     pub name: HookName,
 }
 

@@ -53,7 +53,7 @@ impl fmt::Display for ObjectName {
     }
 }
 
-/// An object as a binding shows it. Hooks get the fields in this order, which is that of their names.
+/// An object as a binding shows it. Hooks get the fields in this order, which is alphabetical.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectView {

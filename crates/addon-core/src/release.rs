@@ -43,8 +43,8 @@ impl ApplyMethod {
     }
 }
 
-/// A trace of the ConfigMap on a release: what the ConfigMap said about the module when the release was made. It shows
-/// later whether a ConfigMap is lost.
+/// A trace of the ConfigMap on a release: the module's keys in the ConfigMap when the release was made. It shows later
+/// whether a ConfigMap is lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConfigTrace {
     /// The ConfigMap had neither values, global or for the module, nor a flag.
@@ -88,7 +88,7 @@ impl fmt::Display for ConfigTrace {
 /// The newest revision of a release, from its labels.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Newest {
-    /// Its number, from 1.
+    /// The revision's number, from 1.
     pub revision: u32,
     /// The status that helm wrote.
     pub status: Status,
@@ -111,7 +111,7 @@ pub struct Newest {
 /// The note about a helm child of ours: written before its start, deleted after its end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Intent {
-    /// Its action.
+    /// The child's action.
     pub kind: IntentKind,
     /// The newest revision before its start; 0 without a release.
     pub revision_before: u32,
@@ -158,7 +158,7 @@ impl Intent {
 /// Whether the objects of the deployed revision exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Objects {
-    /// They were not checked yet.
+    /// The objects were not checked yet.
     Unknown,
     /// All of them exist.
     Present,

@@ -38,7 +38,7 @@ pub struct Running {
     pub warms: bool,
     /// The last changes in the snapshots that it has read, if it has read them.
     pub read: Option<BTreeMap<MonitorId, u64>>,
-    /// Its outcome, if the world has changed already and only the report to the operator is missing.
+    /// The job's outcome, if the world has changed already and only the report to the operator is missing.
     pub finished: Option<Finished>,
 }
 
@@ -56,7 +56,7 @@ pub struct Life {
     pub running: BTreeMap<JobId, Running>,
     /// The monitors.
     pub monitors: Monitors,
-    /// The events that it was told, and what follows from them.
+    /// The events of this life, and the conclusions from them.
     pub told: Told,
     /// The last report about each release, since the releases are listed.
     pub lookout: BTreeMap<String, Option<Drift>>,
@@ -64,7 +64,7 @@ pub struct Life {
     pub watches_releases: bool,
     /// The releases at the start, and whether each was ours.
     pub listed: BTreeMap<String, bool>,
-    /// The traces on those of ours.
+    /// The traces of the ConfigMap on our releases.
     pub traces: BTreeMap<String, ConfigTrace>,
     /// The seconds by which the wall clock was set.
     pub skew: i64,

@@ -77,11 +77,11 @@ pub struct ModuleSpec {
     pub ignores_global: bool,
     /// The modules that it depends on.
     pub needs: Vec<String>,
-    /// Its enabled script.
+    /// The module's enabled script.
     pub script: Option<Script>,
     /// Whether that script is slow.
     pub slow_script: bool,
-    /// Its hooks.
+    /// The module's hooks.
     pub hooks: Vec<HookSpec>,
     /// Whether it cannot be used as it lies on disk.
     pub broken: bool,
@@ -254,7 +254,7 @@ pub enum Deed {
 /// The source of a value.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Source {
-    /// This number.
+    /// This fixed number.
     Number(i64),
     /// The owner's value under this key, plus one.
     Own(String),

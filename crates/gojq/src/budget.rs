@@ -142,7 +142,7 @@ pub(crate) fn breadth(value: &Val<'_>) -> usize {
     length.or_else(|| value.as_dict().map(Dict::len)).unwrap_or(0) / 16
 }
 
-/// The number of steps for computing the size of a value. That of an input value is computed anew each time.
+/// The number of steps for computing the size of a value. The size of an input value is computed anew each time.
 pub(crate) fn weighing<'a>(value: &Val<'a>) -> super::value::Res<'a, usize> {
     Ok(match value.bare() {
         raw @ (Val::RawArr(_) | Val::RawObj(_)) => raw.size()?.steps(16),

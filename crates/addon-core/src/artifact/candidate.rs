@@ -64,7 +64,7 @@ pub enum Signature {
 pub struct Candidate {
     /// The digest that its tag points to: of an index, or of the only manifest.
     pub digest: ImageDigest,
-    /// Its manifests by platform; the digest itself where there is no index.
+    /// The version's manifests by platform. Without an index, the digest itself is the manifest.
     pub manifests: BTreeMap<Platform, ImageDigest>,
     /// The notes on the image.
     pub notes: Notes,

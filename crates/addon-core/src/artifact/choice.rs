@@ -28,11 +28,11 @@ pub use step::VersionStep;
 /// The running version.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Running {
-    /// All its digests: that of the index, and those of the manifests that our pods run.
+    /// The version's digests: of its index, and of the manifests that our pods run.
     pub digests: BTreeSet<ImageDigest>,
     /// The tag in the Deployment's image.
     pub tag: Option<Tag>,
-    /// Its version.
+    /// The version number.
     pub version: Option<Version>,
     /// The format in which it writes the state Secret.
     pub state_format: String,
@@ -53,7 +53,7 @@ pub struct Situation<'a> {
     pub platforms: &'a BTreeSet<Platform>,
     /// Digests whose trials failed.
     pub failed: &'a BTreeSet<ImageDigest>,
-    /// Those of the failed digests that a person had approved before the trial. That approval is used up.
+    /// Failed digests that a person had approved before the trial. That approval is used up.
     pub spent: &'a BTreeSet<ImageDigest>,
     /// The digest of a trial without a result, and the time from which on it may be tried again.
     pub unclear: Option<(&'a ImageDigest, Timestamp)>,
@@ -75,9 +75,9 @@ pub enum Activity {
 pub struct Target {
     /// The tag that points to it; `None` if the channel is a digest.
     pub tag: Option<Tag>,
-    /// Its digest.
+    /// The version's digest.
     pub digest: ImageDigest,
-    /// Its version, if known.
+    /// The version number, if known.
     pub version: Option<Version>,
 }
 
@@ -116,7 +116,7 @@ impl Situation<'_> {
         self.settings.channel.clone().or_else(of_image)
     }
 
-    /// Makes the choice, and stores in the memory what the next choice needs.
+    /// Makes the choice, and stores in the memory the facts that the next choice needs.
     pub fn choose(&self, memory: &mut Memory, now: Now) -> Choice {
         let Some(channel) = self.channel() else {
             return Choice::Nothing(Idle::Pinned);

@@ -62,7 +62,7 @@ struct Group {
     names_prerelease: bool,
 }
 
-/// One rule.
+/// A rule of a range: a sign and a version.
 #[derive(Debug, Clone)]
 struct Rule {
     sign: Sign,

@@ -257,7 +257,7 @@ impl Trials {
             }
             Action::Record { over: _, trial } => sight.trial.is_known() && sight.trial.there() == trial.as_deref(),
             Action::Remember { over: _, remembered } => sight.remembered.as_ref() == Some(&**remembered),
-            // These actions may be repeated without harm, so it does not matter.
+            // These actions may be repeated without harm, so their outcome does not matter.
             Action::Entitle(_) | Action::MakeSet { .. } | Action::DropSet { .. } => return,
         };
         if is_done {

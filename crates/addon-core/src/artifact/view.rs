@@ -46,7 +46,8 @@ pub struct Known {
     pub deployment: Option<Deployment>,
     /// The signature check of the running version.
     pub signature: Option<Signature>,
-    /// The state of following the registry. On a replica that does not lead it is that of its last time as leader.
+    /// The state of following the registry. If this replica does not lead, it is the state at the end of its last time as
+    /// leader.
     pub following: following::Status,
     /// The number of ended rounds of questions, complete or not.
     pub rounds: u64,
@@ -206,7 +207,7 @@ pub struct OnTrial {
     pub begun: Timestamp,
     /// The limit of time for its first converge, in seconds.
     pub limit: u64,
-    /// Its pod, if there is one.
+    /// The trial's pod, if there is one.
     pub pod: Option<String>,
     /// The state of that pod, as a text for people.
     pub pod_is: Option<String>,

@@ -166,7 +166,7 @@ impl BindingContext {
         }
     }
 
-    /// The snapshots that have to be read for this context, that of its own binding included.
+    /// The snapshots that have to be read for this context, the snapshot of its own binding included.
     pub fn wanted_snapshots(&self) -> impl Iterator<Item = &BindingName> {
         let (snapshots, own) = match self {
             Self::Stage { snapshots, .. } => (snapshots, None),

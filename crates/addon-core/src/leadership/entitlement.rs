@@ -1,9 +1,9 @@
 //! Entitlement: the version that may take the lease as soon as it is free, the decision about that, and how a leader of
 //! another version yields.
 //!
-//! It changes only waits: an entitled replica takes a released lease at once, and never one that another replica holds.
-//! Must never keep the lease from all replicas: when it has expired, any replica may take it, and keeps it until another
-//! version is entitled.
+//! Entitlement changes only waits: an entitled replica takes a released lease at once, and never one that another replica
+//! holds. Must never keep the lease from all replicas: when it has expired, any replica may take it, and keeps it until
+//! another version is entitled.
 
 use std::collections::BTreeSet;
 

@@ -61,7 +61,7 @@ pub struct Record {
 pub struct Sighting {
     /// The `resourceVersion`, which differs for each write.
     pub version: String,
-    /// Its contents.
+    /// The contents of the lease.
     pub record: Record,
     /// Whether the holder is known to have ended.
     pub holder: Holder,

@@ -39,7 +39,7 @@ pub enum NameError {
     Long {
         /// The thing to be named.
         what: &'static str,
-        /// Its length in characters.
+        /// The name's length in characters.
         length: usize,
     },
 }

@@ -45,7 +45,7 @@ impl fmt::Display for OperationPlace {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{place} is dropped: {why}")]
 pub struct Dropped {
-    /// Its place.
+    /// The operation's place.
     pub place: OperationPlace,
     /// The reason.
     pub why: Useless,
@@ -54,25 +54,25 @@ pub struct Dropped {
 /// The reason for which an operation is dropped.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Useless {
-    /// It has no action.
+    /// The operation has no action.
     #[error("it has no action: one of add, set, observe and expire is needed")]
     NoAction,
-    /// Its action is unknown.
+    /// The operation's action is unknown.
     #[error("'{action}' is no action: one of add, set, observe and expire is needed")]
     UnknownAction {
         /// The action as it is written.
         action: String,
     },
-    /// It has two shortcuts for actions.
+    /// The operation has two shortcuts for actions.
     #[error("it has both 'add' and 'set'")]
     BothShortcuts,
-    /// Its `name` is invalid.
+    /// The operation's `name` is invalid.
     #[error("'name' cannot be used: {0}")]
     Name(NameError),
     /// A key of its `labels` is invalid.
     #[error("'labels' cannot be used: {0}")]
     Label(NameError),
-    /// It would decrease a counter.
+    /// The operation would decrease a counter.
     #[error("a counter cannot grow by {by}")]
     Negative {
         /// The amount.
@@ -89,9 +89,9 @@ pub enum BadMetrics {
     /// An operation is invalid.
     #[error("got bad metrics: {place}")]
     Operation {
-        /// Its place.
+        /// The operation's place.
         place: OperationPlace,
-        /// Its mistake.
+        /// The operation's mistake.
         #[source]
         problem: Problem,
     },

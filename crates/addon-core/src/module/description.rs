@@ -47,11 +47,11 @@ const OF_OTHERS: [&str; 14] = [
 /// The drift of a release that is repaired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Restoring {
-    /// None before the next run of the module.
+    /// Nothing is repaired before the next run of the module.
     Off,
     /// Objects that are absent.
     Absent,
-    /// Absent objects, and altered fields of others.
+    /// Absent objects, and altered fields of existing objects.
     Changed,
 }
 
@@ -107,7 +107,7 @@ pub struct Description {
     pub depends_on: Vec<ModuleName>,
     /// The drift that is repaired; `None`: the common setting decides.
     pub drift: Option<Restoring>,
-    /// The service account of its hooks and its release; `None`: that of the operator.
+    /// The service account of its hooks and its release; `None`: the operator's own account.
     pub service_account: Option<AccountName>,
     /// The mistakes for which the module cannot be used.
     pub mistakes: Vec<Mistake>,
@@ -136,7 +136,7 @@ pub enum Mistake {
     Wrong {
         /// The line.
         line: usize,
-        /// Its path.
+        /// The field's path.
         field: String,
         /// The expected type.
         expected: &'static str,
@@ -160,7 +160,7 @@ pub enum Mistake {
     Name {
         /// The line.
         line: usize,
-        /// Its path.
+        /// The field's path.
         field: String,
         /// The reason.
         source: NameError,

@@ -12,10 +12,10 @@ use crate::name::ModuleName;
 /// The reason for which a module cannot be placed in the order.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Blocked {
-    /// It depends on a name that no directory has.
+    /// The module depends on a name that no directory has.
     #[error("module '{0}', named in dependsOn of its module.yaml, does not exist in any modules directory")]
     Missing(ModuleName),
-    /// It depends on itself, by way of these modules.
+    /// The module depends on itself, by way of these modules.
     #[error("dependsOn goes round in a circle: {}", path(.0))]
     Cycle(Vec<ModuleName>),
     /// A module that it depends on is itself blocked.
@@ -145,7 +145,7 @@ fn circle_through(start: &ModuleName, nodes: &BTreeMap<ModuleName, Node>) -> Opt
     None
 }
 
-/// The modules that cannot run, because of their own mistakes or those of modules that they depend on.
+/// The modules that cannot run, because of their own mistakes or because of mistakes of modules that they depend on.
 fn blocked(
     nodes: &BTreeMap<ModuleName, Node>,
     circles: BTreeMap<ModuleName, Vec<ModuleName>>,

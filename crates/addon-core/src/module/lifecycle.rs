@@ -16,11 +16,11 @@ use crate::values::Version;
 pub enum Lifecycle {
     /// Nothing of the module runs or is known.
     Disabled,
-    /// Its CRDs are being installed.
+    /// The module's CRDs are being installed.
     Ensuring,
-    /// Its hooks are being asked for their configuration.
+    /// The module's hooks are being asked for their configuration.
     Configuring,
-    /// Its start-up hooks run; the number is the place of the next one.
+    /// The module's start-up hooks run; the number is the place of the next one.
     Starting(usize),
     /// The monitors of its hooks are being started.
     Watching {
@@ -29,13 +29,13 @@ pub enum Lifecycle {
         /// The first runs of the hooks before that.
         runs: FirstRuns,
     },
-    /// Its hooks have their first runs.
+    /// The module's hooks have their first runs.
     Synchronizing(Outstanding),
-    /// Its hooks before the release run; the number is the place of the next one.
+    /// The module's hooks before the release run; the number is the place of the next one.
     BeforeHelm(usize),
-    /// Its release is being installed or upgraded.
+    /// The module's release is being installed or upgraded.
     Releasing,
-    /// Its hooks after the release run.
+    /// The module's hooks after the release run.
     AfterHelm {
         /// The version of its values before the first of these hooks.
         released: Version,

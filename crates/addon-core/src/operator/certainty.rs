@@ -42,7 +42,7 @@ pub(super) struct Certainty<'a> {
     pub(super) ignored: Option<&'a str>,
 }
 
-/// Which modules and releases exist, and what the sources say about them.
+/// Which modules and releases exist, and which sources name them.
 impl<'a> Certainty<'a> {
     fn opinions(self, name: &ModuleName) -> Opinions<'a> {
         self.verdicts.opinions(self.modules, self.config, name)

@@ -39,7 +39,7 @@ pub enum Event {
     WebhooksTouched,
     /// A release was damaged, or is whole again.
     ReleaseSeen(ReleaseSight),
-    /// A person confirms the removal of those of these releases whose removal is held at this moment.
+    /// A person confirms removals of releases by name. Only removals that are held at this moment count.
     PurgeConfirmed(BTreeSet<String>),
     /// A person confirms that the lost configuration is gone for good. The modules go on with the configuration that is left.
     LossConfirmed,

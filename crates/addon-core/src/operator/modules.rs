@@ -1,4 +1,4 @@
-//! The modules: what was found of each on disk, its state, and the order of its hooks.
+//! The modules: the files of each as found on disk, its state, and the order of its hooks.
 //!
 //! Knows no queue, no values and no verdict.
 

@@ -115,7 +115,7 @@ pub struct Policy {
     pub helm_slots: usize,
     /// How long one hook may run if neither its binding nor its hook has a deadline.
     pub hook_deadline: Duration,
-    /// How long others wait for a module that hangs, and how long a run keeps its slot to itself.
+    /// The time for which other modules wait for a module that hangs, and for which a run keeps its slot to itself.
     pub patience: Duration,
     /// How long running jobs may go on after a shutdown was asked for, before they are cancelled.
     pub shutdown_grace: Duration,

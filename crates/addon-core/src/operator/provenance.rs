@@ -31,7 +31,7 @@ pub struct Provenance {
 /// A ConfigMap that a program made.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Made {
-    /// Its uid.
+    /// The ConfigMap's uid.
     pub uid: String,
     /// Whether people have edited it since.
     pub edited: bool,

@@ -257,7 +257,7 @@ pub enum Waiting {
     },
     /// A failed enabled script is asked again, or a running one has had its time.
     EnabledScript(ModuleName),
-    /// The run that is named here will have held up others for too long.
+    /// A run has held up others for too long by then. The text names the run.
     Patience(String),
     /// A module runs because its release was damaged.
     Restoring(ModuleName),

@@ -1,7 +1,7 @@
 //! Whether the operator may act: not before it leads, and nothing new while it is shutting down.
 //!
-//! With several replicas, the leader is told when it begins to lead and when it ceases to. A replica that does not lead
-//! does nothing that another program could notice.
+//! With several replicas, the process learns when it becomes the leader and when it ceases to be one. A replica that does
+//! not lead does nothing that another program could notice.
 
 use std::time::Duration;
 

@@ -50,7 +50,7 @@ impl<'a> Survey<'a> {
         before.flatten().filter(pending).map(ToString::to_string).collect()
     }
 
-    /// The text about what the running converge waits for.
+    /// The reason of the running converge's wait, as a text for people.
     pub(super) fn converge(&self) -> Option<String> {
         let waits = || Some(format!("the converge under way: {}", self.converge_waits()?));
         self.converge.get_or_init(waits).clone()

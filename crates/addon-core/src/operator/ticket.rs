@@ -75,7 +75,7 @@ impl From<AtHead> for AskFor {
 /// The reason for which the monitors of a hook are started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WatchFor {
-    /// It is a step of the head of a lane.
+    /// The hook has monitors that a step of a lane's head starts.
     Head(AtHead, HookId),
     /// A standby prepares: it watches for this hook before the hook runs.
     Warmth(HookId),

@@ -40,7 +40,7 @@ pub struct Part {
     pub group: String,
     /// The kind.
     pub kind: String,
-    /// The namespace; `None` for that of the release.
+    /// The namespace; `None` for the release's namespace.
     pub namespace: Option<String>,
     /// The name.
     pub name: String,
@@ -74,7 +74,7 @@ pub struct Base {
     pub confirmed: Option<String>,
     /// The version of its chart.
     pub version: Option<String>,
-    /// Its objects that are deleted if they are not rendered any more.
+    /// The revision's objects. Helm deletes them if they are not rendered any more.
     pub parts: BTreeSet<Part>,
     /// The paths of its chart's templates that are missing now or have other contents.
     pub altered: Vec<String>,

@@ -21,7 +21,7 @@ pub enum ReleaseStep {
     Repair {
         /// The revision.
         revision: u32,
-        /// Its status before.
+        /// The revision's status before.
         left: Status,
     },
     /// Nothing: the release is in the wanted state.

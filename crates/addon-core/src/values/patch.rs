@@ -216,7 +216,7 @@ pub enum Unacceptable {
     /// An operation other than `add`, `remove` and `test`.
     #[error("patch operation '{op}' is none of add, remove and test")]
     Operation {
-        /// Its name.
+        /// The operation's name.
         op: String,
     },
     /// A path into the values of another owner.

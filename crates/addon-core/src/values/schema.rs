@@ -134,7 +134,7 @@ pub enum Problem {
     Rule {
         /// The rule.
         expression: String,
-        /// Its mistake.
+        /// The mistake in the expression.
         message: String,
     },
 }

@@ -11,7 +11,7 @@ use super::compose::Composer;
 use super::node::{self, Content, Node};
 use super::{Dialect, YamlError};
 
-/// One document.
+/// A document of a YAML stream, with its line and the spelling of its keys' scalars.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Document {
     /// The value.

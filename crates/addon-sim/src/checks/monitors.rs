@@ -35,7 +35,7 @@ struct Known {
     open: bool,
     /// The last change that the hook knows of; `None` after a failure that `allowFailure` ignored.
     upto: Option<u64>,
-    /// The last change that a run was told of.
+    /// The last change in the contexts of a run.
     last: u64,
     /// Whether its module was switched off, so that changes need not be reported.
     idle: bool,
@@ -43,7 +43,7 @@ struct Known {
     warm: bool,
 }
 
-/// The objects that a run of a hook is told of.
+/// The objects in the contexts of a hook's run.
 #[derive(Debug, Default)]
 struct Run {
     firsts: Vec<MonitorId>,
@@ -170,7 +170,7 @@ impl Monitored {
         Ok(())
     }
 
-    /// Begins a run. The changes that it is told of must be the next ones for the hook.
+    /// Begins a run. The changes in its contexts must be the next ones for the hook.
     fn run(&self, run: &HookRun) -> Result<Run, Violation> {
         let mut found = Run::default();
         let mut next: BTreeMap<MonitorId, u64> = BTreeMap::new();

@@ -203,7 +203,7 @@ fn set_by(step: &SimStep<'_>, owner: &str) -> Vec<(String, Value)> {
     operations.filter_map(set).collect()
 }
 
-/// Those of these values that hooks of this module may set.
+/// The values that hooks of this module may set.
 fn set_by_any(step: &SimStep<'_>, module: &str, values: &Value) -> Flat {
     let hooks = step.life.told.knows(module).into_iter().flat_map(|spec| &spec.hooks);
     let keys = hooks.flat_map(|hook| &hook.does).filter_map(|deed| match deed {

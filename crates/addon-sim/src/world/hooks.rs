@@ -26,11 +26,11 @@ fn failed(report: &str) -> Failure {
 /// A forbidden deed of a hook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Misdeed {
-    /// It sets a value of another owner.
+    /// The hook sets a value of another owner.
     Trespass,
-    /// It sets a value that the schema of its owner's values refuses.
+    /// The hook sets a value that the schema of its owner's values refuses.
     BreakValues,
-    /// It sets a config value that the schema of its owner's section refuses.
+    /// The hook sets a config value that the schema of its owner's section refuses.
     BreakConfig,
 }
 

@@ -44,9 +44,9 @@ pub struct Release {
     held: Option<Held>,
     /// The digest of the deletions that a person has confirmed.
     confirmed: Option<String>,
-    /// Its objects.
+    /// The release's objects.
     pub objects: BTreeSet<String>,
-    /// Those of its objects that are missing.
+    /// The release's objects that are missing.
     pub missing: BTreeSet<String>,
     /// The trace of the `ConfigMap` that it was made with, if it is marked with one.
     pub config: Option<ConfigTrace>,

@@ -23,7 +23,7 @@ struct Entry<'s> {
 /// A definition in scope. An entry without one is a parameter.
 #[derive(Debug, Clone)]
 struct Definition<'s> {
-    /// Its name in the form with the counting parameter.
+    /// The definition's name in the form with the counting parameter.
     counted_name: &'s str,
     /// The counting parameter.
     depth: &'s str,

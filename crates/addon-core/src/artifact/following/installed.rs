@@ -25,8 +25,7 @@ pub struct Installed {
     pub platforms: BTreeSet<Platform>,
     /// Digests whose trials failed.
     pub failed: BTreeSet<ImageDigest>,
-    /// Those of the failed digests that a person had approved before the trial. The same approval does not permit another
-    /// trial.
+    /// Failed digests that a person had approved before the trial. The same approval does not permit another trial.
     pub spent: BTreeSet<ImageDigest>,
     /// The digest whose last trial had no result, and the time from which on it may be tried again.
     pub unclear: Option<(ImageDigest, Timestamp)>,

@@ -30,7 +30,7 @@ enum Hands<'a> {
     Unpinned,
     /// Another writer, who has put back the image that we had replaced by this one.
     PutBack(&'a str),
-    /// People, who want exactly this digest.
+    /// A person, by a digest that the trials must not replace.
     Held,
 }
 
@@ -239,7 +239,7 @@ pub(super) fn is_put_back(view: View<'_>) -> bool {
     }
 }
 
-/// Finds out who wrote the Deployment's image.
+/// Finds the writer of the Deployment's image.
 fn hands<'a>(deployment: &'a Deployment, remembered: &Remembered) -> Hands<'a> {
     let image = Some(&deployment.image);
     let reference = deployment.reference.as_ref();

@@ -82,7 +82,7 @@ pub enum Ruling {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Failures {
-    /// So many failures in a row.
+    /// The number of failures in a row.
     InARow(u32),
     /// A module cannot be run as it is declared. It is not retried before something else changes.
     ForGood,
@@ -113,8 +113,8 @@ pub struct Remembered {
     pub choice: Memory,
     /// The digests that failed on trial. At most the last hundred are kept.
     pub failed: BTreeMap<ImageDigest, Failed>,
-    /// Those of the failed digests whose approval is used up: an approval counts for one trial. A digest leaves this set
-    /// when its approval is taken back.
+    /// Failed digests whose approval is used up: an approval counts for one trial. A digest leaves this set when its
+    /// approval is taken back.
     pub spent: BTreeSet<ImageDigest>,
     /// The digest whose last trial had no result.
     pub unclear: Option<Unclear>,

@@ -1,4 +1,4 @@
-//! The replica that drives a machine: its version, and its knowledge except that of the cluster.
+//! The replica that drives a machine: its version, its pod, and its wishes.
 //!
 //! Must never hold facts of the cluster: these are in sights.
 

@@ -117,7 +117,7 @@ pub struct TrialSet {
     pub digest: ImageDigest,
     /// Whether it is being deleted. It exists until its pod has ended.
     pub is_going: bool,
-    /// Its pod, unless there is none or it is terminating.
+    /// The ReplicaSet's pod, unless there is none or it is terminating.
     pub pod: Option<TrialPod>,
 }
 
@@ -137,17 +137,17 @@ pub struct TrialPod {
 /// The state of a pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PodState {
-    /// It has no node, for the reason in its condition.
+    /// The pod has no node, for the reason in its condition.
     Unscheduled(String),
-    /// Its image cannot be pulled, for this reason.
+    /// The pod's image cannot be pulled, for this reason.
     NotPulled(String),
-    /// It is pulling, starting, or not ready yet.
+    /// The pod is pulling, starting, or not ready yet.
     Starting,
-    /// It is ready.
+    /// The pod is ready.
     Ready,
-    /// Its container has ended and will be restarted. The reason is that of the last end.
+    /// The pod's container has ended and will be restarted. The reason is why it ended.
     Crashed(String),
-    /// It has ended for good, was evicted, or its node is gone.
+    /// The pod has ended for good, was evicted, or its node is gone.
     Lost(String),
 }
 

@@ -30,7 +30,7 @@ pub struct Batch {
 pub struct BatchHook {
     /// The title that its author gave it; may be empty.
     pub title: String,
-    /// Its configuration.
+    /// The hook's configuration.
     pub config: HookConfig,
 }
 
@@ -59,9 +59,9 @@ impl Call {
 pub struct Named {
     /// The name.
     pub name: HookName,
-    /// Its call.
+    /// The hook's call.
     pub call: Call,
-    /// Its configuration.
+    /// The hook's configuration.
     pub config: HookConfig,
 }
 
@@ -96,10 +96,10 @@ pub enum BatchError {
     /// The output is JSON, but neither a map nor a list.
     #[error("batch config should be a map or a list, and is {0}")]
     NoMap(&'static str),
-    /// Its version is unknown.
+    /// The document's version is unknown.
     #[error("batch config: unknown version '{0}'")]
     UnknownVersion(String),
-    /// It has no version.
+    /// The document has no version.
     #[error("batch config: there is no key 'version'")]
     MissingVersion,
     /// The fields around the hooks are invalid.

@@ -98,7 +98,7 @@ pub enum Operator {
     NotIn,
     /// The label exists.
     Exists,
-    /// It does not exist.
+    /// The label does not exist.
     DoesNotExist,
 }
 
@@ -155,7 +155,7 @@ pub enum SideEffects {
 /// A condition in CEL under which a request is reviewed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MatchCondition {
-    /// Its name.
+    /// The condition's name.
     pub name: String,
     /// The expression.
     pub expression: String,

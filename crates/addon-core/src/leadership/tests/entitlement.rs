@@ -387,7 +387,7 @@ fn who_bars_itself_by_its_own_order_waits_from_then_on() {
     assert!(writes_at(&mut election, 65));
 }
 
-/// The time for a read, if an older report overtook that of the release, and a write.
+/// The time for a read and a write, with a late report of a release included.
 const SOON: Duration = Duration::from_secs(TIMING.retry.as_secs() + 2);
 
 /// A world with two replicas of each of two versions.

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::world::{Skew, World};
 use super::*;
 
-/// The time for a read, if an older report overtook that of the release, and a write.
+/// The time for a read and a write, with a late report of a release included.
 const SOON: Duration = Duration::from_secs(TIMING.retry.as_secs() + 2);
 
 /// The replica with the fast clock.

@@ -65,7 +65,7 @@ struct Replica {
     waits_for_answer: bool,
     /// The true time at which it and everything that it started are sure to have ended.
     leads_until: u64,
-    /// Whether it was told to yield and is ending its work.
+    /// Whether the replica was told to yield and is ending its work.
     is_yielding: bool,
 }
 

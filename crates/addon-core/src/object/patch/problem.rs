@@ -21,7 +21,7 @@ pub enum BadPatchFile {
         #[from]
         source: Unreadable,
     },
-    /// One of its documents is no valid operation.
+    /// A document of the file is no valid operation.
     #[error("got bad object patches: document {number} at line {line}")]
     Document {
         /// The number of the document, from 1.
@@ -36,10 +36,10 @@ pub enum BadPatchFile {
 /// The reason for which a text cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Unreadable {
-    /// It is invalid YAML.
+    /// The text is invalid YAML.
     #[error("not YAML: {0}")]
     Yaml(YamlError),
-    /// It is neither JSON nor YAML, and may have been meant as either.
+    /// The text is neither JSON nor YAML, and may have been meant as either.
     #[error("neither JSON: {json}; nor YAML: {yaml}")]
     Both {
         /// The error of the JSON parser.
@@ -56,7 +56,7 @@ pub struct BadOperation {
     pub operation: Option<OperationName>,
     /// The field, with dots between its keys; empty for the whole document.
     pub field: String,
-    /// Its mistake.
+    /// The mistake.
     pub problem: Problem,
 }
 

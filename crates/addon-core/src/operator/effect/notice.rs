@@ -251,7 +251,7 @@ pub enum Notice {
     ModuleHeld {
         /// The module.
         module: ModuleName,
-        /// The other module and what is wrong with it.
+        /// The other module, and the reason for which it will not succeed.
         reason: String,
     },
     /// A converge began.

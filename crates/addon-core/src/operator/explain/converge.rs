@@ -71,7 +71,7 @@ impl Survey<'_> {
         }
     }
 
-    /// The text about what the running converge waits for.
+    /// The reason of the running converge's wait, as a text for people.
     pub(in crate::operator) fn converge_waits(&self) -> Option<String> {
         let phase = self.of.converge.phase()?;
         let of_stage = |stage: &str| match (self.of.lanes.doing(&Lane::Global), self.of.lanes.head(&Lane::Global)) {

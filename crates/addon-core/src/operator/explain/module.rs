@@ -48,7 +48,7 @@ impl Survey<'_> {
         }
     }
 
-    /// The text about what this module waits for.
+    /// The reason of this module's wait, as a text for people.
     pub(in crate::operator) fn module_waits_for(&self, name: &ModuleName) -> String {
         let head = self.of.lanes.head(&Lane::Module(name.clone()));
         let unit = self.of.modules.get(name);
@@ -129,7 +129,7 @@ impl Survey<'_> {
         }
     }
 
-    /// The text about a module without a task in its lane: what its turn waits for.
+    /// The reason of the wait of a module without a task in its lane, as a text for people.
     fn turn_waits_for(&self, unit: &Unit) -> String {
         let asked = self
             .of

@@ -65,7 +65,8 @@ impl Lanes {
         }
     }
 
-    /// Notes that the owner's monitors begin anew: what its hooks in other queues have read of objects no longer matters.
+    /// Notes that the owner's monitors begin anew: the snapshots that its hooks in other queues have read do not matter
+    /// any more.
     pub(in crate::operator) fn forsake_runs_for_objects(&mut self, owner: &Owner) {
         let of_objects = |doing: &&mut Doing| doing.hook.owner == *owner && doing.labels.cause == Cause::Objects;
         for doing in self.doing.values_mut().filter(of_objects) {

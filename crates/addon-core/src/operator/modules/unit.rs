@@ -10,7 +10,7 @@ use crate::operator::event::SyncAction;
 use crate::time::Tick;
 use crate::values::{Globals, Version};
 
-/// One module.
+/// A module with its state.
 #[derive(Debug)]
 pub(in crate::operator) struct Unit {
     found: Module,

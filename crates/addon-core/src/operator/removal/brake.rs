@@ -97,7 +97,7 @@ impl Brake {
         self.confirmed.extend(names);
     }
 
-    /// Confirms those of these removals that are held now, and returns them.
+    /// Confirms these removals as far as they are held now, and returns the confirmed ones.
     pub(in crate::operator) fn confirm(&mut self, names: &BTreeSet<String>) -> Vec<String> {
         let held = names.iter().filter(|name| self.held.remove(*name).is_some());
         let confirmed: Vec<String> = held.cloned().collect();

@@ -47,25 +47,25 @@ impl fmt::Display for Reason {
 /// The reason of a module's run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::operator) enum RunReason {
-    /// Its turn came in the first converge.
+    /// The module's turn came in the first converge.
     Startup,
-    /// Its turn came in a later converge.
+    /// The module's turn came in a later converge.
     Converge,
     /// A module that it depends on succeeded at last.
     DependencyReady,
-    /// Its section of the ConfigMap changed.
+    /// The module's section of the ConfigMap changed.
     ConfigChanged,
     /// A run of one of its hooks by schedule changed its values.
     ScheduleChange,
     /// A run of one of its hooks for changed objects changed its values.
     KubernetesChange,
-    /// Its hooks after the release changed its values.
+    /// The module's hooks after the release changed its values.
     AfterHelmChange,
     /// An object of its release is gone.
     ObjectAbsent,
     /// An object of its release was altered.
     ObjectAltered,
-    /// Its release is not `deployed` any more.
+    /// The module's release is not `deployed` any more.
     UnexpectedStatus,
 }
 

@@ -60,7 +60,7 @@ impl Operator {
         Some(task.clone())
     }
 
-    /// Whether the contexts of the next run may be combined with those of the head.
+    /// Whether the contexts of the next run may be combined with the head's contexts.
     pub(super) fn belongs(&self, head: &HookTask, next: &HookTask) -> bool {
         let config = self.bindings.get(&head.hook);
         if head.hook != next.hook || config.is_some_and(|config| config.version == ConfigVersion::V0) {
@@ -157,7 +157,7 @@ impl Operator {
             .start_job(&mut self.cx, &mut self.jobs, lane, |ticket| Job::RunHook(run, ticket));
     }
 
-    /// The global values that a hook gets: those of the run that it is a step of, else the current ones.
+    /// The global values for a hook: if the hook is a step of a run, the run's global values, else the current ones.
     fn globals_for(&self, lane: &Lane, owner: &Owner) -> Globals {
         let in_run = self.lanes.head(lane).is_some_and(|head| head.task.is_run());
         match owner.module().filter(|_| in_run) {

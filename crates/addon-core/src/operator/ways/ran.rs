@@ -74,7 +74,7 @@ impl Operator {
             }
         }
         for module in &changed {
-            // Its section may have waited for a removal that will not come any more.
+            // The module's section may have waited for a removal that will not come any more.
             self.apply_what_nothing_holds(module);
         }
         if !changed.is_empty() {

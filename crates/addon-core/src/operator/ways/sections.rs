@@ -81,7 +81,7 @@ impl Operator {
         self.set_section(&owner, &entry)
     }
 
-    /// Reports the changes and runs what they concern.
+    /// Reports the changes, and runs the modules that they concern.
     pub(super) fn follow(&mut self, news: News) {
         let keys = news.keys();
         if keys.is_empty() && !news.late {

@@ -18,7 +18,7 @@ impl Operator {
         self.warmth.watch(&mut self.cx, &mut self.jobs, bindings, monitors, due);
     }
 
-    /// Whether the module runs, or would run by what is known now.
+    /// Whether the module runs, or would run by the facts that are known now.
     fn is_expected(&self, name: &ModuleName) -> bool {
         let Some(unit) = self.modules.get(name) else {
             return false;

@@ -25,13 +25,13 @@ pub(super) struct Pod {
     pub(super) state: State,
     pub(super) restarts: u32,
     pub(super) process: Option<Box<Process>>,
-    /// The time at which it is sure to have ended, if it was told to end.
+    /// The time at which the pod is sure to have ended, if it was told to end.
     pub(super) ends: Option<u64>,
     pub(super) is_gone: bool,
-    /// The time until which it stands still.
+    /// The time until which the pod stands still.
     pub(super) stands_still: u64,
     pub(super) is_cut_off: u64,
-    /// The number of seconds by which its node's clock differs from those of other nodes.
+    /// The number of seconds by which the clock of the pod's node differs from other clocks.
     clock: u64,
 }
 
@@ -40,12 +40,12 @@ pub(super) struct Pod {
 pub(super) enum State {
     /// There is no image or no node for it.
     Hindered(Kind),
-    /// Its process begins at this time.
+    /// The pod's process begins at this time.
     Starts(u64),
-    /// Its process runs and never becomes ready.
+    /// The pod's process runs and never becomes ready.
     NotReady,
     Ready,
-    /// Its container is restarted at this time.
+    /// The pod's container is restarted at this time.
     Crashed(u64),
 }
 
@@ -57,7 +57,7 @@ pub(super) struct Process {
     /// The time of its next action.
     due: u64,
     leads: Option<u64>,
-    /// It was told to give up the lease. Its work will have ended by this time.
+    /// The time at which its work will have ended, if it was told to give up the lease.
     yields: Option<u64>,
     reports: u64,
     reported: u64,
