@@ -90,14 +90,14 @@ impl Failure {
         Self::new(Class::Defect, report)
     }
 
-    /// The same failure as the cause of a larger one. `attempt` names the larger one.
+    /// This failure as the cause of a larger one. `attempt` names the larger one.
     #[must_use]
     pub fn within(mut self, attempt: impl fmt::Display) -> Self {
         self.report = format!("{attempt}: {}", self.report);
         self
     }
 
-    /// The same failure with one more hint.
+    /// This failure with one more hint.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());

@@ -111,7 +111,7 @@ pub struct Newest {
 /// The note about a helm child of ours: written before its start, deleted after its end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Intent {
-    /// The child's action.
+    /// The action of the helm child.
     pub kind: IntentKind,
     /// The newest revision before its start; 0 without a release.
     pub revision_before: u32,

@@ -86,7 +86,7 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// No failure yet.
+    /// A count of no failures.
     pub fn new() -> Self {
         Self::default()
     }

@@ -65,7 +65,7 @@ impl From<Marker> for TextPlace {
 enum Dialect {
     /// YAML 1.1 scalars; of equal keys the last counts. For values files, charts and hook configurations.
     V2,
-    /// The same, but equal keys are an error.
+    /// YAML 1.1 scalars; equal keys are an error.
     V2Strict,
     /// YAML 1.2 booleans; timestamps; equal keys are an error. For sections of the `ConfigMap`.
     V3,

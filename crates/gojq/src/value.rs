@@ -267,7 +267,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// The same, borrowed.
+    /// The borrowed value without its path.
     pub(crate) fn bare(&self) -> &Self {
         match self {
             Self::Traced(traced) => &traced.value,

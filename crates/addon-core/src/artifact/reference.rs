@@ -214,7 +214,7 @@ fn is_folder(text: &str) -> bool {
     }
 }
 
-/// The name of an image: a repository with a tag, a digest or both.
+/// The name of an image: a repository, and perhaps a tag and a digest.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Reference {
     /// The repository.

@@ -230,7 +230,7 @@ impl Shape {
         }
     }
 
-    /// The first value of a series.
+    /// The value of a series without samples: zero.
     fn blank(&self) -> Reading {
         match self {
             Self::Counter | Self::Gauge => Reading::Number(0.0),

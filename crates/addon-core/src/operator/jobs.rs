@@ -79,7 +79,7 @@ fn describe(job: &Job, mode: Mode) -> String {
 
 /// The number of extra hook slots that are lent while jobs with slots hang. A waiting process costs little.
 const LENT_HOOK_SLOTS: usize = 8;
-/// The same for helm, which needs much memory.
+/// The number of extra helm slots that are lent. It is small, because helm needs much memory.
 const LENT_HELM_SLOTS: usize = 1;
 
 #[derive(Debug)]

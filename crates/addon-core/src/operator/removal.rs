@@ -72,8 +72,8 @@ impl Removal {
         self.suspected.insert(name.to_owned());
     }
 
-    /// Notes that helm worked on this name until its deadline. The job refuses a foreign release before it starts helm,
-    /// so the name has no foreign release.
+    /// Forgets a foreign release of this name, because a helm job has worked on the name until its deadline: the job
+    /// refuses a foreign release before it starts helm, so there is none any more.
     pub(super) fn forget_foreign(&mut self, name: &str) {
         if let Some(releases) = &mut self.releases
             && releases.get(name) == Some(&false)

@@ -201,7 +201,7 @@ impl Routes {
         }
     }
 
-    /// The same routes, and the edits of this ConfigMap, which no hook answers.
+    /// These routes with the path for edits of this ConfigMap, which no hook answers.
     #[must_use]
     pub fn with_edits_of(self, config_map: &str) -> Self {
         Self {
@@ -282,7 +282,7 @@ fn crd(path: &str) -> &str {
     path.trim_start_matches('/')
 }
 
-/// The beginning of a review.
+/// The result of opening a review.
 #[derive(Debug, Clone)]
 pub enum Opened {
     /// A hook has to run.

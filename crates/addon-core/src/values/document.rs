@@ -69,7 +69,7 @@ impl Store {
         self.hook_values_under(&self.globals(), owner)
     }
 
-    /// The same with global values of an earlier moment.
+    /// The values for a hook of the owner, with the global values of an earlier moment.
     pub fn hook_values_under(&self, globals: &Globals, owner: &Owner) -> HookDocument {
         let own = owner.module().map(|name| (name.values_key(), self.effective(owner)));
         HookDocument::new(Arc::clone(&globals.values), own)
@@ -80,7 +80,7 @@ impl Store {
         self.config_values_under(&self.globals(), owner)
     }
 
-    /// The same with global config values of an earlier moment.
+    /// The config values for a hook of the owner, with the global config values of an earlier moment.
     pub fn config_values_under(&self, globals: &Globals, owner: &Owner) -> HookDocument {
         let section = |owner: &Owner| self.config_section(owner).unwrap_or_default();
         let own = owner.module().map(|name| (name.values_key(), section(owner)));

@@ -88,7 +88,8 @@ impl Store {
         Vetted::at_once(|vetted| self.propose_vetted(owner, values, config, vetted))
     }
 
-    /// The same, with the known results of checks that take long. Returns the checks whose results are missing.
+    /// Computes the change like `propose`, with the known results of checks that take long. If results are missing,
+    /// returns these checks.
     pub fn propose_vetted(
         &self,
         owner: &Owner,

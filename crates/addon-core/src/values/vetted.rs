@@ -60,7 +60,7 @@ impl Vetting {
             .check(self.kind, &key, &self.section, self.before.as_deref())
     }
 
-    /// The same for the values for helm.
+    /// Does the check for helm, whose error has its own type. It may take long.
     pub fn for_helm(&self) -> Result<(), NotForHelm> {
         self.vet().map_err(|invalid| NotForHelm(invalid.listed(None)))
     }

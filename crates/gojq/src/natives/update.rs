@@ -165,7 +165,7 @@ fn put_key<'a>(
     match value.as_dict() {
         Some(dict) if new.is_hole() && dict.get(key).is_none() => return Ok(()),
         Some(_) => {}
-        // The same if a path is deleted, as in the original.
+        // Null becomes an object even if a path is deleted, as in the original.
         None if matches!(value, Val::Null) => {
             *value = Val::object(std::collections::BTreeMap::new())?;
             if new.is_hole() {

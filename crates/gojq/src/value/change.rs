@@ -59,7 +59,7 @@ pub(crate) fn change_array<'a, T>(
     Ok((result, copied))
 }
 
-/// The same for an object.
+/// Gives the entries of an object to `change`. An object of the input, or a shared one, is copied first.
 pub(crate) fn change_object<'a, T>(
     value: &mut Val<'a>,
     change: impl FnOnce(&mut BTreeMap<Text<'a>, Val<'a>>) -> Res<'a, (T, Growth)>,

@@ -32,7 +32,7 @@ pub struct Installed {
 }
 
 impl Installed {
-    /// The same installation with the remembered results of trials.
+    /// This installation with the remembered results of trials.
     #[must_use]
     pub fn after(self, remembered: &Remembered) -> Self {
         let unclear = remembered.unclear.as_ref();

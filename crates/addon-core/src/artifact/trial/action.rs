@@ -16,7 +16,7 @@ pub enum Action {
     Pin {
         /// The image that the Deployment has.
         from: String,
-        /// The same version with its digest.
+        /// The image of the same version with its digest.
         to: String,
     },
     /// Replaces the Deployment's image by that of a version that has passed its trial.
@@ -91,7 +91,7 @@ pub fn image_of(replaced: &str, target: &Target) -> String {
     format!("{}{tag}@{}", repository_in(replaced), target.digest)
 }
 
-/// The same image with this digest behind its tag.
+/// The image's name with this digest behind its tag.
 pub(super) fn pinned(image: &str, digest: &ImageDigest) -> String {
     let name = image.split_once('@').map_or(image, |(name, _)| name);
     format!("{name}@{digest}")

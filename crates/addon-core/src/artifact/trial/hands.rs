@@ -26,7 +26,7 @@ const UNOWNED: Duration = Duration::from_secs(30);
 enum Hands<'a> {
     /// Us, or the chart or people whose image we continue with.
     Agreed,
-    /// The same, but the image has no digest.
+    /// Us, or the chart or people whose image we continue with; and the image has no digest.
     Unpinned,
     /// Another writer, who has put back the image that we had replaced by this one.
     PutBack(&'a str),

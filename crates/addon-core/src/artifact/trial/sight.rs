@@ -69,7 +69,7 @@ impl<T> Known<T> {
 pub struct Deployment {
     /// The image of our container, unchanged.
     pub image: String,
-    /// The same image, parsed; `None` if it is no valid name.
+    /// The parsed name of the image; `None` if it is invalid.
     pub reference: Option<Reference>,
     /// The hash of the pod template.
     pub template: String,

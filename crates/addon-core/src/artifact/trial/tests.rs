@@ -197,7 +197,7 @@ impl Bench {
         }
     }
 
-    /// The same, with reports of the new version.
+    /// Lets time pass, with an observation and a report of the new version each second.
     pub(super) fn pass_with_reports(&mut self, seconds: u64, converged: bool, failing: &[(&str, Failures)]) {
         for _ in 0..seconds {
             self.report(self.seconds, converged, failing);

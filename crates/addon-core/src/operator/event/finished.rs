@@ -110,7 +110,7 @@ impl Finished {
         of_each!(self, _, result => result.as_ref().err())
     }
 
-    /// The same job with this failure as its outcome.
+    /// The end of the same job with this failure as its outcome.
     #[must_use]
     pub fn failing(mut self, failure: Failure) -> Self {
         of_each!(&mut self, _, result => *result = Err(failure));

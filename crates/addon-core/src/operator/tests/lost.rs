@@ -312,7 +312,7 @@ fn a_confirmation_in_the_config_map_counts_for_what_its_edit_removes_and_for_not
     assert!(is_confirmed(&world, "both") && is_confirmed(&world, "flagged"));
     world.close("both delete");
     assert!(!is_confirmed(&world, "both") && !is_confirmed(&world, "flagged"));
-    // The same annotation once more confirms nothing, nor does a wrong number.
+    // Repeating an annotation confirms nothing, nor does a wrong number.
     world.edit(&[("flaggedEnabled", Some("true")), ("bothEnabled", Some("true"))]);
     world.open.insert("both delete".to_owned());
     world.edit(&[("flaggedEnabled", None), ("bothEnabled", None)]);

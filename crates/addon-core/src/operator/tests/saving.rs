@@ -42,7 +42,7 @@ fn beside_silent(mut modules: Vec<Module>) -> World {
     world
 }
 
-/// The same with a hook that runs by a schedule, outside of the module's runs, and has `allowFailure`.
+/// A world as `saving` makes it, whose hook runs by a schedule, outside of the module's runs, and has `allowFailure`.
 fn saving_aside() -> World {
     let config = "schedule:\n- crontab: '* * * * * *'\n  queue: side\n  allowFailure: true";
     let mut world = World::new(vec![module(10, "one")])

@@ -273,7 +273,7 @@ fn saving() -> World {
     world.on_trial(Policy::default())
 }
 
-/// The same world with a process of the old version, whose hooks patch nothing.
+/// This world with a process of the old version, whose hooks patch nothing.
 fn old_version(mut world: World) -> World {
     world.patches.clear();
     world.take_log();

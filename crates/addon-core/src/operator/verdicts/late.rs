@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub(super) struct Asked {
     pub(super) job: JobId,
     pub(super) since: Tick,
-    /// The number of the inputs that the script was started with.
+    /// The count of changes of the inputs (`Verdicts::inputs`) when the script was started.
     pub(super) inputs: u64,
     /// The modules before its own that were enabled when it was started, as it was given them.
     pub(super) beside: Vec<ModuleName>,
@@ -33,7 +33,8 @@ pub(super) struct Asked {
 #[derive(Debug)]
 pub(super) struct Given {
     pub(super) answer: ScriptAnswer,
-    /// As in `Asked`. The answer counts only if the same modules are enabled.
+    /// The modules before its own that were enabled when the script was started. The answer counts only if these are
+    /// enabled again.
     pub(super) beside: Vec<ModuleName>,
 }
 

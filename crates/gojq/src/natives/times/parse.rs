@@ -29,7 +29,7 @@ pub(super) fn read(text: &str, format: &str) -> Result<Moment, String> {
     Err(refused.map_or_else(String::new, |error| error.to_string()))
 }
 
-/// The same format with jiff's directives.
+/// Translates a format to jiff's directives.
 fn spelled_out(format: &str, offset: &str, zone: &str) -> Result<String, String> {
     let mut out = String::with_capacity(format.len());
     let mut chars = format.chars();

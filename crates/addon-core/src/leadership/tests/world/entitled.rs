@@ -81,7 +81,7 @@ impl World {
         replica.election.entitle(now, whom);
     }
 
-    /// The same, to a replica that does not stand still.
+    /// Orders a replica to entitle this version, and lets it act at once.
     pub(crate) fn order_now(&mut self, number: usize, whom: Option<ImageDigest>) {
         self.order(number, whom);
         self.enter(self.now, number, Happening::Poll);

@@ -134,7 +134,7 @@ impl World {
         self.kill(number);
     }
 
-    /// The same, once it has no request under way.
+    /// Ends a replica for ever, once it has no request under way.
     pub(crate) fn retire_at_rest(&mut self, number: usize) {
         while self.replicas[number].waits_for_answer {
             self.run_for(Duration::from_millis(50));
