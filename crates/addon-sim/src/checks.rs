@@ -136,7 +136,7 @@ impl Checks {
         *self = Self::default();
     }
 
-    /// Checks a change of the world that no event reported.
+    /// Notes a change of the world that is no event.
     pub fn world(&mut self, world: &World, told: &Told) -> Result<(), Violation> {
         self.removal.signs(world, told);
         Ok(())

@@ -107,7 +107,7 @@ pub struct Opinions<'a> {
 }
 
 impl<'a> Opinions<'a> {
-    /// No source has an opinion.
+    /// Opinions of a module that no source mentions.
     pub fn none(extenders: &'a Extenders) -> Self {
         Self {
             extenders,

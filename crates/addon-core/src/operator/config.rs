@@ -241,8 +241,8 @@ impl Config {
         if created {
             self.floor = version;
         }
-        // The ConfigMap is missing and we did not create it, so a person deleted it. The contents of a new one are not
-        // known yet.
+        // If the ConfigMap was missing and this write did not create it, a person deleted it in between. The contents of
+        // a new one are not known then, so only our own creation counts as a sight.
         if created && !self.sight.is_present() {
             self.sight = Sight::Created;
         }

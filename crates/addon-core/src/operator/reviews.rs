@@ -278,7 +278,7 @@ impl Reviews {
         }
     }
 
-    /// Ends the reviews, because the operator is shutting down: no more hooks are asked.
+    /// Ends the reviews whose hooks are not running, because the operator is shutting down: no more hooks are started.
     pub(super) fn close(&mut self, cx: &mut Cx) {
         for (id, _) in self.open.extract_if(.., |_, open| open.job.is_none()) {
             reply(cx, id, Reply::NoAnswer(NoAnswer::Stopping));

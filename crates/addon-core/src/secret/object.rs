@@ -42,7 +42,7 @@ fn hide(object: &mut Value) -> bool {
     found
 }
 
-/// An object that is known to be a Secret with its data masked, whatever its `kind` is.
+/// Masks the data of an object that is known to be a Secret, whatever its `kind` is.
 pub fn masked_secret(object: &Value) -> Value {
     let mut shown = object.clone();
     empty(&mut shown);

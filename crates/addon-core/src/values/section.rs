@@ -46,10 +46,10 @@ impl<T> Entry<T> {
 /// Whether the operator restores a module's objects to the state of the release.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Maintenance {
-    /// The operator does.
+    /// The operator restores them.
     #[default]
     Managed,
-    /// People maintain the objects by hand.
+    /// People maintain the objects by hand, so the operator leaves them alone.
     NoResourceReconciliation,
 }
 

@@ -47,7 +47,7 @@ impl Removals {
         }
     }
 
-    /// Forgets removals that were given up before this step. A later removal is another one.
+    /// Notes confirmed removals. Forgets removals that were given up before this step, because a later removal is another one.
     pub(super) fn event(&mut self, step: &SimStep<'_>) {
         if let Event::PurgeConfirmed(names) = step.event {
             let held = step.before.status.held.iter().map(|held| &held.release);

@@ -60,7 +60,7 @@ impl Scripts {
         })
     }
 
-    /// Z2: if nothing else is running, all modules wait for the running script.
+    /// Z2: if only scripts are running and all of them have had their time, the converge has gone on without them.
     fn nobody_waits(&self, step: &SimStep<'_>) -> Result<(), Violation> {
         let starts = step.effects.iter().any(|effect| matches!(effect, Effect::StartJob(_)));
         let sleeps = step.after.queues.iter().any(|queue| queue.status.starts_with("sleep"));

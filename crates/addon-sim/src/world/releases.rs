@@ -302,7 +302,7 @@ impl World {
         }
     }
 
-    /// Marks a release with the trace of the `ConfigMap`, unless people maintain it.
+    /// Marks a release with the trace of the `ConfigMap`. While people maintain it, only an upgrade marks it.
     pub(super) fn mark_config(&mut self, module: &str, config: ConfigTrace, action: SyncAction) {
         let release = self.releases.get_mut(module);
         if let Some(release) = release.filter(|release| !release.unmanaged || action == SyncAction::Upgraded) {

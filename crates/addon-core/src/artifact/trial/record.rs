@@ -125,7 +125,7 @@ pub struct Remembered {
     /// An image that people put into the Deployment and that a person told us to continue with. Kept until the Deployment
     /// notes that the image counts as ours.
     pub adopted: Option<String>,
-    /// The value of a person's last resume. A different value is another resume.
+    /// The value of the annotation by which a person last resumed the channel. Another value is another resume.
     pub resumed: Option<String>,
 }
 

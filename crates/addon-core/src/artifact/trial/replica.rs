@@ -37,7 +37,7 @@ pub struct Wish {
     pub wanted: Option<Wanted>,
     /// The settings of people; `None` while they are not known.
     pub settings: Option<Settings>,
-    /// The value of a person's last resume.
+    /// The value of the annotation by which a person last resumed the channel.
     pub resumed: Option<String>,
     /// Whether the replica leads.
     pub lead: Lead,

@@ -83,7 +83,7 @@ pub struct Deployment {
     pub chart_image: Option<String>,
     /// The image in the chart's values at the time of our last patch, from its annotation.
     pub chart_image_then: Option<String>,
-    /// The value of a person's last resume.
+    /// The value of the annotation by which a person last resumed the channel.
     pub resumed: Option<String>,
     /// The field manager of the image in `managedFields`, and the time of its write.
     pub manager: Option<(String, Option<Timestamp>)>,

@@ -20,7 +20,7 @@ const ROUND: Duration = Duration::from_mins(1);
 const SOON: Duration = Duration::from_secs(1);
 const STEP: &str = "publish the webhooks";
 
-/// The state of the publication.
+/// Whether the webhooks are published, and when that is tried or checked again.
 #[derive(Debug, Default)]
 pub(in crate::operator) struct Publication {
     state: State,

@@ -69,7 +69,8 @@ fn ours(name: &str) -> ReleaseSummary {
     }
 }
 
-/// Two modules that are switched off, one that no source names, and three releases without a module.
+/// A module that no source names and a module that is switched off, both with releases; a module that runs; and a release
+/// without a module.
 fn with_removals() -> World {
     let silent = Module {
         enabled: None,

@@ -228,7 +228,7 @@ impl World {
             return;
         }
         if self.entitled_to(number).is_some() {
-            // A remainder of a trial, or an order of a person.
+            // The entitlement is left over from a trial, or a person ordered it.
             if self.roll(3) == 0 {
                 self.order(number, None);
             }
