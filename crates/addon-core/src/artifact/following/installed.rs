@@ -21,7 +21,7 @@ pub struct Installed {
     pub running: Running,
     /// The version of the chart that made our Deployment, if its label names one.
     pub chart: Option<Version>,
-    /// The platforms of the machines that our pods are on.
+    /// The platforms of the nodes on which our pods run.
     pub platforms: BTreeSet<Platform>,
     /// Digests whose trials failed.
     pub failed: BTreeSet<ImageDigest>,

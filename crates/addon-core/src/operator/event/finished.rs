@@ -62,7 +62,7 @@ pub enum Finished {
 /// The outcome of a hook's run.
 #[derive(Debug, Clone, Default)]
 pub struct HookRan {
-    /// The patches and metrics that the hook wrote.
+    /// The patches of values and config values that the hook wrote.
     pub output: HookOutput,
     /// The resources that the process used.
     pub usage: Usage,

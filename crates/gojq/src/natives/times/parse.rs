@@ -13,7 +13,7 @@ const OFFSETS: [&str; 3] = ["%z", "%:z", "Z"];
 /// The names of time zones that do not depend on the machine.
 const ZONES: [&str; 2] = ["UTC", "GMT"];
 
-/// Directives with the same meaning in both.
+/// Directives that mean the same in jiff and in gojq.
 const SHARED: &str = "YGCygmBbhdejAauwUVWHkIlpPMSfsnt%DFTR";
 
 /// Reads a whole text. The error is a phrase about the first place that does not match.
