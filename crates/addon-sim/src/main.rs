@@ -24,13 +24,13 @@ struct Arguments {
 enum Command {
     /// Run seed after seed; a violation is shrunk and written to a file.
     Run {
-        /// Seconds to run; 0 for no limit
+        /// Seconds to run; 0 for no limit.
         #[arg(long, default_value_t = 30)]
         seconds: u64,
         /// The first seed.
         #[arg(long, default_value_t = 1)]
         seed: u64,
-        /// Largest number of cases; 0 for no limit
+        /// Largest number of cases; 0 for no limit.
         #[arg(long, default_value_t = 0)]
         cases: u64,
         /// The most actions in one case.
@@ -42,7 +42,7 @@ enum Command {
         /// Do not make failing cases smaller.
         #[arg(long)]
         no_shrink: bool,
-        /// Directory for shrunk cases and their logs
+        /// Directory for shrunk cases and their logs.
         #[arg(long, default_value = "target/sim")]
         out: PathBuf,
     },

@@ -191,7 +191,7 @@ pub struct Webhook {
 pub enum Asks {
     /// Is a request allowed?
     Validating,
-    /// Is it allowed, and how is it changed?
+    /// Is a request allowed, and how is its object changed?
     Mutating,
     /// Convert objects of the first version to the second.
     Converting(u8, u8),

@@ -4,8 +4,8 @@
 //! its input and nothing else: no file, no environment, no clock. Each run ends: one that takes too long, recurses too
 //! deep or allocates too much is an error, see [`Limits`]. Must never panic, for any text and any input.
 //!
-//! The evaluator recurses on the stack of the caller. A run notices when it has used [`Limits::stack`] bytes, and uses at most a
-//! fixed amount beyond; compiling uses less. A thread with two megabytes of stack is enough for both.
+//! The evaluator recurses on the stack of the caller. A run notices when it has used [`Limits::stack`] bytes, and uses at
+//! most a fixed amount beyond; compiling uses less. A thread with two megabytes of stack is enough for both.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -158,7 +158,7 @@ impl Run<'_> {
         }
     }
 
-    /// Carries out the effect of a job before its end is reported, if it is a job of that kind.
+    /// Carries out a job before its end is reported, if the job is of a kind whose effect can be seen early.
     fn act_early(&mut self, id: JobId) -> Result<(), Violation> {
         let Some(running) = self.life.running.get(&id).filter(|running| !running.cancelled) else {
             return Ok(());
