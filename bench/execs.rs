@@ -1,5 +1,5 @@
-//! Counts what a process and its children start, by the events of the kernel, so that none is missed however short it
-//! lives. Needs root; where it cannot be, nothing is counted instead of something wrong.
+//! Counts the processes that a process and its descendants start. The kernel reports each start as an event, so a
+//! short-lived process is counted too. Listening needs root; without root there is no count, rather than a wrong one.
 #![expect(unsafe_code, reason = "a netlink socket exists only in libc")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,21 +9,21 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-/// Something that began: a fork, or another program in a process.
+/// An event of the kernel: a fork, or an exec of another program.
 #[derive(Clone, Debug)]
 enum Event {
     Fork { parent: u32, child: u32 },
     Exec { process: u32, program: String },
 }
 
-/// Everything that began on this machine since it was opened.
+/// A listener for all forks and execs of this machine since it was opened.
 #[derive(Debug)]
 pub(crate) struct Execs {
     events: Arc<Mutex<Vec<Event>>>,
 }
 
 impl Execs {
-    /// Listens from now on.
+    /// Opens the listener; events count from now on.
     pub(crate) fn listen() -> io::Result<Self> {
         let socket = open()?;
         let events = Arc::new(Mutex::new(Vec::new()));
@@ -42,8 +42,8 @@ impl Execs {
         Ok(Self { events })
     }
 
-    /// The descendants of a process, each by the last program that it ran: a script is first `env` and then its shell.
-    /// To be asked when all is quiet.
+    /// The descendants of a process, each as the last program that it executed: a script is first `env` and then its
+    /// shell. The caller asks when no process is being started any more.
     pub(crate) fn below(&self, root: u32) -> Vec<String> {
         let events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
         let mut family = BTreeSet::from([root]);
@@ -60,7 +60,7 @@ impl Execs {
         programs.into_values().collect()
     }
 
-    /// Forgets what was heard.
+    /// Forgets all events so far.
     pub(crate) fn forget(&self) {
         self.events.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
@@ -71,15 +71,16 @@ const CONNECTOR: u32 = 1;
 const LISTEN: u32 = 1;
 const FORK: u32 = 1;
 const EXEC: u32 = 2;
-/// Before the event: the netlink header and the connector's.
+/// Length of the headers before the event: the netlink header and the connector's.
 const HEADERS: usize = 16 + 20;
-/// Before what the event is about: kind, processor and time.
+/// Length of the event's common fields: kind, processor and time.
 const PREFIX: usize = 16;
-/// Room for what happens while the thread that reads is not running.
+/// The receive buffer must hold the events that arrive while the reading thread is not scheduled.
 static BUFFER: libc::c_int = 16 << 20;
 
 fn open() -> io::Result<OwnedFd> {
-    // SAFETY: plain system calls on values that live as long as the calls; the descriptor is owned from its making on.
+    // SAFETY: plain system calls on values that live as long as the calls; the descriptor is owned as soon as it is
+    // made.
     unsafe {
         let raw = libc::socket(
             libc::AF_NETLINK,
@@ -134,7 +135,7 @@ fn subscription() -> Vec<u8> {
 
 fn receive(socket: &OwnedFd) -> io::Result<Vec<u8>> {
     let mut buffer = vec![0; 4096];
-    // SAFETY: the buffer is as long as the call is told.
+    // SAFETY: the call gets the length of the buffer that it writes to.
     let length = unsafe { libc::recv(socket.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), 0) };
     buffer.truncate(usize::try_from(length).map_err(|_| io::Error::last_os_error())?);
     Ok(buffer)
@@ -160,7 +161,7 @@ fn read(message: &[u8]) -> Option<Event> {
     }
 }
 
-/// Which program it is: the name of its file, or what the shell was given to run.
+/// The file name of the process's program; for a shell or `env`, the name of the script that it runs.
 fn program(process: u32) -> String {
     let line = fs_err::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
     let line = String::from_utf8_lossy(&line).into_owned();
@@ -168,7 +169,7 @@ fn program(process: u32) -> String {
     match (words.next(), words.next()) {
         (Some("bash" | "sh" | "env"), Some(script)) if !script.is_empty() => script.to_owned(),
         (Some(first), _) if !first.is_empty() => first.to_owned(),
-        // It was over before we could look.
+        // The process ended before its command line could be read.
         _ => "?".to_owned(),
     }
 }

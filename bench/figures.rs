@@ -1,7 +1,8 @@
 //! `make bench`: what a start, a restart and idling cost, with the shipped modules on a warm control plane.
 //!
-//! Measures, and judges nothing but the aims it prints: never a test. Children are counted by the events of the kernel,
-//! writes in the audit log, both without the help of the operator.
+//! It only measures and is never a test: it compares its figures with the aims that it prints, and fails at none of
+//! them. Children are counted from events of the kernel and writes from the audit log, so no figure comes from the
+//! operator itself.
 
 #[path = "../examples/demo/cluster.rs"]
 #[expect(dead_code, reason = "shared with the demo, which looks at objects too")]
@@ -50,19 +51,19 @@ struct Cli {
     /// Write the table to bench/results.md
     #[arg(long)]
     save: bool,
-    /// Said by cargo
+    /// Cargo passes this flag; it has no effect
     #[arg(long, hide = true)]
     bench: bool,
 }
 
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// What one start came to.
+/// The figures of one start.
 struct Start {
-    /// From the start of the process to its word that the first converge is done.
+    /// From the start of the process until it reports that the first converge is done.
     seconds: f64,
     writes: f64,
-    /// Programs that were started, if they could be counted.
+    /// Programs that the operator started, if this machine lets them be counted.
     children: Option<Vec<String>>,
 }
 
@@ -71,7 +72,7 @@ struct Bench<'a> {
     execs: Option<Execs>,
 }
 
-/// The rows of one kind of start.
+/// The table rows of one kind of start.
 struct Rows {
     seconds: Row,
     helms: Row,
@@ -115,7 +116,7 @@ impl Bench<'_> {
         let mut resident = Row::new("idle: resident memory", "MB").aiming_at(25.0);
         let mut peak = Row::new("idle: peak of resident memory until then", "MB");
         let mut processor = Row::new("idle: processor", "millicores");
-        // The first one warms the caches of the machine and of the API server, and does not count.
+        // The first start only warms the caches of the machine and of the API server, and is not counted.
         for run in 0..=cli.runs {
             say(&format!("start and restart {run} of {}", cli.runs));
             let stage = Stage::build(self.plane, "bench", &[])?;
@@ -174,7 +175,7 @@ impl Bench<'_> {
         ))
     }
 
-    /// Counts the writes once no more come.
+    /// Counts the writes after the last one has arrived.
     fn writes(&self, mark: testbed::audit::Mark) -> anyhow::Result<f64> {
         const QUIET: Duration = Duration::from_secs(1);
         let mut last = (0, Instant::now());
@@ -189,7 +190,7 @@ impl Bench<'_> {
     }
 }
 
-/// Makes a ConfigMap in which the shipped modules are on.
+/// Creates a ConfigMap that switches the shipped modules on.
 fn switch_on(stage: &Stage<'_>) -> anyhow::Result<()> {
     let flags = cluster::SHIPPED.map(|flag| format!("--from-literal={flag}=true"));
     let create = ["create", "configmap", cluster::CONFIG].map(ToOwned::to_owned);
@@ -197,10 +198,10 @@ fn switch_on(stage: &Stage<'_>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The modules that this repository ships.
+/// The number of modules that this repository ships.
 const MODULES: usize = 2;
 
-/// Looks every few milliseconds, which the waiting of the testbed is too patient for.
+/// Polls every two milliseconds, because the testbed's own waiting polls too seldom to measure a start.
 fn until_ready(stage: &Stage<'_>, life: &Life) -> anyhow::Result<Duration> {
     while !metrics::is_ready(stage.port()) {
         if life.has_ended() || life.age() > PATIENCE {
@@ -224,7 +225,7 @@ impl Rows {
     }
 }
 
-/// What is talk and not data.
+/// Prints a message for the person; it goes to standard error, because standard output holds the data.
 fn say(text: &str) {
     let _ = writeln!(io::stderr(), "figures: {text}");
 }

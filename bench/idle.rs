@@ -1,11 +1,11 @@
-//! What a process takes while it has nothing to do, from `/proc`.
+//! Processor time and memory of an idle process, from `/proc`.
 
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use fs_err as fs;
 
-/// Processor time so far of all threads that live.
+/// Processor time that all live threads have used so far.
 fn processor_time(process: u32) -> anyhow::Result<Duration> {
     let mut nanos = 0;
     for thread in fs::read_dir(format!("/proc/{process}/task"))? {
@@ -30,7 +30,7 @@ pub(crate) fn memory(process: u32) -> anyhow::Result<(f64, f64)> {
     Ok((now / 1024.0, peak / 1024.0))
 }
 
-/// The part of one processor that the process takes, in thousandths, over this long.
+/// The share of one processor that the process uses over this duration, in thousandths.
 pub(crate) fn millicores(process: u32, over: Duration) -> anyhow::Result<f64> {
     let (before, begin) = (processor_time(process)?, Instant::now());
     std::thread::sleep(over);

@@ -1,11 +1,11 @@
-//! Where and when figures were taken: without that they say nothing.
+//! The machine and the date of a measurement. Figures cannot be compared without them.
 
 use fs_err as fs;
 use serde_json::Value;
 use testbed::part::Part;
 use testbed::plane::ControlPlane;
 
-/// The table with its circumstances, as a page.
+/// A page with the table and the circumstances of its measurement.
 pub(crate) fn report(table: &str, plane: &ControlPlane) -> anyhow::Result<String> {
     let now = jiff::Timestamp::now().strftime("%Y-%m-%d %H:%M UTC");
     let version: Value = serde_json::from_str(&plane.kubectl(["version", "--output=json"])?)?;
@@ -24,13 +24,13 @@ pub(crate) fn report(table: &str, plane: &ControlPlane) -> anyhow::Result<String
     ))
 }
 
-/// The page with another head; the sections below it are written by the scripts, and stay.
+/// The page with a new head. The scripts write the sections below the head, so those are kept.
 pub(crate) fn renewed(page: &str, head: &str) -> String {
     let below = page.find("\n## ").map_or("", |at| &page[at..]);
     format!("{head}{below}")
 }
 
-/// The value of `name : value` in a file of the kernel.
+/// The value of a line `name : value` in a file under `/proc`.
 fn field(file: &str, name: &str) -> Option<String> {
     let text = fs::read_to_string(file).ok()?;
     let line = text.lines().find(|line| line.starts_with(name))?;

@@ -1,7 +1,7 @@
-//! `cargo bench -p addon-core --bench schemas`: what it takes to hold values against schemas. The loop waits
-//! for that where a schema has no rules.
+//! `cargo bench -p addon-core --bench schemas`: the time to validate values against schemas. The operator's loop is
+//! blocked for that time where a schema has no rules.
 //!
-//! Measures, and judges nothing: never a test.
+//! It only measures and is never a test.
 #![expect(clippy::disallowed_types, reason = "this is about time, and nothing is decided")]
 
 use std::collections::BTreeMap;
@@ -16,11 +16,11 @@ use addon_core::values::section::ConfigDocument;
 use addon_core::values::vetted::Vetted;
 use serde_json::{Value, json};
 
-/// How many modules are looked at.
+/// How many modules are validated.
 const MODULES: usize = 50;
 const ROUNDS: usize = 20;
 
-/// A schema as those of real modules: maps in maps, lists of maps, patterns, enums, limits, rules.
+/// A schema like those of real modules: nested maps, lists of maps, patterns, enums, limits and rules.
 const SCHEMA: &str = r"
 type: object
 properties:
@@ -61,7 +61,7 @@ const RULES: &str = "x-deckhouse-validations:\n\
                      - {expression: 'self.replicas > 1.0 || self.logLevel == \"Debug\"', message: one replica is for debugging}\n\
                      - {expression: 'self.ports.all(a, self.ports.exists_one(b, a.name == b.name))', message: names are unique}\n";
 
-/// Rules that have to be stopped.
+/// Rules that never end and have to be cut off.
 const ENDLESS: [(&str, &str); 6] = [
     ("loops", "self.l.all(a, self.l.all(b, self.l.all(c, a + b + c > -1.0)))"),
     (
@@ -85,7 +85,7 @@ fn owner(number: usize) -> Owner {
     ModuleName::parse(&name).expect("letters make a name").into()
 }
 
-/// Names of modules have no digits that would be lost on their way to a key.
+/// The number as letters, because a digit in a module's name would be lost when the name becomes a key of values.
 fn letters(number: usize) -> String {
     let digits = number.to_string();
     let letter = |digit: u8| char::from(b'a' + (digit - b'0'));
@@ -112,7 +112,7 @@ fn schemas(text: &str) -> Schemas {
     Schemas::load(&files, Some("c"), Some("v")).expect("schemas of benches are sound")
 }
 
-/// Fifty modules with sections, whose values are in force.
+/// A store of fifty modules that all have this section.
 fn store(schema: &str, section: &Value) -> Store {
     let mut store = Store::new();
     for number in 0..MODULES {
@@ -124,7 +124,7 @@ fn store(schema: &str, section: &Value) -> Store {
     store
 }
 
-/// The shortest and the middle of some times: what else the machine does makes them longer, never shorter.
+/// The shortest and the median duration. Other work of the machine can make a duration longer, never shorter.
 fn timed(rounds: usize, mut work: impl FnMut()) -> (Duration, Duration) {
     let mut times: Vec<Duration> = (0..rounds)
         .map(|_| {

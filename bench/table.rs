@@ -1,8 +1,8 @@
-//! Many measurements of one thing become a line of a table: median, smallest, largest, and what we aim at.
+//! Collects many measurements of one quantity into a table row: median, smallest, largest and the aim.
 
 use std::fmt::Write;
 
-/// What was measured how often.
+/// All measurements of one quantity.
 #[derive(Debug)]
 pub(crate) struct Row {
     name: &'static str,
@@ -21,7 +21,7 @@ impl Row {
         }
     }
 
-    /// No more than this is wanted.
+    /// Sets the aim: the quantity should not exceed this limit.
     pub(crate) fn aiming_at(mut self, limit: f64) -> Self {
         self.aim = Some(limit);
         self
@@ -58,7 +58,7 @@ impl Row {
     }
 }
 
-/// Three digits are all that a machine with neighbours repeats.
+/// Three digits: measurements on a shared machine differ in the fourth.
 fn short(value: f64) -> String {
     if value >= 100.0 || value.fract() == 0.0 {
         format!("{value:.0}")
@@ -69,7 +69,7 @@ fn short(value: f64) -> String {
     }
 }
 
-/// A table that is readable as it is, and Markdown.
+/// A Markdown table that is also readable as plain text.
 pub(crate) fn markdown(rows: &[Row]) -> String {
     let heads = ["figure", "median", "min – max", "aim"].map(str::to_owned);
     let lines: Vec<[String; 4]> = [heads].into_iter().chain(rows.iter().map(Row::cells)).collect();

@@ -1,7 +1,8 @@
-//! `cargo bench --bench watches`: what watching many objects takes in memory, and how soon a change is handed over.
+//! `cargo bench --bench watches`: the memory that watches of many objects take, and the delay until a change is
+//! reported.
 //!
-//! Measures in a process of its own for each way of keeping objects, and judges nothing: never a test. The API server is
-//! real, and so are the objects in it.
+//! Each way of keeping objects is measured in a process of its own. It only measures and is never a test. The API
+//! server and its objects are real.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -57,7 +58,7 @@ struct Cli {
     bench: bool,
 }
 
-/// The bindings of each way of keeping objects.
+/// The configuration of the bindings for each way of keeping objects.
 const WAYS: [(&str, &str); 4] = [
     (
         "filter, no objects kept",
@@ -130,7 +131,7 @@ fn config_map(name: String, size: usize) -> ConfigMap {
 async fn fill(cli: &Cli, kubeconfig: PathBuf) -> anyhow::Result<()> {
     let client = client(kubeconfig).await?;
     let api: Api<ConfigMap> = Api::default_namespaced(client);
-    // Names, versions and what the server notes take the rest.
+    // The object's name, its resource version and the fields that the server adds take up the remaining bytes.
     let size = cli.size.saturating_sub(400);
     let creating = (0..cli.objects).map(|n| {
         let api = api.clone();
@@ -146,7 +147,7 @@ async fn fill(cli: &Cli, kubeconfig: PathBuf) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Stands for the filter language, whose cost is not what is measured here.
+/// A fixed function in the place of the jq filter, whose cost is not measured here.
 fn compile(text: &str) -> Result<Sieve, String> {
     let filter = Filter::compile(text).map_err(|error| error.to_string())?;
     Ok(Arc::new(move |object: &Value| {
@@ -175,7 +176,7 @@ async fn measure(cli: &Cli, way: &str) -> anyhow::Result<()> {
         compile,
     };
     let monitors = Monitors::new(&cluster, &kinds, door, settings, Arc::new(|_| {}));
-    // Connected, and it has looked up what it needs: that is what idling takes.
+    // A connected client that has looked up one kind: this is the idle state whose memory is measured.
     kinds.resolve(None, "ConfigMap").await?;
     let (idle, _) = memory()?;
     let starts = starts(way, &cli.namespace)?;
