@@ -1,4 +1,4 @@
-//! What there is to see in the operator's namespace, asked of the API server as its admin. Never asks the operator.
+//! Reads the objects in the operator's namespace from the API server, as its admin. Never asks the operator.
 
 use std::collections::BTreeMap;
 
@@ -9,25 +9,27 @@ use testbed::namespace::Namespace;
 use testbed::plane::{ControlPlane, User};
 use testbed::reader::Only;
 
-/// The operator's ConfigMap.
+/// The name of the operator's ConfigMap.
 pub(crate) const CONFIG: &str = "addon-operator";
 
-/// The flags of the shipped modules.
+/// The keys of the ConfigMap that switch the shipped modules on.
 pub(crate) const SHIPPED: [&str; 3] = [
     "sysctlTunerEnabled",
     "registrySecretCopierEnabled",
     "sysctlAuditEnabled",
 ];
 
-/// The Secrets in which the operator remembers things between lives. They come and go with these.
+/// The names of the Secrets in which the operator keeps its state from one process to the next. The operator creates
+/// and deletes them as needed.
 pub(crate) const MEMORY: [&str; 2] = ["addon-operator-state", "addon-operator-intents"];
 
-/// The newest revision of a release, as the labels of its Secret tell.
+/// The newest revision of a helm release, read from the labels of its Secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Release {
     pub(crate) revision: u32,
     pub(crate) status: String,
-    /// Whether it carries the label of a module's release, the same as with the original operator.
+    /// Whether the Secret carries the label that marks the release of a module. The original operator uses the same
+    /// label.
     pub(crate) ours: bool,
 }
 
@@ -75,7 +77,7 @@ pub(crate) fn releases(namespace: &Namespace<'_>) -> anyhow::Result<Releases> {
     Ok(releases)
 }
 
-/// All of them on one line.
+/// The releases on one line of text.
 pub(crate) fn shown(releases: &Releases) -> String {
     if releases.is_empty() {
         return "no release".to_owned();
@@ -91,8 +93,8 @@ pub(crate) fn edit(namespace: &Namespace<'_>, data: &Value) -> anyhow::Result<()
     Ok(())
 }
 
-/// What the operator, its hooks and its helm wrote since then; leases and events do not count, nor do questions that
-/// only look like writes.
+/// The writes of the operator, its hooks and its helm since the mark. Leases, events and review requests (a POST that
+/// changes nothing) are left out.
 pub(crate) fn writes(plane: &ControlPlane, since: Mark) -> anyhow::Result<Records> {
     const UNCOUNTED: [&str; 4] = [
         "leases",

@@ -1,6 +1,6 @@
-//! The last chapters of the tour: the chart, installed from a pushed image on a node whose pods are processes.
+//! The last chapters of the tour: the chart is installed from a pushed image, on a node whose pods are processes.
 //!
-//! What is typed is shown word for word. Every claim is checked at the API server and in its audit log.
+//! Each command is shown exactly as it is run. Every claim is checked at the API server and in its audit log.
 
 mod channel;
 mod site;
@@ -18,14 +18,14 @@ use crate::narrator::{Narrator, Stop, check, seconds};
 use channel::{TAG, Versions};
 use site::{Leader, NAME, Said, Site};
 
-/// The modules of docs/modules.md, here and in the image.
+/// The modules of docs/modules.md. The repository and the image both contain them.
 const MODULES: [&str; 2] = ["guestbook", "storage"];
 
-/// What the schema of a module does not allow.
+/// An edit that the schema of the module refuses.
 const BAD_EDIT: &str =
     r#"kubectl patch configmap addon-operator --type merge --patch '{"data": {"guestbook": "entriesPerPage: 500"}}'"#;
 
-/// The field that is wrong with it.
+/// The field that the refusal must name.
 const WRONG: &str = "guestbook.entriesPerPage";
 
 pub(crate) struct Installation<'a> {
@@ -33,7 +33,7 @@ pub(crate) struct Installation<'a> {
     site: Site<'a>,
 }
 
-/// Starts what it takes and shows all of it.
+/// Starts a control plane with a node and shows all chapters of the installation.
 pub(crate) fn show(narrator: &Narrator, program: &Program, image: &Image) -> anyhow::Result<()> {
     narrator.chapter("10  Install it with helm");
     narrator
@@ -52,7 +52,7 @@ pub(crate) fn show(narrator: &Narrator, program: &Program, image: &Image) -> any
     Installation { narrator, site }.run(image)
 }
 
-/// The assembled image, and the program that sends it to registries.
+/// The assembled image, and the program that pushes it to a registry.
 #[derive(Debug)]
 pub(crate) struct Image {
     pub(crate) layout: PathBuf,
@@ -85,12 +85,12 @@ impl Installation<'_> {
         Ok(())
     }
 
-    /// Waits for a claim to come true; the error of the check is what is seen instead.
+    /// Waits until a claim is true. The check's error describes the state while it is not.
     fn wait<T>(&self, claim: &str, check: impl FnMut() -> anyhow::Result<T>) -> Result<T, Stop> {
         self.narrator.wait(claim, || false, check)
     }
 
-    /// Runs a command that is shown and has to succeed.
+    /// Runs a command, shows it, and fails if the command fails.
     fn type_in(&self, line: &str) -> anyhow::Result<String> {
         self.narrator.typed(line);
         let Said { is_success, text } = self.site.run(line)?;
@@ -156,7 +156,8 @@ impl Installation<'_> {
         Ok(())
     }
 
-    /// That the operator, its hooks and its helm got along with what the chart gives them, and how often they asked.
+    /// Checks that no request of the operator, its hooks or its helm was forbidden. Returns the number of their
+    /// requests.
     fn check_rights(&self) -> anyhow::Result<usize> {
         let account = format!("system:serviceaccount:{}:{NAME}", self.site.namespace().name());
         let audit = self.site.plane().audit();
@@ -192,7 +193,8 @@ impl Installation<'_> {
         self.edit_well("Visitors")
     }
 
-    /// That the API server asks an operator about edits, and hears no from it. Until it does, edits pass.
+    /// Waits until the API server refuses a bad edit because the operator's webhook says no. Before that moment such
+    /// edits pass.
     fn wait_until_refused(&self) -> Result<(), Stop> {
         let trial = format!("{BAD_EDIT} --dry-run=server");
         self.wait("a bad edit is refused", || match self.site.run(&trial)? {
@@ -272,7 +274,7 @@ impl Installation<'_> {
         process.with_context(|| format!("{} has no process", leader.pod))
     }
 
-    /// Who leads once it is not as before any more.
+    /// Waits for a leader whose pod or term differs from before, and returns it.
     fn wait_for_leader_after(&self, before: &Leader) -> Result<Leader, Stop> {
         self.wait("a leader of a new term", || match self.site.leader()? {
             leader if leader != *before => Ok(leader),

@@ -1,7 +1,7 @@
 //! One process of the operator, from its start to its end, with a log of its own.
 //!
-//! It dies with us. Whether it has ended is looked up without reaping it, so that its id stays its own until the group
-//! has been ended too.
+//! The operator dies when the demo dies. The end of the process is detected without reaping it, so that the kernel
+//! cannot give its id to another process before its group has been ended too.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -63,12 +63,12 @@ impl Life {
         self.started.elapsed()
     }
 
-    /// Whether it has ended by itself.
+    /// Whether the process has ended without being asked.
     pub(crate) fn has_ended(&self) -> bool {
         state(self.id()).is_none_or(|state| state == 'Z')
     }
 
-    /// `kill -9`, of it alone: what becomes of its children is its own business.
+    /// Sends SIGKILL to the operator's process alone. Its children must end without our help.
     pub(crate) fn kill(self) -> anyhow::Result<()> {
         process::signal(self.id(), libc::SIGKILL);
         let gone = || Ok::<_, String>(self.has_ended().then_some(()));
@@ -79,7 +79,7 @@ impl Life {
         )?)
     }
 
-    /// Asks it to stop and says how long that took.
+    /// Asks the operator to stop, and returns how long it took.
     pub(crate) fn stop(self, patience: Duration) -> anyhow::Result<Duration> {
         let asked = Instant::now();
         process::signal(self.id(), libc::SIGTERM);
@@ -89,14 +89,14 @@ impl Life {
     }
 }
 
-/// All processes in whose environment or command line the path occurs, by id and command line.
+/// All processes whose environment or command line contains the path, by id and command line.
 pub(crate) fn marked(mark: &Path) -> Vec<(u32, String)> {
     let mark = mark.as_os_str().as_encoded_bytes();
     let own = std::process::id();
     let processes = std::fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
     let ids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     let marked = ids.filter(|id: &u32| {
-        // What cannot be read is gone in the meantime or somebody else's: neither is ours.
+        // A process that cannot be read has ended meanwhile or belongs to another user, and so is not ours.
         let carries = |file: &str| {
             let bytes = fs::read(format!("/proc/{id}/{file}")).unwrap_or_default();
             bytes.windows(mark.len()).any(|window| window == mark)

@@ -1,7 +1,8 @@
-//! `make demo`: the operator at work on a real control plane, with a narrator.
+//! `make demo`: a tour that runs the operator on a real control plane and comments on what happens.
 //!
-//! Every claim is checked at the API server and in its audit log; what the operator says of itself is shown and never
-//! believed. Ends with 0 only if all claims came true. Leaves no process and no file behind, however it ends.
+//! Every claim is checked at the API server and in its audit log. The operator's own statements are shown and never
+//! used as proof. The exit code is 0 only if all claims came true. No process and no file stays behind, however the
+//! tour ends.
 
 mod cluster;
 mod installation;
@@ -70,7 +71,7 @@ fn main() -> ExitCode {
     let interruption = Interruption::default();
     let narrator = Narrator::new(Duration::from_secs(cli.patience), interruption.clone());
     thread::spawn(move || {
-        // A panic must not leave the main thread waiting for ever.
+        // Without this a panic would leave the main thread waiting for ever.
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             listening.context("cannot listen to signals")?;
             show(&cli, &narrator)
@@ -115,7 +116,7 @@ fn show(cli: &Cli, narrator: &Narrator) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The chapters in which the operator is a process beside the control plane. Both are gone afterwards.
+/// The chapters in which the operator runs as a process beside the control plane. Both have ended when this returns.
 fn tour(narrator: &Narrator, program: Program, is_all: bool) -> anyhow::Result<()> {
     let started = Instant::now();
     let pods = Pods::Alive;
@@ -138,7 +139,8 @@ fn tour(narrator: &Narrator, program: Program, is_all: bool) -> anyhow::Result<(
     tour.leave()
 }
 
-/// The image to install. What would make that impossible is better said now than after all other chapters.
+/// The image to install. Called before the first chapter, so that a missing image is reported at once and not after the
+/// whole tour.
 fn image(layout: &Path) -> anyhow::Result<Image> {
     let has_image = layout.join("oci-layout").is_file();
     ensure!(
@@ -154,7 +156,7 @@ fn image(layout: &Path) -> anyhow::Result<Image> {
     })
 }
 
-/// Examples are built into a folder of their own beside the programs.
+/// The path of a program built beside this one. Cargo puts examples into a folder below that of the programs.
 fn beside_us(name: &str) -> anyhow::Result<PathBuf> {
     let own = std::env::current_exe().context("cannot tell where this program is")?;
     let built = own.parent().and_then(Path::parent);
@@ -165,7 +167,7 @@ fn beside_us(name: &str) -> anyhow::Result<PathBuf> {
 
 fn tell_failure(narrator: &Narrator, error: &anyhow::Error) {
     match error.downcast_ref::<Stop>() {
-        // Whoever pressed Ctrl-C knows, whatever else that has broken.
+        // A person who pressed Ctrl-C needs no report of the errors that the interruption has caused.
         _ if narrator.interruption().check().is_err() => {}
         Some(Stop::Interrupted) => {}
         Some(Stop::Unproven { claim, seen }) => {

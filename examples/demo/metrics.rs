@@ -1,4 +1,4 @@
-//! The operator's own pages, over HTTP. The demo shows it, and checks nothing by it.
+//! Reads the operator's own HTTP endpoints. The demo only shows these texts; no claim is checked with them.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 
-/// The series worth a line in the tour, without the prefix that all have.
+/// The metrics that the tour shows, without the prefix that all names share.
 const SHOWN: [&str; 6] = [
     "convergence_total",
     "convergence_seconds",
@@ -16,7 +16,7 @@ const SHOWN: [&str; 6] = [
     "process_resident_memory_bytes",
 ];
 
-/// How many series of one name are shown.
+/// How many series of one metric are shown.
 const EACH: usize = 2;
 
 /// A few lines of `/metrics`.
@@ -35,7 +35,7 @@ pub(crate) fn excerpt(port: u16) -> anyhow::Result<Vec<String>> {
     Ok(SHOWN.iter().flat_map(series).collect())
 }
 
-/// Whether the first converge is done, as the operator sees it.
+/// Whether the operator reports that its first converge is done.
 pub(crate) fn is_ready(port: u16) -> bool {
     get(port, "/readyz").is_ok_and(|(status, _)| status == 200)
 }
@@ -45,7 +45,7 @@ pub(crate) fn get(port: u16, path: &str) -> anyhow::Result<(u16, String)> {
     const PATIENCE: Duration = Duration::from_secs(5);
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).context("nothing listens there")?;
     stream.set_read_timeout(Some(PATIENCE))?;
-    // A client of 1.0 gets its answer in one piece, up to the end of the connection.
+    // HTTP/1.0: the server sends the answer in one piece and closes the connection at its end.
     write!(stream, "GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n")?;
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer)?;

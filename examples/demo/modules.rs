@@ -1,11 +1,12 @@
-//! Two modules made for the tour: one that can be broken by its section, and one whose release takes helm a while.
+//! Two modules of the tour: one that a wrong value in its section can break, and one with so many objects that helm
+//! needs a while.
 
 use crate::stage::File;
 
-/// Members of the crowd at first.
+/// The number of objects in the crowd at the beginning.
 pub(crate) const FEW: usize = 12;
 
-/// So many that helm needs a second or two for them.
+/// The number of objects for which helm needs a second or two.
 pub(crate) const MANY: usize = 400;
 
 pub(crate) const FILES: [File; 7] = [

@@ -1,5 +1,5 @@
-//! What the audience reads: one line per step, and what is waited for. Everything is said in plain text; colour and the
-//! moving line only where there is a terminal to show them.
+//! The output of the tour: one line per step, and a progress line during waits. The text is plain; colour and the
+//! progress line appear only on a terminal.
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use thiserror::Error;
 
-/// Why the tour stops.
+/// The reason for which the tour stops.
 #[derive(Debug, Error)]
 pub(crate) enum Stop {
     /// A claim that did not come true.
@@ -20,7 +20,7 @@ pub(crate) enum Stop {
     Interrupted,
 }
 
-/// Somebody pressed Ctrl-C.
+/// The flag that Ctrl-C sets.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Interruption(Arc<AtomicBool>);
 
@@ -37,7 +37,7 @@ impl Interruption {
         }
     }
 
-    /// Returns when it is raised.
+    /// Returns when the flag is set.
     pub(crate) fn wait(&self) {
         while self.check().is_ok() {
             thread::sleep(PAUSE);
@@ -45,10 +45,10 @@ impl Interruption {
     }
 }
 
-/// How often something that is waited for is looked at.
+/// The pause between two checks of a condition.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// How often a log file learns that something is still waited for.
+/// The interval at which a log file gets a line about a wait that goes on.
 const NEWS: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
@@ -71,7 +71,7 @@ impl Narrator {
         }
     }
 
-    /// Whether somebody sits there.
+    /// Whether the output is a terminal, and so a person may be reading.
     pub(crate) fn has_audience(&self) -> bool {
         self.terminal
     }
@@ -88,14 +88,14 @@ impl Narrator {
         self.line(&format!("\n{}", self.paint(BOLD, title)));
     }
 
-    /// What happens, in one or two lines.
+    /// Prints what happens next, in one or two lines.
     pub(crate) fn say(&self, text: impl Display) {
         for line in text.to_string().lines() {
             self.line(&format!("    {line}"));
         }
     }
 
-    /// A command, as a person types it.
+    /// Prints a command as a person would type it.
     pub(crate) fn typed(&self, command: &str) {
         self.say(format_args!("{} {command}", self.paint(BOLD, "$")));
     }
@@ -109,14 +109,14 @@ impl Narrator {
         self.line(&format!("{} {text}", self.paint(RED, "FAILED")));
     }
 
-    /// The last word, if there was no other.
+    /// Prints the last line of a tour without a failure.
     pub(crate) fn all_is_well(&self) {
         let all = seconds(self.started.elapsed());
         self.chapter(&format!("All of it was as it should be, in {all}."));
     }
 
-    /// Looks again and again until `check` succeeds. Its error is what was seen instead; `dead` tells of an end of the
-    /// operator, after which waiting is vain.
+    /// Repeats `check` until it succeeds. The error of `check` describes the state while it does not. `dead` reports
+    /// that the operator has ended, after which waiting is useless.
     pub(crate) fn wait<T>(
         &self,
         claim: &str,
@@ -126,7 +126,8 @@ impl Narrator {
         self.wait_beyond(Duration::ZERO, claim, dead, check)
     }
 
-    /// The same for something that takes this long by design, and is waited for so much longer.
+    /// Like `wait`, for a condition that by design takes about as long as `design`: the patience is longer by that
+    /// time.
     pub(crate) fn wait_beyond<T>(
         &self,
         design: Duration,
@@ -139,7 +140,7 @@ impl Narrator {
         let mut told = None;
         loop {
             self.interruption.check()?;
-            // Asked before the check: what was done just before the end counts.
+            // Asked before the check, so that the check still sees what the operator did just before its end.
             let ended = dead();
             let waited = started.elapsed();
             let seen = match check() {
@@ -161,10 +162,10 @@ impl Narrator {
         }
     }
 
-    /// Tells that it still waits: each second on a terminal, now and then in a log.
+    /// Reports that a wait goes on: each second on a terminal, seldom in a log file.
     fn progress(&self, claim: &str, waited: Duration, told: Option<Duration>) -> Option<Duration> {
         let pause = if self.terminal { Duration::from_secs(1) } else { NEWS };
-        // A log needs no line about a short wait; a terminal shows at once what is waited for.
+        // A short wait gets no line in a log file. A terminal shows at once what the tour waits for.
         let due = told.map_or(if self.terminal { Duration::ZERO } else { NEWS }, |told| told + pause);
         if waited < due {
             return told;
@@ -196,7 +197,7 @@ impl Narrator {
     }
 
     fn raw(&self, text: &str) {
-        // Nobody listening is no reason to leave processes behind.
+        // A closed output must not abort the tour: processes would be left behind.
         let mut out = self.out.lock();
         let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     }
@@ -206,7 +207,7 @@ const BOLD: &str = "1";
 const GREEN: &str = "32";
 const RED: &str = "31";
 
-/// A claim about what does not change any more.
+/// Checks a claim once, where the state cannot change any more.
 pub(crate) fn check(claim: &str, holds: bool, seen: impl FnOnce() -> String) -> anyhow::Result<()> {
     if holds {
         return Ok(());

@@ -1,5 +1,5 @@
-//! Where one operator plays: a namespace, a folder with modules and everything it writes, an environment built from
-//! nothing. All of it is gone when the value is dropped.
+//! The stage of one operator: a namespace, a folder with its modules and its files, and an environment that inherits
+//! nothing. Dropping the value deletes all of it.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -19,31 +19,32 @@ use testbed::wait::wait_until;
 
 use crate::life::{self, Life, Program};
 
-/// The folder with the shipped modules and global hooks. The modules are off until a ConfigMap switches them on.
+/// The folder of the repository, which has the shipped modules and global hooks. The modules are off until a ConfigMap
+/// switches them on.
 const REPOSITORY: &str = env!("CARGO_MANIFEST_DIR");
 
 /// A file of a module.
 pub(crate) struct File {
-    /// Below the directory with modules.
+    /// The path below the directory of modules.
     pub(crate) path: &'static str,
     pub(crate) text: &'static str,
 }
 
 #[derive(Debug)]
 pub(crate) struct Stage<'a> {
-    /// Shows the logs when a test panics, so it goes before the folder that has them.
+    /// Prints the logs when a test panics, so it is declared (and dropped) before the folder that contains them.
     namespace: Namespace<'a>,
     folder: TempDir,
     port: u16,
-    /// Variables on top of the usual ones, or instead of them.
+    /// Additional environment variables; they override the usual ones.
     extra: BTreeMap<&'static str, OsString>,
     lives: AtomicU32,
 }
 
 impl<'a> Stage<'a> {
-    /// With the shipped modules and these.
+    /// Builds a stage with the shipped modules and these additional ones.
     pub(crate) fn build(plane: &'a ControlPlane, prefix: &str, modules: &[File]) -> anyhow::Result<Self> {
-        // In the folder of the control plane, which is swept even after a kill.
+        // Inside the control plane's folder, which the next start removes even if the demo was killed.
         let folder = tempfile::Builder::new().prefix("stage-").tempdir_in(plane.folder())?;
         fs::create_dir(folder.path().join(HOME))?;
         for File { path, text } in modules {
@@ -59,7 +60,7 @@ impl<'a> Stage<'a> {
         })
     }
 
-    /// Gives the operator one more variable.
+    /// Sets one more environment variable for the operator.
     #[must_use]
     pub(crate) fn with(mut self, name: &'static str, value: impl Into<OsString>) -> Self {
         self.extra.insert(name, value.into());
@@ -78,13 +79,13 @@ impl<'a> Stage<'a> {
         self.folder.path()
     }
 
-    /// Where the operator and its children put files that matter only while they run.
+    /// The temporary folder of the operator and its children.
     pub(crate) fn tmp(&self) -> PathBuf {
         self.folder().join(TMP)
     }
 
-    /// Operators, hooks and helms that run here. All of them know the folder for temporary files, and nobody else does:
-    /// a person who looks around has other paths of the stage in the environment.
+    /// The processes of operators, hooks and helms that run on this stage. They are recognised by the temporary folder
+    /// in their environment. A person who looks around has other paths of the stage there, and is not counted.
     pub(crate) fn children(&self) -> Vec<(u32, String)> {
         life::marked(&self.tmp())
     }
@@ -112,12 +113,12 @@ impl<'a> Stage<'a> {
         Life::start(command, log)
     }
 
-    /// Everything the operator knows of the machine.
+    /// The whole environment of the operator.
     fn environment(&self) -> BTreeMap<&'static str, OsString> {
         let plane = self.plane();
         let own = |name: &str| self.folder().join(name).into_os_string();
         let path = plane.environment(User::Operator).remove("PATH").unwrap_or_default();
-        // As in an image: what is somebody's own counts before what is shipped.
+        // The same order as in an image: the modules of the user come before the shipped ones.
         let mut modules = OsString::new();
         if self.folder().join(MODULES).is_dir() {
             modules.push(own(MODULES));
@@ -131,7 +132,7 @@ impl<'a> Stage<'a> {
             ("HELM_BIN", plane.program(Part::Helm3).into()),
             ("ADDON_OPERATOR_NAMESPACE", self.namespace.name().into()),
             ("ADDON_OPERATOR_MODULES_DIR", modules),
-            // In an image the framework of hooks lies where they look for it.
+            // The variable tells hooks where the shell framework is; in an image it is at the place where they look.
             ("FRAMEWORK_DIR", Path::new(REPOSITORY).join("frameworks/shell").into()),
             (
                 "ADDON_OPERATOR_GLOBAL_HOOKS_DIR",
@@ -149,7 +150,8 @@ impl<'a> Stage<'a> {
 }
 
 impl Drop for Stage<'_> {
-    /// Hooks and helms end with their operator. Should one not, it must not write into a folder that is gone.
+    /// Hooks and helms end with their operator. A process that is still alive must not write into a deleted folder, so
+    /// it is killed first.
     fn drop(&mut self) {
         let gone = || {
             let left = self.children();
@@ -158,7 +160,7 @@ impl Drop for Stage<'_> {
             }
             Ok::<_, String>(left.is_empty().then_some(()))
         };
-        // What does not die of this hangs in the kernel, where nobody can help it.
+        // A process that survives SIGKILL hangs in the kernel, and nothing more can be done.
         let _ = wait_until(Duration::from_secs(5), "the end of all children", gone);
     }
 }

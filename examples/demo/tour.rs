@@ -1,6 +1,6 @@
-//! The tour: what is shown in which order, and what must be true each time.
+//! The steps of the tour in their order, and the claims that are checked after each.
 //!
-//! Reads only the API server and the audit log, except where something is merely shown.
+//! Claims are checked only at the API server and in the audit log. Other sources are only shown.
 
 mod config;
 mod hooks;
@@ -26,7 +26,7 @@ const MODULES: [&str; 4] = ["crowd", "greeter", "sysctl-audit", "sysctl-tuner"];
 pub(crate) struct Tour<'a> {
     narrator: &'a Narrator,
     program: Program,
-    /// Ends before the stage it stands on.
+    /// Declared before the stage, so that the operator ends before its stage is deleted.
     life: Option<Life>,
     stage: Stage<'a>,
 }
@@ -65,7 +65,7 @@ impl<'a> Tour<'a> {
         Ok(())
     }
 
-    /// Keeps everything running for who sits there, until it is interrupted.
+    /// Keeps everything running for the person at the terminal, until Ctrl-C.
     pub(crate) fn stay(&self) {
         if self.narrator.has_audience() {
             self.show_around();
@@ -73,7 +73,7 @@ impl<'a> Tour<'a> {
         }
     }
 
-    /// Ends the operator as it wants to be ended.
+    /// Stops the operator in the regular way.
     pub(crate) fn leave(mut self) -> anyhow::Result<()> {
         if let Some(life) = self.life.take() {
             life.stop(self.narrator.patience())?;
@@ -86,7 +86,7 @@ impl<'a> Tour<'a> {
         Ok(())
     }
 
-    /// Waits for a claim to come true; the error of `check` is what is seen instead.
+    /// Waits until a claim is true. The error of `check` describes the state while it is not.
     fn wait<T>(&self, claim: &str, check: impl FnMut() -> anyhow::Result<T>) -> Result<T, Stop> {
         let dead = || self.life.as_ref().is_some_and(Life::has_ended);
         self.narrator.wait(claim, dead, check)
@@ -105,7 +105,7 @@ impl<'a> Tour<'a> {
         })
     }
 
-    /// Waits until the operator has not written anything for a while, and returns what it has.
+    /// Waits until the operator has not written for a while, and returns its writes since the mark.
     fn wait_for_quiet(&self, since: Mark) -> Result<Records, Stop> {
         const WHILE: Duration = Duration::from_secs(1);
         let mut last = (0, Instant::now());
@@ -121,7 +121,7 @@ impl<'a> Tour<'a> {
         })
     }
 
-    /// That no release but those named differs from before, and that the operator wrote about no other.
+    /// Checks that only the named releases differ from before, and that the operator wrote to no other module.
     fn check_untouched(&self, before: &Releases, but: &[&str], writes: &Records) -> anyhow::Result<()> {
         let mut wanted = before.clone();
         let mut found = cluster::releases(self.stage.namespace())?;
@@ -133,7 +133,8 @@ impl<'a> Tour<'a> {
         check(&claim, wanted == found, || {
             format!("before: {}; now: {}", shown(&wanted), shown(&found))
         })?;
-        // What was refused, or was cut off with the helm that asked for it, has touched nothing.
+        // A refused request has changed nothing. A helm that was killed may leave cut-off requests, which changed
+        // nothing either.
         let strange = writes
             .clone()
             .that(|record| record.succeeded() && !is_about(record, but));
@@ -191,7 +192,7 @@ impl<'a> Tour<'a> {
         Ok(())
     }
 
-    /// That the DaemonSet runs with settings that only the hook of its module knows.
+    /// Checks that the DaemonSet has the settings that only the module's hook can compute.
     fn check_settings(&self, profile: &str, setting: &str) -> anyhow::Result<()> {
         self.wait_for_setting(
             &format!("sysctl-tuner has the settings of the profile {profile}"),
@@ -204,7 +205,7 @@ impl<'a> Tour<'a> {
         Ok(())
     }
 
-    /// Waits for a line in what the pods of sysctl-tuner apply.
+    /// Waits until the configuration that the pods of sysctl-tuner apply contains a line.
     fn wait_for_setting(&self, claim: &str, setting: &str) -> Result<(), Stop> {
         self.wait(claim, || {
             let config = self
@@ -221,7 +222,8 @@ impl<'a> Tour<'a> {
         })
     }
 
-    /// That the chart was rendered with a fact that the global hook found out: its own default is an older image.
+    /// Checks that the chart was rendered with the fact that the global hook discovered. The chart's own default is an
+    /// older image.
     fn check_facts(&self) -> anyhow::Result<()> {
         let image = self.wait("the pause image follows from the cluster's version", || {
             let set = self
@@ -252,7 +254,7 @@ impl<'a> Tour<'a> {
         self.wait(&format!("the DaemonSet {name} has its pods"), || self.pods(name))
     }
 
-    /// How many pods a DaemonSet has, all of them current and ready; anything else is an error.
+    /// The number of pods of a DaemonSet. An error if one of them is outdated or not ready.
     fn pods(&self, name: &str) -> anyhow::Result<String> {
         let set = self.stage.namespace().object("daemonset", name)?.unwrap_or_default();
         let status = &set["status"];
@@ -308,14 +310,14 @@ impl<'a> Tour<'a> {
     }
 }
 
-/// Whether a request is about one of the modules, all of whose objects begin with its name, or about the operator's own
-/// notes.
+/// Whether a request is about one of these modules or about the operator's own Secrets. All objects of a module have
+/// names that begin with the module's name.
 fn is_about(record: &Record, modules: &[&str]) -> bool {
     let name = record.name.strip_prefix("sh.helm.release.v1.").unwrap_or(&record.name);
     cluster::MEMORY.contains(&record.name.as_str()) || modules.iter().any(|module| name.starts_with(module))
 }
 
-/// The text of a section, as it stands in the ConfigMap.
+/// The text of a section as the ConfigMap stores it.
 fn section(value: &Value) -> Value {
     json!(value.to_string())
 }

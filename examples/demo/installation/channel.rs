@@ -1,7 +1,7 @@
 //! The chapters in which the operator follows its own image: a tag moves to a good version, and then to a bad one.
 //!
-//! That a version leads, is taken or is sent away is read from the API server; never from its status, which is shown, and has to
-//! name the same.
+//! Whether a version leads, is adopted or is rejected is read from the API server. The operator's own status is only
+//! shown, and must agree.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -20,29 +20,29 @@ use crate::narrator::{Stop, check, seconds};
 /// The tag of the image that is followed.
 pub(super) const TAG: &str = "stable";
 
-/// So long a version leads before it is taken, and then pods are replaced.
+/// A new version must lead for this long before it is adopted and the pods are replaced.
 const TRIAL: Duration = Duration::from_mins(2);
 
-/// Where the image has the modules of docs/modules.md.
+/// The folder in the image that holds the modules of docs/modules.md.
 const MODULES: &str = "/guestbook";
 
-/// The mistake of the bad version: the value has another name.
+/// The mistake of the bad version: a hook reads a value by a wrong name.
 const BREAK: &str = "cp --recursive examples/modules modules\n\
                      sed --in-place s/.entriesPerPage/.perPage/ modules/100-guestbook/hooks/pages.sh\n\
                      addon-operator module manifest modules > manifest && mv manifest modules/.addon-operator-manifest.json";
 
-/// The versions that are pushed, all of one image.
+/// The versions of one image that are pushed.
 #[derive(Debug)]
 pub(super) struct Versions {
     repository: Repository,
     runtime: Runtime,
-    /// The repository as pods name it.
+    /// The repository's name as pods use it.
     name: String,
     first: String,
 }
 
 impl Versions {
-    /// Of the image with that digest.
+    /// The versions that follow an image with the digest `first`.
     pub(super) fn of(registry: &str, name: String, first: &str) -> anyhow::Result<Self> {
         Ok(Self {
             repository: Repository::at(registry, NAME),
@@ -52,7 +52,7 @@ impl Versions {
         })
     }
 
-    /// Moves the tag to a version of another name, with these layers more, and returns its digest.
+    /// Pushes a version with these additional layers, moves the tag to it and returns its digest.
     fn push(&self, version: &str, layers: &[Vec<u8>]) -> String {
         let alter = |config: &mut Value, notes: &mut Value| {
             notes["org.opencontainers.image.version"] = json!(version);
@@ -64,7 +64,7 @@ impl Versions {
         self.runtime.block_on(pushed)
     }
 
-    /// How the Deployment names one.
+    /// The image reference of a digest, as the Deployment writes it.
     fn image(&self, digest: &str) -> String {
         format!("{}:{TAG}@{digest}", self.name)
     }
@@ -80,7 +80,7 @@ impl Installation<'_> {
         Ok(())
     }
 
-    /// Returns the image that the Deployment names then.
+    /// Shows how a good version is adopted. Returns the image that the Deployment names afterwards.
     fn take_good(&self, versions: &Versions) -> anyhow::Result<String> {
         let narrator = self.narrator;
         narrator.chapter("13  A tag moves");
@@ -150,13 +150,13 @@ impl Installation<'_> {
         self.check_modules(&before)
     }
 
-    /// A layer with what was typed.
+    /// A layer with the modules as the shown commands have changed them.
     fn broken_modules(&self) -> Vec<u8> {
         let modules: &Path = &self.site.folder().join("modules");
         layer_of(modules, MODULES)
     }
 
-    /// Lets the registry be asked, and waits until the version that is found there leads.
+    /// Makes the operator ask the registry, and waits until the version found there leads.
     fn try_it(&self, old: &str) -> anyhow::Result<Leader> {
         self.type_in(&self.channel("check"))?;
         let leader = self.wait("a pod of a trial leads", || match self.site.leader()? {
@@ -180,7 +180,8 @@ impl Installation<'_> {
         Ok(leader)
     }
 
-    /// Waits until the Deployment names an image, its pods run it, one of them leads, and nothing is left of a trial.
+    /// Waits until the Deployment names an image, its pods run it, one of them leads, and the trial has left nothing
+    /// behind.
     fn wait_for_end(&self, claim: &str, image: &str) -> Result<Leader, Stop> {
         self.wait_long(claim, || {
             let named = self.image()?;
@@ -205,7 +206,7 @@ impl Installation<'_> {
         self.narrator.wait_beyond(TRIAL, claim, || false, check)
     }
 
-    /// That modules are as before: released, at whatever revision.
+    /// Checks that the same modules are released as before, at any revision.
     fn check_modules(&self, before: &Releases) -> anyhow::Result<()> {
         let now = self.wait("the releases are those of before", || {
             let now = self.site.releases()?;
@@ -217,7 +218,7 @@ impl Installation<'_> {
         Ok(())
     }
 
-    /// Shows which pods are there and that this one leads, and the status as soon as it says all of this.
+    /// Shows the pods and the leader, and then the operator's status as soon as it contains these words.
     fn look(&self, leader: &Leader, words: &[&str]) -> anyhow::Result<()> {
         let table = self.type_in("kubectl get pods,lease")?;
         self.narrator.say(&table);
@@ -253,7 +254,7 @@ impl Installation<'_> {
         Ok(image.context("the Deployment names an image")?.to_owned())
     }
 
-    /// Grows with each change of what the Deployment wants.
+    /// The Deployment's generation, which grows with each change of its spec.
     fn generation(&self) -> anyhow::Result<u64> {
         let deployment = self.deployment()?;
         let generation = deployment["metadata"]["generation"].as_u64();

@@ -1,6 +1,8 @@
-//! Where the chart is installed: a namespace, and a folder that looks like a checkout, in which a person types commands.
+//! The place of the installation: a namespace, and a folder like a checkout of the repository, in which commands are
+//! run.
 //!
-//! A command is run by bash word for word as it is shown, with nothing of the machine in its environment but programs.
+//! Bash runs each command exactly as it is shown. The environment holds nothing from the machine except the path of its
+//! programs.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -20,25 +22,25 @@ use crate::cluster::{self, Releases};
 
 const REPOSITORY: &str = env!("CARGO_MANIFEST_DIR");
 
-/// What commands name by its place in the repository.
+/// Folders of the repository that the commands refer to by relative path.
 const CHECKOUT: [&str; 4] = ["charts", "examples", "frameworks", "global-hooks"];
 
-/// The release of the chart, and so its Deployment and its service account.
+/// The name of the chart's release, and so of its Deployment and its service account.
 pub(super) const NAME: &str = "addon-operator";
 
 const LEASE: &str = "addon-operator-leader-election";
 
-/// How many replicas the chart is to have.
+/// The number of replicas in the chart's values.
 const REPLICAS: usize = 2;
 
-/// What a command came to.
+/// The result of a command.
 pub(super) struct Said {
     pub(super) is_success: bool,
-    /// Its output, errors last.
+    /// Standard output, followed by standard error.
     pub(super) text: String,
 }
 
-/// Who leads, and since when it does.
+/// The pod that leads, and since when.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Leader {
     pub(super) pod: String,
@@ -46,7 +48,7 @@ pub(super) struct Leader {
 }
 
 impl Leader {
-    /// Whether it is a version that is being tried.
+    /// Whether the leader runs a version on trial.
     pub(super) fn is_on_trial(&self) -> bool {
         self.pod.starts_with(&format!("{NAME}-trial-"))
     }
@@ -59,7 +61,7 @@ pub(super) struct Site<'a> {
 }
 
 impl<'a> Site<'a> {
-    /// With this program as the `addon-operator` of the person who types.
+    /// Builds the site. `program` becomes the command `addon-operator` of the site.
     pub(super) fn build(plane: &'a ControlPlane, program: &Path) -> anyhow::Result<Self> {
         let namespace = plane.namespace("demo")?;
         let folder = tempfile::Builder::new().prefix("site-").tempdir_in(plane.folder())?;
@@ -98,12 +100,12 @@ impl<'a> Site<'a> {
         self.folder.path()
     }
 
-    /// Gives commands a variable.
+    /// Sets an environment variable for all commands.
     pub(super) fn set(&mut self, name: &'static str, value: &str) {
         self.variables.insert(name, value.into());
     }
 
-    /// Runs what a person types.
+    /// Runs one command line.
     pub(super) fn run(&self, line: &str) -> anyhow::Result<Said> {
         let mut command = process::command("bash");
         command.args(["-euc", line]).current_dir(self.folder());
@@ -116,7 +118,7 @@ impl<'a> Site<'a> {
         })
     }
 
-    /// The pods of the operator, all of them ready; anything else is an error.
+    /// The pods of the operator. An error if one of them is not ready.
     pub(super) fn pods(&self) -> anyhow::Result<Vec<Value>> {
         let label = format!("app.kubernetes.io/instance={NAME}");
         let pods = self.namespace.objects("pods", Only::Labels(&label))?;
@@ -135,7 +137,7 @@ impl<'a> Site<'a> {
         }
     }
 
-    /// The pod that leads, by the lease and by where the Services lead.
+    /// The pod that leads. An error if the lease and the Services' endpoints do not name the same pod.
     pub(super) fn leader(&self) -> anyhow::Result<Leader> {
         let lease = self.namespace.object("lease", LEASE)?.unwrap_or_default();
         let text = |key: &str| lease["spec"][key].as_str().unwrap_or_default().to_owned();
@@ -156,14 +158,14 @@ impl<'a> Site<'a> {
         }
     }
 
-    /// The releases of modules.
+    /// The releases of modules in this namespace.
     pub(super) fn releases(&self) -> anyhow::Result<Releases> {
         let mut releases = cluster::releases(&self.namespace)?;
         releases.retain(|_, release| release.ours);
         Ok(releases)
     }
 
-    /// What there is to see where something is not as it should be.
+    /// The state of the namespace, for the report of a failure.
     pub(super) fn evidence(&self) -> String {
         let logs = format!("kubectl describe pods | tail -n 40; kubectl logs deployment/{NAME} --all-pods --tail=40");
         let logs = self

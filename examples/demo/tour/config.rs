@@ -1,4 +1,4 @@
-//! The part of the tour that only edits the ConfigMap: a value, a flag, a mistake.
+//! The part of the tour that only edits the ConfigMap: a changed value, a flag, and a mistake.
 
 use std::time::Instant;
 
@@ -11,7 +11,7 @@ use crate::life;
 use crate::narrator::{check, seconds};
 
 impl Tour<'_> {
-    /// One section is edited; one release follows.
+    /// Edits one section, which must lead to exactly one release.
     pub(super) fn edit(&mut self) -> anyhow::Result<()> {
         let narrator = self.narrator;
         narrator.chapter("2  Edit the ConfigMap");
@@ -38,7 +38,7 @@ impl Tour<'_> {
         Ok(())
     }
 
-    /// A flag off, and on again.
+    /// Switches a module off, and on again.
     pub(super) fn switch_off_and_on(&mut self) -> anyhow::Result<()> {
         let narrator = self.narrator;
         narrator.chapter("5  Switch a module off and on");
@@ -78,7 +78,7 @@ impl Tour<'_> {
         Ok(())
     }
 
-    /// A mistake in one section, together with a change in another.
+    /// Makes a mistake in one section together with a change in another, and then corrects the mistake.
     pub(super) fn break_and_mend(&mut self) -> anyhow::Result<()> {
         let narrator = self.narrator;
         narrator.chapter("6  Break a module, and mend it");
@@ -125,7 +125,7 @@ impl Tour<'_> {
         cluster::releases(self.stage.namespace())
     }
 
-    /// What there still is of a module that is named like its objects.
+    /// The objects that are left of a module. They are found by its name.
     fn left_of(&self, name: &str) -> anyhow::Result<Vec<String>> {
         let mut left = Vec::new();
         if let Some(release) = self.releases()?.get(name) {
@@ -148,7 +148,7 @@ impl Tour<'_> {
         Ok(config["data"]["text"].as_str().unwrap_or("nothing").to_owned())
     }
 
-    /// What the log says about the mistake. For showing only.
+    /// Shows the log line about the mistake.
     fn show_complaint(&self) {
         let log = self
             .life
@@ -167,7 +167,7 @@ impl Tour<'_> {
     }
 }
 
-/// The error in a record of the log.
+/// The field with the error, in a record of the log.
 fn error_of(record: &str) -> Option<&str> {
     let (_, error) = record.split_once("error=\"")?;
     error.split('"').next()

@@ -1,4 +1,4 @@
-//! The part of the tour about hooks that follow the cluster: one that writes objects, and one that changes a release.
+//! The part of the tour about hooks that react to changes in the cluster: one writes objects, one changes a release.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -10,20 +10,20 @@ use super::Tour;
 use crate::cluster;
 use crate::narrator::{check, seconds};
 
-/// The Secret that is copied, under this name everywhere.
+/// The name of the Secret that is copied, and of all its copies.
 const SECRET: &str = "team-registry";
 
-/// The label of its copies; the value is the namespace of the source.
+/// The label of the copies; its value is the source's namespace.
 const COPIED_FROM: &str = "registry-secret-copier/copied-from";
 
-/// A namespace that comes later.
+/// A namespace that is created later.
 const NEWCOMER: &str = "newcomer";
 
-/// Up to so many nodes the tuner leaves the tables of neighbours alone, as its README says.
+/// With at most this many nodes sysctl-tuner leaves the neighbour tables alone, as its README says.
 const NO_NEED: usize = 4;
 
 impl Tour<'_> {
-    /// A source comes, a namespace comes, the source goes.
+    /// Creates a source Secret, then another namespace, and then deletes the source.
     pub(super) fn copy_secrets(&mut self) -> anyhow::Result<()> {
         let narrator = self.narrator;
         narrator.chapter("3  A Secret for every namespace");
@@ -96,7 +96,7 @@ impl Tour<'_> {
         Ok(())
     }
 
-    /// All active namespaces but that of the source.
+    /// All active namespaces except the source's.
     fn targets(&self) -> anyhow::Result<Vec<String>> {
         let active = "--field-selector=status.phase=Active";
         let list = self
@@ -108,7 +108,7 @@ impl Tour<'_> {
         Ok(names.filter(|name| *name != own).map(ToOwned::to_owned).collect())
     }
 
-    /// Waits until exactly these namespaces have a copy that equals the source, and says how long ago `since` was then.
+    /// Waits until exactly these namespaces have a copy that equals the source. Returns the time since `since`.
     fn wait_for_copies(&self, since: Instant, targets: &[String]) -> anyhow::Result<String> {
         let source = self.stage.namespace().object("secret", SECRET)?.unwrap_or_default();
         let claim = match targets.len() {
@@ -148,7 +148,7 @@ impl Tour<'_> {
         Ok(items.into_iter().map(namespaced).collect())
     }
 
-    /// Nodes that make no difference join, and then one that does.
+    /// Adds nodes that change nothing, and then the node that makes the difference.
     pub(super) fn add_nodes(&mut self) -> anyhow::Result<()> {
         let narrator = self.narrator;
         narrator.chapter("4  Nodes join the cluster");

@@ -1,4 +1,5 @@
-//! The part of the tour with more than one process: a kill in the middle of helm, and a restart for nothing.
+//! The part of the tour with more than one operator process: one is killed while helm works, and one is restarted
+//! without any change.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +15,10 @@ use crate::metrics;
 use crate::modules::{FEW, MANY};
 use crate::narrator::{check, seconds};
 
-/// What the crowd sings after the edit.
+/// The value that the crowd has after the edit.
 const SONG: &str = "a very long ballad";
 
-/// The members of the crowd, by name.
+/// The objects of the crowd by name.
 type Members = BTreeMap<String, Value>;
 
 impl Tour<'_> {
@@ -51,7 +52,7 @@ impl Tour<'_> {
         Ok(())
     }
 
-    /// Kills the operator while helm works on the crowd, and tells what that left.
+    /// Kills the operator while helm works on the crowd. Returns the release as the kill left it.
     fn strike(&mut self) -> anyhow::Result<Release> {
         let crowd = section(&json!({ "size": MANY, "song": SONG }));
         cluster::edit(self.stage.namespace(), &json!({ "crowd": crowd }))?;
@@ -83,7 +84,7 @@ impl Tour<'_> {
         Ok(pending)
     }
 
-    /// Starts another operator, which has to finish what the dead one began.
+    /// Starts another operator, which has to finish the release that the killed one began.
     fn recover(&mut self, pending: Release) -> anyhow::Result<Members> {
         self.start()?;
         let revision = self.wait_for_revision("crowd", &BTreeMap::from([("crowd".to_owned(), pending)]))?;
@@ -134,7 +135,7 @@ impl Tour<'_> {
                 bail!("it does not say so yet")
             }
         })?;
-        // Only who has looked at the releases can know that there is nothing to do.
+        // Only an operator that has looked at the releases can know that there is nothing to do.
         self.wait("the new operator has looked at the releases", || {
             let asked = self
                 .stage
