@@ -1,4 +1,4 @@
-//! Answers of executables with several hooks: any text is hooks with names of their own, or a mistake with a place.
+//! Batch executables with several hooks: any output is a set of hooks with unique names, or an error with a position.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use addon_core::hook::config::batch::{Batch, BatchError, Call, lists_hooks, mess
 use addon_core::hook::config::{ConfigError, ConfigVersion, HookConfig, HookKind, Stage};
 use addon_core::name::HookName;
 
-/// The text is what an executable printed, whatever it was asked.
+/// The text is the output of an executable. It is parsed as that of a module and as that of global hooks.
 pub(crate) fn check(data: &[u8]) {
     let module = Batch::parse_output(data, HookKind::Module);
     let global = Batch::parse_output(data, HookKind::Global);
@@ -16,7 +16,7 @@ pub(crate) fn check(data: &[u8]) {
             Err(error) => told(error),
         }
     }
-    // A module's hooks have every stage that global ones have, and more.
+    // A module's hooks have all stages that global hooks have, and more.
     if let Ok(module) = &module {
         let global = global.expect("what a module says can be said by all");
         assert_eq!(module.hooks.len(), global.hooks.len());

@@ -1,4 +1,5 @@
-//! The data of the `ConfigMap`: a broken key concerns its owner alone, and a section that we save is read back unchanged.
+//! The data of the `ConfigMap`: a broken key affects its owner alone, and a section that the operator saves is read
+//! back unchanged.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +11,7 @@ use serde_json::Value;
 
 const KEY: &str = "==";
 
-/// A line that begins with `==` holds a key, the lines up to the next one its text.
+/// A line that begins with `==` holds a key. The lines up to the next one are its text.
 pub(crate) fn check(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let mut keys = BTreeMap::new();
@@ -41,7 +42,7 @@ pub(crate) fn check(data: &[u8]) {
     }
 }
 
-/// What a key says does not depend on what stands beside it.
+/// The result for one key does not depend on the other keys.
 fn each_key_alone(keys: &BTreeMap<String, String>, document: &ConfigDocument) {
     let mut sum = ConfigDocument::default();
     for (key, text) in keys {
@@ -72,7 +73,7 @@ fn each_key_alone(keys: &BTreeMap<String, String>, document: &ConfigDocument) {
     assert_eq!(sum, *document);
 }
 
-/// A mistake names its key, its owner has no good value from it, and a place in the text is one.
+/// A mistake names its key and leaves its owner without values from it. Its position lies within the text.
 fn told(problem: &SectionProblem, keys: &BTreeMap<String, String>, document: &ConfigDocument) {
     let text = keys.get(&problem.key).expect("a key that is there");
     assert!(!problem.message.is_empty());
@@ -98,7 +99,7 @@ fn told(problem: &SectionProblem, keys: &BTreeMap<String, String>, document: &Co
     }
 }
 
-/// The store takes it or leaves everything as it was, and what is saved means the same when it is read again.
+/// The store either takes a section or stays as it was. A saved section means the same when it is read again.
 fn saved(owner: &Owner, section: &Value) {
     let mut store = Store::new();
     let before = store.clone();
@@ -113,6 +114,6 @@ fn saved(owner: &Owner, section: &Value) {
     let kept = store.config_section(owner).expect("a section that was taken");
     let text = to_text(&kept);
     assert_eq!(yaml::from_str_v3(&text).as_ref(), Ok(&*kept), "{text}");
-    // Helm reads files in the other dialect.
+    // Helm reads its files in the other dialect of YAML.
     assert_eq!(yaml::from_str_v2_strict(&text).as_ref(), Ok(&*kept), "{text}");
 }

@@ -1,4 +1,4 @@
-//! Crontabs: whatever one says, its next time is found soon, lies ahead, and is the first.
+//! Crontabs: for any crontab the next time is found soon, lies in the future, and is the first that matches.
 
 use std::time::{Duration, Instant};
 
@@ -6,10 +6,10 @@ use addon_core::hook::crontab::Crontab;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-/// Far longer than a search takes, even in a slow build on a busy machine.
+/// Far longer than a search takes, even in an unoptimised build on a busy machine.
 const SOON: Duration = Duration::from_secs(5);
 
-/// The first line is the crontab; the second, if any, the time as seconds since 1970; the third the zone of the machine.
+/// Line 1 is the crontab; line 2, if any, the time in seconds since 1970; line 3 the time zone of the machine.
 pub(crate) fn check(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let mut lines = text.split('\n');
@@ -35,7 +35,8 @@ pub(crate) fn check(data: &[u8]) {
     assert!(began.elapsed() < SOON, "took {:?}", began.elapsed());
 }
 
-/// From anywhere between the two the next time is the same; a period counts from where it begins.
+/// The next time is the same from any moment before it. `@every` is skipped, because its period counts from the moment
+/// itself.
 fn first(crontab: &Crontab, at: Timestamp, next: Timestamp, zone: &TimeZone) {
     if crontab.as_str().contains("@every ") {
         return;

@@ -1,4 +1,5 @@
-//! Configurations of hooks: any text is a sound configuration or a mistake with a place, and means the same in every form.
+//! Configurations of hooks: any text is a valid configuration or an error with a position, and means the same in JSON
+//! and in YAML.
 
 use std::fmt::Write as _;
 
@@ -11,10 +12,10 @@ use gojq::filter::Filter;
 
 const KINDS: [HookKind; 3] = [HookKind::Standalone, HookKind::Global, HookKind::Module];
 
-/// In YAML a key that is written as in JSON must not be longer than 1024 characters.
+/// Longer keys are left out: in YAML a key written as in JSON has at most 1024 characters.
 const LONGEST: usize = 1000;
 
-/// The text is what a hook printed.
+/// The text is the output of a hook.
 pub(crate) fn check(data: &[u8]) {
     let read = KINDS.map(|kind| HookConfig::parse_output(data, kind));
     let Ok(text) = std::str::from_utf8(data) else {
@@ -27,7 +28,7 @@ pub(crate) fn check(data: &[u8]) {
             Err(error) => told(error, text),
         }
     }
-    // Whoever has modules can do all that a hook alone can.
+    // A configuration that is valid for a hook alone is valid for global and module hooks too.
     if let [Ok(alone), global, module] = &read {
         assert_eq!(Ok(alone), global.as_ref());
         assert_eq!(Ok(alone), module.as_ref());
@@ -43,7 +44,7 @@ pub(crate) fn check(data: &[u8]) {
     }
 }
 
-/// JSON without characters that YAML would rather see escaped.
+/// JSON in which the characters that YAML wants escaped are escaped.
 fn ascii(json: &str) -> String {
     let mut text = String::new();
     for c in json.chars() {
@@ -80,7 +81,7 @@ fn sound(config: &HookConfig) {
     registered(config);
 }
 
-/// The API server is told of every binding that reviews something, each at a path of its own.
+/// Every admission and conversion binding is registered with the API server, each at a unique path.
 fn registered(config: &HookConfig) {
     let hook = HookId {
         owner: Owner::Global,

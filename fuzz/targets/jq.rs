@@ -4,7 +4,7 @@ use gojq::filter::Filter;
 use gojq::limits::Limits;
 use serde_json::Value;
 
-/// Little, so that many texts can be tried.
+/// Small limits, so that many texts can be tried.
 const LIMITS: Limits = Limits {
     steps: 50_000,
     cells: 100_000,
@@ -12,7 +12,7 @@ const LIMITS: Limits = Limits {
     output: 50_000,
 };
 
-/// The last line is the input if it is JSON, and null if it is not; all before it is the filter.
+/// The last line is the input if it is JSON, and the input is null otherwise. The lines before it are the filter.
 pub(crate) fn check(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let (text, input) = match text.trim_end_matches('\n').rsplit_once('\n') {

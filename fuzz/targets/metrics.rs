@@ -1,4 +1,4 @@
-//! Files of metrics: any text is operations that leave a page for Prometheus, or a mistake with a line.
+//! Files of metrics: any text is a list of operations that produce a page for Prometheus, or an error with a line.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -8,7 +8,7 @@ use addon_core::metric::escape::Escaping;
 use addon_core::metric::{self, BadMetrics, Operation, Store, exposition};
 use addon_core::name::{HookId, HookName, Owner};
 
-/// The text is the file. One that is no UTF-8 is refused before it comes to be read.
+/// The text is the file. Bytes that are not UTF-8 are skipped, because such a file is refused before it is parsed.
 pub(crate) fn check(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let parsed = match metric::parse(text) {
@@ -27,7 +27,7 @@ pub(crate) fn check(data: &[u8]) {
         owner: Owner::Global,
         name: HookName::parse("hook.sh").expect("a name"),
     };
-    // The second time all series are there already.
+    // The second round meets series that exist already.
     for operations in [parsed.operations, read] {
         drop(store.apply(&hook, operations));
         for escaping in Escaping::ALL {
@@ -50,7 +50,7 @@ fn told(error: &BadMetrics, text: &str) {
     assert!(error.source().is_some(), "nothing was wrong");
 }
 
-/// What Prometheus reads: comments, and lines of a series and a number, none of them twice.
+/// The page as Prometheus reads it: comments, and lines with a series and a number, no series twice.
 fn page(text: &str) {
     let mut seen = BTreeSet::new();
     for line in text.split_terminator('\n') {

@@ -1,11 +1,11 @@
-//! `module.yaml`: any text names modules, says what is wrong and where, or is not YAML at a place.
+//! `module.yaml`: any text names modules, has mistakes with their places, or is invalid YAML at a place.
 
 use addon_core::module::description::{DEPENDS_ON, DRIFT, Description, Mistake, SERVICE_ACCOUNT};
 use addon_core::name::ModuleName;
 use addon_core::yaml;
 use serde_json::Value;
 
-/// In YAML a key that is written as in JSON must not be longer than 1024 characters.
+/// Longer keys are left out: in YAML a key written as in JSON has at most 1024 characters.
 const LONGEST: usize = 1000;
 
 /// The text is the file.
@@ -36,7 +36,7 @@ pub(crate) fn check(data: &[u8]) {
     }
     let value = yaml::from_str_v3(text).expect("all of its documents can be read");
     told(&value, &description);
-    // It means the same however it is written; only the lines are others.
+    // The description means the same when it is written anew; only the line numbers differ.
     if text.len() <= LONGEST {
         let again = Description::parse(&yaml::to_string(&value)).expect("what we write can be read");
         assert_eq!(
@@ -50,7 +50,7 @@ pub(crate) fn check(data: &[u8]) {
     }
 }
 
-/// Each field and each name has had its effect.
+/// Each field and each name in it has led to a dependency, a mistake or an unknown name.
 fn told(value: &Value, description: &Description) {
     let mut names: Vec<&ModuleName> = Vec::new();
     for name in &description.depends_on {

@@ -1,10 +1,10 @@
-//! Files of object patches: any text is operations that can be written down again, or a mistake with a line.
+//! Files of object patches: any text is a list of operations that can be written down again, or an error with a line.
 
 use addon_core::failure::Failure;
 use addon_core::object::patch::{self, Operation};
 use addon_core::yaml;
 
-/// The text is the file. One that is no UTF-8 is refused before it comes to be read.
+/// The text is the file. Bytes that are not UTF-8 are skipped, because such a file is refused before it is parsed.
 pub(crate) fn check(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let operations = match patch::parse(text) {
@@ -39,7 +39,7 @@ pub(crate) fn check(data: &[u8]) {
     }
 }
 
-/// The lines that a report names.
+/// The line numbers in a report.
 fn lines(report: &str) -> impl Iterator<Item = usize> {
     report.split("line ").skip(1).filter_map(|rest| {
         let digits = rest.split(|c: char| !c.is_ascii_digit()).next()?;

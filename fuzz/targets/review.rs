@@ -1,4 +1,5 @@
-//! Reviews: whatever the API server asks and a hook answers, the reply has the right form and allows nothing by itself.
+//! Reviews: for any request of the API server and any answer of a hook, the reply is well-formed, and nothing is
+//! allowed unless a hook allowed it.
 
 use std::sync::LazyLock;
 
@@ -27,15 +28,15 @@ kubernetesCustomResourceConversion:
 "#;
 const ADMISSION: &str = "/hooks/maps-example-com";
 const CONVERSION: &str = "/widgets.example.com";
-/// Between the parts of a text: the body, then what each run leaves in both of its response files.
+/// Separates the parts of a text: first the request's body, then for each run the text of both response files.
 const NEXT: &str = "\n---\n";
-/// Asked where the first part is no request, so that answers are looked at all the same.
+/// The request that is used when the first part is none, so that the answers are tested anyway.
 const QUESTION: &str = r#"{"request": {"uid": "1", "desiredAPIVersion": "example.com/v1", "objects":
 [{"apiVersion": "example.com/v1alpha1", "kind": "Widget", "metadata": {"name": "a"}}]}}"#;
-/// More steps than there are rules to go from one version to another, for each of three versions.
+/// More runs than three objects need to pass all conversion rules one by one.
 const MOST_RUNS: usize = 10;
 
-/// The body is asked for both kinds of reviews; runs that the text says nothing of fail.
+/// The body is tried as an admission and as a conversion request. A run for which the text has no part fails.
 pub(crate) fn check(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let mut parts = text.split(NEXT);
@@ -102,7 +103,7 @@ fn converted(request: &ConversionRequest, answers: &[&str]) {
     panic!("hooks run without end");
 }
 
-/// All objects, each as it was but for its version, or a reason.
+/// The reply has all objects, changed in nothing except the version, or a reason for the failure.
 fn objects(request: &ConversionRequest, reply: &Reply) {
     let Reply::Review(reply) = reply else {
         panic!("a conversion is answered");
@@ -136,7 +137,7 @@ fn objects(request: &ConversionRequest, reply: &Reply) {
     }
 }
 
-/// What the hook reads of its context.
+/// The binding context as the hook reads it.
 fn told(run: &Run) -> Value {
     let mut file = Vec::new();
     let contexts = std::slice::from_ref(&run.context);

@@ -1,11 +1,12 @@
-//! Schemas of values: any text, held against any value, must come to an end without a panic.
+//! Schemas of values: validating any value against any schema must end without a panic.
 
 use addon_core::values::schema::{Files, Kind, Schemas};
 use serde_json::Value;
 
 const FILE: &str = "openapi/values.yaml";
 
-/// The last line is the value if it is JSON, and a map without keys if it is not; all before it is the schema.
+/// The last line is the value if it is JSON, and the value is an empty map otherwise. The lines before it are the
+/// schema.
 pub(crate) fn check(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let (text, value) = match text.trim_end_matches('\n').rsplit_once('\n') {
@@ -27,7 +28,7 @@ pub(crate) fn check(data: &[u8]) {
     assert_eq!(filled, once, "defaults fill once");
     for kind in [Kind::Config, Kind::Values, Kind::Helm] {
         if schemas.check(kind, "one", &filled, Some(&value)).is_err() {
-            // What is wrong stays wrong for helm, where more is asked.
+            // A value that the schema refuses is also refused for helm, where required fields are checked in addition.
             let helm = schemas.check(Kind::Helm, "one", &filled, Some(&value));
             assert!(
                 kind != Kind::Values || helm.is_err(),

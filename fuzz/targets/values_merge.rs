@@ -1,4 +1,4 @@
-//! Layers of values: merging obeys its laws for any documents, and gives up only where two of them meet too deep.
+//! Layers of values: merging obeys its laws for any documents, and is refused only where two maps meet too deep.
 
 use addon_core::name::{ModuleName, Owner};
 use addon_core::values::Store;
@@ -6,7 +6,7 @@ use addon_core::values::merge::{MAX_DEPTH, merge};
 use addon_core::yaml;
 use serde_json::{Value, json};
 
-/// Documents of YAML, the lowest first; three of them count.
+/// YAML documents, the lowest layer first; only three are used.
 pub(crate) fn check(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let Ok(documents) = yaml::documents_v2(text) else {
@@ -36,7 +36,7 @@ pub(crate) fn check(data: &[u8]) {
     layered(&a, &b);
 }
 
-/// Each place holds what the upper document says, what the lower one says where the upper is silent, and nothing else.
+/// Each place has the upper document's value. Where the upper one has none, it has the lower one's.
 fn laid(below: &Value, above: &Value, sum: &Value) {
     let (Value::Object(below), Value::Object(above), Value::Object(sum)) = (below, above, sum) else {
         return assert_eq!(above, sum);
@@ -53,7 +53,7 @@ fn laid(below: &Value, above: &Value, sum: &Value) {
     assert!(sum.keys().all(known), "a key of nobody");
 }
 
-/// How deep the deepest pair of maps lies that have to be merged.
+/// The depth of the deepest pair of maps that have to be merged.
 fn meeting(one: &Value, other: &Value) -> usize {
     let (Value::Object(one), Value::Object(other)) = (one, other) else {
         return 0;
@@ -65,7 +65,7 @@ fn meeting(one: &Value, other: &Value) -> usize {
     below.max().unwrap_or(0)
 }
 
-/// Where both have something, both have a map or neither has.
+/// Whether at every common place both are maps or neither is.
 fn alike(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Object(one), Value::Object(other)) => one
@@ -75,7 +75,7 @@ fn alike(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// The same through the layers of a module: the files below, the section of the `ConfigMap` above.
+/// The same laws for the layers of a module: the files below, the section of the `ConfigMap` above.
 fn layered(files: &Value, section: &Value) {
     let module = Owner::Module(ModuleName::parse("one").expect("a name"));
     let mut store = Store::new();

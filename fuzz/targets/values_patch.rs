@@ -1,5 +1,5 @@
-//! Patches of values: whatever hooks write is taken whole or not at all, within their own section, and no value that they
-//! write is told in an error.
+//! Patches of values: a hook's patch is applied as a whole or not at all, and only to the hook's own section. No error
+//! shows a value from it.
 
 use std::error::Error;
 
@@ -10,14 +10,15 @@ use addon_core::values::section::to_text;
 use addon_core::yaml;
 use serde_json::{Value, json};
 
-/// Between the parts of a text: the values of files, then pairs of a values patch and a config patch, one for each run.
+/// Separates the parts of a text: first the values of files, then for each run a values patch and a config patch.
 const NEXT: &str = "\n---\n";
-/// More runs show nothing new.
+/// Further runs would reach no new state.
 const MOST_RUNS: usize = 4;
-/// Stands for a password. It must be in no error, unless as a part of a path or in the place of an operation's name.
+/// A value that plays a password. An error may contain it only as part of a path or in the place of an operation's
+/// name.
 const SECRET: &str = "s3cr3t";
 
-/// Hooks of the module `one`, then global ones, do as they are told.
+/// Hooks of the module `one`, and after them global hooks, write the patches of the text.
 pub(crate) fn check(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let mut parts = text.split(NEXT);
@@ -56,7 +57,7 @@ fn read(text: &str, file: PatchFile) -> Option<Patch> {
     }
 }
 
-/// One run of a hook, with all that holds before and after it.
+/// One run of a hook, with all invariants before and after it.
 fn commit(store: &mut Store, owner: &Owner, values: &Patch, config: &Patch, texts: &[&str]) {
     let before = store.clone();
     let proposed = store.propose(owner, values, config);
@@ -90,7 +91,7 @@ fn commit(store: &mut Store, owner: &Owner, values: &Patch, config: &Patch, text
     remembered(store, owner);
 }
 
-/// What is remembered of all runs leads to the same values, also in another store, and can be kept.
+/// The patches that the store remembers lead to the same values in another store, and they can be serialised.
 fn remembered(store: &Store, owner: &Owner) {
     let patches = store.patches(owner);
     assert_eq!(patches.compacted_with(&patches), *patches, "compacting ends");
@@ -108,7 +109,7 @@ fn remembered(store: &Store, owner: &Owner) {
     }
 }
 
-/// Errors name paths and operations, never values.
+/// Errors contain paths and operations, never values.
 fn discreet(error: &dyn Error, texts: &[&str]) {
     let mut told = String::new();
     let mut next = Some(error);
@@ -124,7 +125,7 @@ fn discreet(error: &dyn Error, texts: &[&str]) {
     assert!(!is_value || !told.contains(SECRET), "{told}");
 }
 
-/// What of a patch may be told: paths and names of operations.
+/// The parts of a patch that an error may show: paths and names of operations.
 fn names(item: &Value) -> String {
     let of = |operation: &Value| format!("{} {}", operation["op"], operation["path"]);
     match item {
