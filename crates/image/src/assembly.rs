@@ -1,6 +1,7 @@
-//! From the definition and what it names to a layout.
+//! Assembles an OCI layout from the definition and the files that it names.
 //!
-//! Everything that shapes the image is an argument. It must never take a time, a path or a user from where it runs.
+//! Everything that shapes the image is an argument. This module must never take a time, a path or a user from the
+//! machine that it runs on.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -22,19 +23,19 @@ use crate::papers::{self, Origin, Parts};
 use crate::place::{ImagePath, PlaceError};
 use crate::tree::{Content, Node, Taken, Tree, TreeError};
 
-/// What the definition names, found.
+/// The files and facts that the definition refers to.
 #[derive(Clone, Debug)]
 pub struct Inputs<'a> {
     pub repository: &'a Path,
-    /// As images and Debian call it: `amd64`.
+    /// The name that OCI images and Debian use, as in `amd64`.
     pub architecture: &'a str,
-    /// The files of all packages, by name.
+    /// The `.deb` files of all packages, by package name.
     pub packages: &'a BTreeMap<String, PathBuf>,
     pub programs: &'a BTreeMap<Program, PathBuf>,
-    /// What goes on top, in a layer of its own, and may replace what is below.
+    /// Files that go into a layer of their own on top. They may replace files of the layers below.
     pub added: &'a [Added],
     pub origin: &'a Origin,
-    /// For the papers that go with it.
+    /// The contents that the papers list.
     pub parts: &'a Parts,
 }
 
@@ -49,7 +50,7 @@ pub struct Added {
 #[derive(Clone, Debug)]
 pub struct Assembled {
     pub manifest: Descriptor,
-    /// From the bottom to the top, with their names.
+    /// The layers from the bottom to the top, each with its name.
     pub layers: Vec<(String, Written)>,
 }
 
@@ -75,7 +76,7 @@ pub enum AssemblyError {
     Layout(#[from] LayoutError),
 }
 
-/// Makes a layout with the image at `folder`.
+/// Assembles the image and writes its layout to `folder`.
 pub fn assemble(definition: &Definition, inputs: &Inputs<'_>, folder: &Path) -> Result<Assembled, AssemblyError> {
     let draft = Draft::new(folder)?;
     let mut tree = Tree::default();
@@ -172,14 +173,14 @@ fn put_layer(
     Ok(())
 }
 
-/// Where the operator of the image looks for modules.
+/// The folders in which the operator of the image looks for modules.
 fn modules_dirs(definition: &Definition) -> impl Iterator<Item = ImagePath> {
     let dirs = definition.run.environment.get("MODULES_DIR");
     let dirs = dirs.into_iter().flat_map(|dirs| dirs.split(':'));
     dirs.filter_map(|dir| ImagePath::absolute(dir).ok())
 }
 
-/// Says in each folder of modules what must be there.
+/// Writes into each folder of modules the manifest that lists its files.
 fn put_manifests(folders: impl Iterator<Item = ImagePath>, tree: &mut Tree) -> Result<(), AssemblyError> {
     for folder in folders {
         let Some((place, text)) = manifest::of(&folder, tree)? else {
@@ -202,7 +203,7 @@ fn put(tree: &mut Tree, place: &ImagePath, node: Node) -> Result<(), AssemblyErr
     })
 }
 
-/// All files below a folder of the image, one after the other, in the order of their places.
+/// The concatenation of all files below a folder of the image, sorted by path.
 fn bundle(folder: &ImagePath, tree: &Tree) -> Result<Vec<u8>, AssemblyError> {
     let mut bundled = Vec::new();
     for (_, node) in tree.nodes().filter(|(place, _)| place.is_within(folder)) {
@@ -229,7 +230,8 @@ fn bundle(folder: &ImagePath, tree: &Tree) -> Result<Vec<u8>, AssemblyError> {
     Ok(bundled)
 }
 
-/// A file or a folder of a disk, with everything in it. Of rights only one matters: whether something is a program.
+/// Copies a file or a folder of the disk, with everything in it. Of the mode only one bit is kept: whether a file is
+/// executable.
 fn copy(source: &Path, place: &ImagePath, taken: Taken, tree: &mut Tree) -> Result<(), AssemblyError> {
     let entries = WalkDir::new(source)
         .sort_by_file_name()
@@ -304,7 +306,7 @@ fn config(definition: &Definition, inputs: &Inputs<'_>, layers: &[(String, Writt
     })
 }
 
-/// What is told of the image, also to an operator that thinks of running it.
+/// The labels of the image. An operator also reads them before it changes to this image.
 fn labels(definition: &Definition, origin: &Origin) -> BTreeMap<String, String> {
     let Origin {
         version,

@@ -1,6 +1,6 @@
 //! The crates that the operator is linked from, with their licences and checksums, as cargo knows them.
 //!
-//! Nothing is fetched: what was built is here.
+//! Nothing is fetched: cargo has already downloaded the sources of everything that was built.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -63,11 +63,11 @@ struct Dependency {
 
 #[derive(Deserialize)]
 struct Kind {
-    /// Nothing for one that is linked.
+    /// None for an ordinary dependency, which is linked into the program.
     kind: Option<String>,
 }
 
-/// Those of a repository, in order.
+/// The linked crates of a repository, sorted.
 pub fn linked(repository: &Path, target: &str) -> Result<Vec<Crate>, CratesError> {
     let mut command = process::command("cargo");
     command.args(["metadata", "--locked", "--offline", "--format-version=1"]);
@@ -114,7 +114,7 @@ fn chosen(metadata: &Metadata, checksums: &BTreeMap<(String, String), String>) -
     Ok(crates)
 }
 
-/// By name and version.
+/// Checksums by name and version, from `Cargo.lock`.
 fn checksums(lock: &str) -> BTreeMap<(String, String), String> {
     let field = |block: &str, key: &str| {
         let line = block

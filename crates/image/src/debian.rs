@@ -1,7 +1,7 @@
-//! Packages of Debian, pinned: which ones, in which version, with which checksum.
+//! Pinned packages of Debian: their names, versions and checksums.
 //!
-//! A lock names for each package the file it comes as. It must never be renewed in passing: an image has what its lock
-//! says, or it is not assembled.
+//! A lock names the `.deb` file of each package. It must never be renewed as a side effect: if a pinned package is
+//! missing, the image is not assembled.
 
 pub mod apt;
 pub mod archive;
@@ -20,15 +20,15 @@ use thiserror::Error;
 pub struct Package {
     pub name: String,
     pub version: String,
-    /// The suite of Debian that it was taken from, whose mirror has it.
+    /// The suite of Debian that the package was taken from, and from whose mirror it is fetched.
     pub suite: String,
-    /// Its file on that mirror.
+    /// The path of its file on that mirror.
     pub path: String,
     pub sha256: String,
 }
 
 impl Package {
-    /// What its file is called.
+    /// The base name of its file.
     pub fn file_name(&self) -> &str {
         self.path.rsplit('/').next().unwrap_or(&self.path)
     }
@@ -97,7 +97,8 @@ impl Lock {
         Ok(Self::new(packages))
     }
 
-    /// Are all these packages in it? It knows nothing of what they depend on; who wrote it did.
+    /// Does the lock have all these packages? Dependencies are not checked: they were resolved when the lock was
+    /// written.
     pub fn covers<'a>(&self, names: impl IntoIterator<Item = &'a str>, file: &Path) -> Result<(), LockError> {
         let missing = names.into_iter().find(|name| !self.packages.contains_key(*name));
         missing.map_or(Ok(()), |name| {

@@ -1,6 +1,6 @@
-//! The file that lists what goes into the image, checked once.
+//! The definition: the file that lists the contents of the image. It is validated once.
 //!
-//! It must never depend on the machine: where a program or a folder of the repository lies is an input of the assembly.
+//! It must never depend on the machine: the locations of programs and of the repository are inputs of the assembly.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -12,7 +12,7 @@ use thiserror::Error;
 
 use crate::place::ImagePath;
 
-/// What goes in, from the bottom layer to the top, and how it is run.
+/// The layers of the image, from the bottom to the top, and the settings of its containers.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Definition {
@@ -23,23 +23,23 @@ pub struct Definition {
     pub labels: BTreeMap<String, String>,
 }
 
-/// Which packages may be taken, and what of them.
+/// The Debian suites that packages may come from, and the parts of packages that stay out.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Debian {
     pub suites: Vec<String>,
-    /// Packages that others depend on and that we do without, each with the reason.
+    /// Dependencies that the image leaves out, each with the reason.
     #[serde(default)]
     pub without: BTreeMap<String, String>,
-    /// Folders of packages that stay out.
+    /// Folders of packages that are left out.
     #[serde(default)]
     pub leave_out: Vec<ImagePath>,
-    /// Names of files that come in all the same.
+    /// Names of files that are taken even from those folders.
     #[serde(default)]
     pub keep: BTreeSet<String>,
 }
 
-/// One layer. Its parts are put in in the order of the fields.
+/// One layer. Its parts are added in the order of the fields.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Layer {
@@ -48,22 +48,22 @@ pub struct Layer {
     pub folders: BTreeMap<ImagePath, Mode>,
     #[serde(default)]
     pub links: BTreeMap<ImagePath, String>,
-    /// Names of Debian packages; what they depend on comes with them.
+    /// Names of Debian packages; their dependencies come with them.
     #[serde(default)]
     pub packages: BTreeSet<String>,
     #[serde(default)]
     pub files: BTreeMap<ImagePath, String>,
-    /// Files that are all files of a folder of the image, one after the other.
+    /// Files that are the concatenation of all files of a folder, by their places: place of the file, then the folder.
     #[serde(default)]
     pub bundles: BTreeMap<ImagePath, ImagePath>,
     #[serde(default)]
     pub programs: BTreeMap<ImagePath, Program>,
-    /// Files and folders of the repository.
+    /// Files and folders of the repository, by their places in the image.
     #[serde(default)]
     pub copies: BTreeMap<ImagePath, RepositoryPath>,
 }
 
-/// The rights to a folder, written in octal.
+/// The mode of a folder, written in octal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Mode(pub u32);
@@ -78,11 +78,11 @@ impl TryFrom<String> for Mode {
     }
 }
 
-/// A program that is built, not copied.
+/// A program that is compiled, in contrast to a copied file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Program {
-    /// Ours.
+    /// The addon-operator itself.
     Operator,
     Kubectl,
     Helm3,
@@ -113,11 +113,11 @@ impl TryFrom<PathBuf> for RepositoryPath {
     }
 }
 
-/// How a container of the image is run unless it is told otherwise.
+/// The settings with which containers of the image run by default.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Run {
-    /// Numbers, because a kubelet that must not run root cannot tell from a name.
+    /// As numbers: a kubelet that must not run root cannot judge a user by its name.
     pub user: String,
     pub directory: String,
     pub entrypoint: Vec<String>,
@@ -163,7 +163,7 @@ impl Definition {
                 return Err(DefinitionError::TwoLayers(layer.name.clone()));
             }
         }
-        // What packages depend on is one set, and belongs to one layer.
+        // Dependencies are resolved once for all packages, so all packages belong to one layer.
         if let Some(second) = self.layers.iter().filter(|layer| !layer.packages.is_empty()).nth(1) {
             return Err(DefinitionError::PackagesTwice(second.name.clone()));
         }
@@ -175,7 +175,7 @@ impl Definition {
         Ok(self)
     }
 
-    /// All packages that it names.
+    /// All packages that the layers name.
     pub fn packages(&self) -> BTreeSet<&str> {
         self.layers
             .iter()
@@ -184,7 +184,7 @@ impl Definition {
             .collect()
     }
 
-    /// All programs that have to be built for it.
+    /// All programs that have to be built for the image.
     pub fn programs(&self) -> BTreeSet<Program> {
         self.layers
             .iter()

@@ -1,7 +1,7 @@
-//! A layer: the archive of a tree, packed, and the two checksums by which it is known.
+//! A layer: a compressed tar archive of a tree, and its two checksums.
 //!
-//! The same tree gives the same bytes: entries are sorted, have no owner but root and no time but the epoch, and the
-//! packer notes nothing about where it runs. It must never write an entry that takes something away from lower layers.
+//! The same tree gives the same bytes: entries are sorted, belong to root and have the epoch as their time, and the
+//! gzip header names no system. A layer must never contain a whiteout, which would delete files of lower layers.
 
 use std::io::{self, Read, Write};
 
@@ -16,25 +16,25 @@ use crate::tree::{Content, Node, Tree};
 /// A layer that was written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Written {
-    /// Of the packed bytes, in hexadecimal digits.
+    /// The checksum of the compressed bytes, in hexadecimal digits.
     pub sha256: String,
     pub packed: u64,
-    /// Of the archive before it was packed.
+    /// The checksum of the archive before it was compressed.
     pub diff_sha256: String,
     pub unpacked: u64,
 }
 
-/// Of no tool known to refuse it, and the same for ever.
+/// The modification time of all entries. No known tool refuses 0, and it is the same for ever.
 const EPOCH: u64 = 0;
-/// What packers say that do not want to tell on which system they run.
+/// The code of the gzip header for an unknown operating system.
 const UNKNOWN_SYSTEM: u8 = 255;
 
-/// The checksum of something small, in hexadecimal digits.
+/// The checksum of a short byte string, in hexadecimal digits.
 pub fn sha256(bytes: &[u8]) -> String {
     hexadecimal(Sha256::new_with_prefix(bytes))
 }
 
-/// Writes the layer that holds a tree.
+/// Writes a tree as a layer.
 pub fn write(tree: &Tree, out: impl Write) -> io::Result<Written> {
     let packer = GzBuilder::new()
         .mtime(0)
@@ -88,7 +88,7 @@ fn open(content: &Content) -> io::Result<(u64, Box<dyn Read + '_>)> {
     })
 }
 
-/// Passes bytes on, and keeps their checksum and number.
+/// A writer that passes bytes on and computes their checksum and number.
 struct Tally<W> {
     inner: W,
     hash: Sha256,

@@ -1,6 +1,6 @@
-//! The folder that holds an image: blobs by checksum, and the documents that tie them together (OCI image layout).
+//! The folder of an image (OCI image layout): blobs by checksum, and the documents that refer to them.
 //!
-//! A layout appears as a whole or not at all. Its documents must never depend on the order of a hash map.
+//! A layout appears as a whole or not at all. Its documents must never depend on the iteration order of a hash map.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -17,11 +17,11 @@ use crate::tree::Tree;
 pub const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 pub const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 pub const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
-/// The configuration of what has none.
+/// The media type of the configuration of a manifest that has none.
 pub const EMPTY: &str = "application/vnd.oci.empty.v1+json";
 pub const LAYER: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
 
-/// A blob, as other documents name it.
+/// A reference to a blob, as documents contain it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Descriptor {
@@ -30,19 +30,19 @@ pub struct Descriptor {
     pub size: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub platform: Option<Platform>,
-    /// Its kind where it is no image.
+    /// The kind of the content, where it is no image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifact_type: Option<String>,
 }
 
-/// What an image runs on.
+/// The system that an image runs on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Platform {
     pub architecture: String,
     pub os: String,
 }
 
-/// The configuration of an image and its layers, from the bottom to the top.
+/// References to the configuration of an image and to its layers, from the bottom to the top.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Manifest {
@@ -52,14 +52,14 @@ pub struct Manifest {
     pub artifact_type: Option<String>,
     pub config: Descriptor,
     pub layers: Vec<Descriptor>,
-    /// The image that it is about, where it is none itself.
+    /// The image that a paper or a signature is about; none for an image itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<Descriptor>,
     #[serde(default)]
     pub annotations: BTreeMap<String, String>,
 }
 
-/// The images of a layout; ours have one, and its papers.
+/// The list of a layout's manifests: one image and its papers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ImageIndex {
@@ -80,7 +80,7 @@ pub enum LayoutError {
     Foreign(PathBuf),
 }
 
-/// A layout that is being written, beside the place where it will stand.
+/// A layout that is being written in a temporary folder beside its final place.
 #[derive(Debug)]
 pub struct Draft {
     site: tempfile::TempDir,
@@ -88,7 +88,7 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// Of a layout that shall stand at `place`, where nothing is or an older one.
+    /// A draft of a layout for `place`, where nothing or an older layout exists.
     pub fn new(place: &Path) -> Result<Self, LayoutError> {
         if fs::read_dir(place).is_ok_and(|mut inside| inside.next().is_some()) && !place.join("oci-layout").exists() {
             return Err(LayoutError::Foreign(place.to_owned()));
@@ -106,7 +106,7 @@ impl Draft {
         })
     }
 
-    /// Adds a layer that holds a tree.
+    /// Writes a layer with this tree.
     pub fn layer(&self, tree: &Tree) -> Result<Written, LayoutError> {
         let arriving = self.blob("arriving");
         let written = layer::write(tree, io::BufWriter::new(fs::File::create(&arriving)?))?;
@@ -114,7 +114,7 @@ impl Draft {
         Ok(written)
     }
 
-    /// Adds a document.
+    /// Writes a JSON document as a blob.
     pub fn document(&self, media_type: &str, document: &Value) -> Result<Descriptor, LayoutError> {
         let bytes = document.to_string().into_bytes();
         let hash = sha256(&bytes);
@@ -122,7 +122,7 @@ impl Draft {
         Ok(descriptor(media_type, &hash, bytes.len() as u64))
     }
 
-    /// Adds a paper about an image, with a manifest of its own.
+    /// Writes a paper about an image, with a manifest of its own.
     pub fn paper(&self, kind: &str, paper: &Value, image: &Descriptor) -> Result<Descriptor, LayoutError> {
         let manifest = Manifest {
             schema_version: 2,
@@ -142,7 +142,7 @@ impl Draft {
         })
     }
 
-    /// Puts the layout, with this image and its papers in it, where it belongs. What stood there goes.
+    /// Moves the layout, with this image and its papers, to its place. An older layout there is deleted.
     pub fn finish(self, manifest: Descriptor, papers: Vec<Descriptor>) -> Result<Layout, LayoutError> {
         let index = ImageIndex {
             schema_version: 2,
@@ -167,7 +167,7 @@ impl Draft {
     }
 }
 
-/// A layout with one image.
+/// A complete layout with one image.
 #[derive(Clone, Debug)]
 pub struct Layout {
     folder: PathBuf,
@@ -180,7 +180,7 @@ impl Layout {
         }
     }
 
-    /// Which image is in it.
+    /// The descriptor of the image.
     pub fn image(&self) -> Result<Descriptor, LayoutError> {
         let index: ImageIndex = read(&self.folder.join("index.json"))?;
         let mut images = index.manifests;
@@ -193,14 +193,14 @@ impl Layout {
         })
     }
 
-    /// The papers that go with the image, as manifests that name it.
+    /// The manifests of the papers, which refer to the image.
     pub fn papers(&self) -> Result<Vec<Descriptor>, LayoutError> {
         let index: ImageIndex = read(&self.folder.join("index.json"))?;
         let papers = index.manifests.into_iter();
         Ok(papers.filter(|manifest| manifest.artifact_type.is_some()).collect())
     }
 
-    /// The manifest that a descriptor leads to.
+    /// The manifest that a descriptor refers to.
     pub fn manifest_of(&self, manifest: &Descriptor) -> Result<Manifest, LayoutError> {
         read(&self.file(manifest))
     }
@@ -209,13 +209,13 @@ impl Layout {
         read(&self.file(&self.image()?))
     }
 
-    /// Where a blob is.
+    /// The path of a blob.
     pub fn file(&self, blob: &Descriptor) -> PathBuf {
         self::blob(&self.folder, blob.digest.trim_start_matches("sha256:"))
     }
 }
 
-/// How documents name a blob.
+/// The JSON form of a reference to a blob.
 pub fn descriptor(media_type: &str, sha256: &str, size: u64) -> Descriptor {
     Descriptor {
         media_type: media_type.to_owned(),

@@ -25,7 +25,7 @@ use testbed::find::{Finder, Found};
 use testbed::part::Part;
 use testbed::report;
 
-/// In its folder, beside the locks.
+/// The name of the definition's file; its folder also has the locks.
 const DEFINITION: &str = "image.yaml";
 
 /// The operator's container image, without a container engine.
@@ -156,7 +156,7 @@ fn run_build(folder: &Path, build: &Build) -> anyhow::Result<()> {
     Ok(io::stdout().write_all(table(&image).as_bytes())?)
 }
 
-/// The facts that the papers of the image tell.
+/// The contents that the papers of the image list.
 fn parts(
     build: &Build,
     architecture: &str,
@@ -191,7 +191,7 @@ fn run_fetch(folder: &Path, kept: &Path, or_today: Option<&Path>) -> anyhow::Res
             return Err(error);
         };
         say(&report::chain(error.as_ref()));
-        // A lock that is left there may be of any day.
+        // A lock from an earlier run may have any age.
         if copy.exists() {
             fs_err::remove_dir_all(copy)?;
         }
@@ -232,7 +232,7 @@ fn programs(definition: &Definition, operator: &Path) -> anyhow::Result<BTreeMap
     Ok(programs)
 }
 
-/// As which part of the testbed it is built.
+/// The part of the testbed that builds the program.
 fn part(program: Program) -> Option<Part> {
     match program {
         Program::Operator => None,
@@ -242,7 +242,7 @@ fn part(program: Program) -> Option<Part> {
     }
 }
 
-/// The programs of others that the definition names, as they are pinned.
+/// The third-party programs that the definition names, built from their pinned modules.
 fn tools(definition: &Definition) -> anyhow::Result<BTreeMap<Program, Found>> {
     let programs = definition.programs();
     let parts: BTreeMap<Program, Part> = programs
@@ -268,7 +268,7 @@ fn run_programs(folder: &Path, to: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The layers and their sizes, and the digest.
+/// A table of the layers and their sizes, and the digest.
 fn table(image: &Assembled) -> String {
     let megabytes = |bytes: u64| format!("{}.{}", bytes / 1_000_000, bytes / 100_000 % 10);
     let row = |name: &str, packed: u64, unpacked: u64| {
@@ -333,7 +333,7 @@ fn locked(folder: &Path) -> anyhow::Result<Vec<String>> {
 
 fn run_push(layout: &Path, reference: &str, credentials: Option<&Path>, key: Option<&Path>) -> anyhow::Result<()> {
     let signer = key.map(Signer::read).transpose()?;
-    // Twice in one process is not possible, and once is what we do.
+    // Installing a second provider in one process fails, and this process installs only one.
     drop(rustls::crypto::ring::default_provider().install_default());
     let target = Target::new(reference, credentials.filter(|file| file.exists()))?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -352,7 +352,7 @@ fn run_push(layout: &Path, reference: &str, credentials: Option<&Path>, key: Opt
     Ok(io::stdout().write_all(name.as_bytes())?)
 }
 
-/// Of this machine: programs are built for where they are built.
+/// The architecture of this machine: programs are built for the machine that builds them.
 fn architecture() -> anyhow::Result<&'static str> {
     Ok(match std::env::consts::ARCH {
         "x86_64" => "amd64",
@@ -371,7 +371,7 @@ fn added(text: &str) -> Result<Added, String> {
     Ok(Added { source, place })
 }
 
-/// Talk goes to standard error; nobody listening is no reason to stop.
+/// Writes a message for the person to standard error. A closed standard error is no reason to stop.
 fn say(line: &str) {
     let _ = writeln!(io::stderr(), "image: {line}");
 }

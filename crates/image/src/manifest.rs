@@ -1,5 +1,5 @@
-//! The manifest of a folder of modules, by which the operator knows at its start whether all of them are there.
-//! `addon-operator module manifest` makes the same of a folder on a disk.
+//! The manifest of a folder of modules. From it the operator knows at its start whether all modules are present.
+//! `addon-operator module manifest` writes the same for a folder on a disk.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,13 +11,13 @@ use crate::layer::sha256;
 use crate::place::{ImagePath, PlaceError};
 use crate::tree::{Content, Node, Tree};
 
-/// Its name, at the root of a folder of modules.
+/// The file name of the manifest, at the root of a folder of modules.
 const FILE: &str = ".addon-operator-manifest.json";
-/// Of this one only that it is there: people mount one of their own over it.
+/// The manifest has this file without a checksum, because people mount a file of their own over it.
 const COMMON: &str = "values.yaml";
 
-/// The place of the manifest and its text, for the folder as it stands in the image. A folder without modules has none, except one that is
-/// empty: that one is meant to be so.
+/// The manifest's place and text for a folder of the image. None for a folder that has files but no modules. An empty
+/// folder gets a manifest, because it is meant to be empty.
 pub(crate) fn of(folder: &ImagePath, tree: &Tree) -> io::Result<Option<(ImagePath, Vec<u8>)>> {
     let mut files = BTreeMap::new();
     for (place, node) in tree.nodes().filter(|(place, _)| place.is_within(folder)) {

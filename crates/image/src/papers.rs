@@ -1,7 +1,7 @@
-//! The papers that go with an image: a list of its contents (SPDX) and a statement of how it was made (in-toto, SLSA provenance).
+//! The papers of an image: a list of its contents (SPDX) and a statement of how it was made (in-toto, SLSA provenance).
 //!
-//! The same image has the same papers: nothing in them is of the machine or the moment. They are not signed; who trusts them
-//! trusts the registry, or compares them with those of an image of his own.
+//! The same image has the same papers: they contain nothing of the machine or the time. They are not signed. A reader
+//! has to trust the registry, or to compare them with the papers of an image that he has built himself.
 
 use std::collections::BTreeMap;
 
@@ -12,27 +12,28 @@ use crate::layer::sha256;
 
 pub const SPDX: &str = "application/spdx+json";
 pub const IN_TOTO: &str = "application/vnd.in-toto+json";
-/// The name of a licence of which nobody knows more.
+/// The SPDX value of an unknown licence.
 const UNKNOWN: &str = "NOASSERTION";
-/// A day that is the same everywhere, where nobody says when.
+/// The time in the papers of an image without a known revision. It is a constant, so that the papers do not depend on
+/// the machine.
 const LONG_AGO: &str = "1970-01-01T00:00:00Z";
 
-/// From what the image was made.
+/// The source of an image.
 #[derive(Clone, Debug, Default)]
 pub struct Origin {
     pub version: String,
     pub revision: Option<String>,
-    /// When, as in `2026-01-31T12:00:00Z`: the time of the revision, not of the assembly.
+    /// The time of the revision, not of the assembly, as in `2026-01-31T12:00:00Z`.
     pub created: Option<String>,
 }
 
-/// From what an image is put together, beside files of the repository.
+/// The contents of an image that do not come from the repository.
 #[derive(Clone, Debug, Default)]
 pub struct Parts {
     pub debian: Vec<Package>,
     pub crates: Vec<Crate>,
     pub programs: Vec<Built>,
-    /// The files that were put on top, by their places.
+    /// The places of the files that were added on top.
     pub added: Vec<String>,
 }
 
@@ -42,11 +43,11 @@ pub struct Crate {
     pub name: String,
     pub version: String,
     pub license: Option<String>,
-    /// Of its archive in the registry; none of those of this repository.
+    /// The checksum of its archive in the registry; none for a crate of this repository.
     pub sha256: Option<String>,
 }
 
-/// A program that was built elsewhere.
+/// A third-party program that was built from source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Built {
     pub name: String,
@@ -54,7 +55,7 @@ pub struct Built {
     pub sha256: String,
 }
 
-/// One document, and of what kind it is.
+/// One document, and its media type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Paper {
     pub kind: &'static str,
@@ -118,7 +119,7 @@ fn contents(digest: &str, architecture: &str, origin: &Origin, parts: &Parts) ->
     })
 }
 
-/// Everything that is in it, in the order of its kinds.
+/// Everything in the image, one kind after the other.
 fn entries<'a>(architecture: &'a str, parts: &'a Parts) -> impl Iterator<Item = Entry<'a>> {
     let of_debian = parts.debian.iter().map(move |package| Entry {
         from: "deb",
@@ -161,7 +162,8 @@ struct Entry<'a> {
 
 impl Entry<'_> {
     fn package(&self) -> Value {
-        // Names hold what identifiers may not; those of two packages must not become one.
+        // A name may have characters that an SPDX identifier may not. A hash keeps the identifiers of two packages
+        // apart.
         let number = &sha256(format!("{} {} {}", self.from, self.name, self.version).as_bytes())[..16];
         let mut package = json!({
             "SPDXID": format!("SPDXRef-{}-{number}", self.from),
@@ -170,7 +172,7 @@ impl Entry<'_> {
             "downloadLocation": UNKNOWN,
             "filesAnalyzed": false,
             "licenseConcluded": UNKNOWN,
-            // As cargo wrote alternatives once.
+            // Old crates separate alternative licences with a slash.
             "licenseDeclared": self.license.map_or_else(|| UNKNOWN.to_owned(), |text| text.replace('/', " OR ")),
             "copyrightText": UNKNOWN,
         });
@@ -231,7 +233,7 @@ fn provenance(digest: &str, architecture: &str, origin: &Origin, parts: &Parts) 
     })
 }
 
-/// How others call a package of Debian.
+/// The package URL (purl) of a Debian package.
 fn of_debian(package: &Package, architecture: &str) -> String {
     let (name, version) = (escaped(&package.name), escaped(&package.version));
     format!("pkg:deb/debian/{name}@{version}?arch={architecture}")

@@ -1,13 +1,13 @@
-//! Where something stands in the image: a path below its root.
+//! A place in the image: a path below its root.
 //!
-//! A place must never lead out of the root, and never have a name by which layers delete things.
+//! A place must never lead out of the root, and never have the name of a whiteout.
 
 use std::fmt;
 
 use serde::Deserialize;
 use thiserror::Error;
 
-/// A path below the root, kept without the slash at its front; the root itself is empty.
+/// A path below the root, stored without its leading slash. The root itself is the empty string.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(try_from = "String")]
 pub struct ImagePath(String);
@@ -20,7 +20,7 @@ pub enum PlaceError {
     Part(String),
 }
 
-/// What stands before names that a layer takes away from the layers below it.
+/// The prefix of whiteouts: files by which a layer deletes files of the layers below it.
 const WHITEOUT: &str = ".wh.";
 
 impl ImagePath {
@@ -29,7 +29,7 @@ impl ImagePath {
         Self::default()
     }
 
-    /// A place as people write it, from the root: `/usr/bin/jq`.
+    /// Parses a place as people write it, from the root: `/usr/bin/jq`.
     pub fn absolute(text: &str) -> Result<Self, PlaceError> {
         match text.strip_prefix('/') {
             Some(rest) => Self::parts(text, rest.trim_end_matches('/')),
@@ -37,7 +37,7 @@ impl ImagePath {
         }
     }
 
-    /// A place as archives write it: `./usr/bin/`.
+    /// Parses a place as archives write it: `./usr/bin/`.
     pub fn in_archive(text: &str) -> Result<Self, PlaceError> {
         let rest = text
             .strip_prefix('.')
@@ -53,7 +53,7 @@ impl ImagePath {
         Ok(Self(inner.to_owned()))
     }
 
-    /// What stands below this place by that name or relative path.
+    /// The place with this name or relative path below this one.
     pub fn join(&self, inner: &str) -> Result<Self, PlaceError> {
         let whole = if self.0.is_empty() {
             inner.to_owned()
@@ -63,13 +63,13 @@ impl ImagePath {
         Self::parts(&whole, &whole)
     }
 
-    /// The folder it stands in; nothing for the root.
+    /// The folder that contains it; none for the root.
     pub fn parent(&self) -> Option<Self> {
         let (parent, _) = self.0.rsplit_once('/').unwrap_or(("", &self.0));
         (!self.0.is_empty()).then(|| Self(parent.to_owned()))
     }
 
-    /// The names on the way from the root.
+    /// The names of the path, from the root.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.split('/').filter(|name| !name.is_empty())
     }
@@ -80,7 +80,7 @@ impl ImagePath {
         rest.is_some_and(|rest| rest.is_empty() || folder.0.is_empty() || rest.starts_with('/'))
     }
 
-    /// As archives of layers write it.
+    /// The form in archives of layers, without a leading slash.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -1,7 +1,8 @@
-//! An image goes to a registry.
+//! Pushes an image to a registry.
 //!
-//! What the registry has already is not sent again, and the tag is set last: whoever pulls meanwhile gets the old image
-//! or the new one, whole, with all that belongs to it. It must never send credentials unasked, nor talk without TLS to anybody but this machine.
+//! Blobs that the registry has are not sent again. The tag is set last: a client that pulls meanwhile gets either the
+//! old or the new image, complete with its papers and signatures. This module must never send credentials unasked, nor
+//! talk without TLS to another machine.
 
 mod signatures;
 
@@ -63,23 +64,23 @@ pub enum PushError {
     },
 }
 
-/// What was pushed.
+/// The result of a push.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pushed {
-    /// By which everybody gets exactly this image.
+    /// The digest by which every client gets exactly this image.
     pub digest: String,
-    /// Bytes of image and papers that had to be sent; the registry had the others.
+    /// The number of bytes of the image and its papers that had to be sent.
     pub sent: u64,
 }
 
-/// Where to, and as whom.
+/// The address to push to, and the login.
 #[derive(Clone, Debug)]
 pub struct Target {
     reference: Reference,
     auth: RegistryAuth,
 }
 
-/// The file that container engines keep logins in.
+/// The file in which container engines keep logins.
 #[derive(Deserialize)]
 struct Logins {
     #[serde(default)]
@@ -92,7 +93,8 @@ struct Login {
 }
 
 impl Target {
-    /// `credentials` is a file as container engines keep it; without one, or without this registry in it, nobody logs in.
+    /// `credentials` is a file in the format of container engines. Without the file, or without this registry in it,
+    /// the push is anonymous.
     pub fn new(text: &str, credentials: Option<&Path>) -> Result<Self, PushError> {
         let reference = text.parse::<Reference>();
         let reference = reference.map_err(|source| PushError::Reference {
@@ -106,7 +108,7 @@ impl Target {
         Ok(Self { reference, auth })
     }
 
-    /// Without TLS only where nobody else listens.
+    /// Plain HTTP is used only for this machine.
     fn protocol(&self) -> ClientProtocol {
         let registry = self.reference.resolve_registry();
         let host = registry.rsplit_once(':').map_or(registry, |(host, _)| host);
@@ -117,7 +119,7 @@ impl Target {
         }
     }
 
-    /// A client for it. A provider of TLS must be installed in the process.
+    /// A client for the registry. The process must have installed a TLS provider before.
     pub fn client(&self) -> Client {
         Client::new(ClientConfig {
             protocol: self.protocol(),
@@ -150,7 +152,7 @@ fn login(file: &Path, registry: &str) -> Result<RegistryAuth, PushError> {
     }))
 }
 
-/// Sends the image of a layout, signed if there is a key.
+/// Pushes the image of a layout, and signs it if there is a key.
 pub async fn push(layout: &Layout, target: &Target, signer: Option<&Signer>) -> Result<Pushed, PushError> {
     let client = target.client();
     let reference = &target.reference;
@@ -163,13 +165,13 @@ pub async fn push(layout: &Layout, target: &Target, signer: Option<&Signer>) -> 
         })?;
     let image = layout.image()?;
     let mut sent = blobs(&client, layout, &image, reference).await?;
-    // Its papers first: where the image is, they are.
+    // The papers come before the image, so that a visible image always has its papers.
     let mut papers = layout.papers()?;
     for paper in &papers {
         sent += blobs(&client, layout, paper, reference).await?;
         manifest(&client, layout, paper, &by_digest(reference, &paper.digest)).await?;
     }
-    // Its signatures, too: who has seen the tag finds them.
+    // The signatures come before the tag, so that a client that sees the tag finds them.
     if let Some(signer) = signer {
         papers.extend(signatures::send(&client, signer, &image, target).await?);
     }
@@ -181,7 +183,7 @@ pub async fn push(layout: &Layout, target: &Target, signer: Option<&Signer>) -> 
     })
 }
 
-/// Sends what a manifest names; says how much had to be sent.
+/// Sends the blobs that a manifest names. Returns how many bytes had to be sent.
 async fn blobs(client: &Client, layout: &Layout, of: &Descriptor, to: &Reference) -> Result<u64, PushError> {
     let manifest = layout.manifest_of(of)?;
     let mut sent = 0;
@@ -214,7 +216,8 @@ async fn raw(client: &Client, bytes: Vec<u8>, kind: &str, digest: &str, to: &Ref
     })
 }
 
-/// Registries that do not find out themselves what refers to an image are told by a tag, as the specification has it.
+/// Some registries do not support the referrers API. For them the specification defines a tag that lists the manifests
+/// that refer to an image.
 async fn refer(
     client: &Client,
     image: &Descriptor,

@@ -1,6 +1,6 @@
-//! The private key that signs an image, and the documents that it signs, as cosign makes and checks them.
+//! The private key that signs an image, and the signed documents in the forms that cosign makes and checks.
 //!
-//! Must never show the key, nor put it anywhere but into memory.
+//! Must never print the key, nor copy it to anything except memory.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -21,17 +21,17 @@ use thiserror::Error;
 
 use crate::layer::sha256;
 
-/// Of bundles, and of the manifests that lead to them.
+/// The media type of bundles, and of the manifests that refer to them.
 pub const BUNDLE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
-/// Of the payloads of simple signing.
+/// The media type of the payloads of simple signing.
 pub const PAYLOAD: &str = "application/vnd.dev.cosign.simplesigning.v1+json";
-/// The annotation of such a payload's layer that holds its signature.
+/// The annotation of a payload's layer that holds the signature.
 pub const SIGNATURE: &str = "dev.cosignproject.cosign/signature";
-/// What a bundle signs: that somebody stands for an image, no more.
+/// The predicate of our bundles: the signer vouches for the image, and states nothing else about it.
 pub const PREDICATE: &str = "https://sigstore.dev/cosign/sign/v1";
 const STATEMENT: &str = "application/vnd.in-toto+json";
 
-/// What stands in front of the bytes of a public key (`SubjectPublicKeyInfo`): of P-256, then of Ed25519.
+/// The DER bytes before the bytes of a public key (`SubjectPublicKeyInfo`): for P-256, then for Ed25519.
 const P256_HEAD: [u8; 26] = [
     0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a, 0x86, 0x48, 0xce,
     0x3d, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00,
@@ -77,7 +77,7 @@ impl Signer {
     pub fn read(file: &Path) -> Result<Self, SigningError> {
         let text = fs::read(file)?;
         let place = || file.to_owned();
-        // There are many forms of encryption, and each says so at its beginning.
+        // An encrypted key is recognised by its PEM type or, in the older form, by its header `Proc-Type`.
         let lines = String::from_utf8_lossy(&text);
         let is_encrypted = |line: &str| line.starts_with("-----BEGIN ENCRYPTED ") || line.starts_with("Proc-Type:");
         if lines.lines().any(is_encrypted) {
@@ -92,7 +92,7 @@ impl Signer {
         let p256 = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, der, &SystemRandom::new());
         let pair = match p256 {
             Ok(pair) => Pair::P256(Box::new(pair)),
-            // As openssl writes it: without the public key.
+            // The form that openssl writes: without the public key.
             Err(_) => match Ed25519KeyPair::from_pkcs8_maybe_unchecked(der) {
                 Ok(pair) => Pair::Ed25519(Box::new(pair)),
                 Err(_) => return Err(SigningError::Kind(place())),
@@ -101,7 +101,7 @@ impl Signer {
         Ok(Self { pair })
     }
 
-    /// By what operator and logs know the key: the SHA-256 of its public part.
+    /// The identifier of the key for the operator and in logs: the SHA-256 of its public part.
     pub fn id(&self) -> String {
         format!("sha256:{}", sha256(&self.public()))
     }
@@ -114,7 +114,7 @@ impl Signer {
         }
     }
 
-    /// The signature of these bytes, in base64.
+    /// A signature of these bytes, in base64.
     pub fn sign(&self, message: &[u8]) -> Result<String, SigningError> {
         let signature = match &self.pair {
             Pair::P256(pair) => pair
@@ -125,7 +125,7 @@ impl Signer {
         Ok(STANDARD.encode(signature))
     }
 
-    /// Whether a signature is ours: then there is no need of another one.
+    /// Whether our key made this signature of the message. Then no other signature is needed.
     pub(crate) fn has_signed(&self, message: &[u8], signature: &str) -> bool {
         let Ok(signature) = STANDARD.decode(signature) else {
             return false;
@@ -139,7 +139,7 @@ impl Signer {
         checked.is_ok()
     }
 
-    /// A bundle that says that we stand for the image with this digest.
+    /// A bundle in which we vouch for the image with this digest.
     pub(crate) fn bundle(&self, digest: &str) -> Result<Vec<u8>, SigningError> {
         let statement = statement(digest);
         let signature = self.sign(&envelope(&statement))?;
@@ -155,7 +155,7 @@ impl Signer {
         Ok(bundle.to_string().into_bytes())
     }
 
-    /// Whether a bundle is one that we made for this image.
+    /// Whether our key has signed this bundle for this image.
     pub(crate) fn has_bundled(&self, bundle: &[u8], digest: &str) -> bool {
         let Ok(bundle) = serde_json::from_slice::<serde_json::Value>(bundle) else {
             return false;
@@ -168,7 +168,7 @@ impl Signer {
     }
 }
 
-/// What simple signing signs: that this repository's image with this digest is ours.
+/// The payload of simple signing: it states that the image with this digest in this repository is ours.
 pub fn payload(repository: &str, digest: &str) -> Vec<u8> {
     let critical = json!({
         "identity": { "docker-reference": repository },
@@ -189,7 +189,7 @@ fn statement(digest: &str) -> Vec<u8> {
     statement.to_string().into_bytes()
 }
 
-/// The bytes that the signature of a bundle is of.
+/// The bytes over which the signature of a bundle is computed.
 fn envelope(statement: &[u8]) -> Vec<u8> {
     let head = format!("DSSEv1 {} {STATEMENT} {} ", STATEMENT.len(), statement.len());
     [head.as_bytes(), statement].concat()

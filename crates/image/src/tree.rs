@@ -1,7 +1,7 @@
-//! A file system in memory: what stands where, before any of it is written into a layer.
+//! A file system in memory: the contents of the image before they are written into layers.
 //!
-//! Packages of Debian still say `/bin/sh` where the image has `/usr/bin/sh` and a link `/bin`; so whatever is put in
-//! goes to where the links on its way lead, as it would on a disk. It must never hold two things at one place.
+//! Packages of Debian still contain `/bin/sh`, while the image has `/usr/bin/sh` and a link `/bin`. So a new entry is
+//! put where the links in its path lead, as on a disk. It must never hold two entries at one place.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use thiserror::Error;
 
 use crate::place::{ImagePath, PlaceError};
 
-/// The bytes of a file, or where they are read when a layer is written.
+/// The bytes of a file, or the path from which they are read when a layer is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
     Bytes(Arc<[u8]>),
@@ -24,7 +24,7 @@ impl From<Vec<u8>> for Content {
     }
 }
 
-/// What stands at a place. Everything belongs to root: whoever runs the image owns nothing in it.
+/// An entry of the tree. Everything belongs to root, so that the user of a container owns nothing in the image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Node {
     Folder { mode: u32 },
@@ -33,10 +33,10 @@ pub enum Node {
 }
 
 impl Node {
-    /// A folder that everybody may read.
+    /// A folder that every user may read.
     pub const FOLDER: Self = Self::Folder { mode: 0o755 };
 
-    /// A file that everybody may read.
+    /// A file that every user may read.
     pub fn file(content: impl Into<Content>) -> Self {
         Self::File {
             mode: 0o644,
@@ -44,7 +44,7 @@ impl Node {
         }
     }
 
-    /// A file that everybody may run.
+    /// A file that every user may read and execute.
     pub fn program(content: impl Into<Content>) -> Self {
         Self::File {
             mode: 0o755,
@@ -53,12 +53,12 @@ impl Node {
     }
 }
 
-/// What happens to what already stands at a place.
+/// The effect of a new file on an existing one at its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {
-    /// Two sources for one file are a mistake.
+    /// The second file is an error.
     Refused,
-    /// Later sources win.
+    /// The second file replaces the first.
     Replaced,
 }
 
@@ -74,7 +74,7 @@ pub enum TreeError {
     Astray(ImagePath, #[source] PlaceError),
 }
 
-/// More links than this on the way to one place is a circle; Linux thinks so too.
+/// A path with more links than this is taken for a cycle; Linux has the same limit.
 const LINKS: usize = 40;
 
 /// A whole file system.
@@ -84,7 +84,7 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Puts something in, and the folders on its way that are missing.
+    /// Adds an entry, and the missing folders in its path.
     pub fn put(&mut self, place: &ImagePath, node: Node, taken: Taken) -> Result<(), TreeError> {
         let place = if matches!(node, Node::Folder { .. }) {
             self.resolve(place)?
@@ -97,7 +97,7 @@ impl Tree {
         self.make_way(&place)?;
         match self.nodes.get(&place) {
             None => drop(self.nodes.insert(place, node)),
-            // Whoever names a folder first says what may be done in it.
+            // The first definition of a folder determines its mode.
             Some(Node::Folder { .. }) if matches!(node, Node::Folder { .. }) => {}
             Some(found) if *found == node => {}
             Some(Node::File { .. } | Node::Link { .. }) if taken == Taken::Replaced => {
@@ -108,17 +108,17 @@ impl Tree {
         Ok(())
     }
 
-    /// What stands there, if links are followed on the way but not at the end.
+    /// The entry at a place. Links in the path are followed, a link at its end is not.
     pub fn get(&self, place: &ImagePath) -> Option<&Node> {
         self.nodes.get(&self.resolve_parent(place).ok()?)
     }
 
-    /// Everything in it, folders before what they hold.
+    /// All entries, each folder before its contents.
     pub fn nodes(&self) -> impl Iterator<Item = (&ImagePath, &Node)> {
         self.nodes.iter()
     }
 
-    /// What has to be laid over `lower` to get this: what is new or other, and the folders on the way there.
+    /// The entries that, laid over `lower`, give this tree: new and changed ones, and the folders that contain them.
     #[must_use]
     pub fn over(&self, lower: &Self) -> Self {
         let mut nodes = BTreeMap::new();
@@ -155,7 +155,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Where the links on the way lead; a link at the end is followed too.
+    /// The place after following all links, including one at the end.
     fn resolve(&self, place: &ImagePath) -> Result<ImagePath, TreeError> {
         let mut todo: Vec<String> = place.names().map(str::to_owned).collect();
         todo.reverse();

@@ -1,4 +1,4 @@
-//! The Dockerfile says in its own words what image.yaml says; here one is held against the other.
+//! The Dockerfile must describe the same image as image.yaml; these tests compare the two.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 use std::collections::BTreeSet;
@@ -14,7 +14,7 @@ fn definition() -> Definition {
     Definition::read(&repository().join("image/image.yaml")).unwrap()
 }
 
-/// Of the last stage, in one line each, without comments.
+/// The instructions of the last stage, each joined into one line, without comments.
 fn instructions() -> Vec<String> {
     let text = fs_err::read_to_string(repository().join("Dockerfile")).unwrap();
     let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
@@ -25,7 +25,7 @@ fn instructions() -> Vec<String> {
     all[last..].to_vec()
 }
 
-/// The parts of one `RUN`, and of all others.
+/// The single commands of all `RUN` instructions.
 fn commands() -> Vec<String> {
     let runs = instructions()
         .into_iter()
@@ -34,7 +34,7 @@ fn commands() -> Vec<String> {
         .collect()
 }
 
-/// What stands behind the names of an instruction such as `ENV A=b C=d`; texts may be quoted.
+/// The pairs of an instruction such as `ENV A=b C=d`. Values may be quoted.
 fn pairs(instruction: &str) -> BTreeSet<(String, String)> {
     let lines = instructions();
     let line = lines.iter().find_map(|line| line.strip_prefix(instruction)).unwrap();
@@ -125,7 +125,7 @@ fn the_same_links_are_made_where_the_base_has_none() {
 fn it_is_run_the_same_way() {
     let run = definition().run;
     let mut expected: BTreeSet<(String, String)> = run.environment.into_iter().collect();
-    // The base has its own, which is the same.
+    // The base image sets the same PATH, so the Dockerfile does not repeat it.
     expected.retain(|(name, _)| name != "PATH");
     assert_eq!(pairs("ENV "), expected);
     assert_eq!(pairs("LABEL "), definition().labels.into_iter().collect());

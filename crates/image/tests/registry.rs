@@ -1,4 +1,5 @@
-//! An image that was assembled twice goes to a real registry once, and comes back as it was.
+//! Pushes an image twice to a real registry, assembled anew each time: the second push sends nothing, and the pulled
+//! image equals the pushed one.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 use std::collections::BTreeMap;
@@ -27,7 +28,7 @@ run: { user: '7:8', directory: /, entrypoint: [/operator], environment: {} }
 labels: { org.opencontainers.image.title: small }
 ";
 
-/// Larger than what one request of an upload carries.
+/// Larger than one request of an upload can carry.
 const PROGRAM: usize = 9 << 20;
 
 fn assemble(folder: &Path, name: &str) -> Layout {
@@ -45,7 +46,7 @@ fn assemble(folder: &Path, name: &str) -> Layout {
     Layout::open(&folder.join(name))
 }
 
-/// Bytes that no packer makes much smaller, the same each time.
+/// Bytes that hardly compress, the same in each run.
 fn noise() -> Vec<u8> {
     let mut state = 1_u64;
     let next = || {
@@ -55,7 +56,8 @@ fn noise() -> Vec<u8> {
     std::iter::repeat_with(next).take(PROGRAM).collect()
 }
 
-/// Once in a process, by whichever test comes first; a client asks for it even where it talks without TLS.
+/// Installs the TLS provider once in the process, from the test that runs first. A client needs one even for plain
+/// HTTP.
 fn provide_tls() {
     drop(rustls::crypto::ring::default_provider().install_default());
 }
@@ -63,7 +65,7 @@ fn provide_tls() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_image_comes_back_from_a_registry_as_it_was_assembled() {
     provide_tls();
-    // The one of all tests need not have a registry.
+    // The shared control plane may have no registry.
     let shared = testbed::shared::plane();
     let own = shared.registry().is_none().then(|| {
         let options = Options {
@@ -82,7 +84,7 @@ async fn an_image_comes_back_from_a_registry_as_it_was_assembled() {
     let digest = layout.image().unwrap().digest;
     assert_eq!(again.image().unwrap().digest, digest);
 
-    // A repository of our own, since others of this run push too.
+    // A repository of this test's own, because other tests of this run push too.
     let name = format!("{address}/image-{}/small", std::process::id());
     let target = Target::new(&format!("{name}:1"), None).unwrap();
     let first = push(&layout, &target, None).await.unwrap();
@@ -103,7 +105,7 @@ async fn an_image_comes_back_from_a_registry_as_it_was_assembled() {
         .collect();
     assert_eq!(first.sent, blobs.values().sum::<u64>());
     assert!(first.sent > PROGRAM as u64 / 2, "{first:?}");
-    // The other assembly is the same image: there is nothing left to send, whatever its tag.
+    // The second assembly gives the same image, so nothing has to be sent, under another tag either.
     let other = Target::new(&format!("{name}:2"), None).unwrap();
     assert_eq!(
         push(&again, &other, None).await.unwrap(),

@@ -21,7 +21,7 @@ run: { user: '7:8', directory: /, entrypoint: [/bin/operator, start], environmen
 labels: { org.opencontainers.image.title: small }
 ";
 
-/// A small repository, with names in an order that no sorting gives.
+/// A small repository. Its file names are created in an order that differs from the sorted one.
 struct World {
     folder: tempfile::TempDir,
     definition: Definition,
@@ -70,7 +70,7 @@ impl World {
         Layout::open(&self.folder.path().join(name))
     }
 
-    /// The paths in a layer, each with its rights and its text.
+    /// The paths in a layer, each with its mode and its text.
     fn layer(&self, name: &str, number: usize) -> Vec<(String, u32, String)> {
         let layout = self.layout(name);
         let layer = layout.file(&layout.manifest().unwrap().layers[number]);
@@ -95,7 +95,7 @@ fn two_assemblies_give_one_digest() {
     let first = world.assemble("one", &[]).unwrap();
     let second = world.assemble("two", &[]).unwrap();
     assert_eq!(first.manifest, second.manifest);
-    // Another place of the repository, other times and other rights are no other image.
+    // Another location of the repository, other times and other modes lead to the same image.
     let moved = World::new();
     fs::set_permissions(
         moved.folder.path().join("operator"),
@@ -234,7 +234,7 @@ fn folders_of_modules_say_what_must_be_in_them() {
     assert_eq!(files["values.yaml"], Value::Null);
     assert_eq!(files["z/b"], sum("b"));
     assert_eq!(files.as_object().unwrap().len(), 4, "{files}");
-    // Files on top count, also where modules stand elsewhere.
+    // The manifest includes added files, also in a folder that is not the default one.
     assert_eq!(said(2, "modules")["files"]["010-one/Chart.yaml"], sum("name: other"));
     assert_eq!(
         said(2, "more"),
@@ -242,7 +242,8 @@ fn folders_of_modules_say_what_must_be_in_them() {
     );
 }
 
-/// The operator holds an empty folder for a volume that is not mounted, unless its manifest says otherwise.
+/// An operator takes an empty folder for a volume that is not mounted, unless a manifest in the folder says that it is
+/// meant to be empty.
 #[test]
 fn an_empty_folder_of_modules_is_said_to_be_so() {
     let mut world = World::new();
@@ -274,7 +275,7 @@ fn an_empty_folder_of_modules_is_said_to_be_so() {
     assert!(said["files"]["010-one/Chart.yaml"].is_string(), "{said}");
 }
 
-/// The operator's own tests read the same folder.
+/// The operator's own tests read the same folder, so both sides agree on the manifest.
 #[test]
 fn the_operator_knows_what_must_be_in_a_folder_as_it_would_say_it_itself() {
     let world = World::new();

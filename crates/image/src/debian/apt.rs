@@ -1,7 +1,7 @@
-//! The apt of this machine: it knows the mirrors, fetches files, and says what is newest.
+//! Runs the apt of this machine, which knows the mirrors, fetches files, and knows the newest versions.
 //!
-//! Only its sources, its keys and its way to the network are used. It must never change what is installed here, nor the
-//! lists of the machine: what is asked for is kept in a folder of our own.
+//! Only apt's sources, its keys and its network settings are used. This module must never change the installed packages
+//! or the package lists of the machine; its own lists are in a folder of its own.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -18,10 +18,11 @@ use crate::layer::sha256;
 const GET: &str = "apt-get";
 const CACHE: &str = "apt-cache";
 const HELPER: &str = "/usr/lib/apt/apt-helper";
-/// Who signs Debian, where a Debian keeps it.
+/// The keys that sign Debian, at the place where a Debian keeps them.
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
-/// The user that apt falls back to when it is root may not enter a folder of ours.
+/// Apt as root drops to another user for downloads, and that user may not enter our folder. This option makes apt stay
+/// root.
 const SANDBOX: &str = "APT::Sandbox::User=root";
 
 #[derive(Debug, Error)]
@@ -46,14 +47,14 @@ pub enum AptError {
     Gone { gone: Vec<String>, said: String },
 }
 
-/// Where the mirror of each suite is.
+/// The URL of the mirror of each suite.
 #[derive(Debug)]
 pub struct Mirrors {
     sources: BTreeMap<String, String>,
 }
 
 impl Mirrors {
-    /// Of the sources of this machine. They need not have been updated.
+    /// The mirrors in the apt sources of this machine. `apt-get update` need not have been run.
     pub fn of_machine() -> Result<Self, AptError> {
         let format = [
             "indextargets",
@@ -67,7 +68,7 @@ impl Mirrors {
     fn listed(text: &str) -> Self {
         let mut sources = BTreeMap::new();
         for (suite, uri) in text.lines().filter_map(|line| line.split_once(' ')) {
-            // A machine may have sources of others that call their suites alike; Debian's own come with its name.
+            // Third-party sources may use the same names of suites. URLs of Debian's own mirrors contain "debian".
             let ours = uri.contains("debian");
             if ours {
                 sources.entry(suite.to_owned()).or_insert_with(|| uri.to_owned());
@@ -83,8 +84,8 @@ impl Mirrors {
             .ok_or_else(|| AptError::NoMirror(suite.to_owned()))
     }
 
-    /// The files of the packages, in their order, from `folder` or fetched into it. Only what has its pinned checksum
-    /// gets there.
+    /// The files of the packages, in the order of the packages. A file that is not in `folder` yet is fetched into it,
+    /// and only with its pinned checksum.
     pub fn fetch(&self, packages: &[&Package], folder: &Path) -> Result<Vec<PathBuf>, AptError> {
         fs::create_dir_all(folder)?;
         let kept = |package: &Package| folder.join(package.file_name());
@@ -123,8 +124,8 @@ impl Mirrors {
         Ok(packages.iter().map(|package| kept(package)).collect())
     }
 
-    /// What the suites have today for an architecture, checked by apt against Debian's keys, and the suite that each
-    /// checksum comes from.
+    /// The packages that the suites have today for an architecture, and the suite of each checksum. Apt verifies them
+    /// with Debian's keys.
     pub fn today(&self, suites: &[String], architecture: &str) -> Result<Today, AptError> {
         let folder = tempfile::Builder::new().prefix("image-lock-").tempdir()?;
         let options = self.private_apt(folder.path(), suites, architecture, Path::new(KEYRING))?;
@@ -149,7 +150,7 @@ impl Mirrors {
         )?;
         let mut suite_of = BTreeMap::new();
         for (suite, file) in lists.lines().filter_map(|line| line.split_once(' ')) {
-            // Some suites are empty, and then have no list.
+            // A suite without packages has no list.
             if !Path::new(file).exists() {
                 continue;
             }
@@ -160,7 +161,7 @@ impl Mirrors {
         Ok(Today { index, suite_of })
     }
 
-    /// An apt that knows nothing but these suites, and keeps what it knows in `folder`.
+    /// An apt with only these suites, whose state is kept in `folder`.
     fn private_apt(
         &self,
         folder: &Path,
@@ -168,7 +169,7 @@ impl Mirrors {
         architecture: &str,
         keyring: &Path,
     ) -> Result<Vec<String>, AptError> {
-        // Any other key that this machine trusts would do for apt.
+        // Without this check apt would accept any other key that this machine trusts.
         if !keyring.exists() {
             return Err(AptError::NoKeys(keyring.to_owned()));
         }
@@ -202,11 +203,11 @@ impl Mirrors {
     }
 }
 
-/// What the suites have at the moment.
+/// The packages that the suites have at the moment.
 #[derive(Debug)]
 pub struct Today {
     pub index: Index,
-    /// From the sha256 of a file to the suite that has it.
+    /// The suite of a package, by the sha256 of its file.
     pub suite_of: BTreeMap<String, String>,
 }
 

@@ -1,7 +1,7 @@
-//! Packages, unpacked: the files that they bring, without running anything of theirs.
+//! Unpacks Debian packages: their files are taken, and none of their scripts is run.
 //!
-//! What their scripts would do at an installation is either not needed in an image or stands in its definition. A
-//! package must never bring a file that runs with another's rights.
+//! The definition contains the steps of the scripts that an image needs. A package must never bring a setuid or setgid
+//! file.
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -33,10 +33,10 @@ pub enum ArchiveError {
     Device { file: PathBuf, at: ImagePath },
 }
 
-/// Where scanners for vulnerabilities look for packages that no dpkg has installed, a file each.
+/// The folder where vulnerability scanners look for packages that dpkg did not install; it has a file for each.
 const KNOWN: &str = "/var/lib/dpkg/status.d";
 
-/// Puts the files of a package in, and a note that it is there.
+/// Puts the files of a package into the tree, and the file by which scanners find the package.
 pub fn unpack(file: &Path, name: &str, wishes: &Debian, tree: &mut Tree) -> Result<(), ArchiveError> {
     let files = dpkg_deb("--fsys-tarfile", file)?;
     let unreadable = |source| ArchiveError::Read {
@@ -113,7 +113,7 @@ fn node(entry: &mut tar::Entry<'_, &[u8]>, at: &ImagePath, file: &Path, tree: &T
 }
 
 impl Debian {
-    /// Does a file or folder of a package come in?
+    /// Does this file or folder of a package go into the image?
     fn want(&self, place: &ImagePath) -> bool {
         let left_out = self.leave_out.iter().any(|folder| place.is_within(folder));
         !left_out || place.names().last().is_some_and(|name| self.keep.contains(name))

@@ -1,6 +1,7 @@
-//! The index of a suite: which packages there are, and what each needs.
+//! The index of a suite: its packages and their dependencies.
 //!
-//! Chooses the packages that an image needs. It must never look at a version: the caller has asked apt for the newest.
+//! It chooses the packages that an image needs. It must never compare versions: the caller has asked apt for the
+//! newest.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +14,7 @@ pub struct Stanza {
     pub version: String,
     pub filename: String,
     pub sha256: String,
-    /// What it cannot do without, each with its alternatives.
+    /// The package's dependencies, each as a list of alternatives.
     depends: Vec<Vec<String>>,
     provides: Vec<String>,
 }
@@ -44,8 +45,8 @@ impl Index {
         }
     }
 
-    /// The wanted packages and everything that they need, but nothing of `without`. Where there is a choice, what is
-    /// wanted or chosen already comes first, then the order in which the package names its alternatives.
+    /// The wanted packages and all their dependencies, except those in `without`. Among alternatives, a wanted or
+    /// already chosen package comes first, then the first one in the package's order.
     pub fn closure(&self, wanted: &BTreeSet<&str>, without: &BTreeSet<&str>) -> Result<Vec<&Stanza>, IndexError> {
         let mut chosen: BTreeMap<&str, &Stanza> = BTreeMap::new();
         let mut open = Vec::new();

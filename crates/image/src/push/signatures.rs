@@ -1,6 +1,8 @@
-//! The signatures of an image go where cosign looks for them: under a tag made of its digest, and as what refers to it.
+//! Pushes the signatures of an image to the two places where cosign looks for them: under a tag made of the digest, and
+//! as referrers.
 //!
-//! Signatures of others stay. An image that we have signed before is not signed again, however often it is pushed.
+//! Signatures by other keys are kept. An image that already has our signature is not signed again, however often it is
+//! pushed.
 
 use oci_client::Reference;
 use oci_client::client::Client;
@@ -12,11 +14,11 @@ use crate::layer::sha256;
 use crate::layout::{CONFIG, Descriptor, EMPTY, MANIFEST, Manifest, descriptor};
 use crate::signing::{self, BUNDLE, PAYLOAD, PREDICATE, SIGNATURE, Signer, SigningError};
 
-/// Larger ones are not by us.
+/// Our own signature documents are smaller; a larger one is not read.
 const MOST_BYTES: i64 = 1 << 20;
 
-/// Sends what is missing of both forms. Returns the manifests that refer to the image, of which the registry may have to be
-/// told.
+/// Sends each of the two forms that is missing. Returns the manifests that refer to the image, which the referrers tag
+/// of some registries must list.
 pub(super) async fn send(
     client: &Client,
     signer: &Signer,
@@ -28,7 +30,7 @@ pub(super) async fn send(
     Ok(referring.into_iter().collect())
 }
 
-/// Simple signing: one manifest, a layer a signature.
+/// Simple signing: one manifest, with a layer for each signature.
 async fn under_tag(client: &Client, signer: &Signer, image: &Descriptor, target: &Target) -> Result<(), PushError> {
     let reference = &target.reference;
     let (registry, repository) = (reference.registry().to_owned(), reference.repository().to_owned());
@@ -71,7 +73,7 @@ async fn under_tag(client: &Client, signer: &Signer, image: &Descriptor, target:
     .await
 }
 
-/// A bundle, unless there is one.
+/// Pushes a signature bundle, unless there is one already.
 async fn referring(
     client: &Client,
     signer: &Signer,
@@ -161,7 +163,8 @@ fn layers_of(manifest: &[u8]) -> Result<Vec<Value>, PushError> {
     Ok(layers.as_array().cloned().unwrap_or_default())
 }
 
-/// The configuration of the manifest with these signatures. No system runs it, but its layers are counted.
+/// The configuration of the manifest with these signatures. Registries compare its number of layers with the
+/// manifest's.
 fn config_of(layers: &[Value]) -> Value {
     let layers: Vec<&Value> = layers.iter().map(|layer| &layer["digest"]).collect();
     json!({
@@ -172,7 +175,7 @@ fn config_of(layers: &[Value]) -> Value {
     })
 }
 
-/// Whether the registry says that there is no such thing, and not that it fails or forbids it.
+/// Whether the registry says that the content does not exist. Other errors, such as a refused access, do not count.
 fn is_missing(error: &OciDistributionError) -> bool {
     let unknown = [
         OciErrorCode::ManifestUnknown,

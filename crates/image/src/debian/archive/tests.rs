@@ -5,7 +5,7 @@ use fs_err as fs;
 
 use super::*;
 
-/// A package that dpkg-deb itself has built.
+/// A package built by the real dpkg-deb.
 fn package(folder: &Path, fill: impl FnOnce(&Path)) -> PathBuf {
     let root = folder.join("root");
     fs::create_dir_all(root.join("DEBIAN")).unwrap();
@@ -65,7 +65,7 @@ fn a_package_brings_its_files_and_a_note_of_itself() {
     )
     .unwrap();
     unpack(&file, "small", &wishes, &mut tree).unwrap();
-    // No rights of others, and the place that the image has for programs.
+    // The setuid bit is removed, and the file is in the folder that the image has for programs.
     assert_eq!(text(&tree, "/usr/bin/tool"), (0o755, "tool".to_owned()));
     assert_eq!(text(&tree, "/usr/bin/twin"), (0o755, "tool".to_owned()));
     assert_eq!(
