@@ -1,7 +1,7 @@
-//! What the API server was asked to do, read from its audit log.
+//! The requests that the API server answered, read from its audit log.
 //!
-//! Tests and campaigns count writes here and not in the metrics of the program under test, which is a party to the
-//! case.
+//! Tests and campaigns count writes here and not in the metrics of the program under test, because that program may
+//! count wrongly.
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ pub struct Audit<'a> {
     file: PathBuf,
 }
 
-/// A moment in the log.
+/// A position in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Mark(u64);
 
@@ -38,16 +38,16 @@ pub enum AuditError {
     Lost(#[from] TimedOut),
 }
 
-/// A request that was answered.
+/// An answered request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// As in `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`.
+    /// The verb of Kubernetes: `get`, `list`, `watch`, `create`, `update`, `patch`, `delete` or `deletecollection`.
     pub verb: String,
     pub user: String,
     pub user_agent: String,
-    /// Empty for a request that is about no object, as `/readyz`.
+    /// Empty for a request that is about no object, such as `/readyz`.
     pub resource: String,
-    /// As in `status`; mostly empty.
+    /// For example `status`; mostly empty.
     pub subresource: String,
     pub group: String,
     pub namespace: String,
@@ -55,12 +55,12 @@ pub struct Record {
     pub uri: String,
     /// The HTTP status of the answer.
     pub code: u16,
-    /// When the request came in, as in `2027-01-31T12:00:00.000000Z`.
+    /// The time at which the request came in, as in `2027-01-31T12:00:00.000000Z`.
     pub time: String,
 }
 
 impl Record {
-    /// Whether it asked for a change, granted or not.
+    /// Whether the request's verb changes something, also if it was refused.
     pub fn mutates(&self) -> bool {
         matches!(
             self.verb.as_str(),
@@ -68,7 +68,7 @@ impl Record {
         )
     }
 
-    /// Whether it asked for something to be gone.
+    /// Whether the request's verb deletes something.
     pub fn deletes(&self) -> bool {
         matches!(self.verb.as_str(), "delete" | "deletecollection")
     }
@@ -78,7 +78,7 @@ impl Record {
     }
 }
 
-/// The requests of a stretch of time, in the order of their answers.
+/// The requests of a period, in the order of their answers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Records(pub Vec<Record>);
 
@@ -141,27 +141,27 @@ impl<'a> Audit<'a> {
         Self { plane, file }
     }
 
-    /// Now. Whatever was answered before this call lies before the mark.
+    /// The current position. All requests answered before this call are before it.
     pub fn mark(&self) -> Result<Mark, AuditError> {
         self.settle()?;
         Ok(Mark(fs::metadata(&self.file)?.len()))
     }
 
-    /// The beginning of the log.
+    /// The position before the first request.
     pub fn beginning(&self) -> Mark {
         Mark(0)
     }
 
-    /// Everything after the mark, up to and including what was answered before this call.
+    /// All requests after the mark that were answered before this call.
     pub fn since(&self, mark: Mark) -> Result<Records, AuditError> {
         self.settle()?;
         let records = self.read(mark)?;
         Ok(records.that(|record| !record.uri.starts_with(TRACE)))
     }
 
-    /// Makes sure that the log has caught up. The line of a request is written by the thread that answers it, just
-    /// after the answer, and a request of ours takes many times longer than that gap: when its line is there, so are
-    /// those of all requests answered before it was sent.
+    /// Waits until the log is complete. The thread that answers a request writes its line just after the answer, and
+    /// our own request takes many times longer than that gap. So when the line of our request is in the log, the lines
+    /// of all earlier answers are there too.
     fn settle(&self) -> Result<(), AuditError> {
         let start = Mark(fs::metadata(&self.file)?.len());
         let mine = format!("{TRACE}{}-{}", std::process::id(), start.0);
@@ -194,18 +194,18 @@ impl<'a> Audit<'a> {
     }
 }
 
-/// A server that is killed leaves half a line, and the next one writes on behind it.
+/// A killed server leaves half a line, and the next one continues on it. Such a line is parsed from its last event.
 fn parse(line: &str) -> Result<Line, serde_json::Error> {
     let behind = line.rfind(BEGIN).map_or(line, |begin| &line[begin..]);
     serde_json::from_str(line).or_else(|_| serde_json::from_str(behind))
 }
 
-/// How each line begins.
+/// The beginning of each event.
 const BEGIN: &str = r#"{"kind":"Event","#;
 
-/// The lines that begin in this piece of the log and end in it. With `is_inside` it starts with what stands right before
-/// it: the log is written in pieces, so that a mark may stand in the midst of a line, which was begun before it. The last
-/// line may be half written.
+/// The complete lines of this piece of the log. With `is_inside` the piece starts with the byte before the mark: the
+/// log is written in blocks, so the mark may be within a line, and that line belongs to the time before the mark. The
+/// last line may be incomplete and is left out.
 fn whole_lines(text: &[u8], is_inside: bool) -> &[u8] {
     let end_of_line = |byte: &u8| *byte == b'\n';
     let begin = if is_inside {
@@ -217,10 +217,10 @@ fn whole_lines(text: &[u8], is_inside: bool) -> &[u8] {
     text.iter().rposition(end_of_line).map_or(&[], |end| &text[..end])
 }
 
-/// A harmless request that can be recognised.
+/// The path of a harmless request that can be recognised in the log by its number.
 const TRACE: &str = "/version?trace=";
 
-/// A line of the log, as far as we care.
+/// The fields of a line that are used.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Line {

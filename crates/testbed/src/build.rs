@@ -1,8 +1,8 @@
 //! Builds programs from the pinned Go modules into a cache that all checkouts of the repository share.
 //!
-//! An entry of the cache is named after everything that shapes a binary: the pinned modules, the flags and the Go that
-//! compiled it. Several processes may want the same entry at once: one builds under a lock, the others wait, and a
-//! file appears in an entry only by a rename, complete. It must never write into the repository.
+//! An entry of the cache is named after everything that shapes a binary: the pinned modules, the flags and the version
+//! of Go. When several processes want the same entry, one builds under a lock and the others wait. A file appears in an
+//! entry only by a rename, complete. This module must never write into the repository.
 
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Write};
@@ -55,14 +55,14 @@ pub(crate) struct Go {
     program: PathBuf,
     /// As in `go1.26.8`.
     version: String,
-    /// The search path it was found on, which becomes its own.
+    /// The search path on which Go was found. Builds run with the same path.
     path: OsString,
 }
 
 impl Go {
     pub(crate) fn ask(program: PathBuf, path: OsString) -> io::Result<Self> {
         let mut command = process::command(&program);
-        // Outside of any module: the answer must not depend on where the caller stands.
+        // Run outside of any module, because the answer must not depend on the current folder.
         command.args(["env", "GOVERSION"]).env("PATH", &path).current_dir("/");
         let output = process::run(command, None)?;
         let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
@@ -75,7 +75,7 @@ impl Go {
     }
 }
 
-/// The folder with everything that was built.
+/// The folder with all programs that were built.
 #[derive(Debug)]
 pub(crate) struct Cache {
     folder: PathBuf,
@@ -86,7 +86,7 @@ impl Cache {
         Self { folder }
     }
 
-    /// What was built before. Without Go to compare with, whatever Go built it will do.
+    /// A program from an earlier build. Without a Go to compare versions with, a build by any version will do.
     pub(crate) fn get(&self, part: Part, go: Option<&Go>) -> Option<PathBuf> {
         let stem = stem(part.module());
         let file = if let Some(go) = go {
@@ -101,7 +101,8 @@ impl Cache {
         is_executable(&file).then_some(file)
     }
 
-    /// Builds it, unless another process did so in the meantime. `left` is how many more are to be built after it.
+    /// Builds a program, unless another process has built it meanwhile. `left` is the number of programs to be built
+    /// after it.
     pub(crate) fn build(&self, part: Part, go: &Go, left: usize) -> Result<PathBuf, BuildError> {
         fs::create_dir_all(&self.folder)?;
         let _lock = self.lock(part)?;
@@ -122,7 +123,8 @@ impl Cache {
         Ok(file)
     }
 
-    /// Only one process builds from a module at a time; the lock goes with its holder, however that ends.
+    /// Takes the lock of a module, so that only one process builds from it. The kernel releases the lock when its
+    /// holder ends.
     fn lock(&self, part: Part) -> Result<fs::File, BuildError> {
         let path = self.folder.join(format!("{}.lock", part.module().name));
         let file = fs::OpenOptions::new()
@@ -153,20 +155,21 @@ impl Cache {
         }
     }
 
-    /// Removes what builds left that were killed. Under the lock nobody else can be at work on this module.
+    /// Removes the remains of killed builds. The caller holds the module's lock, so no build of the module is running.
     fn sweep(&self, prefix: &str) {
         let entries = fs::read_dir(&self.folder).into_iter().flatten().filter_map(Result::ok);
         for dead in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix)) {
-            // Rubbish that resists is only rubbish.
+            // A remainder that cannot be removed does no harm.
             let _ = fs::remove_dir_all(dead.path());
         }
     }
 }
 
-/// How often a waiting process looks again.
+/// The interval at which a waiting process tries the lock again.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// How often it says that it still waits: often enough that nobody takes it for dead, seldom enough for a log file.
+/// The interval at which a waiting process reports that it still waits: short enough for a person at a terminal, long
+/// enough for a log file.
 const NEWS: Duration = Duration::from_secs(10);
 
 const FLAGS: [&str; 2] = ["-trimpath", "-buildvcs=false"];
@@ -180,7 +183,7 @@ fn stem(module: &Module) -> String {
         hash.update(input);
         hash.update([0]);
     }
-    // 48 bits are plenty to tell the handful of entries of one cache apart.
+    // 48 bits are enough to keep the few entries of one cache apart.
     let short = hash
         .finalize()
         .iter()
@@ -190,7 +193,7 @@ fn stem(module: &Module) -> String {
 }
 
 fn entry(module: &Module, go: &Go) -> String {
-    // Some builds of Go describe themselves in several words.
+    // The version of some builds of Go contains spaces and other characters.
     stem(module)
         + &go
             .version
@@ -206,7 +209,7 @@ fn compile(part: Part, go: &Go, site: &Path, left: usize) -> Result<(), BuildErr
         .arg(part.module().linker_flags());
     command.arg("-o").arg(site.join(part.name())).arg(part.package());
     command.current_dir(site).env("PATH", &go.path).env("CGO_ENABLED", "0");
-    // Settings of the machine must not change what is built; the go.sum beside the go.mod is the law.
+    // Go settings of the machine must not change the binary, and `go.sum` must not be altered.
     command
         .env("GOFLAGS", "-mod=readonly")
         .env("GOWORK", "off")
@@ -221,7 +224,7 @@ fn compile(part: Part, go: &Go, site: &Path, left: usize) -> Result<(), BuildErr
     };
     say(&format!("building {part} with {}{after}", go.version));
     let started = Instant::now();
-    // Go ends its compilers when it is interrupted, not when it is killed.
+    // Go stops its compilers when it is interrupted, but not when it is killed.
     let mut build = Bound::start(command, Bond::PoliteGroup(libc::SIGINT)).map_err(BuildError::Start)?;
     let listener = build
         .take_stderr()
@@ -251,7 +254,7 @@ fn compile(part: Part, go: &Go, site: &Path, left: usize) -> Result<(), BuildErr
     Ok(())
 }
 
-/// Keeps the last lines; Go names every module that it downloads.
+/// Returns the last lines, for an error message. Lines about downloads are left out.
 fn listen(stderr: impl io::Read) -> String {
     const KEPT: usize = 20;
     let mut lines = std::collections::VecDeque::new();
@@ -271,8 +274,9 @@ fn seconds(since: Instant) -> String {
     format!("{} s", since.elapsed().as_secs())
 }
 
-/// Progress is talk: it goes to standard error, a line at a time, also from a test whose output is captured.
+/// Prints progress to standard error, a line at a time. The output of a test is captured only for `eprintln`, so this
+/// reaches the person from a test too.
 fn say(line: &str) {
-    // Nobody to talk to is no reason to stop.
+    // A closed standard error is no reason to stop.
     let _ = writeln!(io::stderr(), "testbed: {line}");
 }

@@ -1,6 +1,6 @@
-//! A campaign: rounds of harm drawn from one seed. A person asks for many, a test plays a few.
+//! A campaign: rounds of random faults, all drawn from one seed. A person asks for many rounds, a test plays a few.
 //!
-//! Must never decide what a round does; it only reads the request and keeps the results.
+//! It only reads the request and keeps the results. It must never decide what happens in a round.
 
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -22,16 +22,16 @@ pub enum CampaignError {
 /// them optional.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Campaign {
-    /// Equal seeds play equal rounds.
+    /// Two campaigns with the same seed play the same rounds.
     pub seed: u64,
     rounds: Option<usize>,
-    /// The commit that is under test, for the results.
+    /// The commit under test, which the results name.
     commit: Option<String>,
     results: Option<PathBuf>,
 }
 
 impl Campaign {
-    /// As the environment asks. Without a seed there, the time is one.
+    /// Reads the request from the environment. Without a seed in it, the seed is the current time.
     pub fn of_this_run() -> Result<Self, CampaignError> {
         Self::asked(environment::campaign)
     }
@@ -55,7 +55,8 @@ impl Campaign {
         self.rounds
     }
 
-    /// Keeps the results as Markdown where the person asks for that: a title, the command that plays the same again, and the text.
+    /// Writes the results as Markdown, if the person asked for it: a title, the command that plays the same rounds
+    /// again, and the text.
     pub fn keep(&self, name: &str, text: &str) -> Result<(), CampaignError> {
         let Some(file) = &self.results else { return Ok(()) };
         if let Some(folder) = file.parent() {
@@ -82,7 +83,7 @@ impl Campaign {
     }
 }
 
-/// The time that so many percent of the rounds needed at most; `None` without rounds.
+/// A percentile of the durations, for a percentage from 0 to 100; `None` without durations.
 pub fn percentile(times: impl IntoIterator<Item = Duration>, percent: usize) -> Option<Duration> {
     let mut times: Vec<Duration> = times.into_iter().collect();
     times.sort();

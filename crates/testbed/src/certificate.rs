@@ -1,6 +1,6 @@
-//! Certificates of tests: an authority that nobody else trusts, and what it signs.
+//! Certificates for tests: an authority that only the test trusts, and certificates that it signs.
 //!
-//! Their keys are made anew each time: nothing here may be reused elsewhere.
+//! All keys are made anew for each use. No code outside of the testbed may use this module.
 
 use rcgen::{
     BasicConstraints, Certificate, CertificateParams, DistinguishedName, DnType, Error, IsCa, Issuer, KeyPair,
@@ -25,12 +25,12 @@ impl Authority {
         Ok(Self { pem, issuer })
     }
 
-    /// The certificate that others have to trust.
+    /// The authority's own certificate as PEM; clients have to trust it.
     pub(crate) fn pem(&self) -> &str {
         &self.pem
     }
 
-    /// A certificate for whoever has the key.
+    /// Signs a certificate for the holder of a key.
     pub(crate) fn sign(&self, params: &CertificateParams, key: &KeyPair) -> Result<Certificate, Error> {
         params.signed_by(key, &self.issuer)
     }

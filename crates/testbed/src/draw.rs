@@ -1,6 +1,7 @@
-//! Chance from a seed, for tests and campaigns that must be played again. Must never ask the machine for randomness.
+//! Random numbers from a seed, for tests and campaigns that must be repeatable. Must never take randomness from the
+//! machine.
 
-/// A generator (splitmix64): good enough to choose, small enough to read. Equal seeds draw equal numbers.
+/// A generator (splitmix64), which is good enough for choices and short. Equal seeds give equal numbers.
 #[derive(Clone, Debug)]
 pub struct Draw(u64);
 
@@ -18,12 +19,12 @@ impl Draw {
         usize::try_from((mixed ^ (mixed >> 31)) % (limit as u64).max(1)).unwrap_or_default()
     }
 
-    /// One of a list that is not empty.
+    /// A random element of a list, which must not be empty.
     pub fn pick<T: Copy>(&mut self, list: &[T]) -> T {
         list[self.below(list.len())]
     }
 
-    /// Every order of the list is as likely as any other.
+    /// Shuffles the list; all orders are equally likely.
     pub fn shuffle<T>(&mut self, list: &mut [T]) {
         for last in (1..list.len()).rev() {
             list.swap(last, self.below(last + 1));

@@ -1,24 +1,24 @@
-//! The environment variables that steer the testbed. No other file may read one.
+//! All environment variables that configure the testbed. No other file may read one.
 
 use std::env;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// Names the folder of a running control plane; set by `testbed run` for its command.
+/// The folder of a running control plane. `testbed run` sets it for its command.
 pub(crate) const PLANE: &str = "TESTBED_DIR";
 
-/// A folder with binaries, by the name that Kubernetes' own test tools use.
+/// A folder with binaries. The name is that of Kubernetes' own test tools.
 pub(crate) const ASSETS: &str = "KUBEBUILDER_ASSETS";
 
-/// The folder for what was built here.
+/// The folder of the programs that the testbed has built.
 pub(crate) const CACHE: &str = "TESTBED_CACHE";
 
-/// A variable that is set and not empty.
+/// The value of a variable; `None` if it is unset or empty.
 fn variable(name: &str) -> Option<OsString> {
     env::var_os(name).filter(|value| !value.is_empty())
 }
 
-/// A person's wish for a campaign, by the name of the variable.
+/// The value of a variable by which a person configures a campaign.
 pub(crate) fn campaign(name: &str) -> Option<String> {
     variable(name).map(|text| text.to_string_lossy().into_owned())
 }
@@ -35,7 +35,7 @@ pub(crate) fn path() -> OsString {
     variable("PATH").unwrap_or_default()
 }
 
-/// `$TESTBED_CACHE`, or our folder where the XDG rules put caches.
+/// `$TESTBED_CACHE`, or our folder in the cache directory of the XDG rules.
 pub(crate) fn cache() -> Option<PathBuf> {
     const NAME: &str = "addon-operator-testbed";
     variable(CACHE)

@@ -1,4 +1,4 @@
-//! Files of modules and hooks, below a folder. Must never know what is in them.
+//! Writes files of modules and hooks. Must never know their contents.
 
 use std::fs::Permissions;
 use std::io;
@@ -7,7 +7,7 @@ use std::path::Path;
 
 use fs_err as fs;
 
-/// Writes a file with all folders above it. A text with `#!` at its head becomes a program.
+/// Writes a file and the folders above it. A file that begins with `#!` becomes executable.
 pub fn put(folder: &Path, path: impl AsRef<Path>, text: &str) -> io::Result<()> {
     let path = folder.join(path);
     fs::create_dir_all(path.parent().unwrap_or(folder))?;

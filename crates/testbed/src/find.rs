@@ -1,7 +1,7 @@
 //! Where the programs come from: `$KUBEBUILDER_ASSETS`, then `PATH`, then the cache, then a build into the cache.
 //!
-//! It must never download a binary: what is not installed is built from the pinned modules or is an error that says
-//! what to install.
+//! It must never download a binary. A program that is not installed is built from pinned modules, or leads to an error
+//! that says what to install.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -16,18 +16,19 @@ use crate::environment;
 use crate::part::{Part, major_minor};
 use crate::process;
 
-/// Looks for programs. The fields are the places; the usual ones are those of the environment.
+/// The places where programs are looked for. The environment names the usual ones.
 #[derive(Clone, Debug)]
 pub struct Finder {
-    /// A folder whose programs are taken as they are.
+    /// A folder whose programs are taken in any version.
     pub assets: Option<PathBuf>,
-    /// A search path, as in `PATH`; also where Go is looked for.
+    /// A search path like `PATH`. Go is looked for here too.
     pub path: OsString,
-    /// What was built here, and where it is built.
+    /// The cache: programs built earlier are taken from it, and new ones are built into it.
     pub cache: Option<PathBuf>,
 }
 
-/// The programs of etcd and Kubernetes. A folder with all of them leaves nothing of a control plane to be built.
+/// The programs of etcd and Kubernetes. If `$KUBEBUILDER_ASSETS` has all five, nothing of a control plane has to be
+/// built.
 const OF_ASSETS: [Part; 5] = [
     Part::Etcd,
     Part::KubeApiserver,
@@ -63,7 +64,7 @@ pub struct Found {
     pub source: Source,
 }
 
-/// The programs that were asked for, all of them.
+/// The programs that a caller asked for, all found.
 pub type Tools = BTreeMap<Part, Found>;
 
 #[derive(Debug, Error)]
@@ -82,7 +83,7 @@ pub enum FindError {
 }
 
 impl FindError {
-    /// What a person can do about it.
+    /// Steps by which a person can solve the problem.
     pub fn hints(&self) -> Vec<String> {
         match self {
             Self::Missing(parts) => missing_hints(parts),
@@ -123,7 +124,7 @@ fn missing_hints(parts: &[Part]) -> Vec<String> {
 }
 
 impl Finder {
-    /// The places that the environment names.
+    /// A finder for the places that the environment names.
     pub fn from_environment() -> Self {
         Self {
             assets: environment::assets(),
@@ -132,7 +133,7 @@ impl Finder {
         }
     }
 
-    /// Finds all of `parts`, building what is not there. Nothing else is looked for, let alone built.
+    /// Finds all of `parts` and builds the missing ones. No other program is looked for or built.
     pub fn find(&self, parts: &[Part]) -> Result<Tools, FindError> {
         let mut tools = Tools::new();
         let mut missing = Vec::new();
@@ -148,8 +149,8 @@ impl Finder {
         Ok(tools)
     }
 
-    /// Finds all of `parts` exactly as they are pinned: built from the modules, now or before. Nothing that is installed
-    /// will do.
+    /// Finds all of `parts` in their pinned versions: built from the modules, now or earlier. Installed programs do not
+    /// count.
     pub fn pinned(&self, parts: &[Part]) -> Result<Tools, FindError> {
         let mut tools = Tools::new();
         let mut missing = parts.to_vec();
@@ -190,7 +191,7 @@ impl Finder {
         Ok(tools)
     }
 
-    /// A program that somebody put there on purpose, or that the machine has in a version that will do.
+    /// A program in `$KUBEBUILDER_ASSETS`, or an installed one of a suitable version.
     fn installed(&self, part: Part) -> Option<Found> {
         let assets = self.assets.iter().map(|folder| (folder.clone(), Source::Assets));
         let path = std::env::split_paths(&self.path).map(|folder| (folder, Source::Path));
@@ -216,8 +217,9 @@ pub(crate) fn is_executable(file: &Path) -> bool {
         .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
-/// Helm 3 and helm 4 share a name, and kubectl speaks only to API servers of neighbouring versions, so these are asked
-/// for theirs. The other parts are rarely installed by accident.
+/// Whether an installed program has a suitable version. Helm 3 and helm 4 share a name, and kubectl works only with API
+/// servers of neighbouring versions, so these are asked for theirs. The other programs are seldom installed by
+/// accident.
 fn will_do(part: Part, file: &Path, source: Source) -> bool {
     let (major, minor) = major_minor(part.version());
     match part {

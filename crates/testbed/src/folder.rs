@@ -1,7 +1,8 @@
-//! The folder of one control plane, or of a registry alone: who owns it, and what becomes of it when the owner is gone.
+//! The folder of one control plane or of a single registry: its owner, and its removal after the owner's end.
 //!
-//! An owner holds a lock on a file in its folder. The kernel lets go of it however the owner ends, so a folder whose
-//! lock is free belongs to nobody, and the next start removes it. No other sign is trusted, process ids least of all.
+//! The owner holds a lock on a file in its folder. The kernel releases the lock however the owner ends, so a folder
+//! with a free lock is abandoned, and the next start removes it. Nothing else shows an owner; process ids would not be
+//! reliable.
 
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -11,21 +12,21 @@ use fs_err as fs;
 
 const LOCK: &str = "owner.lock";
 
-/// A folder that we own; removed when dropped.
+/// A folder owned by this process; removed when dropped.
 #[derive(Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
-    /// Held for as long as the folder is ours.
+    /// The lock on the folder; held as long as the folder is ours.
     _lock: fs::File,
 }
 
 impl Folder {
-    /// A fresh one among those of this user's control planes. Removes what dead owners left there.
+    /// Creates a folder for a control plane of this user. Removes folders of dead owners.
     pub(crate) fn create() -> io::Result<Self> {
         Self::create_as(PLANE)
     }
 
-    /// The same for a registry that belongs to no control plane.
+    /// Creates a folder for a registry without a control plane. Removes folders of dead owners.
     pub(crate) fn create_for_registry() -> io::Result<Self> {
         Self::create_as(REGISTRY)
     }
@@ -33,19 +34,20 @@ impl Folder {
     fn create_as(prefix: &str) -> io::Result<Self> {
         let home = home();
         fs::create_dir_all(&home)?;
-        // Between its creation and its lock a folder looks abandoned; nobody may sweep in that moment.
+        // Between its creation and its lock a folder looks abandoned, so this lock keeps other processes from removing
+        // it.
         let door = open(&home.join("lock"))?;
         door.file().lock()?;
         let all = folders(&home, PLANE).chain(folders(&home, REGISTRY));
         for abandoned in all.filter(|folder| !is_owned(folder)) {
-            // Another user's, or still held by a dying process: the next start tries again.
+            // It may belong to another user, or be in use by a dying process; then the next start tries again.
             let _ = fs::remove_dir_all(abandoned);
         }
         let path = tempfile::Builder::new().prefix(prefix).tempdir_in(&home)?.keep();
         Self::own(path)
     }
 
-    /// A given one, which must be empty or absent.
+    /// Takes a given folder, which must be empty or absent.
     pub(crate) fn create_at(path: &Path) -> io::Result<Self> {
         fs::create_dir_all(path)?;
         if path.join(LOCK).exists() && !is_owned(path) {
@@ -72,7 +74,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // What cannot be removed now is swept by the next start.
+        // The next start removes the remains.
         let _ = fs::remove_dir_all(&self.path);
     }
 }
@@ -81,7 +83,7 @@ const PLANE: &str = "plane-";
 const REGISTRY: &str = "registry-";
 
 fn home() -> PathBuf {
-    // One per user: nobody could remove another's.
+    // One folder per user, because nobody can remove the folders of another user.
     let user = std::fs::metadata("/proc/self").map(|own| own.uid()).unwrap_or_default();
     std::env::temp_dir().join(format!("addon-operator-testbed-{user}"))
 }
@@ -101,16 +103,16 @@ fn folders(home: &Path, prefix: &'static str) -> impl Iterator<Item = PathBuf> {
         .map(|entry| entry.path())
 }
 
-/// Whether a live process holds it.
+/// Whether a live process owns the folder.
 pub(crate) fn is_owned(folder: &Path) -> bool {
-    // Opened anew each time: a lock belongs to the opening, so that this also sees a lock of our own process.
+    // Opened anew, because a lock belongs to the opened file: so a lock of this process is seen too.
     fs::OpenOptions::new()
         .write(true)
         .open(folder.join(LOCK))
         .is_ok_and(|lock| lock.file().try_lock().is_err())
 }
 
-/// The folders of all control planes of this user that run now.
+/// The folders of all running control planes of this user.
 pub(crate) fn owned() -> Vec<PathBuf> {
     folders(&home(), PLANE).filter(|folder| is_owned(folder)).collect()
 }

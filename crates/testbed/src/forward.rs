@@ -1,7 +1,7 @@
-//! Bytes carried from connections that are accepted here to somebody who listens elsewhere.
+//! Forwards the bytes of accepted connections to another address.
 //!
-//! It never looks at what it carries, and forgets a connection whose other end is not to be had: whoever made it sees
-//! it end, as with a server that is down.
+//! It never looks at the bytes. If the target cannot be reached, the accepted connection is closed, as if the server
+//! were down.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener as Listener};
@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 
 use crate::space::Network;
 
-/// Accepts until it is dropped, and asks `target` anew for each connection.
+/// Accepts connections until it is dropped, and asks `target` for the address of each.
 pub(crate) async fn serve(listener: TcpListener, target: impl Fn() -> Option<SocketAddr>) {
     let mut connections = JoinSet::new();
     loop {
@@ -26,7 +26,7 @@ pub(crate) async fn serve(listener: TcpListener, target: impl Fn() -> Option<Soc
                     connections.spawn(carry(near, target));
                 }
             }
-            // Out of files, most likely: some will be closed.
+            // Probably too many open files; some will be closed soon.
             Err(_) => tokio::time::sleep(PAUSE).await,
         }
         while connections.try_join_next().is_some() {}
@@ -37,16 +37,16 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 async fn carry(mut near: TcpStream, target: SocketAddr) {
     if let Ok(mut far) = TcpStream::connect(target).await {
-        // Requests of a few bytes must not wait for one another.
+        // Small requests must not be delayed by Nagle's algorithm.
         let _ = (near.set_nodelay(true), far.set_nodelay(true));
         let _ = copy_bidirectional(&mut near, &mut far).await;
     }
 }
 
-/// Ports on the loopback of this machine that lead to the same ports on the loopback of a network namespace.
+/// Ports on the loopback of this machine that are forwarded to the same ports on the loopback of a network namespace.
 #[derive(Debug)]
 pub(crate) struct Door {
-    /// Dropped to end the thread.
+    /// Dropping it ends the thread.
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -58,7 +58,8 @@ impl Door {
         let (stop, stopped) = oneshot::channel();
         let (tell, told) = std::sync::mpsc::channel();
         let thread = thread::Builder::new().name("testbed-door".to_owned()).spawn(move || {
-            // The listeners stay in the namespace they were made in; connections are made in the one that is entered.
+            // A listener stays in the namespace in which it was made. Connections are made in the namespace that this
+            // thread enters.
             let entered = network.enter().map_err(io::Error::other);
             let runtime = entered.and_then(|()| Builder::new_current_thread().enable_all().build());
             let (runtime, outcome) = match runtime {
@@ -93,7 +94,7 @@ async fn stand(listeners: Vec<Listener>, stopped: oneshot::Receiver<()>) {
             doors.spawn(serve(listener, move || same));
         }
     }
-    // It ends with an error, which is the word.
+    // It resolves to an error when the sender is dropped, which is the signal to stop.
     let _ = stopped.await;
 }
 

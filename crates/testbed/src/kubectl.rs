@@ -1,7 +1,7 @@
-//! kubectl against one control plane, as one of its users.
+//! Runs kubectl as one of the control plane's users.
 //!
-//! It takes nothing from the caller's machine: neither a kubeconfig nor a discovery cache, which is keyed by address
-//! and so would survive one control plane and mislead the next on the same port.
+//! It uses neither the kubeconfig nor the discovery cache of the machine. That cache is keyed by address: it would
+//! outlive one control plane and mislead the next one on the same port.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -29,12 +29,12 @@ pub struct Kubectl {
 }
 
 impl Kubectl {
-    /// Runs it and returns what it wrote to standard output.
+    /// Runs kubectl with these arguments and returns its standard output.
     pub fn run<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Result<String, KubectlError> {
         self.run_with(arguments, None)
     }
 
-    /// The same with a standard input, as for `apply -f -`.
+    /// Runs kubectl with a standard input, as for `apply -f -`, and returns its standard output.
     pub fn feed<A: AsRef<OsStr>>(
         &self,
         arguments: impl IntoIterator<Item = A>,
@@ -43,7 +43,7 @@ impl Kubectl {
         self.run_with(arguments, Some(input))
     }
 
-    /// A command to be completed and run by the caller.
+    /// A command with kubectl's environment, for a caller that adds arguments and starts it.
     pub fn command(&self) -> Command {
         let mut command = process::command(&self.program);
         command

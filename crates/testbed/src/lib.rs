@@ -1,11 +1,10 @@
 //! A real control plane on loopback, for tests, demo and bench.
 //!
-//! [`plane::ControlPlane::start`] gives one of your own, [`shared::plane`] the one of this test run, and
-//! [`plane::ControlPlane::namespace`] a place in it that belongs to one test.
-//! Nothing here is imitated: the programs are etcd, Kubernetes, helm and a registry, found on the machine or built from
-//! pinned Go modules; and where a run asks for it, pods are real processes of a [`node`]. The crate knows nothing of the
-//! operator under test, leaves no process behind however its owner ends, and listens on no address of the machine but
-//! 127.0.0.1.
+//! [`plane::ControlPlane::start`] starts a control plane of your own, [`shared::plane`] gives the one that all tests of
+//! this run share, and [`plane::ControlPlane::namespace`] creates a namespace for one test. Nothing is imitated: the
+//! programs are etcd, Kubernetes, helm and a registry, found on the machine or built from pinned Go modules. On request
+//! pods are real processes on a [`node`]. The crate knows nothing of the operator under test. It leaves no process
+//! behind, however its owner ends, and listens on no address of the machine except 127.0.0.1.
 //!
 //! ```no_run
 //! use testbed::plane::User;

@@ -1,7 +1,7 @@
-//! `testbed`: a control plane for a person, or for a command.
+//! `testbed`: starts a control plane for a person or for a command.
 //!
-//! Standard output is data, standard error is talk. It ends only after everything it started has ended, unless it is
-//! killed, and then the kernel ends that.
+//! Data goes to standard output, messages to standard error. The program ends only after everything that it started. If
+//! it is killed, the kernel ends those processes.
 
 use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -105,7 +105,7 @@ impl Agent {
         if let Err(error) = node::run(&settings) {
             say(&format!("error: {}", report::chain(&error)));
         }
-        // It was to run for as long as its control plane.
+        // The agent should run as long as its control plane, so an earlier end is a failure.
         ExitCode::FAILURE
     }
 }
@@ -162,18 +162,18 @@ impl Wishes {
     }
 }
 
-/// What the main thread waits for.
+/// An event that the main thread waits for.
 enum Event {
     Asked(Asked),
     Done(Box<Outcome>),
 }
 
-/// What a worker thread came to.
+/// The result of a worker thread.
 type Outcome = anyhow::Result<Option<ControlPlane>>;
 
 fn main() -> ExitCode {
     let command = match Cli::parse().command {
-        // These are told to end by nobody, and the last two must stay alone in their process.
+        // These run until they are killed, and the last two must have no other thread in their process.
         Command::Node(agent) => return agent.run(),
         Command::PodInit(contained) => return init::start(&contained.order()),
         Command::PodProcess(contained) => return init::become_it(&contained.order()),
@@ -210,7 +210,8 @@ fn execute(command: Command, tell: &Sender<Event>, events: &Receiver<Event>) -> 
     }
 }
 
-/// Runs `job` aside, so that a signal can end it. The inner error is the exit code that the signal asked for.
+/// Runs `job` on another thread, so that a signal can end it. The inner error is the exit code that belongs to the
+/// signal.
 fn work(
     tell: &Sender<Event>,
     events: &Receiver<Event>,
@@ -218,7 +219,7 @@ fn work(
 ) -> anyhow::Result<Result<Option<ControlPlane>, ExitCode>> {
     let done = tell.clone();
     thread::spawn(move || {
-        // A panic must not leave the main thread waiting for ever.
+        // Without this a panic would leave the main thread waiting for ever.
         let outcome = catch_unwind(AssertUnwindSafe(job));
         let outcome = outcome.unwrap_or_else(|_| Err(anyhow!("the worker panicked")));
         drop(done.send(Event::Done(Box::new(outcome))));
@@ -230,7 +231,7 @@ fn work(
                 asked.get_or_insert(signal);
                 process::interrupt();
             }
-            // Interrupted or finished in the same moment: either way everything is dropped here.
+            // The job may have succeeded just when the signal came. In both cases its result is dropped here.
             Event::Done(outcome) => {
                 return match asked.and_then(|signal| u8::try_from(128 + signal).ok()) {
                     Some(code) => Ok(Err(ExitCode::from(code))),
@@ -273,7 +274,7 @@ fn up(options: Options, tell: &Sender<Event>, events: &Receiver<Event>) -> anyho
         kubeconfig.display(),
         programs.display()
     );
-    // In one piece: who has read the first line may be gone before the second.
+    // One write: a reader may close the pipe after the first line.
     io::stdout().write_all(lines.as_bytes())?;
     say(&format!(
         "the operator under test has {}",
@@ -290,7 +291,7 @@ fn up(options: Options, tell: &Sender<Event>, events: &Receiver<Event>) -> anyho
     }
 }
 
-/// How often `up` looks whether all programs still run.
+/// The interval at which `up` checks that all programs still run.
 const LOOK: Duration = Duration::from_secs(1);
 
 fn run(
@@ -321,13 +322,13 @@ fn run(
     });
     loop {
         match events.recv().context("the listener to signals is gone")? {
-            // The terminal has told the command too.
+            // The terminal has sent the signal to the command too.
             Event::Asked(Asked { by_terminal: true, .. }) => {}
             Event::Asked(Asked { signal, .. }) => process::signal(id, signal),
             Event::Done(_) => break,
         }
     }
-    // The command's own complaints will be about refused connections; this is why.
+    // The command will report refused connections. This tells their cause.
     if let Err(error) = plane.check() {
         say(&format!("error: {}", report::chain(&error)));
     }
@@ -360,7 +361,7 @@ fn env(folder: Option<PathBuf>, user: User) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Talk goes to standard error; nobody listening is no reason to stop.
+/// Writes a message to standard error. A closed standard error is no reason to stop.
 fn say(line: &str) {
     let _ = writeln!(io::stderr(), "testbed: {line}");
 }

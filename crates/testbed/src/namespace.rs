@@ -1,7 +1,7 @@
-//! A place in a control plane that belongs to one test.
+//! A namespace of a control plane that belongs to one test.
 //!
-//! If the test panics, what there is to see in its namespace is printed before anything is deleted. The deletion is
-//! asked for and not waited for: names are never used twice.
+//! If the test panics, the namespace's state is printed before its deletion. The deletion is not waited for, because no
+//! name is ever used twice.
 
 use std::ffi::OsStr;
 use std::io;
@@ -38,7 +38,7 @@ pub enum NamespaceError {
 pub struct Namespace<'a> {
     plane: &'a ControlPlane,
     name: String,
-    /// What to show when the test panics: a title, and a file whose end is of interest.
+    /// The files whose ends are printed when the test panics, each with a title.
     logs: Mutex<Vec<(String, PathBuf)>>,
     ports: Mutex<Vec<KeptPort>>,
 }
@@ -65,7 +65,7 @@ impl<'a> Namespace<'a> {
             let text = plane::kubeconfig_in(plane, user, &namespace.name);
             fs::write(namespace.kubeconfig(user), text).map_err(failed)?;
         }
-        // Pods are refused until their account is there.
+        // Pods are refused until their service account exists.
         let account = || namespace.kubectl(["get", "serviceaccount", "default"]).map(Some);
         wait_until(Duration::from_secs(30), "its default service account", account).map_err(|source| {
             NamespaceError::Wait {
@@ -84,7 +84,7 @@ impl<'a> Namespace<'a> {
         self.plane
     }
 
-    /// A kubeconfig whose context has this namespace.
+    /// The path of a kubeconfig whose context has this namespace.
     pub fn kubeconfig(&self, user: User) -> PathBuf {
         let kind = match user {
             User::Admin => "admin",
@@ -98,32 +98,33 @@ impl<'a> Namespace<'a> {
         self.plane.kubectl_with(self.kubeconfig(user))
     }
 
-    /// Runs kubectl in this namespace as the admin and returns what it wrote.
+    /// Runs kubectl in this namespace as the admin and returns its standard output.
     pub fn kubectl<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Result<String, KubectlError> {
         self.kubectl_as(User::Admin).run(arguments)
     }
 
-    /// Its objects, to be read by another thread.
+    /// A reader of this namespace's objects that another thread can use.
     pub fn reader(&self) -> Result<Objects, ReadError> {
         Ok(self.plane.reader()?.of(&self.name))
     }
 
-    /// Reads an object of a kind, as in `configmap`, if it is there.
+    /// An object of a kind such as `configmap`, if it exists.
     pub fn object(&self, kind: &str, name: &str) -> Result<Option<Value>, ReadError> {
         self.reader()?.object(kind, name)
     }
 
-    /// Reads the objects of a kind.
+    /// The objects of a kind.
     pub fn objects(&self, kind: &str, only: Only<'_>) -> Result<Vec<Value>, ReadError> {
         self.reader()?.objects(kind, only)
     }
 
-    /// The same without more of each than its `metadata`, for objects that are long.
+    /// The `metadata` of the objects of a kind, for objects that are large.
     pub fn metadata(&self, kind: &str, only: Only<'_>) -> Result<Vec<Value>, ReadError> {
         self.reader()?.metadata(kind, only)
     }
 
-    /// A service that leads the API server to port 443 of an address of this machine that nobody else has.
+    /// Creates a Service with which the API server reaches port 443 of an address of this machine. No other test has
+    /// that address.
     pub fn service_to_us(&self, service: &str) -> Result<SocketAddr, KubectlError> {
         static COUNTER: AtomicU32 = AtomicU32::new(0);
         const FIRST: u32 = u32::from_be_bytes([127, 64, 0, 1]);
@@ -135,7 +136,8 @@ impl<'a> Namespace<'a> {
         Ok(SocketAddr::new(IpAddr::V4(address), 443))
     }
 
-    /// A port on which programs of this test can listen, on any address of the machine. Kept until this value is dropped.
+    /// A port on which programs of this test can listen, on any address of the machine. It is reserved until this value
+    /// is dropped.
     pub fn port(&self) -> io::Result<u16> {
         let port = KeptPort::keep()?;
         let number = port.number();
@@ -143,13 +145,13 @@ impl<'a> Namespace<'a> {
         Ok(number)
     }
 
-    /// Registers a log whose end is printed if the test panics.
+    /// Registers a log file whose end is printed if the test panics.
     pub fn show_on_panic(&self, title: &str, log: &Path) {
         let mut logs = self.logs.lock().unwrap_or_else(PoisonError::into_inner);
         logs.push((title.to_owned(), log.to_owned()));
     }
 
-    /// What there is to see.
+    /// The namespace's state, for the report of a failure.
     pub fn evidence(&self) -> String {
         const SHOWN: usize = 60;
         const KINDS: &str = "all,configmaps,secrets,leases,serviceaccounts,ingresses,persistentvolumeclaims";
@@ -181,7 +183,7 @@ impl Drop for Namespace<'_> {
         if std::thread::panicking() {
             eprintln!("{}", self.evidence());
         }
-        // A control plane that is gone took the namespace along.
+        // If the control plane is gone, the namespace is gone too.
         let _ = self.plane.kubectl(["delete", "namespace", &self.name, "--wait=false"]);
         for user in [User::Admin, User::Operator] {
             let _ = fs::remove_file(self.kubeconfig(user));
@@ -189,8 +191,8 @@ impl Drop for Namespace<'_> {
     }
 }
 
-/// A name nobody else has: processes that run at once differ in their id, those that do not may share a control plane
-/// only within one run, where ids come back after tens of thousands.
+/// A name that no other test uses. Processes that run at the same time have different ids. Processes that run one after
+/// another share a control plane only within one run, and ids are reused only after tens of thousands.
 fn unique(prefix: &str) -> String {
     static COUNTER: AtomicU32 = AtomicU32::new(0);
     format!("{prefix}-{}-{}", process::id(), COUNTER.fetch_add(1, Ordering::Relaxed))

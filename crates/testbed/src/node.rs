@@ -1,14 +1,14 @@
 //! A node whose pods are real processes of this machine.
 //!
 //! The agent registers the node, takes the pods that the scheduler binds to it, and runs each container from the
-//! unpacked layers of its image, in namespaces of its own. It runs in the network namespace of its control plane, where
-//! nothing leads out of, and knows nothing of what the pods are for. Everything it makes ends with it: processes by
-//! parent-death signals, mounts and interfaces with their namespaces, files with the folder of the control plane.
+//! unpacked layers of its image, in namespaces of its own. It runs in the network namespace of its control plane, from
+//! which no route leads out, and knows nothing of the purpose of the pods. Everything it makes ends with it: processes
+//! by parent-death signals, mounts and interfaces with their namespaces, files with the folder of the control plane.
 //!
-//! Deliberately absent: names of services (there is no DNS), services that are not TCP, limits of resources and seccomp profiles (both are taken and not
-//! enforced), terminals and port-forwarding, volumes other than `ConfigMap`, Secret, projected, downward API and
-//! `emptyDir`, namespaces of the machine in pods, and init containers that go on running. What cannot be had says so in
-//! the status of the pod.
+//! Deliberately absent: names of services (there is no DNS), services that are not TCP, enforcement of resource limits
+//! and seccomp profiles (both are accepted and ignored), terminals and port-forwarding, volumes other than `ConfigMap`,
+//! Secret, projected, downward API and `emptyDir`, namespaces of the machine in pods, and init containers that keep
+//! running (sidecars). A pod that needs one of these says so in its status.
 
 pub mod init;
 
@@ -71,16 +71,17 @@ use images::Images;
 use life::Orders;
 use network::Addresses;
 
-/// What an agent is told.
+/// The settings of an agent.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// How it reaches the API server.
+    /// The kubeconfig for the API server.
     pub kubeconfig: PathBuf,
-    /// Where images, logs and volumes go.
+    /// The folder for images, logs and volumes.
     pub folder: PathBuf,
     /// The name of the node.
     pub name: String,
-    /// The port of the registry on loopback. Pods and the node find it under the same port of the node's address.
+    /// The port of the registry on loopback. Pods and the node find the registry at the same port of the node's
+    /// address.
     pub registry: Option<u16>,
 }
 
@@ -98,7 +99,7 @@ pub enum NodeError {
     Listen(#[source] io::Error),
 }
 
-/// What all pods of a node share.
+/// The state that all pods of a node share.
 #[derive(Debug)]
 pub(crate) struct Agent {
     client: ClientOf,
@@ -108,7 +109,7 @@ pub(crate) struct Agent {
     addresses: Addresses,
 }
 
-/// A client that can be shown in an error of ours.
+/// A client that has a `Debug` form, which errors need.
 struct ClientOf(Client);
 
 impl std::fmt::Debug for ClientOf {
@@ -123,7 +124,7 @@ impl Agent {
     }
 }
 
-/// Runs an agent, for as long as this process lives. To be called in the network namespace of the control plane.
+/// Runs an agent until the process ends. The caller is in the network namespace of the control plane.
 pub fn run(settings: &Settings) -> Result<(), NodeError> {
     let runtime = Builder::new_multi_thread()
         .worker_threads(2)
@@ -159,7 +160,7 @@ async fn work(settings: &Settings) -> Result<(), NodeError> {
     Ok(())
 }
 
-/// Gives each pod a life of its own and passes on what becomes of its object.
+/// Starts a task for each pod, and passes changes of the pod's object on to the task.
 async fn follow(agent: Arc<Agent>, mut tasks: JoinSet<()>) {
     let ours = watcher::Config::default().fields(&format!("spec.nodeName={}", agent.name));
     let mut events = watcher(Api::<Pod>::all(agent.client()), ours).default_backoff().boxed();
@@ -206,13 +207,13 @@ fn identifier(pod: &Pod) -> String {
     pod.metadata.uid.clone().unwrap_or_default()
 }
 
-/// The id of a container's first process on this machine, while it runs. The folder is that of the agent.
+/// The id of a container's first process on this machine, while it runs. `folder` is the agent's.
 pub(crate) fn process_of(folder: &Path, pod: &str, container: &str) -> Option<u32> {
     let (_, run) = serve::runs(&folder.join("pods").join(pod).join("containers").join(container)).pop()?;
     fs::read_to_string(run.join(spec::PROCESS)).ok()?.trim().parse().ok()
 }
 
-/// The agent's own log.
+/// Writes a line of the agent's own log.
 fn say(line: &str) {
     use std::io::Write as _;
     let _ = writeln!(io::stderr(), "node: {line}");

@@ -1,8 +1,8 @@
-//! The programs a control plane is made of, and the pinned Go modules they are built from.
+//! The programs of a control plane, and the pinned Go modules they are built from.
 //!
-//! Versions stand in the `go.mod` files under `parts/` and nowhere else; this file must never repeat one. To raise one,
-//! go to the folder of the part, `go get -tool PACKAGE@VERSION`, then `go mod tidy`; for Kubernetes, also `go get` every
-//! `k8s.io/...` module that its `go.mod` names at a version `v0.MINOR.PATCH`.
+//! The `go.mod` files under `parts/` are the only place with versions; this file must never repeat one. To raise one,
+//! go to the folder of the part, `go get -tool PACKAGE@VERSION`, then `go mod tidy`; for Kubernetes, also `go get`
+//! every `k8s.io/...` module that its `go.mod` names at a version `v0.MINOR.PATCH`.
 
 use std::fmt;
 
@@ -21,7 +21,7 @@ pub enum Part {
     Cosign,
 }
 
-/// What every control plane needs.
+/// The programs that every control plane needs.
 pub const BASIC: [Part; 5] = [
     Part::Etcd,
     Part::KubeApiserver,
@@ -30,11 +30,11 @@ pub const BASIC: [Part; 5] = [
     Part::Helm3,
 ];
 
-/// What it needs on top so that pods get a node and become ready.
+/// The additional programs with which pods get a node and become ready.
 pub const ALIVE: [Part; 2] = [Part::KubeScheduler, Part::Kwok];
 
 impl Part {
-    /// The name it has in messages, in the cache and on the `PATH` of whoever uses the control plane.
+    /// Its name in messages, in the cache and on the `PATH` of the control plane's users.
     pub fn name(self) -> &'static str {
         match self {
             Self::Etcd => "etcd",
@@ -50,7 +50,7 @@ impl Part {
         }
     }
 
-    /// The file names it may have where somebody else installed it.
+    /// The file names under which it may be installed.
     pub(crate) fn installed_as(self) -> &'static [&'static str] {
         match self {
             Self::Helm3 => &["helm", "helm3"],
@@ -62,7 +62,7 @@ impl Part {
             Self::Kubectl => &["kubectl"],
             Self::Kwok => &["kwok"],
             Self::Cosign => &["cosign"],
-            // Debian has it under the other name.
+            // Debian uses the other name.
             Self::Registry => &["registry", "docker-registry"],
         }
     }
@@ -108,13 +108,13 @@ impl fmt::Display for Part {
     }
 }
 
-/// A Go module of ours that pins one or more programs.
+/// A Go module of this repository that pins one or more programs.
 #[derive(Debug)]
 pub(crate) struct Module {
     pub(crate) name: &'static str,
     pub(crate) go_mod: &'static str,
     pub(crate) go_sum: &'static str,
-    /// The module whose version is the version of the programs.
+    /// The module path whose version counts as the programs' version.
     root: &'static str,
 }
 
@@ -173,7 +173,7 @@ impl Module {
             .expect("each go.mod under parts/ requires the root it is named for; a test reads all")
     }
 
-    /// The lowest Go that builds it.
+    /// The lowest version of Go that builds it.
     pub(crate) fn go_version(&self) -> &'static str {
         let line = self.go_mod.lines().find_map(|line| line.strip_prefix("go "));
         line.expect("each go.mod under parts/ states a Go version; a test reads all")
@@ -190,8 +190,8 @@ impl Module {
         })
     }
 
-    /// What the linker writes into the programs, so that they know their own version: without it the API server takes
-    /// itself for an unreleased one, and helm renders for a cluster of years ago.
+    /// The linker flags that write the version into the programs. Without them the API server takes itself for an
+    /// unreleased version, and helm renders for a cluster of years ago.
     pub(crate) fn linker_flags(&self) -> String {
         let version = self.version();
         let mut flags = "-s -w".to_owned();

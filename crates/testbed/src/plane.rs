@@ -1,6 +1,6 @@
-//! A control plane: where it is, how to reach it, and its end.
+//! A control plane: its start, its addresses and credentials, and its end.
 //!
-//! One that was started here ends when it is dropped; one that was joined is left alone.
+//! Dropping a control plane ends the programs that were started with it. One that was joined is left running.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -36,28 +36,28 @@ mod pods;
 
 mod setup;
 
-/// What to start.
+/// The parts of a control plane that are started.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     pub pods: Pods,
-    /// Whether it comes with an OCI registry.
+    /// Whether an OCI registry is started.
     pub registry: bool,
-    /// Parts that nothing here starts, but that the user of the control plane wants on its `PATH`.
+    /// Programs that are not started, and that the control plane's user wants on its `PATH`.
     pub tools: Vec<Part>,
-    /// Where its files go; a fresh folder among the temporary files if not given. Removed at the end in both cases.
+    /// The folder for all files; by default a new temporary one. It is removed at the end in both cases.
     pub folder: Option<PathBuf>,
 }
 
-/// What becomes of the pods that controllers create.
+/// The fate of the pods that controllers create.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Pods {
-    /// There is no node: they stay pending.
+    /// There is no node, so pods stay pending.
     #[default]
     Pending,
-    /// There is one node, and on it they become ready at once, although nothing runs.
+    /// There is one node, on which pods become ready at once although nothing runs.
     Alive,
-    /// There is one node, and on it they are real processes of this machine, from images of the registry, which is there
-    /// too. That takes root.
+    /// There is one node, on which pods are real processes of this machine, from images of the registry (which is
+    /// started too). Needs root.
     Running,
 }
 
@@ -81,13 +81,13 @@ impl Options {
     }
 }
 
-/// Who one is to the API server.
+/// A user of the API server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum User {
-    /// The person or test that looks on, `testbed:admin`.
+    /// `testbed:admin`, the person or the test that observes.
     Admin,
-    /// The program under test, `testbed:operator`: an ordinary user with the role `cluster-admin`, so that what it does
-    /// can be told apart in the audit log and its rights can be cut.
+    /// `testbed:operator`, the program under test: an ordinary user with the role `cluster-admin`. So its requests can
+    /// be told apart in the audit log, and its rights can be restricted.
     Operator,
 }
 
@@ -108,27 +108,28 @@ impl User {
     }
 }
 
-/// What `plane.json` in the folder says, so that another process can join.
+/// The content of `plane.json` in the folder, with which another process can join.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Facts {
     server: String,
     pods: Pods,
-    /// Its address, as it stands before the first `/` of a reference to an image.
+    /// The host and port of the registry, as in a reference to an image.
     registry: Option<String>,
 }
 
-/// A control plane that is ready.
+/// A control plane whose API server is ready.
 #[derive(Debug)]
 pub struct ControlPlane {
     facts: Facts,
     path: PathBuf,
-    /// In reverse order of their start, so that they are dropped that way; before the folder with their files.
+    /// The running programs, the one started last first, because they are dropped in this order. Declared before the
+    /// folder with their files.
     components: Mutex<Vec<component::Component>>,
     home: Option<pods::Home>,
-    /// Made when it is first needed.
+    /// The connection for reading objects, made at the first use.
     reader: OnceLock<Reader>,
     folder: Option<Folder>,
-    /// Its programs find them again after an outage; `None` where another process owns them.
+    /// The ports of the programs, which they use again after an outage; `None` if another process owns them.
     ports: Option<setup::Ports>,
 }
 
@@ -143,18 +144,18 @@ pub enum JoinError {
 }
 
 impl ControlPlane {
-    /// Finds the programs where the environment says, starts them, and returns when the API server is ready and the
-    /// controllers work.
+    /// Finds the programs in the places that the environment names, starts them, and returns when the API server is
+    /// ready and the controllers work.
     pub fn start(options: &Options) -> Result<Self, StartError> {
         Self::start_with(options, &Finder::from_environment())
     }
 
-    /// The same with programs from elsewhere.
+    /// Like [`Self::start`], with programs from other places.
     pub fn start_with(options: &Options, finder: &Finder) -> Result<Self, StartError> {
         launch::launch(options, finder)
     }
 
-    /// Joins one that another process owns.
+    /// Joins a control plane that another process owns.
     pub fn join(folder: &Path) -> Result<Self, JoinError> {
         if !folder::is_owned(folder) {
             return Err(JoinError::Gone(folder.to_owned()));
@@ -178,7 +179,7 @@ impl ControlPlane {
         &self.path
     }
 
-    /// The authority that signed the certificate which the API server shows to webhooks.
+    /// The file with the authority of the client certificate that the API server shows to webhooks.
     pub fn caller_authority(&self) -> PathBuf {
         caller::authority(&self.path)
     }
@@ -188,7 +189,7 @@ impl ControlPlane {
         &self.facts.server
     }
 
-    /// The certificate that the API server shows, which signed itself.
+    /// The file with the API server's self-signed certificate.
     pub fn authority(&self) -> PathBuf {
         setup::authority(&self.path)
     }
@@ -197,23 +198,23 @@ impl ControlPlane {
         self.facts.pods
     }
 
-    /// The host and port of its OCI registry, which speaks plain HTTP, if it was asked for.
+    /// The host and port of its OCI registry (plain HTTP), if it has one.
     pub fn registry(&self) -> Option<&str> {
         self.facts.registry.as_deref()
     }
 
-    /// The same registry as pods and their node find it, if there are pods that run.
+    /// The host and port of the same registry for pods and their node, if pods run.
     pub fn registry_of_pods(&self) -> Option<String> {
         let (_, port) = self.registry()?.rsplit_once(':')?;
         (self.pods() == Pods::Running).then(|| format!("{}:{port}", node::network::NODE))
     }
 
-    /// A folder with links to all programs, under the names that [`Part::name`] gives.
+    /// A folder with links to all programs, by the names of [`Part::name`].
     pub fn programs(&self) -> PathBuf {
         self.path.join(PROGRAMS)
     }
 
-    /// One of its programs.
+    /// The path of one of its programs.
     pub fn program(&self, part: Part) -> PathBuf {
         self.programs().join(part.name())
     }
@@ -222,7 +223,7 @@ impl ControlPlane {
         self.path.join(user.file())
     }
 
-    /// What a program needs in its environment to use this control plane, with `user` as the default one.
+    /// The environment variables that a program needs to use this control plane; `user` is the default user.
     pub fn environment(&self, user: User) -> BTreeMap<&'static str, OsString> {
         let registry = self.registry().map(|address| ("TESTBED_REGISTRY", address.into()));
         let others = [
@@ -237,7 +238,7 @@ impl ControlPlane {
         others.into_iter().chain(registry).collect()
     }
 
-    /// kubectl as the admin, for more than one call.
+    /// A kubectl of the admin, for more than one call.
     pub fn admin(&self) -> Kubectl {
         self.kubectl_with(self.kubeconfig(User::Admin))
     }
@@ -250,12 +251,12 @@ impl ControlPlane {
         }
     }
 
-    /// Runs kubectl as the admin and returns what it wrote.
+    /// Runs kubectl as the admin and returns its standard output.
     pub fn kubectl<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Result<String, KubectlError> {
         self.admin().run(arguments)
     }
 
-    /// Reads a path of the API server that is about no object, as `/version`.
+    /// Reads a path of the API server that is about no object, such as `/version`.
     pub fn text(&self, path: &str) -> Result<Option<String>, ReadError> {
         self.reader()?.text(path)
     }
@@ -268,13 +269,13 @@ impl ControlPlane {
         Ok(self.reader.get_or_init(|| made))
     }
 
-    /// Creates a namespace of a name that nobody else has.
+    /// Creates a namespace whose name no other test has.
     pub fn namespace(&self, prefix: &str) -> Result<Namespace<'_>, NamespaceError> {
         Namespace::create(self, prefix)
     }
 
-    /// Plays the kubelet that registers itself. The status of the node is kwok's, so that it becomes ready only where pods
-    /// are [`Pods::Alive`].
+    /// Registers a node as a kubelet would. Kwok writes the node's status, so it becomes ready only with
+    /// [`Pods::Alive`].
     pub fn add_node(&self, name: &str) -> Result<(), KubectlError> {
         let labels = json!({
             "kubernetes.io/hostname": name,
@@ -284,22 +285,22 @@ impl ControlPlane {
         let node = json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": name, "labels": labels } });
         let admin = self.admin();
         admin.feed(["create", "-f", "-"], &node.to_string())?;
-        // Put on every new node, and normally taken away by the controller that we do without.
+        // Every new node gets this taint. The controller that normally removes it does not run here.
         admin.run(["taint", "node", name, "node.kubernetes.io/not-ready:NoSchedule-"])?;
         Ok(())
     }
 
-    /// What the API server was asked to do, by whom.
+    /// The audit log of the API server.
     pub fn audit(&self) -> Audit<'_> {
         Audit::new(self, self.path.join(AUDIT))
     }
 
-    /// Whether everything that was started here still runs; if not, the error has the end of the log.
+    /// Checks that all started programs still run. The error contains the end of the log of one that does not.
     pub fn check(&mut self) -> Result<(), ComponentError> {
         self.components().iter_mut().try_for_each(component::Component::check)
     }
 
-    /// The process ids of what was started here.
+    /// The process ids of the started programs.
     pub fn processes(&self) -> Vec<u32> {
         self.running().iter().map(component::Component::id).collect()
     }
@@ -308,7 +309,7 @@ impl ControlPlane {
         self.components.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The same for their one owner.
+    /// The programs for the exclusive owner of the control plane, without a lock.
     fn components(&mut self) -> &mut Vec<component::Component> {
         self.components.get_mut().unwrap_or_else(PoisonError::into_inner)
     }
@@ -316,7 +317,8 @@ impl ControlPlane {
 
 impl Drop for ControlPlane {
     fn drop(&mut self) {
-        // Nothing in there is wanted any more, so nobody is asked to stop: the last started is killed first.
+        // Nothing in the folder is needed any more, so programs are killed without being asked to stop, the last
+        // started first.
         while let Some(component) = self.components().pop() {
             drop(component);
         }
@@ -327,7 +329,7 @@ impl Drop for ControlPlane {
     }
 }
 
-/// The folders of all control planes of this user that run now, for a person who wants to join one.
+/// The folders of all running control planes of this user, for a person who wants to join one.
 pub fn running() -> Vec<PathBuf> {
     folder::owned()
 }
@@ -337,12 +339,12 @@ pub(crate) fn kubeconfig_in(plane: &ControlPlane, user: User, namespace: &str) -
     kubeconfig_at(plane, plane.server(), user, namespace)
 }
 
-/// What `user` shows to the API server.
+/// The bearer token of `user`.
 pub(crate) fn token(user: User) -> String {
     setup::token(user.name())
 }
 
-/// The same for whoever stands before the API server.
+/// The text of a kubeconfig with another address in place of the API server's.
 pub(crate) fn kubeconfig_at(plane: &ControlPlane, server: &str, user: User, namespace: &str) -> String {
     setup::kubeconfig(&plane.path, server, user.name(), Some(namespace))
 }

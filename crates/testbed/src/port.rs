@@ -1,6 +1,6 @@
-//! Ports of this machine that are kept for programs that start later.
+//! Reserves ports of this machine for programs that start later.
 //!
-//! Must never listen: nobody answers on a kept port until its program does.
+//! Must never listen: connections to a reserved port are refused until its program listens.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
@@ -8,23 +8,24 @@ use std::os::fd::OwnedFd;
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, getsockname, socket_with, sockopt};
 
-/// A port, on all addresses of the machine, that the system gives to nobody who asks for any port.
+/// A reserved port, on all addresses of the machine. The system gives it to no other program that asks for any free
+/// port.
 ///
-/// A program that names the port can listen on it, as often as it likes, if it sets `SO_REUSEADDR` as servers do; a
-/// connection to it is refused before. A port that is only found free and let go may be another's a moment later.
+/// A program that names the port can listen on it repeatedly, if it sets `SO_REUSEADDR` as servers do. Before that,
+/// connections are refused. Without a reservation, a port that was found free may be taken a moment later.
 #[derive(Debug)]
 pub struct KeptPort {
     number: u16,
-    /// Bound, which keeps the port from others; without a listener, which keeps it open for the program.
+    /// A bound socket keeps the port from others. It does not listen, so the program can still bind the port.
     _socket: OwnedFd,
 }
 
 impl KeptPort {
-    /// Keeps a port until this is dropped.
+    /// Reserves a port until the value is dropped.
     ///
     /// # Errors
     ///
-    /// If the system has no port left.
+    /// The system has no free port.
     pub fn keep() -> io::Result<Self> {
         let socket = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
         sockopt::set_socket_reuseaddr(&socket, true)?;
@@ -36,7 +37,7 @@ impl KeptPort {
         })
     }
 
-    /// As it stands in an address.
+    /// The port's number.
     pub const fn number(&self) -> u16 {
         self.number
     }
@@ -57,13 +58,13 @@ mod tests {
             io::ErrorKind::ConnectionRefused
         );
 
-        // More than once: a program that is restarted finds its port again.
+        // Twice, because a restarted program has to find its port free again.
         for _ in 0..2 {
             let listener = TcpListener::bind(address).unwrap();
             let asked = TcpStream::connect(address).unwrap();
             drop((listener, asked));
         }
-        // As the system asks for itself when it looks for any port.
+        // Without a given port, so that the system chooses one.
         let other = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap();
         let refused = bind(&other, &SocketAddrV4::new(address.0, address.1)).unwrap_err();
         assert_eq!(refused, rustix::io::Errno::ADDRINUSE);

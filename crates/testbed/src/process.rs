@@ -1,9 +1,8 @@
-//! The only place that starts a process. Whatever is started here dies with us, however we die.
+//! The only place that starts a process. Every process started here dies with this one, however this one ends.
 //!
-//! Linux can signal a child when its parent ends, but means the *thread* that forked it. Test threads end early, so
-//! every fork happens on one thread that lives as long as the process. Each child leads a process group of its own
-//! (unless it must keep the terminal), so that Ctrl-C reaches it only through us and so that its own children can be
-//! ended with it.
+//! Linux can signal a child when its parent ends, but means the *thread* that forked it. Test threads end early, so one
+//! thread that lives as long as the process makes all forks. Each child leads a process group of its own, unless it
+//! must keep the terminal. So Ctrl-C does not reach it directly, and its own children can be ended with it.
 #![expect(clippy::disallowed_methods, reason = "processes are started here")]
 #![expect(
     unsafe_code,
@@ -22,35 +21,35 @@ use std::thread;
 
 use fs_err as fs;
 
-/// Describes a process to be started. Its standard input is empty unless it is given one.
+/// Describes a process to be started. Its standard input is empty by default.
 pub fn command(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(program);
     command.stdin(Stdio::null());
     command
 }
 
-/// How a child is bound to us.
+/// The way in which a child ends with this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bond {
-    /// It leads its own group, and is killed when we end.
+    /// The child leads its own group and is killed when this process ends.
     Group,
-    /// The same, but it is asked to stop with this signal, because it cleans up.
+    /// Like `Group`, but the child gets this signal, because it has to clean up.
     PoliteGroup(i32),
-    /// It shares our group and so the terminal; when we end it is asked to stop with SIGTERM.
+    /// The child shares our group and so the terminal. When this process ends it gets SIGTERM.
     Foreground,
 }
 
-/// A child that is killed and reaped when this value is dropped, with its group if it leads one.
+/// A child. Dropping the value kills and reaps it, together with its group if it leads one.
 #[derive(Debug)]
 pub struct Bound {
     child: Child,
     bond: Bond,
-    /// Once it is reaped its id may belong to a stranger, whom no signal of ours may meet.
+    /// After the child is reaped its id may belong to another process, which must get no signal.
     reaped: bool,
 }
 
 impl Bound {
-    /// Starts it.
+    /// Starts the child.
     pub fn start(mut command: Command, bond: Bond) -> io::Result<Self> {
         let signal = match bond {
             Bond::Group => libc::SIGKILL,
@@ -74,29 +73,29 @@ impl Bound {
         self.child.id()
     }
 
-    /// Its standard input, if that is a pipe and nobody took it yet.
+    /// Takes its standard input. None if that is not a pipe or was taken before.
     pub(crate) fn take_stdin(&mut self) -> Option<ChildStdin> {
         self.child.stdin.take()
     }
 
-    /// Its standard output, if that is a pipe and nobody took it yet.
+    /// Takes its standard output. None if that is not a pipe or was taken before.
     pub fn take_stdout(&mut self) -> Option<ChildStdout> {
         self.child.stdout.take()
     }
 
-    /// Its standard error, if that is a pipe and nobody took it yet.
+    /// Takes its standard error. None if that is not a pipe or was taken before.
     pub fn take_stderr(&mut self) -> Option<ChildStderr> {
         self.child.stderr.take()
     }
 
-    /// Whether it ended, without waiting.
+    /// Its exit status if it has ended; does not wait.
     pub fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
         let status = self.child.try_wait()?;
         self.reaped |= status.is_some();
         Ok(status)
     }
 
-    /// Waits for its end.
+    /// Waits for the child's end.
     pub fn wait(&mut self) -> io::Result<ExitStatus> {
         let status = self.child.wait()?;
         self.reaped = true;
@@ -112,13 +111,13 @@ impl Drop for Bound {
         if self.bond != Bond::Foreground {
             signal_group(self.child.id(), libc::SIGKILL);
         }
-        // Neither can fail on a child that is not reaped.
+        // Neither call can fail while the child is not reaped.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// The command's process will be in that network namespace.
+/// Makes the command's process enter a network namespace.
 pub(crate) fn place(command: &mut Command, network: Arc<OwnedFd>) {
     let enter = move || {
         // SAFETY: a plain system call, async-signal-safe, on a descriptor that the closure keeps open.
@@ -131,7 +130,7 @@ pub(crate) fn place(command: &mut Command, network: Arc<OwnedFd>) {
     unsafe { command.pre_exec(enter) };
 }
 
-/// Runs a command to its end with the given standard input and returns what it wrote.
+/// Runs a command to its end with the given standard input and returns its exit status and output.
 pub fn run(mut command: Command, input: Option<&[u8]>) -> io::Result<Output> {
     command.stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -140,7 +139,7 @@ pub fn run(mut command: Command, input: Option<&[u8]>) -> io::Result<Output> {
     let (stdout, stderr) = (bound.child.stdout.take(), bound.child.stderr.take());
     thread::scope(|scope| {
         if let (Some(mut stdin), Some(input)) = (stdin, input) {
-            // A reader that ends early breaks the pipe; its exit status tells more than that.
+            // A program that stops reading early breaks the pipe. Its exit status tells more than this error.
             scope.spawn(move || drop(stdin.write_all(input)));
         }
         let errors = scope.spawn(move || drain(stderr));
@@ -164,7 +163,7 @@ fn drain(pipe: Option<impl io::Read>) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The code of a process that has ended by itself and was not waited for.
+/// The exit code of a process that has ended but is not reaped yet; none if a signal ended it.
 pub fn code_of(id: u32) -> Option<i32> {
     let text = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
     let has_ended = text.rsplit(')').next()?.trim_start().starts_with('Z');
@@ -175,7 +174,7 @@ pub fn code_of(id: u32) -> Option<i32> {
 /// Sends a signal to one process.
 pub fn signal(process: u32, signal: i32) {
     if let Ok(process) = i32::try_from(process) {
-        // SAFETY: `kill` takes plain numbers. It fails only if the process is gone, which is what we want of it.
+        // SAFETY: `kill` takes plain numbers. It fails only if the process has already ended, which needs no report.
         unsafe { libc::kill(process, signal) };
     }
 }
@@ -187,24 +186,24 @@ fn signal_group(leader: u32, signal: i32) {
     }
 }
 
-/// What a shell would report as the exit code.
+/// The exit code that a shell would report.
 pub fn exit_code(status: ExitStatus) -> u8 {
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
 }
 
-/// Runs in the child before exec.
+/// Runs in the child before exec: makes the child end with its parent and unblocks its signals.
 fn follow_parent(signal: i32, parent: u32) -> io::Result<()> {
     // SAFETY: plain system calls, async-signal-safe; `set` is initialised by `sigemptyset` before it is read.
     unsafe {
         let mut set = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
         libc::sigemptyset(set.as_mut_ptr());
-        // Our program blocks the signals that it waits for; a child must not inherit that deafness.
+        // This process blocks the signals that it waits for. A child must not inherit that mask.
         libc::sigprocmask(libc::SIG_SETMASK, set.as_ptr(), std::ptr::null_mut());
         if libc::prctl(libc::PR_SET_PDEATHSIG, signal) != 0 {
             return Err(io::Error::last_os_error());
         }
-        // If the parent ended before the line above, no signal will ever come.
+        // If the parent ended before the line above, the parent-death signal will never come.
         if u32::try_from(libc::getppid()) != Ok(parent) {
             return Err(io::Error::from_raw_os_error(libc::ESRCH));
         }
@@ -212,7 +211,7 @@ fn follow_parent(signal: i32, parent: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// The thread that forks. It is never joined: it ends with the process and not before.
+/// The thread that makes all forks. It is never joined and lives as long as the process.
 struct Forker {
     orders: Mutex<Sender<Order>>,
 }
@@ -238,7 +237,7 @@ fn forker() -> &'static Forker {
         let (orders, inbox) = mpsc::channel::<Order>();
         let fork = move || {
             for Order { mut command, reply } in inbox {
-                // Nobody waits for the answer only if the asking thread is gone; the child is then ended here.
+                // The receiver is gone only if the asking thread is gone. Then the child is ended here.
                 if let Err(mpsc::SendError(Ok(mut orphan))) = reply.send(command.spawn()) {
                     let _ = orphan.kill();
                     let _ = orphan.wait();
@@ -257,7 +256,7 @@ fn forker() -> &'static Forker {
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
-/// Asks every start and build under way to give up soon.
+/// Makes every running start and build give up soon.
 pub fn interrupt() {
     INTERRUPTED.store(true, Ordering::SeqCst);
 }
@@ -270,12 +269,12 @@ pub(crate) fn interrupted() -> bool {
 #[derive(Clone, Copy, Debug)]
 pub struct Asked {
     pub signal: i32,
-    /// The terminal sent it, and so to our whole foreground group.
+    /// Whether the terminal sent it, and so to the whole foreground group.
     pub by_terminal: bool,
 }
 
-/// Turns SIGINT, SIGTERM and SIGHUP into calls of `tell`. To be called first in `main`: threads that exist already
-/// keep the default, which is to die.
+/// Calls `tell` for each SIGINT, SIGTERM and SIGHUP. It has to be called first in `main`: threads that exist earlier do
+/// not block these signals and would let them kill the process.
 pub fn on_signal(tell: impl Fn(Asked) + Send + 'static) -> io::Result<()> {
     // SAFETY: `set` is initialised by `sigemptyset` before it is read, and lives as long as the calls.
     let set = unsafe {
@@ -309,7 +308,7 @@ pub fn on_signal(tell: impl Fn(Asked) + Send + 'static) -> io::Result<()> {
         .map(drop)
 }
 
-/// The arguments of a command as a person would type them.
+/// The command line as a person would type it, for messages.
 pub(crate) fn shown(program: &str, arguments: &[OsString]) -> String {
     let mut line = program.to_owned();
     for argument in arguments {

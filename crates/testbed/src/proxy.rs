@@ -1,7 +1,8 @@
-//! A proxy in front of the API server that does harm on demand: it delays, refuses, cuts off and goes silent.
+//! A proxy in front of the API server that injects faults: it delays, refuses and cuts off requests, or lets them hang.
 //!
-//! It speaks plain HTTP on loopback, so that what is done to a connection is done by nobody else, and forwards every
-//! request on a connection of its own. Must never change what it lets through, but where it is told to lie about what is served.
+//! It listens with plain HTTP on loopback, so that no TLS layer interferes with a fault, and forwards every request on
+//! a new connection. It must never change an answer that it passes on, except where a test asks for a false list of
+//! served APIs.
 #![expect(
     clippy::disallowed_methods,
     reason = "the proxy's own runtime owns every task and ends with it"
@@ -65,13 +66,13 @@ pub enum ProxyError {
     Address(String),
 }
 
-/// A proxy that ends with this value.
+/// A running proxy; dropping it stops it.
 #[derive(Debug)]
 pub struct Proxy {
     address: SocketAddr,
     faults: watch::Sender<Vec<Aimed>>,
     shared: Arc<Shared>,
-    /// Taken at the end, because the end of a runtime must not wait for connections that say nothing.
+    /// Taken out when the proxy is dropped, because dropping a runtime would wait for silent connections.
     runtime: Option<Runtime>,
 }
 
@@ -89,12 +90,13 @@ struct Shared {
 }
 
 impl Proxy {
-    /// Starts one that does no harm yet. Who does not say who they are, as kubectl over plain HTTP, are taken for `user`.
+    /// Starts a proxy without faults. Requests without credentials, as kubectl sends them over plain HTTP, are made as
+    /// `user`.
     pub fn start(plane: &ControlPlane, user: User) -> Result<Self, ProxyError> {
         Self::start_for(plane, &crate::plane::token(user))
     }
 
-    /// The same for whoever has that token.
+    /// Starts a proxy that makes requests without credentials with this token.
     pub fn start_for(plane: &ControlPlane, token: &str) -> Result<Self, ProxyError> {
         let upstream = plane
             .server()
@@ -118,7 +120,8 @@ impl Proxy {
             .enable_all()
             .build()
             .map_err(ProxyError::Listen)?;
-        // Whoever starts it may be in a runtime of their own, which must not be blocked by another.
+        // The caller may be inside a runtime, and there another runtime must not block. So the socket is bound without
+        // one.
         let socket = std::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).map_err(ProxyError::Listen)?;
         socket.set_nonblocking(true).map_err(ProxyError::Listen)?;
         let address = socket.local_addr().map_err(ProxyError::Listen)?;
@@ -135,69 +138,69 @@ impl Proxy {
         })
     }
 
-    /// The URL to give to the program under test.
+    /// The proxy's URL, which the program under test gets as its API server.
     pub fn server(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// The text of a kubeconfig that leads through the proxy.
+    /// The text of a kubeconfig with the proxy as server.
     pub fn kubeconfig(&self, plane: &ControlPlane, user: User, namespace: &str) -> String {
         crate::plane::kubeconfig_at(plane, &self.server(), user, namespace)
     }
 
-    /// From now on these happen, and no others.
+    /// Sets the faults that happen from now on. Earlier ones end.
     pub fn impose(&self, faults: Vec<Fault>) {
         self.aim(faults.into_iter().map(Aimed::from).collect());
     }
 
-    /// The same, each for some clients. Of those that hit a request the first one happens to it.
+    /// Sets faults for certain clients. If several match a request, the first one happens.
     pub fn aim(&self, faults: Vec<Aimed>) {
         self.faults.send_replace(faults);
     }
 
-    /// From now on nothing happens; what is dead stays dead.
+    /// Ends all faults. A connection that was made silent stays so.
     pub fn heal(&self) {
         self.impose(Vec::new());
     }
 
-    /// From now on the API server says less of one group, or no less of any.
+    /// Sets or ends an omission: the API server then shows less of one API group than it has.
     pub fn omit(&self, omission: Option<Omission>) {
         self.shared.omissions.set(omission);
     }
 
-    /// Sets a trap, in the place of one that was set before.
+    /// Sets a trap. It replaces an earlier one.
     pub fn trap(&self, trap: Trap) {
         self.shared.traps.set(trap);
     }
 
-    /// Takes away a trap that has not been stepped on; `false` if none is set, or its deed is being done.
+    /// Removes a trap that has not sprung. Returns `false` if there is none or its deed has begun.
     pub fn disarm(&self) -> bool {
         self.shared.traps.disarm()
     }
 
-    /// From now on the writes of clients with this user agent are counted from one, and no trap is set.
+    /// Counts the writes of clients with this user agent from now on, beginning with 1. Removes a trap.
     pub fn count(&self, agent: &'static str) {
         self.shared.traps.count(agent);
     }
 
-    /// The writes that were counted, each as its method and path.
+    /// The counted writes, each as method and path.
     pub fn writes(&self) -> Vec<String> {
         self.shared.traps.writes()
     }
 
-    /// The write at which the trap sprang, once its deed is done.
+    /// The write at which the trap sprang, after its deed is done.
     pub fn sprung(&self) -> Option<String> {
         self.shared.traps.sprung()
     }
 
-    /// How many requests came, and how often a fault hit one or a part of its answer.
+    /// The number of all requests, and how often a fault hit a request or a part of its answer.
     pub fn seen(&self) -> (u64, u64) {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         (count(&self.shared.requests), count(&self.shared.hits))
     }
 
-    /// How many requests for a lease a fault hit, and how many the API server answered late, with a refusal, or not at
-    /// all.
+    /// The number of requests for a lease that a fault hit, or that the API server answered late, with a refusal, or
+    /// not at all.
     pub fn leases_in_vain(&self) -> u64 {
         self.shared.vain.load(Ordering::Relaxed)
     }
@@ -230,7 +233,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
         let shared = Arc::clone(&shared);
         tokio::spawn(async move {
             let service = service_fn(|request| answer(request, Arc::clone(&shared)));
-            // A connection that breaks is what this is for.
+            // An error of a connection is expected here: faults break connections.
             let _ = server::Builder::new()
                 .serve_connection(TokioIo::new(stream), service)
                 .await;
@@ -238,13 +241,13 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     }
 }
 
-/// The connection is to end here.
+/// The error with which a connection is broken on purpose.
 #[derive(Debug, Error)]
 #[error("the connection is cut")]
 struct Broken;
 
 impl Shared {
-    /// The fault that hits a request now.
+    /// The fault that hits a request at this moment.
     fn fault(&self, asked: &Asked) -> Option<What> {
         let faults = self.faults.borrow();
         let hit = faults.iter().find(|aimed| aimed.hits(asked));
@@ -325,14 +328,15 @@ async fn answer(mut request: Request<Incoming>, shared: Arc<Shared>) -> Result<A
     discovery::changed(answer, &change).await.map_err(|_| Broken)
 }
 
-/// A request for a lease. It counts as one in vain, also if nobody waits for its answer any more, unless it is heard soon.
+/// A request for a lease. Dropped without a timely answer, it is counted as one in vain; so a request that its client
+/// has given up counts too.
 struct Plea<'a> {
     vain: &'a AtomicU64,
     begun: Instant,
     is_heard: bool,
 }
 
-/// An answer about a lease that takes so long comes late.
+/// The time after which an answer about a lease is late.
 const LATE: Duration = Duration::from_secs(1);
 
 impl<'a> Plea<'a> {
@@ -353,7 +357,7 @@ impl Drop for Plea<'_> {
     }
 }
 
-/// Asks the API server, on a connection of its own.
+/// Sends the request to the API server on a new connection.
 async fn forward(mut request: Request<Incoming>, shared: &Shared) -> anyhow::Result<Response<Incoming>> {
     let stream = TcpStream::connect(shared.upstream).await?;
     let name = ServerName::from(shared.upstream.ip());

@@ -1,7 +1,7 @@
-//! Objects read over a connection that stays open, for checks that are asked again and again.
+//! Reads objects over a connection that stays open, for checks that are repeated often.
 //!
-//! A process of kubectl for each look takes more of the machine than the programs under test. It reads as the admin,
-//! and never writes: tests write as people do.
+//! A kubectl process for each check would use more of the machine than the programs under test. The reader is the admin
+//! and never writes: tests write with kubectl, as people do.
 
 use std::sync::mpsc;
 use std::time::Duration;
@@ -34,20 +34,20 @@ pub enum ReadError {
     NoList { path: String },
 }
 
-/// Which objects of a kind are wanted.
+/// A selection of the objects of a kind.
 #[derive(Clone, Copy, Debug)]
 pub enum Only<'a> {
     All,
-    /// A selector as kubectl takes it, as in `app=crowd,stage!=old`.
+    /// A label selector in kubectl's form, as in `app=crowd,stage!=old`.
     Labels(&'a str),
-    /// As in `type=helm.sh/release.v1`.
+    /// A field selector, as in `type=helm.sh/release.v1`.
     Fields(&'a str),
 }
 
-/// As long as kubectl is given by the checks of a control plane that may be down.
+/// The same limit that kubectl gets in checks of a control plane that may be down.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Where the kinds are served that tests ask for, by the names that kubectl takes.
+/// The API path of each kind that tests read, by kubectl's name for it.
 const KINDS: [(&str, &str, &str); 15] = [
     ("configmap", "configmaps", "/api/v1"),
     ("daemonset", "daemonsets", "/apis/apps/v1"),
@@ -66,7 +66,7 @@ const KINDS: [(&str, &str, &str); 15] = [
     ("serviceaccount", "serviceaccounts", "/api/v1"),
 ];
 
-/// The objects of one namespace, for a thread of its own.
+/// A reader of one namespace's objects, which can be sent to another thread.
 #[derive(Clone)]
 pub struct Objects {
     client: Client,
@@ -74,7 +74,7 @@ pub struct Objects {
     namespace: String,
 }
 
-/// One client, and the thread that its connections live on.
+/// A client, and the runtime thread of its connections.
 pub(crate) struct Reader {
     client: Client,
     runtime: Runtime,
@@ -115,14 +115,14 @@ impl Reader {
         }
     }
 
-    /// The text of an answer, if the path leads to anything.
+    /// The body of an answer; `None` for 404.
     pub(crate) fn text(&self, path: &str) -> Result<Option<String>, ReadError> {
         ask(&self.client, self.runtime.handle(), path, "*/*")
     }
 }
 
 impl Objects {
-    /// An object of a kind, as in `configmap`, if it is there.
+    /// An object of a kind such as `configmap`, if it exists.
     pub fn object(&self, kind: &str, name: &str) -> Result<Option<Value>, ReadError> {
         let path = format!("{}/{name}", self.address(kind)?);
         self.read(&path, JSON)
@@ -133,7 +133,7 @@ impl Objects {
         self.list(kind, only, JSON)
     }
 
-    /// The same without more of each than its `metadata`, for objects that are long.
+    /// The `metadata` of the objects of a kind, for objects that are large.
     pub fn metadata(&self, kind: &str, only: Only<'_>) -> Result<Vec<Value>, ReadError> {
         self.list(kind, only, METADATA)
     }
@@ -148,7 +148,7 @@ impl Objects {
         let mut list = self.read(&path, accepted)?.unwrap_or_default();
         match list["items"].take() {
             Value::Array(items) => Ok(items),
-            // An empty list of metadata has null there.
+            // An empty list of metadata has null in the place of its items.
             Value::Null if list["kind"].as_str().is_some_and(|kind| kind.ends_with("List")) => Ok(Vec::new()),
             _ => Err(ReadError::NoList { path }),
         }
@@ -170,13 +170,13 @@ impl Objects {
     }
 }
 
-/// The text of an answer; `None` if the path leads to nothing. The work is done in our own runtime: a caller may stand in
+/// The body of an answer; `None` for 404. The request runs in the reader's own runtime: the caller may be inside
 /// another one, which must not be blocked.
 fn ask(client: &Client, runtime: &Handle, path: &str, accepted: &str) -> Result<Option<String>, ReadError> {
     let (client, request) = (client.clone(), request(path, accepted)?);
     let (tell, told) = mpsc::channel();
     runtime.spawn(async move {
-        // Nobody listens any more if it took too long.
+        // After a time-out the receiver is gone.
         let _ = tell.send(client.request_text(request).await);
     });
     let path = || path.to_owned();

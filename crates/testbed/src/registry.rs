@@ -1,7 +1,7 @@
-//! A real OCI registry, alone or in a control plane, and a guard that stands before it.
+//! A real OCI registry, alone or in a control plane, and a guard in front of it.
 //!
-//! Everybody on this machine may push and delete, and all that was pushed goes with its folder. It speaks plain HTTP and
-//! must never listen on anything but loopback.
+//! Every process of this machine may push and delete. All content is deleted with its folder. The registry uses plain
+//! HTTP and must never listen on another address than loopback.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpStream};
@@ -45,7 +45,7 @@ pub enum StartError {
 }
 
 impl Registry {
-    /// Finds or builds the program, starts it, and returns when it answers. It ends with this value.
+    /// Finds or builds the program, starts it, and returns when it answers. Dropping the value stops it.
     pub fn start() -> Result<Self, StartError> {
         let tools = Finder::from_environment().find(&[Part::Registry])?;
         let program = tools.get(&Part::Registry).map(|found| found.file.as_path());
@@ -66,13 +66,13 @@ impl Registry {
         })
     }
 
-    /// Its address, as it stands before the first `/` of a reference to an image.
+    /// The host and port, as in a reference to an image.
     pub fn address(&self) -> &str {
         &self.address
     }
 }
 
-/// Writes how it is set up, and returns what its program is to be called with.
+/// Writes the registry's configuration file, and returns the arguments for its program.
 pub(crate) fn prepare(folder: &Path, port: u16) -> io::Result<[String; 2]> {
     let file = folder.join("registry.json");
     let setup = json!({
@@ -90,7 +90,7 @@ pub(crate) fn prepare(folder: &Path, port: u16) -> io::Result<[String; 2]> {
     Ok(["serve".to_owned(), file.display().to_string()])
 }
 
-/// Whether it speaks its protocol: a listener alone is not enough.
+/// Checks that the registry answers its API: an open port alone is not enough.
 pub(crate) fn answers(port: u16) -> io::Result<()> {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
     stream.set_read_timeout(Some(Duration::from_secs(5)))?;

@@ -1,4 +1,4 @@
-//! How something is told to a person: of an error what was attempted, why it failed and what to do about it.
+//! Messages for a person. For an error they say what was attempted, why it failed and what to do about it.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -7,7 +7,7 @@ use std::io::{self, Write as _};
 use crate::find::FindError;
 use crate::space::SpaceError;
 
-/// The causes, one a line, and the hints of the one that has some.
+/// An error and its causes, one a line, and the hints of the cause that has some.
 pub fn chain(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut hints = Vec::new();
@@ -30,8 +30,8 @@ pub fn chain(error: &(dyn Error + 'static)) -> String {
     text
 }
 
-/// Tells a figure also of a test that passes: what `eprintln` says of such a one is kept back by the harness.
+/// Prints a figure even if the test passes: the test harness would suppress `eprintln` in that case.
 pub fn tell(line: &str) {
-    // Who reads along may have gone.
+    // A closed standard error is no reason to fail.
     let _ = writeln!(io::stderr(), "{line}");
 }

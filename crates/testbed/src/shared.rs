@@ -1,8 +1,8 @@
 //! The control plane that all tests of a run share.
 //!
-//! `testbed run -- cargo test` owns one for all test binaries and names it in `TESTBED_DIR`. Without that, each test
-//! binary starts one for itself at the first use. It is never dropped, because statics are not: its programs die with
-//! the process, and its folder is swept by the next start.
+//! `testbed run -- cargo test` owns one for all test binaries and names it in `TESTBED_DIR`. Without that variable,
+//! each test binary starts its own at the first use. It is never dropped, because statics are not. Its programs die
+//! with the process, and the next start removes its folder.
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -26,11 +26,11 @@ pub enum SharedError {
     Find(#[from] FindError),
 }
 
-/// The shared control plane. Its pods stay pending unless the run was given others.
+/// The shared control plane. Its pods stay pending, unless the run was started with a node.
 ///
 /// # Panics
 ///
-/// If there is none to be had: a test that needs one cannot go on, and must not pass.
+/// If no control plane can be started: a test that needs one must not pass.
 #[expect(clippy::panic, reason = "called by tests, which have no better way to end")]
 pub fn plane() -> &'static ControlPlane {
     static PLANE: OnceLock<Result<ControlPlane, SharedError>> = OnceLock::new();
@@ -40,11 +40,11 @@ pub fn plane() -> &'static ControlPlane {
     }
 }
 
-/// A program for tests with the shared control plane, also one that it does not come with.
+/// The path of a program, also of one that is not part of the shared control plane.
 ///
 /// # Panics
 ///
-/// If it is neither there nor can be built, for the same reason as [`plane`].
+/// If the program is neither found nor can be built, for the same reason as [`plane`].
 #[expect(clippy::panic, reason = "called by tests, which have no better way to end")]
 pub fn program(part: Part) -> PathBuf {
     let provided = plane().program(part);

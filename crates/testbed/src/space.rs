@@ -1,7 +1,7 @@
-//! Network namespaces: made, furnished and entered.
+//! Network namespaces: creates, configures and enters them.
 //!
-//! One lives for as long as somebody holds it or a process is in it; with it go its interfaces, its routes and whatever
-//! was connected through it. So nothing here is ever cleaned up, and nothing may be given a name that outlives its holder.
+//! A namespace lives as long as a handle or a process in it. Its interfaces, routes and connections end with it. So
+//! this module never cleans up, and must never give a name to anything that outlives the handle.
 #![expect(
     unsafe_code,
     reason = "leaving a namespace is unsafe for the table of files, which nobody leaves here"
@@ -34,7 +34,7 @@ pub enum SpaceError {
 }
 
 impl SpaceError {
-    /// What a person can do about it.
+    /// Steps by which a person can solve the problem.
     pub fn hints(&self) -> Vec<String> {
         vec![match self {
             Self::Make(_) | Self::Enter(_) => {
@@ -49,12 +49,12 @@ impl SpaceError {
     }
 }
 
-/// A network namespace.
+/// A handle of a network namespace.
 #[derive(Clone, Debug)]
 pub(crate) struct Network(Arc<OwnedFd>);
 
 impl Network {
-    /// A new one with nothing in it but a loopback device that is down.
+    /// Creates a network namespace. It has only a loopback device, which is down.
     pub(crate) fn create() -> Result<Self, SpaceError> {
         let made = aside(|| {
             detach(UnshareFlags::NEWNET)?;
@@ -68,18 +68,18 @@ impl Network {
             .map_err(SpaceError::Make)
     }
 
-    /// The command's process will be in it.
+    /// Makes the command's process enter the namespace.
     pub(crate) fn place(&self, command: &mut Command) {
         process::place(command, Arc::clone(&self.0));
     }
 
-    /// Moves the calling thread into it, for good.
+    /// Moves the calling thread into the namespace for good.
     pub(crate) fn enter(&self) -> Result<(), SpaceError> {
         rustix::thread::move_into_link_name_space(self.0.as_fd(), Some(LinkNameSpaceType::Network))
             .map_err(|error| SpaceError::Enter(error.into()))
     }
 
-    /// Does something in it.
+    /// Runs a closure on a thread inside of the namespace.
     pub(crate) fn within<T: Send>(&self, job: impl FnOnce() -> io::Result<T> + Send) -> Result<T, SpaceError> {
         aside(|| {
             self.enter().map_err(io::Error::other)?;
@@ -88,7 +88,7 @@ impl Network {
         .map_err(SpaceError::Enter)
     }
 
-    /// Has `ip` carry out one order a line in it.
+    /// Runs the commands of `ip`, one a line, in the namespace.
     pub(crate) fn furnish(&self, orders: &str) -> Result<(), SpaceError> {
         let mut command = ip();
         self.place(&mut command);
@@ -96,14 +96,14 @@ impl Network {
     }
 }
 
-/// Has `ip` carry out one order a line in the namespace that this process is in.
+/// Runs the commands of `ip`, one a line, in the namespace of this process.
 pub(crate) fn furnish_ours(orders: &str) -> Result<(), SpaceError> {
     carry_out(ip(), orders)
 }
 
 fn ip() -> Command {
     let mut command = process::command("ip");
-    // Where it is installed is often left out of the path of those who are not root.
+    // `ip` is often in a folder that is on the `PATH` of root only.
     let mut path = environment::path();
     path.push(OsString::from(":/usr/sbin:/sbin"));
     command.args(["-batch", "-"]).env_clear().env("PATH", path);
@@ -119,17 +119,17 @@ fn carry_out(command: Command, orders: &str) -> Result<(), SpaceError> {
     Err(SpaceError::Furnish(said.trim().replace('\n', "; ")))
 }
 
-/// Takes the calling thread out of namespaces that it shares with others, into new ones.
+/// Gives the calling thread new namespaces of its own.
 pub(crate) fn detach(flags: UnshareFlags) -> io::Result<()> {
     debug_assert!(
         !flags.contains(UnshareFlags::FILES),
         "a thread must see the files of all others"
     );
-    // SAFETY: the call is unsafe only for the table of open files, which stays shared.
+    // SAFETY: the call is unsafe only if it unshares the table of open files, which stays shared here.
     unsafe { rustix::thread::unshare_unsafe(flags) }.map_err(io::Error::from)
 }
 
-/// Runs `job` on a thread of its own, which may end in another namespace than it began in.
+/// Runs `job` on a new thread, which may change its namespace.
 fn aside<T: Send>(job: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
     let outcome = thread::scope(|scope| scope.spawn(job).join());
     outcome.unwrap_or_else(|_| Err(io::Error::other("the thread that was to enter a namespace panicked")))

@@ -1,6 +1,6 @@
-//! Waiting for a condition, with a name for what is waited for and a memory of what was seen.
+//! Waits for a condition. A time-out names the condition and the state that was seen last.
 //!
-//! The only place where a thread sleeps on behalf of a test; a test itself never does.
+//! Only this module lets a thread sleep on behalf of a test; a test itself never sleeps.
 
 use std::fmt::Display;
 use std::thread;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use thiserror::Error;
 
-/// What was waited for did not come.
+/// The condition was not met in time.
 #[derive(Debug, Error)]
 #[error("waited {} s for {what}; last seen: {seen}", .waited.as_secs())]
 pub struct TimedOut {
@@ -17,14 +17,15 @@ pub struct TimedOut {
     seen: String,
 }
 
-/// Short against what a control plane does, long against a read: who waits must not keep the machine from the work.
+/// Short compared with the time that a control plane needs for its work, long compared with a read: a waiting test must
+/// leave the machine to the programs.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Short against what one request to a control plane takes.
+/// Short compared with one request to a control plane.
 const CLOSE: Duration = Duration::from_millis(3);
 
-/// Asks `check` again and again until it returns a value, for at most `patience`. `None` and an error both mean "not
-/// yet"; an error is also what the message shows as last seen, so let it say what is there instead.
+/// Repeats `check` until it returns a value, for at most `patience`. `None` and an error both mean "not yet". The
+/// time-out's message shows the last error, so the error should describe the state.
 pub fn wait_until<T, E: Display>(
     patience: Duration,
     what: &str,
@@ -33,7 +34,7 @@ pub fn wait_until<T, E: Display>(
     wait(PAUSE, patience, what, check)
 }
 
-/// The same for moments that pass quickly, and for a `check` that costs little.
+/// Like [`wait_until`] with short pauses, for states that pass quickly and a cheap `check`.
 pub fn wait_closely<T, E: Display>(
     patience: Duration,
     what: &str,

@@ -1,5 +1,6 @@
-//! A script in the place of helm: it takes a lock per release and leaves a note when another helm is at work on the same one.
-//! Must never keep helm from starting: a second helm on a release is the fault that a test wants to see.
+//! A script that stands in for helm: it takes a lock per release and writes a note when another helm works on the same
+//! release. It must never keep helm from starting, because a second helm on a release is the fault that a test looks
+//! for.
 
 use std::fs::Permissions;
 use std::io::{self, ErrorKind};
@@ -17,7 +18,7 @@ fi
 exec "@HELM@" "$@"
 "#;
 
-/// Helms that write to releases and are watched by the same folder of notes, each for its owner.
+/// Helm scripts of several owners that share a folder of notes.
 #[derive(Clone, Debug)]
 pub struct WatchedHelm {
     helm: PathBuf,
@@ -25,14 +26,14 @@ pub struct WatchedHelm {
 }
 
 impl WatchedHelm {
-    /// Makes the folder of notes, unless it is there.
+    /// Creates the folder of notes if it is missing.
     pub fn new(helm: impl Into<PathBuf>, notes: impl Into<PathBuf>) -> io::Result<Self> {
         let (helm, notes) = (helm.into(), notes.into());
         fs::create_dir_all(&notes)?;
         Ok(Self { helm, notes })
     }
 
-    /// Writes the script for one owner: an operator, by the name that its notes begin with.
+    /// Writes the script for one owner, which is an operator. Its notes begin with the owner's name.
     pub fn write(&self, script: &Path, owner: &str) -> io::Result<()> {
         let text = SCRIPT
             .replace("@NOTES@", &self.notes.display().to_string())
@@ -42,12 +43,12 @@ impl WatchedHelm {
         fs::set_permissions(script, Permissions::from_mode(0o755))
     }
 
-    /// A line for each helm that found another one at work on its release: owner and arguments.
+    /// A line for each helm that found another one working on its release: owner and arguments.
     pub fn overlaps(&self) -> io::Result<Vec<String>> {
         self.read("overlaps")
     }
 
-    /// A line for each helm that was to write: owner and process id.
+    /// A line for each helm that was started for a write: owner and process id.
     pub fn starts(&self) -> io::Result<Vec<String>> {
         self.read("helm")
     }
@@ -73,7 +74,7 @@ mod tests {
     #[test]
     fn a_second_helm_on_a_release_is_noted_and_starts_all_the_same() {
         let folder = tempfile::tempdir().unwrap();
-        // It works for as long as its input is open.
+        // This helm runs as long as its standard input is open.
         let helm = folder.path().join("helm");
         fs::write(&helm, "#!/bin/sh\nexec cat\n").unwrap();
         fs::set_permissions(&helm, Permissions::from_mode(0o755)).unwrap();

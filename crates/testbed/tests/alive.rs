@@ -1,4 +1,4 @@
-//! A control plane of one's own whose pods look alive, and its end.
+//! A control plane of the test's own on which pods become ready without running, and its end.
 
 use testbed::plane::{ControlPlane, JoinError, Options, Pods};
 

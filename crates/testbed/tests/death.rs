@@ -1,4 +1,4 @@
-//! However the owner of a control plane ends, nothing of it stays.
+//! However the owner of a control plane ends, no process and no file stays.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 use std::collections::BTreeMap;
@@ -19,14 +19,14 @@ fn program(arguments: &[&str]) -> std::process::Command {
     command
 }
 
-/// The first line of standard output that starts with `prefix`, without it.
+/// Reads lines of standard output up to the first one that begins with `prefix`; returns its rest.
 fn told(child: &mut Bound, prefix: &str) -> String {
     let mut lines = BufReader::new(child.take_stdout().unwrap()).lines();
     let line = lines.find_map(|line| line.unwrap().strip_prefix(prefix).map(str::to_owned));
     line.expect("the program says how to use the control plane before it ends")
 }
 
-/// Starts an owner and waits until its control plane is ready.
+/// Starts `testbed up` and waits until its control plane is ready.
 fn up(stderr: Stdio) -> (Bound, PathBuf) {
     let mut command = program(&["up"]);
     command.stderr(stderr);
@@ -35,7 +35,7 @@ fn up(stderr: Stdio) -> (Bound, PathBuf) {
     (owner, kubeconfig.parent().unwrap().to_owned())
 }
 
-/// The processes that were told about `folder`, with their command lines.
+/// The processes whose command line or environment contains `folder`, with their command lines.
 fn users_of(folder: &Path) -> BTreeMap<u32, String> {
     let folder = folder.to_str().unwrap();
     let processes = fs_err::read_dir("/proc").unwrap().filter_map(Result::ok);
@@ -108,8 +108,8 @@ fn run_lends_the_control_plane_and_exits_as_the_command_did() {
 
 #[test]
 fn run_passes_signals_on_and_stays_until_the_command_ends() {
-    // The command proves that the control plane still answers after the signal; until then it reads from a pipe of
-    // its own, which never ends.
+    // The command shows that the control plane still answers after the signal. Until then it reads from a pipe of its
+    // own, which never ends.
     let script = "trap 'kubectl get --raw /readyz >&2; exit $((40 + $?))' TERM
                   mkfifo $TESTBED_DIR/pipe; exec 3<>$TESTBED_DIR/pipe; echo dir=$TESTBED_DIR; read -r line <&3";
     let mut run = Bound::start(program(&["run", "--", "bash", "-c", script]), Bond::Group).unwrap();

@@ -1,7 +1,7 @@
-//! Where programs are found, who builds them, and what is said when they cannot be had.
+//! The search for programs, their builds, and the messages if they cannot be found or built.
 //!
-//! Go is played by a script here: what is tested is everything around a build. A real one takes minutes and happens
-//! whenever the rest of the tests runs on a fresh machine.
+//! A script takes the part of Go: these tests are about everything around a build. A real build takes minutes, and the
+//! other tests cause one on a fresh machine.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 use std::io::{BufRead, BufReader};
@@ -17,7 +17,7 @@ use testbed::process::{self, Bond, Bound};
 use testbed::report;
 use testbed::wait::wait_until;
 
-/// A machine with nothing on it but what a test puts there.
+/// A machine that has only the programs and files that a test puts there.
 struct Machine {
     root: tempfile::TempDir,
 }
@@ -44,7 +44,8 @@ impl Machine {
         file
     }
 
-    /// A Go whose builds do what `build` says, with the path of the result in `$out`, the package in `$package`.
+    /// Installs a Go that runs `build` for each build. The script finds the path of the result in `$out` and the
+    /// package in `$package`.
     fn go(&self, build: &str) {
         let root = self.root.path().display();
         let version = "[ \"$1\" = env ] && { echo go9.9.9; exit; }";
@@ -66,7 +67,7 @@ impl Machine {
         }
     }
 
-    /// `testbed build` on this machine, on which only etcd is missing.
+    /// Starts `testbed build` on this machine, on which only etcd is missing.
     fn build_etcd(&self) -> Bound {
         for name in ["kube-apiserver", "kube-controller-manager", "kubectl"] {
             self.script(&format!("assets/{name}"), "exit 0");
@@ -82,11 +83,11 @@ impl Machine {
     }
 }
 
-/// The result of a build that works: a program.
+/// A build script that succeeds and produces a program.
 const WORKS: &str = "echo '#!/bin/sh' >\"$out\"; /bin/chmod 755 \"$out\"";
 
 fn path_of_etcd(build: &mut Bound) -> PathBuf {
-    // To the end: a program whose output nobody wants any more fails.
+    // Read to the end, because a program fails when its output is closed.
     let lines: Vec<String> = BufReader::new(build.take_stdout().unwrap())
         .lines()
         .map(Result::unwrap)
@@ -129,7 +130,8 @@ fn assets_come_before_the_path_and_the_path_before_a_build() {
     );
 }
 
-/// `make demo` on a machine with nothing in its cache: the long builds are those of Kubernetes and etcd.
+/// `make demo` on a machine with an empty cache: the long builds are those of Kubernetes and etcd, and none of them
+/// must be necessary.
 #[test]
 fn assets_with_all_of_a_control_plane_leave_nothing_of_it_to_be_built() {
     let machine = Machine::new();
@@ -146,7 +148,7 @@ fn assets_with_all_of_a_control_plane_leave_nothing_of_it_to_be_built() {
     );
     let taken = tools.values().filter(|found| found.source == Source::Assets);
     assert_eq!(taken.count(), 5);
-    // What envtest brings is less than a control plane.
+    // envtest ships only a part of a control plane.
     fs::remove_file(machine.at("assets/kube-controller-manager")).unwrap();
     machine.finder().find(&BASIC).unwrap();
     assert_eq!(machine.builds()[2..], ["k8s.io/kubernetes/cmd/kube-controller-manager"]);

@@ -1,4 +1,4 @@
-//! A node on which pods are real processes. Its tests need root, and fail where they do not have it.
+//! A node on which pods are real processes. The tests need root and fail without it.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 #![expect(clippy::disallowed_methods, reason = "a test asks the machine about itself")]
 

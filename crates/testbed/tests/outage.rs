@@ -1,4 +1,4 @@
-//! A control plane that is killed in parts comes back as it was, or as it was at an earlier time.
+//! A control plane whose parts are killed comes back with its state, or with an earlier one.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The proxy lets through what it is not told to harm, and harms what it is told to.
+//! The proxy passes requests on unchanged, except those that a fault or a trap is for.
 
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The registry of a control plane: there when asked for, real, and gone with its owner.
+//! The registry of a control plane: started on request, real, and ended with its owner.
 
 use serde_json::json;
 use testbed::plane::{ControlPlane, Options, User};

@@ -1,4 +1,5 @@
-//! What is known about the containers of one pod. Those who run them write, whoever tells the cluster reads.
+//! The board of a pod: the state of its containers. The tasks that run the containers write it, and the task that
+//! reports the pod's status reads it.
 
 use std::net::Ipv4Addr;
 use std::sync::{Arc, OnceLock};
@@ -32,7 +33,7 @@ pub(super) struct View {
     pub(super) image: String,
     pub(super) image_id: String,
     pub(super) id: String,
-    /// Whether it runs before the others and to its end.
+    /// Whether it is an init container.
     pub(super) first: bool,
     pub(super) state: State,
     pub(super) last: Option<Ended>,
@@ -58,14 +59,14 @@ impl View {
         }
     }
 
-    /// Goes over into another state; how it ended before is remembered.
+    /// Sets the state; the end of an earlier run is remembered.
     pub(super) fn turn(&mut self, state: State) {
         if let State::Ended(ended) = std::mem::replace(&mut self.state, state) {
             self.last = Some(ended);
         }
     }
 
-    /// How it ended when it did so last and does not run now.
+    /// How the container ended, unless it is waiting or running.
     pub(super) fn ended(&self) -> Option<&Ended> {
         match &self.state {
             State::Ended(ended) => Some(ended),
@@ -83,7 +84,7 @@ impl State {
     }
 }
 
-/// All containers of a pod: first those that run before the others, in their order.
+/// The states of all containers of a pod: first the init containers in their order.
 #[derive(Clone, Debug)]
 pub(super) struct Board(Arc<Shared>);
 
@@ -107,7 +108,7 @@ impl Board {
         }))
     }
 
-    /// Changes what is known about one container; who reads is told only of a difference.
+    /// Changes the state of one container. Readers are notified only of a difference.
     pub(super) fn change(&self, index: usize, change: impl FnOnce(&mut View)) {
         self.0.views.send_if_modified(|views| {
             let Some(view) = views.get_mut(index) else {
@@ -119,7 +120,7 @@ impl Board {
         });
     }
 
-    /// Says of all that have not run yet why.
+    /// Sets a reason for all containers that have not run yet.
     pub(super) fn wait(&self, reason: &str, message: &str) {
         let count = self.0.views.borrow().len();
         for index in 0..count {
@@ -131,9 +132,9 @@ impl Board {
         }
     }
 
-    /// The pod has an address from now on.
+    /// Sets the pod's address.
     pub(super) fn place(&self, address: Ipv4Addr) {
-        // A pod is placed once.
+        // A pod gets its address only once.
         let _ = self.0.address.set(address);
         self.0.views.send_modify(|_| {});
     }

@@ -1,4 +1,4 @@
-//! A container's process as the agent holds it: started through its init, signalled, waited for.
+//! A container's process on the agent's side: it is started through the init, signalled and waited for.
 
 use std::ffi::OsString;
 use std::fs::Permissions;
@@ -23,30 +23,30 @@ use crate::space::Network;
 #[derive(Debug)]
 pub(super) struct Child {
     spec: PathBuf,
-    /// Its init, whose end is its end.
+    /// A handle of its init, which ends when the container ends.
     init: OwnedFd,
     process: PathBuf,
 }
 
-/// The end of a container, which comes once.
+/// A future of the container's exit code, which comes once.
 #[derive(Debug)]
 pub(super) struct End(oneshot::Receiver<u8>);
 
 impl End {
-    /// Waits for it and returns the code.
+    /// Waits for the end and returns the exit code.
     pub(super) async fn come(&mut self) -> i32 {
-        // The thread that waits ends only after it has told.
+        // The waiting thread ends only after it has sent the code.
         (&mut self.0).await.map_or(LOST, i32::from)
     }
 }
 
 impl Child {
-    /// Starts it with its output added to `log`.
+    /// Starts a container; its output is appended to `log`.
     pub(super) fn start(spec: &Spec, network: &Network, log: &Path) -> io::Result<(Self, End)> {
         fs::create_dir_all(&spec.folder)?;
         let file = spec.folder.join(SPEC);
         fs::write(&file, serde_json::to_vec(spec)?)?;
-        // There are secrets in its environment.
+        // The environment may have secrets.
         fs::set_permissions(&file, Permissions::from_mode(0o600))?;
         let _ = fs::remove_file(spec.process_file());
         let log = fs::OpenOptions::new().create(true).append(true).open(log)?;
@@ -66,10 +66,11 @@ impl Child {
         Ok((child, End(ended)))
     }
 
-    /// Asks it to stop, and ends it when it has not stopped in time.
+    /// Asks the container to stop, and kills it when it has not stopped in time.
     pub(super) async fn stop(&self, end: &mut End, grace: Duration) -> i32 {
         if let Some(first) = self.first().await.and_then(Pid::from_raw) {
-            // Its id is not used again before its init, which waits for it, has ended; and that is looked at next.
+            // The process's id may be reused only after its init, which waits for it, has ended. The next lines wait
+            // for that end.
             if let Ok(first) = pidfd_open(first, PidfdFlags::empty()) {
                 let _ = pidfd_send_signal(first.as_fd(), Signal::TERM);
             }
@@ -81,7 +82,7 @@ impl Child {
         end.come().await
     }
 
-    /// The id of the container's first process, as the machine knows it, once there is one.
+    /// The id of the container's first process on the machine, as soon as it exists.
     async fn first(&self) -> Option<i32> {
         for _ in 0..TRIES {
             if let Ok(text) = fs::read_to_string(&self.process) {
@@ -95,7 +96,7 @@ impl Child {
         None
     }
 
-    /// What it takes to run commands in it.
+    /// The handle for running commands in the container.
     pub(super) async fn inside(&self) -> Option<Inside> {
         Some(Inside {
             spec: self.spec.clone(),
@@ -104,14 +105,14 @@ impl Child {
     }
 }
 
-/// A way into a running container.
+/// A handle for running commands in a running container.
 #[derive(Clone, Debug)]
 pub(super) struct Inside {
     spec: PathBuf,
     first: i32,
 }
 
-/// A command in a container; killed when this is dropped.
+/// A command in a container; dropping it kills the command.
 #[derive(Debug)]
 pub(super) struct Running {
     init: OwnedFd,
@@ -123,13 +124,13 @@ pub(super) struct Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It is a handle: a command that has ended long ago is not met.
+        // A handle, not an id: if the command ended long ago, no other process is hit.
         let _ = pidfd_send_signal(self.init.as_fd(), Signal::KILL);
     }
 }
 
 impl Inside {
-    /// The way into the container whose files are in the folder, if it runs.
+    /// The handle of the container whose files are in the folder, if the container runs.
     pub(super) fn of(folder: &Path) -> Option<Self> {
         let first = fs::read_to_string(folder.join(PROCESS)).ok()?;
         Some(Self {
@@ -138,7 +139,7 @@ impl Inside {
         })
     }
 
-    /// Starts a command in it, as the container's own user.
+    /// Starts a command in the container, as the container's user.
     pub(super) fn start(&self, words: &[String], [input, output, errors]: [Stdio; 3]) -> io::Result<Running> {
         let mut command = process::command("/proc/self/exe");
         command.args(["pod-init", "--within", &self.first.to_string()]);
@@ -157,7 +158,7 @@ impl Inside {
         })
     }
 
-    /// Runs a command to its end and returns the code of that.
+    /// Runs a command to its end and returns its exit code.
     pub(super) async fn run(&self, words: &[String], patience: Duration) -> io::Result<i32> {
         let mut running = self.start(words, [Stdio::null(), Stdio::null(), Stdio::null()])?;
         let late = |_| io::Error::new(io::ErrorKind::TimedOut, "the command did not end in time");
@@ -168,10 +169,10 @@ impl Inside {
 const LOOK: Duration = Duration::from_millis(10);
 const TRIES: u32 = 500;
 
-/// What is told of a container whose end nobody saw.
+/// The exit code that is reported when the real one is unknown.
 const LOST: i32 = 255;
 
-/// Has a thread wait for its end. What is returned may be signalled at any time: it is a handle, not an id.
+/// Lets a thread wait for the process's end. The returned handle, unlike an id, may be signalled at any time.
 fn held(mut bound: Bound) -> io::Result<(OwnedFd, oneshot::Receiver<u8>)> {
     let id = i32::try_from(bound.id()).ok().and_then(Pid::from_raw);
     let id = id.ok_or_else(|| io::Error::other("a process without an id"))?;
@@ -181,7 +182,7 @@ fn held(mut bound: Bound) -> io::Result<(OwnedFd, oneshot::Receiver<u8>)> {
         .name("testbed-waiter".to_owned())
         .spawn(move || {
             let code = bound.wait().map_or(u8::MAX, process::exit_code);
-            // Nobody waits any more for a container whose pod is gone.
+            // The receiver is gone if the pod is gone.
             let _ = tell.send(code);
         })?;
     Ok((handle, ended))

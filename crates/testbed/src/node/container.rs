@@ -1,4 +1,4 @@
-//! One container of a pod: pulled, started, probed, started again with growing pauses, and ended.
+//! One container of a pod: its image is pulled, it is started, probed, restarted with growing pauses, and ended.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -39,7 +39,7 @@ enum ContainerError {
 }
 
 impl ContainerError {
-    /// The words for it in the status: the first time, and while it is tried again.
+    /// The reasons for the status: at the first failure, and while it is tried again.
     fn reasons(&self) -> (&'static str, &'static str) {
         match self {
             Self::Pull(error) => match error.reason() {
@@ -54,7 +54,7 @@ impl ContainerError {
     }
 }
 
-/// Pauses that double. The first try after a success is free.
+/// Pauses between restarts, each twice as long as the one before. The first restart after a long run has no pause.
 struct Pauses {
     next: Option<Duration>,
     first: Duration,
@@ -82,11 +82,11 @@ impl Pauses {
     }
 }
 
-/// A container that ran so long is no crash loop.
+/// A container that ran for this long starts again with short pauses.
 const STEADY: Duration = Duration::from_mins(10);
 
-/// Keeps it running for as long as the restart policy and the pod say. Returns the code of its last end, if it was not
-/// the pod that was to end.
+/// Runs the container as often as the restart policy demands, until the pod ends. Returns the exit code of the last
+/// run, or nothing if the end of the pod ended it.
 pub(super) async fn keep(pod: Arc<Sandbox>, index: usize, container: Container, restart: Restart) -> Option<i32> {
     let first = pod.board.read().borrow().get(index).is_some_and(|view| view.first);
     let mut pauses = Pauses::new(Duration::from_secs(10), Duration::from_mins(5));
@@ -140,7 +140,7 @@ struct Running {
     log: PathBuf,
 }
 
-/// Tries until it runs.
+/// Tries to start the container until it runs.
 async fn start(pod: &Sandbox, index: usize, container: &Container, run: i32) -> Running {
     let mut pauses = Pauses::new(Duration::from_secs(2), Duration::from_mins(5));
     pauses.next();
@@ -155,7 +155,7 @@ async fn start(pod: &Sandbox, index: usize, container: &Container, run: i32) -> 
             .change(index, |view| view.turn(State::waiting(reason, message.clone())));
         let pause = pauses.next();
         if reason != later {
-            // Seen for a moment, as the first word for it.
+            // The first reason stays in the status for a moment before the later one, as with a kubelet.
             sleep(Duration::from_secs(1)).await;
             pod.board
                 .change(index, |view| view.turn(State::waiting(later, message)));
@@ -208,7 +208,7 @@ fn policy(container: &Container) -> Policy {
     }
 }
 
-/// Where what it says goes: a file a run.
+/// The log file of one run.
 fn log(pod: &Sandbox, container: &Container, run: i32) -> PathBuf {
     pod.folder.join("logs").join(&container.name).join(format!("{run}.log"))
 }
@@ -243,10 +243,10 @@ async fn spec(pod: &Sandbox, container: &Container, image: &Image, run: i32) -> 
     })
 }
 
-/// The file whose content is shown when a container has ended.
+/// The file whose content becomes the termination message.
 const LAST_WORDS: &str = "last-words";
 
-/// The volumes, and the files that every container has.
+/// The mounts of its volumes, and of the files that every container has.
 async fn mounts(pod: &Sandbox, container: &Container, folder: &Path) -> Result<Vec<Mount>, ContainerError> {
     let own = |source: PathBuf, target: &str, read_only: bool| Mount {
         source,
@@ -269,12 +269,12 @@ async fn mounts(pod: &Sandbox, container: &Container, folder: &Path) -> Result<V
     for asked in container.volume_mounts.iter().flatten() {
         mounts.push(volumes.mount(asked)?);
     }
-    // What is mounted inside of another mount must come after it.
+    // A mount inside of another one must be made later.
     mounts.sort_by(|one, other| one.target.cmp(&other.target));
     Ok(mounts)
 }
 
-/// Stays with a container that runs until it has ended, by itself or by us.
+/// Waits for the end of a running container, by itself or because it is stopped.
 async fn attend(pod: &Sandbox, index: usize, container: &Container, running: Running) -> i32 {
     let Running {
         child,
@@ -313,12 +313,13 @@ async fn attend(pod: &Sandbox, index: usize, container: &Container, running: Run
         let id = view.id.clone();
         view.state = State::Ended(Ended { id, ..ended });
     });
-    // Its own layer is of no use to the next run.
+    // The next run gets a new writable layer.
     let _ = fs::remove_dir_all(&folder);
     code
 }
 
-/// What it left to be shown; the end of its log if that is asked for, or if it could not be started at all.
+/// The termination message: the text that the container wrote. If a failed container wrote none, the end of its log
+/// takes the place, provided that the pod asks for it or the container could not be started.
 fn last_words(container: &Container, folder: &Path, log: &Path, code: i32) -> String {
     const MOST: usize = 4096;
     let written = fs::read(folder.join(LAST_WORDS)).unwrap_or_default();
@@ -335,7 +336,7 @@ fn last_words(container: &Container, folder: &Path, log: &Path, code: i32) -> St
     }
 }
 
-/// Ends it as the pod wants it ended.
+/// Stops a container as the pod's settings demand.
 async fn stop(pod: &Sandbox, container: &Container, child: &Child, end: &mut End) -> i32 {
     let usual = pod.spec.termination_grace_period_seconds.unwrap_or(30);
     let usual = Duration::from_secs(u64::try_from(usual).unwrap_or(0));
@@ -348,7 +349,7 @@ async fn stop(pod: &Sandbox, container: &Container, child: &Child, end: &mut End
     if let Some(words) = before.and_then(|before| before.exec.as_ref()?.command.clone())
         && let Some(inside) = child.inside().await
     {
-        // It is asked to stop in any case.
+        // The container is asked to stop even if its hook failed.
         let _ = inside.run(&words, grace).await;
     }
     if let Some(pause) = before.and_then(|before| before.sleep.as_ref()) {

@@ -1,4 +1,5 @@
-//! The environment of a container, and the words of its command: from the pod, the image and the objects they name.
+//! The environment variables and the command line of a container, from the pod, the image and the objects they refer
+//! to.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -35,7 +36,7 @@ pub(super) enum EnvironmentError {
 
 pub(super) type Variables = BTreeMap<String, String>;
 
-/// The data of the object that is named, or nothing if it may be missing.
+/// The data of a ConfigMap; nothing if it is optional and missing.
 pub(super) async fn config_map(
     client: &Client,
     pod: &Pod,
@@ -94,7 +95,7 @@ pub(super) fn namespace(pod: &Pod) -> String {
     pod.namespace().unwrap_or_default()
 }
 
-/// All variables: those of the image, those that point at the API server, those that the pod sets.
+/// All environment variables: the image's, those with the address of the API server, and the pod's.
 pub(super) async fn variables(
     client: &Client,
     pod: &Pod,
@@ -208,7 +209,7 @@ pub(super) fn field(
     })
 }
 
-/// The words that are run: the pod's, or the image's where it says nothing.
+/// The command line: the pod's, or the image's where the pod has none.
 pub(super) fn words(container: &Container, image: &Config, variables: &Variables) -> Vec<String> {
     let own = |words: &Option<Vec<String>>| {
         let words = words.as_ref().filter(|words| !words.is_empty())?;
@@ -221,7 +222,7 @@ pub(super) fn words(container: &Container, image: &Config, variables: &Variables
     }
 }
 
-/// Puts variables in: `$(NAME)` if there is such a one, `$$` for a dollar sign.
+/// Expands `$(NAME)` if the variable exists, and `$$` to a dollar sign.
 fn expand(text: &str, variables: &Variables) -> String {
     let mut expanded = String::new();
     let mut rest = text;

@@ -1,4 +1,4 @@
-//! Who a container's process is: user, groups and capabilities, from the pod and from the image.
+//! The identity of a container's process: user, groups and capabilities, from the pod and the image.
 
 use std::path::Path;
 
@@ -23,7 +23,7 @@ pub(super) enum IdentityError {
     Number(i64),
 }
 
-/// What containers that say nothing may do, as with every container engine.
+/// The default capabilities, the same as in every container engine.
 const USUAL: [CapabilitySet; 14] = [
     CapabilitySet::CHOWN,
     CapabilitySet::DAC_OVERRIDE,
@@ -102,7 +102,7 @@ fn named(name: &str) -> Result<u64, IdentityError> {
     found.ok_or_else(|| IdentityError::Capability(name.to_owned()))
 }
 
-/// The user that an image names, by number or by a name in its own files, and the group.
+/// The user and the group that an image names, each by number or by a name in the image's own files.
 fn from_image(user: &str, root: &Path) -> Result<(u32, u32), IdentityError> {
     let (user, group) = match user.split_once(':') {
         Some((user, group)) => (user, Some(group)),

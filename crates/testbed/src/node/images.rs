@@ -1,7 +1,7 @@
-//! The images of a node: asked for at the registry, checked against their digests, unpacked once.
+//! The images of a node: pulled from the registry, checked against their digests, unpacked once.
 //!
-//! An unpacked image appears by a rename, complete; nobody writes to it afterwards. What the registry says is not
-//! trusted where it can be checked: content that does not have its digest is an error.
+//! An unpacked image appears by a rename, complete, and is never written afterwards. The registry is not trusted:
+//! content that does not match its digest is an error.
 
 mod pull;
 
@@ -23,13 +23,13 @@ use pull::{Pull, WireError};
 /// An image that containers can be started from.
 #[derive(Debug)]
 pub(crate) struct Image {
-    /// The digest it was found by, of the list of platforms if there is one.
+    /// The digest that the reference led to: that of the index if there is one, else of the manifest.
     pub(crate) digest: String,
     pub(crate) root: PathBuf,
     pub(crate) config: Config,
 }
 
-/// What an image says about the process in it.
+/// The settings of an image for its process.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 pub(crate) struct Config {
@@ -43,12 +43,12 @@ pub(crate) struct Config {
     pub(crate) working_dir: String,
 }
 
-/// Some who build images write `null` for nothing.
+/// Some build tools write `null` for an absent value.
 fn or_default<'de, D: serde::Deserializer<'de>, T: Deserialize<'de> + Default>(from: D) -> Result<T, D::Error> {
     Ok(Option::<T>::deserialize(from)?.unwrap_or_default())
 }
 
-/// When the registry is asked.
+/// The image pull policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Policy {
     Always,
@@ -71,7 +71,7 @@ pub(crate) enum PullError {
 }
 
 impl PullError {
-    /// The word for it in the status of a container.
+    /// The reason for the status of a container.
     pub(crate) fn reason(&self) -> &'static str {
         match self {
             Self::Reference(_) => "InvalidImageName",
@@ -85,9 +85,9 @@ impl PullError {
 #[derive(Debug)]
 pub(crate) struct Images {
     folder: PathBuf,
-    /// What references meant when they were last asked for.
+    /// The image of each reference when it was last pulled.
     known: Mutex<HashMap<String, Arc<Image>>>,
-    /// One at a time: two containers that start at once mostly want the same.
+    /// One pull at a time: two containers that start together usually want the same image.
     turn: tokio::sync::Mutex<()>,
 }
 
@@ -157,12 +157,12 @@ impl Images {
         })
     }
 
-    /// Where these layers lie, one over the other. Images with the same layers share it.
+    /// The folder for these layers laid over one another. Images with the same layers share it.
     fn place(&self, layers: &[&str]) -> PathBuf {
         self.folder.join(pull::digest_of(layers).replace(':', "-"))
     }
 
-    /// How many of the layers lie unpacked already, as those of another image, and where.
+    /// The number of the layers that are already unpacked for another image, and their folder.
     fn below(&self, layers: &[&str]) -> (usize, Option<PathBuf>) {
         let places = (1..layers.len())
             .rev()
@@ -175,11 +175,11 @@ impl Images {
 fn unpack(site: &Path, below: Option<&Path>, layers: &[PathBuf], to: &Path) -> io::Result<()> {
     let root = site.join("root");
     if let Some(below) = below {
-        // Files are shared: what the layers on top change, they remove before.
+        // The copies are hard links. A layer above removes a file before it changes it.
         link(below, &root)?;
     } else {
         fs::create_dir(&root)?;
-        // Users other than root must be able to enter it.
+        // Users other than root must be able to enter the folder.
         fs::set_permissions(&root, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
     }
     for file in layers {
@@ -189,7 +189,7 @@ fn unpack(site: &Path, below: Option<&Path>, layers: &[PathBuf], to: &Path) -> i
     fs::rename(root, to)
 }
 
-/// A copy of a folder whose files are those of the folder itself.
+/// A copy of a folder with hard links in place of its files.
 fn link(from: &Path, to: &Path) -> io::Result<()> {
     let mut command = process::command("cp");
     command.args(["--archive", "--link"]).args([from, to]);
@@ -202,7 +202,7 @@ fn link(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 impl Config {
-    /// What it sets in the environment, and a search path in any case.
+    /// The environment variables of the image, with a default `PATH` if it has none.
     pub(crate) fn environment(&self) -> BTreeMap<String, String> {
         const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
         let set = self.env.iter().filter_map(|line| line.split_once('='));

@@ -1,8 +1,10 @@
-//! The processes between the agent and a container's program: they make the namespaces and then become the program.
+//! The processes between the agent and a container's program. They make the namespaces, and the last one becomes the
+//! program.
 //!
-//! The first is still in the agent's namespace of processes. It starts the second as number one of a new one, tells its
-//! id, waits for it and ends as it ended. Each is killed by the kernel when the one before it ends, and the end of number
-//! one ends all processes of the container. No thread may be started here: namespaces belong to threads.
+//! The first process is still in the agent's PID namespace. It starts the second as process 1 of a new one, reports the
+//! id, waits for it and ends with the same exit code. The kernel kills each process when its parent ends, and the end
+//! of process 1 ends all processes of the container. No thread may be started in these processes, because a namespace
+//! belongs to a thread.
 #![expect(
     clippy::disallowed_methods,
     reason = "who forks must be the thread that made the namespace of processes"
@@ -60,24 +62,24 @@ enum InitError {
     Abandoned,
 }
 
-/// What the program ends with when the container's own could not be run.
+/// The exit code if the container's program could not be run.
 const FAILED: u8 = 128;
 
-/// What `testbed pod-init` was called for.
+/// The task of `testbed pod-init`.
 #[derive(Clone, Debug)]
 pub enum Order {
-    /// Start the container described by a file.
+    /// Starts the container that a file describes.
     Container(PathBuf),
-    /// Start a command in the container whose first process has this id.
+    /// Starts a command in the container whose first process has this id.
     Command(PathBuf, u32, Vec<OsString>),
 }
 
-/// The first process. Ends as the container's first process ends.
+/// Runs the first process. Its exit code is that of the container's first process.
 pub fn start(order: &Order) -> ExitCode {
     finish(begin(order).map(|code| ExitCode::from(process::exit_code(code))))
 }
 
-/// The second, which becomes the container's program; returns only if that cannot be.
+/// Runs the second process, which becomes the container's program. Returns only after an error.
 pub fn become_it(order: &Order) -> ExitCode {
     finish(replace(order).map(|never| match never {}))
 }
@@ -85,7 +87,7 @@ pub fn become_it(order: &Order) -> ExitCode {
 fn finish(outcome: Result<ExitCode, InitError>) -> ExitCode {
     outcome.unwrap_or_else(|error| {
         use std::io::Write as _;
-        // Where the output of the container goes, which is where people look.
+        // Standard error is the container's log, where people look for the reason.
         let _ = writeln!(io::stderr(), "testbed: {}", crate::report::chain(&error));
         ExitCode::from(FAILED)
     })
@@ -114,7 +116,8 @@ fn begin(order: &Order) -> Result<std::process::ExitStatus, InitError> {
         }
     }
     if matches!(order, Order::Container(_)) {
-        // It breaks when we end, which is how the other learns of an end that was too early to be signalled.
+        // This pipe breaks when this process ends. So the child notices an end that came before its parent-death signal
+        // was set.
         command.stdin(Stdio::piped());
     }
     let mut child = command.spawn().map_err(InitError::Fork)?;
@@ -154,7 +157,7 @@ fn replace(order: &Order) -> Result<Infallible, InitError> {
         user: spec.identity.user,
         source,
     })?;
-    // Another identity makes the kernel forget it.
+    // The kernel clears the parent-death signal when the user changes, so it is set again.
     die_with_parent(order)?;
     if matches!(order, Order::Container(_)) {
         read_nothing().map_err(InitError::Nothing)?;
@@ -168,7 +171,7 @@ fn replace(order: &Order) -> Result<Infallible, InitError> {
     })
 }
 
-/// The one with the files comes last: behind it those of the machine are out of sight.
+/// The mount namespace is the last: after entering it, `/proc` of the machine is out of reach.
 const WITHIN: [(&str, LinkNameSpaceType); 4] = [
     ("ipc", LinkNameSpaceType::InterProcessCommunication),
     ("uts", LinkNameSpaceType::HostNameAndNISDomainName),
@@ -203,7 +206,8 @@ fn die_with_parent(order: &Order) -> Result<(), InitError> {
             rustix::event::poll(&mut polled, Some(&now)).map_err(|error| InitError::Detach(error.into()))?;
             polled[0].revents().contains(PollFlags::HUP)
         }
-        // The parent is outside of what can be seen here; who takes the place of one that is gone is not.
+        // The parent is outside of this PID namespace and so invisible. If it is gone, a visible process has taken its
+        // place.
         Order::Command(..) => rustix::process::getppid().is_some(),
     };
     if abandoned { Err(InitError::Abandoned) } else { Ok(()) }
@@ -218,7 +222,7 @@ fn assume(identity: &Identity) -> io::Result<()> {
     for capability in CapabilitySet::all().iter() {
         if identity.capabilities & capability.bits() == 0 {
             match rustix::thread::remove_capability_from_bounding_set(capability) {
-                // One that the kernel does not know yet.
+                // The running kernel may not know every capability.
                 Ok(()) | Err(rustix::io::Errno::INVAL) => {}
                 Err(error) => return Err(error.into()),
             }

@@ -1,6 +1,6 @@
-//! One layer of an image, laid over the ones before it.
+//! Unpacks one layer of an image over the layers below it.
 //!
-//! What a layer takes away is written as files with a prefix to their names; they never appear in the result.
+//! A layer deletes a file by a whiteout: a file with a prefix to the name. Whiteouts never appear in the result.
 
 use std::collections::BTreeSet;
 use std::io::{self, BufRead, BufReader, Read};
@@ -10,7 +10,7 @@ use flate2::bufread::MultiGzDecoder;
 use fs_err as fs;
 use tar::Archive;
 
-/// Reads a layer, packed or not, into the folder with what is below it.
+/// Unpacks a layer, compressed or not, into the folder with the layers below it.
 pub(super) fn lay(layer: impl Read, root: &Path) -> io::Result<()> {
     let mut layer = BufReader::new(layer);
     let head = layer.fill_buf()?;
@@ -31,7 +31,7 @@ fn unpack(tar: impl Read, root: &Path) -> io::Result<()> {
     archive.set_preserve_permissions(true);
     archive.set_preserve_ownerships(true);
     archive.set_overwrite(true);
-    // What this layer brought itself is not what it hides.
+    // An opaque whiteout deletes only the files of lower layers, so those of this layer are remembered.
     let mut brought = BTreeSet::new();
     for entry in archive.entries()? {
         let mut entry = entry?;
@@ -42,7 +42,7 @@ fn unpack(tar: impl Read, root: &Path) -> io::Result<()> {
             .unwrap_or_default()
             .to_owned();
         let Some(parent) = path.parent() else {
-            // The root itself: only its mode could be of interest.
+            // The root itself is skipped: only its mode could be of interest.
             continue;
         };
         if name == OPAQUE {
@@ -60,21 +60,21 @@ fn unpack(tar: impl Read, root: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Without the dots that some begin with.
+/// The path without leading dots, which some archives have.
 fn plain(path: &Path) -> PathBuf {
     path.components()
         .filter(|part| matches!(part, std::path::Component::Normal(_)))
         .collect()
 }
 
-/// Where a folder of the image is on the machine, if it is there and really in the image.
+/// The path on the machine of a folder of the image; none if it is missing or a link leads out of the image.
 fn folder(root: &Path, path: &Path) -> Option<PathBuf> {
     let root = fs::canonicalize(root).ok()?;
     let found = fs::canonicalize(root.join(path)).ok()?;
     (found.is_dir() && found.starts_with(&root)).then_some(found)
 }
 
-/// A file may take the place of a folder, and the other way round.
+/// Removes an existing entry, because a file may replace a folder and the other way round.
 fn make_room(root: &Path, path: &Path, for_folder: bool) -> io::Result<()> {
     let Some(parent) = path.parent().and_then(|parent| folder(root, parent)) else {
         return Ok(());
@@ -123,12 +123,12 @@ mod tests {
 
     use super::*;
 
-    /// A layer of files with their text; a name that ends in a slash is a folder, `a -> b` a link.
+    /// A layer from files and their texts. A name that ends in a slash is a folder, `a -> b` a link.
     fn layer(files: &[(&str, &str)]) -> Vec<u8> {
         let mut builder = tar::Builder::new(Vec::new());
         for (name, text) in files {
             let mut header = tar::Header::new_gnu();
-            // Only root can give files to others.
+            // Only root can change the owner of a file.
             header.set_uid(rustix::process::getuid().as_raw().into());
             header.set_gid(rustix::process::getgid().as_raw().into());
             header.set_mtime(1);

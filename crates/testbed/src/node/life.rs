@@ -1,4 +1,4 @@
-//! The life of one pod: a place, its volumes, its containers, its status, and its end.
+//! The life of one pod: its network, its volumes, its containers, its status, and its end.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,14 +23,14 @@ use super::{Agent, container, say};
 use crate::report;
 use crate::space::SpaceError;
 
-/// What became of a pod's object.
+/// The news about a pod's object.
 #[derive(Clone, Debug)]
 pub(super) enum Orders {
     Is(Arc<Pod>),
     Gone,
 }
 
-/// What all containers of one pod share.
+/// The state that all containers of one pod share.
 #[derive(Debug)]
 pub(super) struct Sandbox {
     pub(super) agent: Arc<Agent>,
@@ -40,12 +40,12 @@ pub(super) struct Sandbox {
     pub(super) place: PodNetwork,
     pub(super) volumes: tokio::sync::Mutex<Volumes>,
     pub(super) board: Board,
-    /// Set when the pod is to end, to the time that it is given.
+    /// Set to the grace period when the pod has to end.
     pub(super) end: watch::Receiver<Option<Duration>>,
 }
 
 impl Sandbox {
-    /// Waits until the pod is to end.
+    /// Waits until the pod has to end, and returns the grace period.
     pub(super) async fn asked_to_end(&self) -> Duration {
         let mut end = self.end.clone();
         let grace = end.wait_for(Option::is_some).await.ok().and_then(|grace| *grace);
@@ -65,10 +65,10 @@ enum LifeError {
     Panic(#[from] JoinError),
 }
 
-/// How often what comes from objects of the cluster is compared with them.
+/// The interval at which volumes are updated from the objects of the cluster.
 const REFRESH: Duration = Duration::from_secs(3);
 
-/// Lives it to its end.
+/// Runs a pod until its object can be removed.
 pub(super) async fn live(agent: Arc<Agent>, pod: Arc<Pod>, mut orders: watch::Receiver<Orders>) {
     let spec = pod.spec.clone().unwrap_or_default();
     let board = Board::new(&spec);
@@ -115,7 +115,7 @@ pub(super) async fn live(agent: Arc<Agent>, pod: Arc<Pod>, mut orders: watch::Re
     let _ = fs::remove_dir_all(folder(&agent, &pod));
 }
 
-/// Passes on what is new about the object; returns whether there still is one.
+/// Passes changes of the object on; returns whether the object still exists.
 fn follow(orders: &mut watch::Receiver<Orders>, teller: &mut Teller, end: &watch::Sender<Option<Duration>>) -> bool {
     match orders.borrow_and_update().clone() {
         Orders::Gone => {
@@ -137,7 +137,7 @@ fn folder(agent: &Agent, pod: &Pod) -> PathBuf {
     agent.folder.join("pods").join(pod.uid().unwrap_or_default())
 }
 
-/// Runs all containers until none will run again.
+/// Runs all containers until none of them will run again.
 async fn run(
     agent: Arc<Agent>,
     pod: Arc<Pod>,
@@ -174,7 +174,7 @@ async fn run(
         board,
         end,
     });
-    // Told with the next change of the board.
+    // This change is reported together with the next change of the board.
     sandbox.board.place(sandbox.place.address());
     tokio::select! {
         () = volumes(&sandbox) => {}
@@ -188,7 +188,7 @@ pub(super) fn hostname(pod: &Pod) -> String {
     asked.unwrap_or_else(|| pod.name_any())
 }
 
-/// Fills the volumes; what is missing may come.
+/// Fills the volumes. Retries while an object is missing, because it may be created later.
 async fn volumes(sandbox: &Sandbox) {
     loop {
         let client = sandbox.agent.client();
@@ -221,7 +221,7 @@ async fn containers(sandbox: &Arc<Sandbox>) -> Result<(), LifeError> {
         loop {
             sleep(REFRESH).await;
             let client = sandbox.agent.client();
-            // What cannot be read now stays as it is.
+            // If an object cannot be read now, the volume stays as it is.
             let _ = sandbox.volumes.lock().await.fill(&client, &sandbox.pod).await;
         }
     };
@@ -237,7 +237,7 @@ async fn containers(sandbox: &Arc<Sandbox>) -> Result<(), LifeError> {
     }
 }
 
-/// Writes the status of a pod, when there is something new in it.
+/// Writes the status of a pod if it has changed.
 struct Teller {
     api: Api<Pod>,
     pod: Arc<Pod>,
@@ -260,7 +260,7 @@ impl Teller {
         let status = status(&self.pod, views, address, &self.conditions);
         self.conditions = status.conditions.clone().unwrap_or_default();
         let mut patch = json!({ "metadata": { "uid": self.pod.uid() }, "status": status });
-        // Conditions are merged one by one: what is only left out would stay.
+        // The API server merges conditions one by one. So a condition has to be removed explicitly.
         let conditions = patch["status"]["conditions"].as_array_mut().into_iter().flatten();
         for condition in conditions.filter_map(Value::as_object_mut) {
             for field in ["reason", "message"] {
@@ -274,7 +274,7 @@ impl Teller {
                 .await;
             match told {
                 Ok(_) => return,
-                // Gone, or another one of the same name.
+                // The object is gone, or another one has its name.
                 Err(kube::Error::Api(refusal)) if matches!(refusal.code, 404 | 409) => return,
                 Err(error) => say(&format!(
                     "cannot tell how {} is: {}",
@@ -286,7 +286,7 @@ impl Teller {
         }
     }
 
-    /// Removes the object of a pod that has ended as it was asked to.
+    /// Removes the object of a pod that has ended on request.
     async fn remove(&self) {
         let now = DeleteParams::default().grace_period(0).preconditions(Preconditions {
             uid: self.pod.uid(),

@@ -1,9 +1,9 @@
-//! The addresses of pods, and how they reach the API server.
+//! The addresses of pods, and their connection to the API server.
 //!
-//! Pods hang on one bridge in the network namespace of their control plane. There is nothing else in it, so no packet
-//! of a pod can leave the machine, whatever routes it has. The API server listens on loopback only; pods find it under
-//! the address of its Service, which is in its certificate, where the agent listens and carries their bytes over. The
-//! addresses of other services are the node's own, too, and played by the agent in the same way.
+//! All pods are connected to one bridge in the network namespace of their control plane. The namespace has no other
+//! interface, so no packet of a pod can leave the machine, whatever its routes are. The API server listens on loopback
+//! only. Pods reach it at the address of its Service, which its certificate contains: the agent listens there and
+//! forwards the bytes. The agent plays the addresses of other services in the same way.
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -18,7 +18,7 @@ use tokio::net::TcpListener;
 use crate::forward;
 use crate::space::{self, Network, SpaceError};
 
-/// The node itself, as pods and the API server know it.
+/// The node's address for pods and the API server.
 pub(crate) const NODE: Ipv4Addr = Ipv4Addr::new(10, 0, 1, 1);
 
 /// The Service `kubernetes`: the first address of the range that the API server was started with.
@@ -28,8 +28,8 @@ pub(super) const SERVER_PORT: u16 = 443;
 const SERVICES: &str = "10.0.0.0/24";
 const BRIDGE: &str = "pods";
 
-/// By which pods know the node on the wire. Left to itself a bridge takes the lowest one of its ports, so that a pod that
-/// came or went would cut off all others until they have forgotten the old one.
+/// The bridge's hardware address. Without a fixed one a bridge takes the lowest address of its ports. Then a pod that
+/// comes or goes would change it and cut off all other pods until their neighbour tables expire.
 const HARDWARE: &str = "02:00:0a:00:01:01";
 
 /// Makes the bridge and the node's own addresses.
@@ -42,26 +42,26 @@ pub(super) fn prepare() -> Result<(), SpaceError> {
     ))
 }
 
-/// Where the API server listens.
+/// The address at which the API server listens.
 pub(super) fn server(url: &Uri) -> SocketAddr {
     let port = url.port_u16().unwrap_or(443);
     SocketAddr::from((Ipv4Addr::LOCALHOST, port))
 }
 
-/// Listens where pods look for the API server; what is returned serves.
+/// Listens at the API server's Service address. The returned future forwards connections.
 pub(super) async fn lead_to_server(server: SocketAddr) -> io::Result<impl Future<Output = ()> + Send + 'static> {
     let listener = TcpListener::bind((SERVER, SERVER_PORT)).await?;
     Ok(forward::serve(listener, move || Some(server)))
 }
 
-/// Listens where pods look for the registry: an image then has one name for them and for the node.
+/// Listens at the registry's address for pods, so that an image has the same name for pods and for the node.
 pub(super) async fn lead_to_registry(port: u16) -> io::Result<impl Future<Output = ()> + Send + 'static> {
     let listener = TcpListener::bind((NODE, port)).await?;
     let registry = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     Ok(forward::serve(listener, move || Some(registry)))
 }
 
-/// The addresses that pods have.
+/// The addresses of pods that are in use.
 #[derive(Debug, Default)]
 pub(super) struct Addresses(Arc<Mutex<Taken>>);
 
@@ -71,7 +71,7 @@ struct Taken {
     numbers: BTreeSet<u8>,
 }
 
-/// A network namespace with an address; the address is free again when this is dropped.
+/// A pod's network namespace with its address. Dropping it frees the address.
 #[derive(Debug)]
 pub(super) struct PodNetwork {
     pub(super) network: Network,
@@ -80,7 +80,7 @@ pub(super) struct PodNetwork {
 }
 
 impl Addresses {
-    /// A place for a pod, with interfaces that are up.
+    /// Makes a network namespace for a pod, with interfaces that are up.
     pub(super) fn take(&self) -> Result<PodNetwork, SpaceError> {
         let number = self.number().ok_or_else(|| {
             let text = "all addresses of pods are taken".to_owned();
@@ -101,13 +101,13 @@ impl Addresses {
         ))?;
         space::furnish_ours(&format!("link set pod{number} master {BRIDGE} up\n"))?;
         place.network.within(|| {
-            // As container engines do, because most who listen on a low port are not root.
+            // Container engines allow this too, because most programs that listen on a low port are not root.
             fs_err::write("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0")
         })?;
         Ok(place)
     }
 
-    /// Never the one that was given back last: somebody may still talk to it.
+    /// A free number. The one that was freed last is not reused at once, because another pod may still send to it.
     fn number(&self) -> Option<u8> {
         let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let all = (taken.last.saturating_add(1)..=MOST).chain(FIRST..=MOST);

@@ -1,4 +1,4 @@
-//! Probes: how the agent finds out whether a container has started, lives, and is ready for others.
+//! Probes: the agent's checks whether a container has started, is alive, and is ready.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -19,7 +19,7 @@ use tokio::time::{sleep, timeout};
 use super::board::Board;
 use super::child::Inside;
 
-/// What is probed.
+/// The container that is probed.
 #[derive(Clone, Debug)]
 pub(super) struct Target {
     pub(super) address: Ipv4Addr,
@@ -27,7 +27,8 @@ pub(super) struct Target {
     pub(super) inside: Inside,
 }
 
-/// Probes a container and says on the board what comes of it. Returns only when it must be restarted, with the reason.
+/// Probes a container and writes the results to the board. Returns only when the container must be restarted, with the
+/// reason.
 pub(super) async fn watch(container: &Container, target: Target, board: &Board, index: usize) -> String {
     if let Some(probe) = &container.startup_probe
         && let Err(reason) = until_success(probe, &target).await
@@ -57,7 +58,7 @@ pub(super) async fn watch(container: &Container, target: Target, board: &Board, 
     }
 }
 
-/// The numbers of a probe, with what stands for those that are left out.
+/// The timing of a probe, with Kubernetes' defaults for absent fields.
 struct Pace {
     period: Duration,
     failures: i32,
@@ -81,7 +82,7 @@ fn seconds(asked: Option<i32>, otherwise: u64) -> Duration {
     Duration::from_secs(asked.unwrap_or(otherwise))
 }
 
-/// Probes until it is given up; nothing comes back before.
+/// Probes until the failure threshold is reached, and returns the last failure.
 async fn until_failure(probe: &Probe, target: &Target) -> String {
     let pace = Pace::of(probe);
     sleep(seconds(probe.initial_delay_seconds, 0)).await;
@@ -118,7 +119,7 @@ async fn until_success(probe: &Probe, target: &Target) -> Result<(), String> {
     }
 }
 
-/// Probes for ever and tells when enough have gone well or ill in a row.
+/// Probes for ever. Calls `tell` when enough successes or failures have come in a row.
 async fn judge(probe: &Probe, target: &Target, tell: impl Fn(bool)) {
     let pace = Pace::of(probe);
     sleep(seconds(probe.initial_delay_seconds, 0)).await;
@@ -160,7 +161,7 @@ async fn once(probe: &Probe, target: &Target) -> Result<(), String> {
             Err("a probe of a kind that is not known here".to_owned())
         }
     };
-    // A command is given the time itself and is ended when it is over.
+    // A command is killed at its own deadline, so this one is a little later.
     let late = patience + Duration::from_millis(200);
     let late = if probe.exec.is_some() { late } else { patience };
     timeout(late, attempt)
@@ -216,7 +217,7 @@ async fn ask(
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
         .await
         .map_err(|error| error.to_string())?;
-    // Ends with this function.
+    // The other probes end with this function.
     let mut side = JoinSet::new();
     side.spawn(connection);
     let answer = sender.send_request(request).await.map_err(|error| error.to_string())?;

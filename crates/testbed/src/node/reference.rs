@@ -1,4 +1,4 @@
-//! References to images: where one is, what it is called, which of its versions is meant.
+//! A reference to an image: registry, repository, and tag or digest.
 
 use std::fmt;
 
@@ -62,19 +62,19 @@ impl Reference {
         })
     }
 
-    /// Whether the tag is the one that is expected to move.
+    /// Whether the tag is `latest`, for which the default pull policy is `Always`.
     pub(crate) fn is_latest(&self) -> bool {
         self.version == Version::Tag("latest".to_owned())
     }
 
-    /// The same image by its digest, as the status of a pod names it.
+    /// The reference to the same image by digest, as the status of a pod names it.
     pub(crate) fn by_digest(&self, digest: &str) -> String {
         format!("{}/{}@{digest}", self.registry, self.repository)
     }
 }
 
 impl Version {
-    /// As it stands in the address of a manifest.
+    /// The form for the URL of a manifest.
     pub(crate) fn as_str(&self) -> &str {
         match self {
             Self::Tag(text) | Self::Digest(text) => text,
@@ -98,7 +98,7 @@ impl fmt::Display for Reference {
     }
 }
 
-/// Whether it is a digest of the one kind that registries use.
+/// Whether the text is a SHA-256 digest, the only kind that registries use.
 pub(crate) fn is_digest(text: &str) -> bool {
     text.strip_prefix("sha256:")
         .is_some_and(|hex| hex.len() == 64 && hex.bytes().all(|letter| letter.is_ascii_hexdigit()))

@@ -1,4 +1,4 @@
-//! The node as the cluster knows it: its object, and the lease by which it shows that it lives.
+//! The node in the cluster: its object, and the lease by which it shows that it is alive.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,13 +13,13 @@ use serde_json::{Value, json};
 use super::{Agent, network, say, serve};
 use crate::report;
 
-/// Far below the time after which the controllers call a node dead.
+/// Far below the time after which the controllers consider a node dead.
 const BEAT: Duration = Duration::from_secs(5);
 
-/// The most pods it has addresses for, and room to spare.
+/// The number of pods for which there are addresses, with some to spare.
 const PODS: &str = "200";
 
-/// Makes the node known, ready from the beginning.
+/// Registers the node, as ready.
 pub(super) async fn register(agent: &Agent) -> Result<(), kube::Error> {
     let nodes: Api<Node> = Api::all(agent.client());
     let name = &agent.name;
@@ -62,7 +62,7 @@ fn status(agent: &Agent) -> Value {
             { "type": "Hostname", "address": agent.name },
         ],
         "daemonEndpoints": { "kubeletEndpoint": { "Port": serve::PORT } },
-        // Commands come in a WebSocket; otherwise the API server would make something older of it.
+        // Commands arrive over a WebSocket. Without this declaration the API server would translate it to SPDY.
         "declaredFeatures": ["ExtendWebSocketsToKubelet"],
         "conditions": [
             condition("MemoryPressure", "False"),

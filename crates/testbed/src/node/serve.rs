@@ -1,8 +1,8 @@
-//! What the API server asks the agent: the log of a container, and commands in one. `kubectl logs` and `kubectl exec` end
-//! here.
+//! The agent's HTTP server for the API server: it serves the logs of containers and runs commands in them, for `kubectl
+//! logs` and `kubectl exec`.
 //!
-//! It listens where only the API server and the pods of this control plane are, and answers whoever asks, as a kubelet
-//! does that is told to. Its certificate vouches for nothing; the API server does not look at it.
+//! It listens where only the API server and the pods of this control plane are, and answers every client, as a kubelet
+//! without authentication does. The API server does not check its certificate.
 
 mod exec;
 
@@ -54,12 +54,12 @@ pub(super) enum ServeError {
     Upgrade,
 }
 
-/// What goes on in a connection after its answer.
+/// The work in a connection after the HTTP answer.
 type Work = BoxFuture<'static, ()>;
 
 type Body = UnsyncBoxBody<Bytes, Infallible>;
 
-/// Listens; what is returned serves.
+/// Opens the listener; [`serve`] takes it.
 pub(super) async fn listen() -> io::Result<(TcpListener, TlsAcceptor)> {
     let pair = rcgen::generate_simple_self_signed([network::NODE.to_string()]).map_err(io::Error::other)?;
     let key = PrivatePkcs8KeyDer::from(pair.signing_key.serialize_der());
@@ -73,7 +73,7 @@ pub(super) async fn listen() -> io::Result<(TcpListener, TlsAcceptor)> {
     Ok((listener, TlsAcceptor::from(Arc::new(config))))
 }
 
-/// Answers for ever.
+/// Answers requests for ever.
 pub(super) async fn serve(agent: Arc<Agent>, (listener, tls): (TcpListener, TlsAcceptor)) {
     let mut connections = JoinSet::new();
     loop {
@@ -92,7 +92,7 @@ pub(super) async fn serve(agent: Arc<Agent>, (listener, tls): (TcpListener, TlsA
                     work.await;
                 }
             };
-            // Whoever breaks off knows why.
+            // A client that disconnects needs no report.
             let _ = futures::join!(connection.with_upgrades(), work);
         });
         while connections.try_join_next().is_some() {}
@@ -136,7 +136,7 @@ async fn answer(
         "containerLogs" => log::answer(&folder, container, &asked),
         "exec" => {
             let (answer, work) = exec::answer(&folder, container, &asked, request)?;
-            // One that is not taken ends with the connection that it is for.
+            // If the connection has ended, the work is dropped.
             let _ = order.send(Box::pin(work)).await;
             Ok(answer)
         }
@@ -144,7 +144,7 @@ async fn answer(
     }
 }
 
-/// What stands behind the question mark.
+/// The query of a URL.
 struct Asked(Vec<(String, String)>);
 
 impl Asked {
@@ -169,7 +169,7 @@ impl Asked {
     }
 }
 
-/// Takes back what was done to a text so that it may stand in an address.
+/// Decodes percent-encoding.
 fn plain(text: &str) -> String {
     let mut bytes = Vec::new();
     let mut rest = text.as_bytes();
@@ -184,7 +184,7 @@ fn plain(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// What is in a folder by number, the newest last.
+/// The numbered entries of a folder, the newest last.
 pub(super) fn runs(folder: &Path) -> Vec<(u32, PathBuf)> {
     let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
     let numbered = entries.filter_map(|entry| Some((entry.path().file_stem()?.to_str()?.parse().ok()?, entry.path())));

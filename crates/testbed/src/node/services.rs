@@ -1,7 +1,7 @@
-//! The addresses of services: the agent listens on each and carries connections over to a pod that is ready for them.
+//! Plays the addresses of services: the agent listens on each and forwards connections to a ready pod.
 //!
-//! They are addresses of the node as pods see it; nobody outside of the control plane's network sees them. Services of
-//! pods that are not there yet take no connection, as anywhere.
+//! The node has these addresses in the network of the pods, so nothing outside of the control plane's network sees
+//! them. A service without ready pods refuses connections.
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::{IpAddr, SocketAddr};
@@ -20,27 +20,27 @@ use tokio::task::JoinSet;
 use super::say;
 use crate::{forward, report};
 
-/// Where a service listens, and the name of that port, by which its pods know it.
+/// An address of a service, and the name of its port, by which the pods' ports are found.
 type Port = (SocketAddr, String);
 
-/// Where the pods of services listen, by slice.
+/// The pods behind services, by `EndpointSlice`.
 #[derive(Debug, Default)]
 struct Ends {
     slices: Mutex<HashMap<String, Vec<End>>>,
     turn: AtomicUsize,
 }
 
-/// A port of a pod that is ready.
+/// A port of a ready pod.
 #[derive(Debug)]
 struct End {
-    /// Of the service, with its namespace.
+    /// The namespace and the name of the service.
     service: String,
     port: String,
     address: SocketAddr,
 }
 
 impl Ends {
-    /// One after the other.
+    /// Chooses a pod, each one in turn.
     fn choose(&self, service: &str, port: &str) -> Option<SocketAddr> {
         let slices = self.slices.lock().unwrap_or_else(PoisonError::into_inner);
         let fitting = slices
@@ -57,7 +57,7 @@ impl Ends {
     }
 }
 
-/// Plays them for ever.
+/// Plays all services for ever.
 pub(super) async fn play(client: Client) {
     let ends = Arc::new(Ends::default());
     futures::join!(follow_ends(client.clone(), &ends), follow_services(client, &ends));
@@ -110,7 +110,7 @@ fn ends_of(slice: &EndpointSlice) -> Vec<End> {
 async fn follow_services(client: Client, ends: &Arc<Ends>) {
     let services = Api::<Service>::all(client);
     let mut events = watcher(services, watcher::Config::default()).default_backoff().boxed();
-    // Dropped listeners listen no more.
+    // Dropping a value closes its listeners.
     let mut played: HashMap<String, (BTreeSet<Port>, JoinSet<()>)> = HashMap::new();
     let mut listed = Vec::new();
     while let Some(event) = events.next().await {
@@ -151,7 +151,7 @@ fn key(object: &impl Resource) -> String {
 }
 
 fn ports_of(service: &Service) -> BTreeSet<Port> {
-    // That of the API server is played already: it has no pods.
+    // The API server's own service has no pods and is played elsewhere.
     if key(service) == "default/kubernetes" {
         return BTreeSet::new();
     }

@@ -1,15 +1,15 @@
-//! What a container's process is to be: everything that its init must know, and nothing about the cluster.
+//! The specification of a container's process: everything that its init must know, and nothing about the cluster.
 
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// Written by the agent for the init that it starts.
+/// The specification. The agent writes it to a file, and the init reads it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Spec {
-    /// The unpacked image, which is never written to.
+    /// The unpacked image, which is read-only.
     pub(crate) image: PathBuf,
-    /// A folder of the container's own: what it writes to its root, and where that is mounted.
+    /// The container's own folder, with its writable layer and its root.
     pub(crate) folder: PathBuf,
     pub(crate) read_only: bool,
     pub(crate) mounts: Vec<Mount>,
@@ -20,32 +20,32 @@ pub(crate) struct Spec {
     pub(crate) directory: PathBuf,
 }
 
-/// Who the process is to the kernel.
+/// The identity of the process for the kernel.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Identity {
     pub(crate) user: u32,
     pub(crate) group: u32,
     pub(crate) groups: Vec<u32>,
-    /// The capabilities it may ever have, as bits.
+    /// The bounding set of its capabilities, as bits.
     pub(crate) capabilities: u64,
     pub(crate) no_new_privileges: bool,
 }
 
-/// A file or a folder of the machine that is seen in the container.
+/// A file or folder of the machine that is mounted into the container.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Mount {
     pub(crate) source: PathBuf,
-    /// Where, as the container sees it.
+    /// The path in the container.
     pub(crate) target: PathBuf,
     pub(crate) read_only: bool,
 }
 
-/// The files beside the root of a container: what it was to be, and its first process.
+/// The names of files in a container's folder: its specification, and the id of its first process.
 pub(crate) const SPEC: &str = "spec.json";
 pub(crate) const PROCESS: &str = "process";
 
 impl Spec {
-    /// Where the id of its first process is written once there is one.
+    /// The file with the id of the container's first process.
     pub(crate) fn process_file(&self) -> PathBuf {
         self.folder.join(PROCESS)
     }

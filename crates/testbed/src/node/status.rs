@@ -1,4 +1,4 @@
-//! The status of a pod, made from what is known about its containers.
+//! The status of a pod, computed from the states of its containers.
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{
@@ -10,7 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use super::board::{Ended, State, View};
 use super::network;
 
-/// What becomes of containers that end.
+/// The restart policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Restart {
     Always,
@@ -27,7 +27,7 @@ impl Restart {
         }
     }
 
-    /// Whether a container that ended so runs again. Those that run first never run again once they are done.
+    /// Whether a container that ended with this code is restarted. An init container that succeeded is never restarted.
     pub(super) fn again(self, first: bool, code: i32) -> bool {
         match self {
             Self::Always => !first || code != 0,
@@ -37,7 +37,7 @@ impl Restart {
     }
 }
 
-/// The parts of the status that are the agent's.
+/// The parts of the status that the agent owns.
 pub(super) fn status(pod: &Pod, views: &[View], address: Option<String>, before: &[PodCondition]) -> PodStatus {
     let (first, others): (Vec<&View>, Vec<&View>) = views.iter().partition(|view| view.first);
     let restart = Restart::of(pod);

@@ -1,4 +1,4 @@
-//! TLS towards containers that are only asked whether they are there: whose certificate they show is nobody's business.
+//! TLS for probes, which accept every certificate.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-/// As the kubelet's probes do.
+/// Connects without checking the certificate, as the kubelet's probes do.
 pub(super) async fn trusting_anyone(stream: TcpStream, address: SocketAddr) -> io::Result<TlsStream<TcpStream>> {
     let provider = Arc::new(ring::default_provider());
     let config = ClientConfig::builder_with_provider(Arc::clone(&provider))
@@ -25,7 +25,7 @@ pub(super) async fn trusting_anyone(stream: TcpStream, address: SocketAddr) -> i
     TlsConnector::from(Arc::new(config)).connect(name, stream).await
 }
 
-/// Takes every certificate, but only from whoever holds its key.
+/// Accepts every certificate, if the server proves that it has the key.
 #[derive(Debug)]
 struct Anyone(Arc<CryptoProvider>);
 

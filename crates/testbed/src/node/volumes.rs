@@ -1,7 +1,7 @@
 //! The volumes of a pod: folders of the machine, filled from objects of the cluster and kept up to date.
 //!
-//! What comes from objects is swapped as a whole, by one link, so that nobody sees one file of the new and one of the
-//! old. A kind of volume that is not known here keeps the pod from starting and says so.
+//! The files from an object are replaced together, by swapping one link, so that no process sees a mixture of old and
+//! new files. A volume of an unknown kind keeps the pod from starting, and the status says so.
 
 mod projected;
 
@@ -43,11 +43,11 @@ struct File {
     mode: u32,
 }
 
-/// Where the volumes of a pod are.
+/// The folder of the pod's volumes.
 #[derive(Debug)]
 pub(super) struct Volumes {
     folder: PathBuf,
-    /// What is in those that are filled from objects.
+    /// The contents of the volumes that come from objects, by volume and path.
     filled: BTreeMap<String, BTreeMap<String, File>>,
 }
 
@@ -59,7 +59,7 @@ impl Volumes {
         }
     }
 
-    /// Makes and fills all volumes, or brings them up to date.
+    /// Creates and fills all volumes, or updates them.
     pub(super) async fn fill(&mut self, client: &Client, pod: &Pod) -> Result<(), VolumeError> {
         let spec = pod.spec.clone().unwrap_or_default();
         let owner = Owner::of(pod);
@@ -86,7 +86,7 @@ impl Volumes {
         Ok(())
     }
 
-    /// Where the container sees one of them.
+    /// The mount of a volume in a container.
     pub(super) fn mount(&self, asked: &VolumeMount) -> Result<Mount, VolumeError> {
         let folder = self.folder.join(&asked.name);
         if !folder.exists() {
@@ -114,7 +114,7 @@ impl Volumes {
     }
 }
 
-/// Whose the files of a pod are.
+/// The owner of a pod's files.
 #[derive(Debug)]
 struct Owner {
     group: Option<u32>,
@@ -132,7 +132,7 @@ impl Owner {
     fn make(&self, folder: &Path) -> io::Result<()> {
         fs::create_dir_all(folder)?;
         chown(folder, None, self.group)?;
-        // The group's folders hand the group on to what is made in them.
+        // With the setgid bit, files that are created in the folder get its group.
         let mode = if self.group.is_some() { 0o2777 } else { 0o777 };
         fs::set_permissions(folder, Permissions::from_mode(mode))
     }
@@ -140,13 +140,13 @@ impl Owner {
     fn write(&self, path: &Path, file: &File) -> io::Result<()> {
         fs::write(path, &file.content)?;
         chown(path, None, self.group)?;
-        // Who is in the group may read what its owner may.
+        // The group may read the files that the owner may read.
         let more = if self.group.is_some() { 0o040 } else { 0 };
         fs::set_permissions(path, Permissions::from_mode(file.mode | more))
     }
 }
 
-/// The link that is swapped.
+/// The name of the link that is swapped.
 const DATA: &str = "..data";
 
 fn write(folder: &Path, files: &BTreeMap<String, File>, owner: &Owner) -> io::Result<()> {
@@ -185,7 +185,7 @@ fn write(folder: &Path, files: &BTreeMap<String, File>, owner: &Owner) -> io::Re
     }
 }
 
-/// What a volume of a kind that is not known here is told apart by.
+/// The error for a volume of an unknown kind, which names the kind.
 fn unknown(volume: &Volume) -> VolumeError {
     VolumeError::Kind(volume.name.clone())
 }

@@ -1,6 +1,7 @@
-//! As whom the API server asks webhooks: it shows a certificate to all of them, and those look at it that care.
+//! The client certificate that the API server shows to webhooks. It shows it to all of them, and a webhook may check
+//! it.
 //!
-//! Only to webhooks for admission. For the conversion of resources it has no such setting.
+//! Only admission webhooks get it. For conversion webhooks the API server has no such setting.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,12 +14,12 @@ use crate::certificate::{Authority, named};
 
 const FOLDER: &str = "caller";
 
-/// The authority that signed the certificate which the API server shows.
+/// The file with the authority that signed the client certificate.
 pub(super) fn authority(folder: &Path) -> PathBuf {
     folder.join(FOLDER).join("ca.crt")
 }
 
-/// The file that the API server is told to read.
+/// The admission configuration that the API server is started with.
 pub(super) fn configuration(folder: &Path) -> PathBuf {
     folder.join(FOLDER).join("admission.json")
 }
@@ -33,7 +34,7 @@ pub(super) fn write(folder: &Path) -> io::Result<()> {
     let kubeconfig = json!({
         "apiVersion": "v1",
         "kind": "Config",
-        // For every webhook.
+        // The name `*` stands for every webhook.
         "users": [{"name": "*", "user": {"client-certificate": file("tls.crt"), "client-key": file("tls.key")}}],
     });
     fs::write(file("kubeconfig.json"), kubeconfig.to_string())?;
@@ -55,7 +56,7 @@ pub(super) fn write(folder: &Path) -> io::Result<()> {
     fs::write(configuration(folder), configuration_of_all.to_string())
 }
 
-/// An authority, a certificate of it, and that one's key.
+/// An authority, a certificate that it signed, and the certificate's key.
 fn made() -> Result<(String, String, String), rcgen::Error> {
     let (authority, key) = (Authority::new("testbed callers")?, KeyPair::generate()?);
     let mut params = CertificateParams::default();

@@ -1,7 +1,7 @@
 //! One running program of a control plane, with its log.
 //!
-//! Waiting here watches all programs at once, so that a start fails with the log of the one that died and not with a
-//! time-out of the one that waited for it.
+//! A wait checks all programs at once. So a failed start shows the log of the program that died, not a time-out of
+//! another one that waited for it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -49,7 +49,7 @@ pub(crate) struct Component {
     bound: Bound,
 }
 
-/// How it is started, for the first time and after an outage.
+/// The command line of a program, for its first start and for a start after an outage.
 #[derive(Debug)]
 struct Recipe {
     name: &'static str,
@@ -63,7 +63,7 @@ impl Recipe {
     fn start(&self, log: fs::File) -> Result<Bound, ComponentError> {
         let start = || {
             let mut command = process::command(&self.program);
-            // etcd takes any flag from a variable too, and the others look for clusters in theirs.
+            // etcd also reads its flags from environment variables, and other programs look there for clusters.
             command.env_clear().env("PATH", environment::path());
             command.args(&self.arguments).current_dir(&self.folder);
             command
@@ -104,7 +104,7 @@ impl Component {
         self.recipe.name
     }
 
-    /// Kills it, and returns when it is gone.
+    /// Kills the program, and returns when it has ended.
     pub(crate) fn kill(&mut self) -> Result<(), ComponentError> {
         process::signal(self.id(), libc::SIGKILL);
         let name = self.name();
@@ -112,7 +112,7 @@ impl Component {
         ended.map(drop).map_err(|source| ComponentError::Watch { name, source })
     }
 
-    /// Starts it once more after it has ended; its log goes on.
+    /// Starts the program again after it has ended; its log is continued.
     pub(crate) fn again(&mut self) -> Result<(), ComponentError> {
         let name = self.name();
         let log = fs::OpenOptions::new().append(true).open(&self.log);
@@ -144,7 +144,7 @@ impl Component {
     }
 }
 
-/// The last lines of a file, for people; unreadable counts as empty.
+/// The last lines of a file, for a person. A file that cannot be read counts as empty.
 pub(crate) fn tail(file: &Path, lines: usize) -> String {
     let text = fs::read(file).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
@@ -153,12 +153,13 @@ pub(crate) fn tail(file: &Path, lines: usize) -> String {
     last.join("\n")
 }
 
-/// Long enough for a machine that compiles something else on every core.
+/// Long enough for a machine on which every core compiles something else.
 const PATIENCE: Duration = Duration::from_secs(90);
 
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Waits until `probe` finds what is waited for, while all components live. The last one is the one that makes it true.
+/// Waits until `probe` returns a value. Fails if one of the components ends meanwhile. A time-out shows the log of the
+/// last component.
 pub(crate) fn wait_for<T, E: std::fmt::Display>(
     components: &mut [Component],
     what: &'static str,

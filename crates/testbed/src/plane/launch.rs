@@ -1,4 +1,4 @@
-//! How a control plane comes up: what is started with which flags, in which order, and what is waited for.
+//! The start of a control plane: the flags of its programs, their order, and the condition for each next step.
 
 use std::io;
 use std::net::{Ipv4Addr, TcpStream};
@@ -40,7 +40,7 @@ pub enum StartError {
     Own(#[source] io::Error),
 }
 
-/// A probe that hangs must not hide that a program died, or that the start was interrupted.
+/// The time limit of a probe. A probe that hangs must not delay the report of a dead program or an interruption.
 pub(super) const SOON: &str = "--request-timeout=5s";
 
 pub(super) fn launch(options: &Options, finder: &Finder) -> Result<ControlPlane, StartError> {
@@ -62,7 +62,7 @@ pub(super) fn launch(options: &Options, finder: &Finder) -> Result<ControlPlane,
         Pods::Running => Some(Home::make(&ports)?),
         Pods::Pending | Pods::Alive => None,
     };
-    // From here on an error drops the plane, and with it whatever runs already.
+    // From here on an error drops `plane`, which ends the programs that run already.
     let mut plane = ControlPlane {
         facts,
         path,
@@ -120,7 +120,7 @@ impl ControlPlane {
     }
 }
 
-/// `--name=value` for each.
+/// Formats each pair as `--name=value`.
 fn flags<const N: usize>(named: [(&str, String); N]) -> Vec<String> {
     named
         .into_iter()
@@ -132,7 +132,7 @@ fn store_flags(folder: &Path, ports: &Ports) -> Vec<String> {
     let (clients, peers) = (store_url(&ports.store), store_url(&ports.store_peer));
     flags([
         ("data-dir", folder.join(STORE).display().to_string()),
-        // Nothing here survives its owner, so nothing needs to survive a power cut.
+        // No data outlives the owner, so none has to survive a power cut.
         ("unsafe-no-fsync", "true".to_owned()),
         ("listen-client-urls", clients.clone()),
         ("advertise-client-urls", clients),
@@ -148,8 +148,8 @@ fn store_url(port: &KeptPort) -> String {
 
 fn server_flags(folder: &Path, ports: &Ports, pods: Pods) -> Vec<String> {
     let file = |name: &str| folder.join(name).display().to_string();
-    // The API server makes a key pair for its certificate before it reads any key. Signing the tokens of service
-    // accounts with that pair spares us a key generator.
+    // The API server creates the key of its own certificate before it reads any other key. The tokens of service
+    // accounts are signed with the same key, so that no key has to be generated here.
     let key = format!("{}/apiserver.key", file(CERTIFICATES));
     flags([
         ("etcd-servers", store_url(&ports.store)),
@@ -170,12 +170,14 @@ fn server_flags(folder: &Path, ports: &Ports, pods: Pods) -> Vec<String> {
         ),
         ("audit-policy-file", file(POLICY)),
         ("audit-log-path", file(AUDIT)),
-        // A request is in the log before its answer is out of the house; a rotated log could not be counted in.
+        // `blocking` writes a request to the log before its answer is sent. The log is not rotated, because requests
+        // are counted in one file.
         ("audit-log-mode", "blocking".to_owned()),
         ("audit-log-maxsize", "0".to_owned()),
         ("kubelet-preferred-address-types", "InternalIP".to_owned()),
-        // Straight to the addresses of pods, because nobody plays the addresses of services. Where there are no pods to be
-        // reached, services are names of this machine, which that way does not know.
+        // With real pods webhooks are called directly at the addresses of pods, because the API server's machine does
+        // not have the addresses of services. Without real pods a service is a name of this machine, which this way of
+        // routing cannot resolve.
         ("enable-aggregator-routing", (pods == Pods::Running).to_string()),
     ])
 }
@@ -184,7 +186,7 @@ fn controller_flags(folder: &Path, pods: Pods) -> Vec<String> {
     let certificate = |name: &str| folder.join(CERTIFICATES).join(name).display().to_string();
     let controllers = match pods {
         Pods::Running => "*,-nodeipam",
-        // Nodes are nobody's business here: without kubelets these would only evict what they find.
+        // The node controllers are switched off: without kubelets they would only evict pods.
         Pods::Pending | Pods::Alive => "*,-nodeipam,-nodelifecycle",
     };
     flags([

@@ -1,6 +1,6 @@
-//! Parts of a control plane that are killed and come back, and its store as it was at an earlier time.
+//! Outages: parts of a control plane are killed and started again, and the store can be reset to an earlier state.
 //!
-//! Whoever joined a control plane has no part in that: only its owner can kill what it has started.
+//! Only the owner of a control plane can do this. A process that joined one cannot kill its programs.
 
 use std::io;
 use std::path::Path;
@@ -24,16 +24,16 @@ pub enum OutageError {
     Copy(#[from] io::Error),
 }
 
-/// A copy of all that was stored at one moment.
+/// A copy of the store at one moment.
 #[derive(Debug)]
 pub struct Backup(TempDir);
 
-/// Where etcd keeps everything, in the folder of the control plane.
+/// The folder of etcd's data, in the folder of the control plane.
 pub(super) const STORE: &str = "etcd";
 
 impl ControlPlane {
-    /// Kills these parts, does something while they are down, starts them again as they were, and returns when the API
-    /// server is ready.
+    /// Kills these parts, calls the closure while they are down, starts them again in the same way, and returns when
+    /// the API server is ready.
     pub fn outage(
         &self,
         parts: &[Part],
@@ -51,7 +51,7 @@ impl ControlPlane {
         }
         let done = meanwhile();
         let admin = self.admin();
-        // In the order of the first start: etcd is needed by the API server, and that one by all others.
+        // In the order of the first start: the API server needs etcd, and all others need the API server.
         for last in 0..running.len() {
             let name = running[last].name();
             if is_hit(name) {
@@ -71,7 +71,7 @@ impl ControlPlane {
         self.outage(&[part], || Ok(()))
     }
 
-    /// Keeps what is stored now. etcd is restarted for it, because only what nobody writes to can be copied.
+    /// Copies the store. etcd is stopped for it, because files can be copied safely only while no process writes them.
     pub fn backup(&self) -> Result<Backup, OutageError> {
         let kept = tempfile::Builder::new().prefix("backup-").tempdir_in(&self.path)?;
         self.outage(&[Part::Etcd], || {
@@ -80,8 +80,8 @@ impl ControlPlane {
         Ok(Backup(kept))
     }
 
-    /// All that was stored since the backup has never been, and versions of objects begin anew from there. As the manual of
-    /// Kubernetes has it, all parts of the control plane are restarted.
+    /// Resets the store to the backup. Everything stored later is lost, and resource versions continue from the
+    /// backup's. As the manual of Kubernetes demands, all parts of the control plane are restarted.
     pub fn restore(&self, backup: &Backup) -> Result<(), OutageError> {
         let parts = [Part::Etcd, Part::KubeApiserver, Part::KubeControllerManager];
         self.outage(&parts, || {

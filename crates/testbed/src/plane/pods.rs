@@ -1,8 +1,8 @@
-//! What makes something of pods: a scheduler, and a node, played or real.
+//! The programs that give pods a life: a scheduler, and a simulated or a real node.
 //!
-//! With a real node the whole control plane is in a network namespace of its own, with the pods: so the API server reaches
-//! them by their addresses, they reach nothing else, and interfaces end with the last process. The ports that others use
-//! lead into it from the loopback of the machine, under the same numbers.
+//! With a real node the whole control plane is in a network namespace of its own, together with the pods. So the API
+//! server reaches the pods by their addresses, pods reach nothing else, and the interfaces end with the last process.
+//! The ports for outside users lead into the namespace from the machine's loopback, under the same numbers.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -26,7 +26,7 @@ pub(super) const NODE: &str = "testbed";
 /// The folder of the node's agent.
 const AGENT: &str = "node";
 
-/// The network namespace of a control plane, and the way into it.
+/// The network namespace of a control plane, and the forwarded ports.
 #[derive(Debug)]
 pub(super) struct Home {
     pub(super) network: Network,
@@ -42,8 +42,8 @@ impl Home {
     }
 }
 
-/// Waits until the processes of pods are gone whose files are in the folder. To be called when their agent is dead, and
-/// the kernel therefore kills them, which takes it a moment.
+/// Waits until the processes of all pods of the folder have ended. The caller has made sure that their agent is dead;
+/// the kernel then kills them, which takes a moment.
 pub(super) fn wait_until_gone(folder: &Path) {
     const PATIENCE: Duration = Duration::from_secs(10);
     const PAUSE: Duration = Duration::from_millis(10);
@@ -53,7 +53,7 @@ pub(super) fn wait_until_gone(folder: &Path) {
     }
 }
 
-/// Whether there is an init of ours, or anything that has mounted something from the folder for itself.
+/// Whether an init of this folder runs, or a process that still has a mount of the folder in its namespace.
 fn is_inhabited(folder: &Path) -> bool {
     let Some(folder) = folder.to_str() else { return false };
     let ours = std::fs::read_link("/proc/self/ns/mnt").ok();
@@ -73,7 +73,7 @@ fn is_inhabited(folder: &Path) -> bool {
 }
 
 impl ControlPlane {
-    /// Connects to where a pod listens, as the API server would; the stream leads there from wherever it is used.
+    /// Connects to an address of a pod from the namespace of the API server. The stream can be used from any namespace.
     pub fn connect(&self, pod: SocketAddr) -> io::Result<TcpStream> {
         let Some(home) = &self.home else {
             return Err(io::Error::other(
@@ -84,19 +84,20 @@ impl ControlPlane {
         connected.map_err(io::Error::other)?
     }
 
-    /// A guard before the registry, which pods and their node find where it says that it listens. It speaks plain HTTP.
+    /// A plain HTTP guard before the registry. Pods and their node find it at its own address.
     pub fn guard_for_pods(&self) -> Result<Guard, GuardError> {
         let (socket, registry) = self.before_pods()?;
         Guard::start_plain_on(socket, registry)
     }
 
-    /// A guard with TLS, which pods find. Nodes pull elsewhere: they know no authority and no login.
+    /// A guard with TLS before the registry, for pods. The node cannot pull from it, because it knows neither the
+    /// authority nor a login.
     pub fn mirror_for_pods(&self) -> Result<Guard, GuardError> {
         let (socket, registry) = self.before_pods()?;
         Guard::start_on(socket, registry)
     }
 
-    /// A listener in the network of pods, and the registry that is to be behind it.
+    /// A listener in the network of pods, and the address of the registry behind it.
     fn before_pods(&self) -> Result<(TcpListener, &str), GuardError> {
         let nowhere = || GuardError::Address("of a control plane without pods and registry".to_owned());
         let (home, registry) = self.home.as_ref().zip(self.registry()).ok_or_else(nowhere)?;
@@ -125,8 +126,8 @@ impl ControlPlane {
         Ok(())
     }
 
-    /// The id of the first process of a container, for whoever wants to do it harm from outside; the pod is named by its uid.
-    /// Nothing where no such process runs.
+    /// The process id of the first process of a container, for a test that kills or stops it from outside. `pod` is the
+    /// uid of the pod. None if no such process runs.
     pub fn process_of(&self, pod: &str, container: &str) -> Option<u32> {
         node::process_of(&self.path.join(AGENT), pod, container)
     }
@@ -161,13 +162,13 @@ impl ControlPlane {
             format!("--kubeconfig={}", Inmate::Kwok.kubeconfig(&self.path).display()),
             format!("--config={}", self.path.join(KWOK).display()),
             "--manage-all-nodes=true".to_owned(),
-            // Beside the range of the services.
+            // Next to the address range of the services.
             "--cidr=10.0.1.0/24".to_owned(),
         ]
     }
 }
 
-/// The program `testbed`: this one, or the one that was built beside it, as tests have it.
+/// The path of the program `testbed`: this one, or, in a test, the one built beside it.
 fn agent() -> io::Result<PathBuf> {
     const NAME: &str = "testbed";
     let own = std::env::current_exe()?;

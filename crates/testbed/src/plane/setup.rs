@@ -1,6 +1,7 @@
-//! The files that a control plane needs before its programs start.
+//! Writes the files that a control plane needs before its programs start.
 //!
-//! Their tokens are worth nothing outside of one control plane on loopback: nothing here may be reused elsewhere.
+//! The tokens are constants. They are worthless outside of one control plane on loopback, and must never be used
+//! elsewhere.
 
 use std::io;
 use std::os::unix::fs::symlink;
@@ -19,7 +20,7 @@ pub(super) const POLICY: &str = "audit-policy.json";
 pub(super) const KWOK: &str = "kwok.yaml";
 pub(super) const CERTIFICATES: &str = "certificates";
 
-/// Users of the API server that are parts of the control plane, beside the ones in [`User`].
+/// The users that are parts of the control plane, in addition to the public ones of [`User`].
 #[derive(Clone, Copy)]
 pub(super) enum Inmate {
     Controllers,
@@ -110,7 +111,7 @@ pub(super) fn token(name: &str) -> String {
     name.replace(':', "-") + "-token"
 }
 
-/// Every request, once, when it has been answered.
+/// The audit policy: each request is logged once, after its answer.
 fn policy() -> serde_json::Value {
     json!({
         "apiVersion": "audit.k8s.io/v1",
@@ -120,12 +121,12 @@ fn policy() -> serde_json::Value {
     })
 }
 
-/// The certificate that the API server shows, which signed itself.
+/// The file with the API server's self-signed certificate.
 pub(super) fn authority(folder: &Path) -> PathBuf {
     folder.join(CERTIFICATES).join("apiserver.crt")
 }
 
-/// JSON is YAML too, and needs no care with quotes.
+/// The text of a kubeconfig. It is written as JSON, which is valid YAML and needs no care with quotes.
 pub(crate) fn kubeconfig(folder: &Path, server: &str, name: &str, namespace: Option<&str>) -> String {
     let authority = authority(folder);
     let config = json!({

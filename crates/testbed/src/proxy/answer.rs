@@ -1,4 +1,4 @@
-//! Answers that are the proxy's own.
+//! Answers that the proxy itself makes.
 
 use std::convert::Infallible;
 
@@ -30,7 +30,7 @@ pub(super) fn refusal(code: u16, again: Option<u32>) -> Answer {
     answer
 }
 
-/// A watch begins well and then says so; anything else is refused.
+/// The answer 410 (Gone). A watch begins normally and then gets it as an event; any other request is refused with it.
 pub(super) fn gone(is_watch: bool) -> Answer {
     if !is_watch {
         return refusal(410, None);
@@ -54,7 +54,7 @@ fn told(text: String) -> Answer {
     answer
 }
 
-/// A body that is there already.
+/// A body whose bytes are all known.
 pub(super) fn whole(bytes: Bytes) -> UnsyncBoxBody<Bytes, Broken> {
     Full::new(bytes)
         .map_err(|never: Infallible| match never {})

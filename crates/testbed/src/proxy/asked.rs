@@ -1,19 +1,19 @@
-//! The kind of a request, and its client: as much as faults and traps are chosen by.
+//! The properties of a request by which faults and traps are chosen: its client and the kind of the request.
 //!
-//! Judges by method, path and headers alone. Must never look into a body.
+//! They come from the method, the path and the headers alone. Must never look into a body.
 
 use hyper::header::USER_AGENT;
 use hyper::{Method, Request};
 
 use super::fault::{Of, On};
 
-/// A request, as far as it matters.
+/// The properties of one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Asked {
     kind: Kind,
     agent: String,
     is_lease: bool,
-    /// Which one it is of all that came.
+    /// The number of the request among all requests.
     pub(super) number: u64,
 }
 
@@ -55,7 +55,7 @@ impl Asked {
         }
     }
 
-    /// Whether it takes or renews a lease.
+    /// Whether it creates or updates a lease.
     pub(super) fn is_for_a_lease(&self) -> bool {
         self.is_lease
     }
@@ -65,13 +65,13 @@ impl Asked {
     }
 }
 
-/// The user agent; empty for a client that does not say it.
+/// The user agent; empty if the client sends none.
 pub(super) fn agent<B>(request: &Request<B>) -> &str {
     let agent = request.headers().get(USER_AGENT);
     agent.and_then(|agent| agent.to_str().ok()).unwrap_or_default()
 }
 
-/// Questions that are asked by a POST change nothing.
+/// Whether the request changes something. Review requests are sent by POST and change nothing.
 pub(super) fn is_write<B>(request: &Request<B>) -> bool {
     let asks = [Method::GET, Method::HEAD, Method::OPTIONS].contains(request.method());
     !asks && !request.uri().path().starts_with("/apis/authorization.k8s.io/")
@@ -86,7 +86,7 @@ fn kind<B>(request: &Request<B>) -> Kind {
         return Kind::Write;
     }
     let segments: Vec<&str> = request.uri().path().trim_matches('/').split('/').collect();
-    // Behind the group and version there are a namespace or nothing, the kind, and for one object its name.
+    // After the group and version there may be a namespace; then the kind follows, and for one object its name.
     let behind = match segments[..] {
         ["openapi" | "version", ..] | ["api" | "apis"] | ["api" | "apis", _] | ["apis", _, _] => {
             return Kind::Discovery;

@@ -1,4 +1,4 @@
-//! The body of an answer on its way through the proxy, where a fault may hit it at any time.
+//! The body of an answer while the proxy passes it on. A fault may hit it at any time.
 #![expect(
     clippy::disallowed_methods,
     reason = "the proxy's own runtime owns every task and ends with it"
@@ -15,14 +15,14 @@ use tokio::time::sleep;
 use super::asked::Asked;
 use super::{Broken, Shared, What};
 
-/// How a part of a body fares.
+/// The effect of the current faults on the next part of a body.
 enum Fate {
     Through,
-    /// As much of it, and then the end.
+    /// This many bytes pass, and then the body ends.
     Cut(usize),
-    /// The connection breaks.
+    /// The connection is broken.
     Broken,
-    /// Nothing ever comes again.
+    /// The connection stays open, and no more bytes come.
     Dead,
 }
 
@@ -37,7 +37,7 @@ async fn carry(mut body: Incoming, asked: Asked, shared: Arc<Shared>, mut sender
     loop {
         let part = tokio::select! {
             part = next(&mut body) => part,
-            // A fault that begins now hits what is silent, too.
+            // A new fault also hits a silent body, so it has to wake this wait.
             () = shared.changed() => Some(Bytes::new()),
         };
         let Some(part) = part else { return };
@@ -49,7 +49,7 @@ async fn carry(mut body: Incoming, asked: Asked, shared: Arc<Shared>, mut sender
             }
             Fate::Broken => return sender.abort(Broken),
             Fate::Dead => {
-                // Held open; the upstream ends, but nobody is told.
+                // The connection stays open. The upstream's is closed, but the client is not told.
                 drop(body);
                 return std::future::pending().await;
             }
@@ -60,7 +60,7 @@ async fn carry(mut body: Incoming, asked: Asked, shared: Arc<Shared>, mut sender
     }
 }
 
-/// The next bytes; `None` at the end.
+/// The next bytes of a body; `None` at its end.
 async fn next(body: &mut Incoming) -> Option<Bytes> {
     loop {
         let frame = body.frame().await?.ok()?;
@@ -93,7 +93,7 @@ async fn fate(shared: &Shared, asked: &Asked, length: usize, allowance: &mut Opt
                 *allowance = Some(left - length);
                 return Fate::Through;
             }
-            // They meet requests, not answers.
+            // These faults concern requests, not answers.
             What::Status(..) | What::Gone | What::LoseAnswer | What::StaleGroup(_) | What::LostGroup(_) => {
                 return Fate::Through;
             }

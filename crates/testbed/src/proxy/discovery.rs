@@ -1,6 +1,6 @@
-//! Lists of the groups that are served, with one that is stale or missing, as while its server is down.
+//! Changed lists of served API groups: one group is stale or missing, as while its aggregated API server is down.
 //!
-//! Must never change what is said of other groups.
+//! Must never change the entries of other groups.
 
 use http_body_util::BodyExt as _;
 use hyper::body::{Bytes, Incoming};
@@ -10,15 +10,15 @@ use serde_json::Value;
 
 use super::answer::{Answer, whole};
 
-/// The fate of the group.
+/// The change of the group's entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Change {
-    /// The API server could not ask about it, and shows nothing of it.
+    /// The group is stale: the API server could not ask its server, and shows none of its resources.
     Stale(String),
     Lost(String),
 }
 
-/// Sees to it that the answer can be read and changed: it is whole, plain JSON, and not left out for being known.
+/// Changes the headers of the request so that the answer is complete JSON without compression.
 pub(super) fn prepare(request: &mut Request<Incoming>) {
     let headers: &mut HeaderMap = request.headers_mut();
     headers.remove(ACCEPT_ENCODING);
@@ -36,7 +36,7 @@ pub(super) fn prepare(request: &mut Request<Incoming>) {
     }
 }
 
-/// The answer with that change; what is no list of groups stays as it is.
+/// The answer with the change. An answer that is not a list of groups stays the same.
 pub(super) async fn changed(answer: Response<Incoming>, change: &Change) -> Result<Answer, hyper::Error> {
     let (mut head, body) = answer.into_parts();
     let bytes = body.collect().await?.to_bytes();
@@ -55,7 +55,7 @@ pub(super) async fn changed(answer: Response<Incoming>, change: &Change) -> Resu
 impl Change {
     fn apply(&self, list: &mut Value) {
         let is = |group: &str, item: &Value| item["metadata"]["name"] == group || item["name"] == group;
-        // With all resources, or as of old with the names alone.
+        // The aggregated list has `items`, with all resources; the older list has `groups`, with names alone.
         for key in ["items", "groups"] {
             let Some(groups) = list[key].as_array_mut() else {
                 continue;

@@ -1,4 +1,4 @@
-//! The faults that may happen, and to which requests.
+//! The faults of the proxy, and the requests that they hit.
 
 use std::time::Duration;
 
@@ -8,15 +8,15 @@ use super::asked::Asked;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum On {
     Everything,
-    /// Requests that go on telling of changes, those under way included.
+    /// Watch requests, running ones included.
     Watches,
-    /// All but those.
+    /// All requests except watches.
     Others,
-    /// Those that list objects.
+    /// Requests that list objects.
     Lists,
-    /// Those that change something.
+    /// Requests that change something.
     Writes,
-    /// Those that ask what the API server is and serves.
+    /// Requests for the version of the API server and for the served APIs.
     Discovery,
 }
 
@@ -24,35 +24,35 @@ pub enum On {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Of {
     All,
-    /// Of clients whose user agent begins with this.
+    /// Clients whose user agent begins with this.
     Agent(&'static str),
-    /// Of all others.
+    /// All clients except those.
     Others(&'static str),
 }
 
-/// The fate of those requests.
+/// The effect of a fault on a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
-    /// The answer, and every part of it, is delayed by this time.
+    /// The answer and each part of it come later by this time.
     Delay(Duration),
-    /// The connection ends without an answer, or in the middle of it.
+    /// The connection is closed without an answer, or in the middle of it.
     Refuse,
-    /// The connection stays open and nothing comes over it any more, also after the fault is over: it ends when the
-    /// client gives up.
+    /// The connection stays open and carries nothing any more, also after the fault has ended. It ends when the client
+    /// gives up.
     BlackHole,
-    /// Nothing comes until the fault is over, and then all of it.
+    /// The answer is held back until the fault ends, and then comes completely.
     Stall,
-    /// The connection ends after so many more bytes.
+    /// The connection is closed after this many more bytes.
     Cut(usize),
-    /// New requests get this status, with seconds after which to come again.
+    /// New requests are answered with this status, and a `Retry-After` header in seconds.
     Status(u16, Option<u32>),
-    /// New requests are told that the version they go on from is too old.
+    /// New requests are told that their resource version is too old (410).
     Gone,
-    /// New requests are carried out, and then the connection ends without an answer.
+    /// New requests are carried out, and then the connection is closed without an answer.
     LoseAnswer,
-    /// In lists of what is served, this group is one that the API server could not ask about.
+    /// Lists of served APIs show this group as stale.
     StaleGroup(&'static str),
-    /// In lists of what is served, this group is missing.
+    /// Lists of served APIs lack this group.
     LostGroup(&'static str),
 }
 
@@ -62,11 +62,11 @@ pub struct Fault {
     pub what: What,
 }
 
-/// A fault for some clients, and for some of their requests.
+/// A fault for certain clients and certain requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Aimed {
     pub of: Of,
-    /// One of so many requests is hit.
+    /// Hits one of this many matching requests.
     pub every: u64,
     pub fault: Fault,
 }

@@ -1,6 +1,7 @@
-//! One API group of which the API server says less than it knows, as it does while it starts or cannot ask an aggregated API.
+//! Omissions: the API server shows less of one API group than it has, as it does while it starts or cannot reach an
+//! aggregated API server.
 //!
-//! Must never touch what is said about any other group.
+//! Must never change the answers about any other group.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -12,24 +13,24 @@ use super::answer::{Answer, whole};
 use super::discovery::{self, Change};
 use super::{Broken, Shared, forward};
 
-/// How the list of groups speaks of it.
+/// The group's entry in the list of groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Listing {
-    /// Not at all.
+    /// There is no entry.
     LeftOut,
-    /// Its versions are stale, and nothing is known to be in them.
+    /// The entry is stale and has no resources.
     Stale,
 }
 
-/// How its own addresses answer.
+/// The answers at the group's own paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Addresses {
     Answer,
-    /// As paths that lead nowhere.
+    /// 404 (not found).
     NotFound,
 }
 
-/// See the head of this file.
+/// An omission of one group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Omission {
     pub group: String,
@@ -37,11 +38,11 @@ pub struct Omission {
     pub addresses: Addresses,
 }
 
-/// The omission that is in force.
+/// The current omission.
 #[derive(Debug, Default)]
 pub(super) struct Omissions(Mutex<Option<Omission>>);
 
-/// The list of all groups.
+/// The path of the list of all groups.
 const LIST: &str = "/apis";
 
 impl Omissions {
@@ -49,7 +50,7 @@ impl Omissions {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = omission;
     }
 
-    /// The one that concerns a request.
+    /// The current omission, if it concerns the request.
     pub(super) fn meet<B>(&self, request: &Request<B>) -> Option<Omission> {
         let omission = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
         let path = request.uri().path();
@@ -62,7 +63,7 @@ impl Omissions {
     }
 }
 
-/// The answer instead.
+/// The answer that replaces the API server's.
 pub(super) async fn answer(
     mut request: Request<Incoming>,
     omission: &Omission,
@@ -80,7 +81,7 @@ pub(super) async fn answer(
     discovery::changed(answer, &change).await.map_err(|_| Broken)
 }
 
-/// An API server's answer about a path that it does not know.
+/// The API server's answer for an unknown path.
 fn nowhere() -> Answer {
     let mut answer = Response::new(whole(Bytes::from_static(b"404 page not found\n")));
     *answer.status_mut() = StatusCode::NOT_FOUND;

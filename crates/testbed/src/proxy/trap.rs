@@ -1,6 +1,6 @@
-//! A deed done at one chosen write: the way to meet a program in the very moment between two of its steps.
+//! A trap: an action at one chosen write. With it a test hits a program exactly between two of its steps.
 //!
-//! Must never touch a request that does not count, and springs once.
+//! It springs once, and must never touch a request that is not counted.
 
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
@@ -9,21 +9,21 @@ use hyper::Request;
 
 use super::asked::{agent, is_write};
 
-/// Which side of a write is hit.
+/// The moment of the action, relative to the write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Side {
-    /// The write never happens.
+    /// Before the write, which then never happens.
     Before,
-    /// The write happens, and the answer to it is lost.
+    /// After the write, whose answer is lost.
     After,
 }
 
-/// Springs at the `nth` write, counted from 1, of clients whose user agent begins with `agent`.
+/// A trap at the `nth` write, counted from 1, of clients whose user agent begins with `agent`.
 pub struct Trap {
     pub agent: &'static str,
     pub nth: usize,
     pub side: Side,
-    /// Done while the write waits; its connection ends afterwards.
+    /// The action; the write waits for it. The connection ends afterwards.
     pub deed: Box<dyn FnOnce() + Send>,
 }
 
@@ -39,7 +39,7 @@ impl fmt::Debug for Trap {
     }
 }
 
-/// The trap that is set, and the writes that were counted since.
+/// The current trap, and the writes that were counted.
 #[derive(Debug, Default)]
 pub(super) struct Traps(Mutex<State>);
 
@@ -61,7 +61,7 @@ impl Traps {
         };
     }
 
-    /// From now on writes of these clients are counted, and nothing is done at them.
+    /// Counts writes of these clients from now on, without a trap.
     pub(super) fn count(&self, agent: &'static str) {
         *self.state() = State {
             agent,
@@ -85,7 +85,7 @@ impl Traps {
         self.state().sprung = Some(at);
     }
 
-    /// Counts a request; the trap and where it springs, if this is the one.
+    /// Counts a request. Returns the trap and the name of the write if the trap springs here.
     pub(super) fn meet<B>(&self, request: &Request<B>) -> Option<(Trap, String)> {
         let mut state = self.state();
         if state.agent.is_empty() || !agent(request).starts_with(state.agent) || !is_write(request) {
@@ -99,7 +99,7 @@ impl Traps {
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
-        // A deed is done outside of the lock, so that nothing can be half done in here.
+        // The lock is not held during an action, so a panic there cannot leave this state inconsistent.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,6 +1,7 @@
-//! Stands before a registry: TLS, tokens that expire, and troubles of all kinds.
+//! A guard in front of a registry, with TLS, tokens that expire, and all kinds of faults ("troubles").
 //!
-//! The registry behind it is real and is asked each time. It must never change what it lets through, but where it is told to.
+//! The registry behind it is real and is asked each time. The guard must never change an answer, except where a test
+//! asks for a trouble.
 #![expect(
     clippy::disallowed_methods,
     reason = "the guard's own runtime owns every task and ends with it"
@@ -38,7 +39,8 @@ pub use trouble::{Aim, Trouble};
 
 use lock::Keeper;
 
-/// A name that its certificate is for, besides `localhost` and `127.0.0.1`. It leads there by a tunnel only.
+/// A name in the guard's certificate besides `localhost` and `127.0.0.1`. Only a [`Tunnel`](super::tunnel::Tunnel)
+/// leads from this name to the guard.
 pub const NAME: &str = "registry.test";
 
 #[derive(Debug, Error)]
@@ -53,24 +55,24 @@ pub enum GuardError {
     Tls(#[from] rustls::Error),
 }
 
-/// A request that came.
+/// A request that the guard received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seen {
-    /// By which name we were asked.
+    /// The `Host` header.
     pub host: String,
     pub method: String,
-    /// With the query.
+    /// The path with the query.
     pub path: String,
     pub authorization: Option<String>,
 }
 
-/// A guard that ends with this value.
+/// A running guard; dropping it stops it.
 #[derive(Debug)]
 pub struct Guard {
     address: SocketAddr,
     authority: String,
     shared: Arc<Shared>,
-    /// Taken at the end, because the end of a runtime must not wait for connections that say nothing.
+    /// Taken out when the guard is dropped, because dropping a runtime would wait for silent connections.
     runtime: Option<Runtime>,
 }
 
@@ -90,30 +92,30 @@ struct State {
 
 type Answer = Response<UnsyncBoxBody<Bytes, Broken>>;
 
-/// The connection is to end here.
+/// The error with which a connection is broken on purpose.
 #[derive(Debug, Error)]
 #[error("the connection is cut")]
 struct Broken;
 
 impl Guard {
-    /// Stands before the registry at an address, lets everybody in and does no harm yet.
+    /// Starts a guard with TLS before the registry at an address. It asks for no login and makes no trouble yet.
     pub fn start(registry: &str) -> Result<Self, GuardError> {
         Self::start_on(bound(Ipv4Addr::LOCALHOST)?, registry)
     }
 
-    /// The same on a listener that is there, perhaps in the network of pods.
+    /// Starts a guard with TLS on an existing listener, which may be in the network of pods.
     pub(crate) fn start_on(socket: std::net::TcpListener, registry: &str) -> Result<Self, GuardError> {
         let (authority, config) = made(socket.local_addr()?.ip())?;
         let acceptor = TlsAcceptor::from(Arc::new(config));
         Self::begin(socket, registry, authority, Some(acceptor))
     }
 
-    /// The same without TLS.
+    /// Starts a guard without TLS.
     pub fn start_plain(registry: &str) -> Result<Self, GuardError> {
         Self::start_plain_on(bound(Ipv4Addr::LOCALHOST)?, registry)
     }
 
-    /// The same without TLS.
+    /// Starts a guard without TLS on an existing listener.
     pub(crate) fn start_plain_on(socket: std::net::TcpListener, registry: &str) -> Result<Self, GuardError> {
         Self::begin(socket, registry, String::new(), None)
     }
@@ -141,32 +143,32 @@ impl Guard {
         })
     }
 
-    /// Where it listens.
+    /// The address on which the guard listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The certificate of who vouches for it, as PEM; empty without TLS.
+    /// The authority of the guard's certificate, as PEM; empty without TLS.
     pub fn authority(&self) -> &str {
         &self.authority
     }
 
-    /// From now on only who can open the lock is let in; tokens that were issued are void.
+    /// Sets the lock; only clients that can open it are let in. Tokens issued before become invalid.
     pub fn lock(&self, lock: Lock) {
         self.shared.state().keeper = Keeper::new(lock);
     }
 
-    /// From now on no token that was issued so far is good.
+    /// Makes all tokens issued so far invalid.
     pub fn expire(&self) {
         self.shared.state().keeper.expire();
     }
 
-    /// From now on these troubles happen, the first that is aimed at a request, and no others.
+    /// Sets the troubles. A request meets the first one that is aimed at it.
     pub fn impose(&self, aims: Vec<Aim>) {
         self.shared.state().aims = aims;
     }
 
-    /// The requests that came since the last call.
+    /// The requests since the last call.
     pub fn seen(&self) -> Vec<Seen> {
         std::mem::take(&mut self.shared.state().seen)
     }
@@ -191,7 +193,7 @@ pub(crate) fn bound(address: Ipv4Addr) -> io::Result<std::net::TcpListener> {
     std::net::TcpListener::bind((address, 0))
 }
 
-/// The same for a runtime in which the caller need not be.
+/// Converts the listener for a runtime. The caller need not be inside of the runtime.
 pub(super) fn listen(runtime: &Runtime, socket: std::net::TcpListener) -> io::Result<(SocketAddr, TcpListener)> {
     socket.set_nonblocking(true)?;
     let address = socket.local_addr()?;
@@ -199,7 +201,7 @@ pub(super) fn listen(runtime: &Runtime, socket: std::net::TcpListener) -> io::Re
     Ok((address, TcpListener::from_std(socket)?))
 }
 
-/// An authority as PEM, and the TLS of a listener that it vouches for.
+/// An authority as PEM, and the TLS configuration with a certificate that it signed.
 fn made(listens: IpAddr) -> Result<(String, ServerConfig), GuardError> {
     let (authority, key) = (Authority::new("testbed registries")?, KeyPair::generate()?);
     let mut params = CertificateParams::new(["localhost", NAME, &listens.to_string()].map(str::to_owned))?;
@@ -220,7 +222,7 @@ async fn accept(listener: TcpListener, acceptor: Option<TlsAcceptor>, shared: Ar
         tokio::spawn(async move {
             match acceptor {
                 None => serve(stream, shared).await,
-                // A client that does not trust us goes away.
+                // A client that does not trust the certificate closes the connection.
                 Some(acceptor) => {
                     if let Ok(stream) = acceptor.accept(stream).await {
                         serve(stream, shared).await;
@@ -233,7 +235,7 @@ async fn accept(listener: TcpListener, acceptor: Option<TlsAcceptor>, shared: Ar
 
 async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, shared: Arc<Shared>) {
     let service = service_fn(|request| answer(request, Arc::clone(&shared)));
-    // A connection that breaks is what this is for.
+    // An error of a connection is expected here: troubles break connections.
     let _ = server::Builder::new()
         .serve_connection(TokioIo::new(stream), service)
         .await;
@@ -293,7 +295,7 @@ fn whole(bytes: Bytes) -> UnsyncBoxBody<Bytes, Broken> {
     Full::from(bytes).map_err(|never| match never {}).boxed_unsync()
 }
 
-/// Asks the registry, on a connection of its own, for an answer that is small enough to be held.
+/// Sends the request to the registry on a new connection. The answer is small enough to be kept in memory.
 async fn forward(request: Request<Full<Bytes>>, upstream: SocketAddr) -> anyhow::Result<Response<Bytes>> {
     let stream = TcpStream::connect(upstream).await?;
     let (mut sender, connection) = client::handshake(TokioIo::new(stream)).await?;

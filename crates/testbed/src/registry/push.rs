@@ -1,6 +1,7 @@
-//! Small images, made up by a test and pushed to the real registry.
+//! Small images that a test makes and pushes to the real registry.
 //!
-//! It panics where a push fails, because a test cannot go on then. It must never push to anybody but a registry of a test.
+//! A failed push panics, because the test cannot go on. This module must never push to any other registry than a
+//! test's.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 use std::fmt::Write as _;
@@ -22,7 +23,8 @@ const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 
 const LAYER: &str = "application/vnd.oci.image.layer.v1.tar";
 
-/// A layer with these files, all of them programs as well. A name that begins with `.wh.` takes the file of that name away.
+/// A layer with these files, all executable. A name that begins with `.wh.` deletes the file of that name in lower
+/// layers.
 pub fn layer(files: &[(&str, &[u8])]) -> Vec<u8> {
     let mut layer = tar::Builder::new(Vec::new());
     for (path, content) in files {
@@ -37,7 +39,7 @@ pub fn layer(files: &[(&str, &[u8])]) -> Vec<u8> {
     layer.into_inner().unwrap()
 }
 
-/// A layer with all that is in a folder, at a place in the image.
+/// A layer with everything in a folder, below `place` in the image.
 pub fn layer_of(folder: &Path, place: &str) -> Vec<u8> {
     let mut layer = tar::Builder::new(Vec::new());
     layer.append_dir_all(place.trim_start_matches('/'), folder).unwrap();
@@ -51,7 +53,7 @@ pub struct Repository {
     client: Client<HttpConnector, Full<Bytes>>,
 }
 
-/// By which a registry knows content.
+/// The digest of a content, as registries write it.
 pub fn digest(content: &[u8]) -> String {
     let mut text = "sha256:".to_owned();
     for byte in Sha256::digest(content) {
@@ -61,7 +63,7 @@ pub fn digest(content: &[u8]) -> String {
 }
 
 impl Repository {
-    /// One of the registry at an address.
+    /// A repository of the registry at an address.
     pub fn at(registry: &str, name: &str) -> Self {
         Self {
             address: format!("http://{registry}/v2/{name}"),
@@ -69,7 +71,7 @@ impl Repository {
         }
     }
 
-    /// Pushes an image of one layer, which may be packed, under a tag and returns its digest.
+    /// Pushes an image with these layers (tar or gzip) under a tag, and returns its digest.
     pub async fn push(&self, tag: &str, config: &Value, layers: &[Vec<u8>]) -> String {
         let whole = json!({
             "architecture": "amd64", "os": "linux", "config": config,
@@ -90,8 +92,8 @@ impl Repository {
         self.put(tag, MANIFEST, &manifest).await
     }
 
-    /// Pushes another version of an image that is there: the same layers and these on top, with a configuration and annotations
-    /// that are altered. Returns its digest.
+    /// Pushes a variant of an existing image: its layers with these on top, and a changed configuration and
+    /// annotations. Returns its digest.
     pub async fn derive(
         &self,
         from: &str,
@@ -121,7 +123,7 @@ impl Repository {
         self.put(tag, &kind, &manifest).await
     }
 
-    /// The manifest of a digest, as it stands there.
+    /// The manifest of a digest, byte for byte.
     pub async fn manifest(&self, digest: &str) -> String {
         self.text(&format!("manifests/{digest}")).await
     }
@@ -138,7 +140,7 @@ impl Repository {
         said
     }
 
-    /// Pushes a manifest, or whatever takes its place, under a tag or its digest, and returns the digest.
+    /// Pushes a manifest, or any document in its place, under a tag or its digest. Returns the digest.
     pub async fn put(&self, reference: &str, kind: &str, manifest: &Value) -> String {
         let manifest = manifest.to_string().into_bytes();
         let request = Request::put(format!("{}/manifests/{reference}", self.address)).header(CONTENT_TYPE, kind);
@@ -160,7 +162,7 @@ impl Repository {
         digest
     }
 
-    /// The digest that a tag leads to, if it leads to any.
+    /// The digest of a tag; none if the tag does not exist.
     pub async fn resolve(&self, tag: &str) -> Option<String> {
         let request = Request::builder()
             .method(Method::GET)

@@ -1,6 +1,6 @@
-//! A proxy that carries TLS by CONNECT, whatever host it is asked for, to one address.
+//! An HTTP proxy for CONNECT that connects every host name to one address.
 //!
-//! So a name that nobody has registered leads to a guard. It must never look at what it carries.
+//! So an unregistered name leads to a guard. It must never look at the bytes that it forwards.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -11,27 +11,27 @@ use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinSet;
 
-/// A tunnel that ends with this value.
+/// A running tunnel; dropping it stops it.
 #[derive(Debug)]
 pub struct Tunnel {
     address: SocketAddr,
     heads: Heads,
-    /// Taken at the end, because the end of a runtime must not wait for connections that say nothing.
+    /// Taken out when the tunnel is dropped, because dropping a runtime would wait for silent connections.
     runtime: Option<Runtime>,
 }
 
-/// The questions that came, as they stood.
+/// The heads of the CONNECT requests, as received.
 type Heads = Arc<Mutex<Vec<String>>>;
 
 impl Tunnel {
-    /// Begins to carry to `target`; with a login, only for those who show this value of `Proxy-Authorization`.
+    /// Starts a tunnel to `target`. With a login it serves only clients with this value of `Proxy-Authorization`.
     pub fn start(target: SocketAddr, login: Option<&'static str>) -> io::Result<Self> {
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let socket = super::guard::bound(Ipv4Addr::LOCALHOST)?;
         let (address, listener) = super::guard::listen(&runtime, socket)?;
         let heads = Heads::default();
         let kept = Arc::clone(&heads);
-        // The runtime owns it, and ends it.
+        // The task ends with the runtime.
         drop(runtime.spawn(async move {
             let mut connections = JoinSet::new();
             while let Ok((near, _)) = listener.accept().await {
@@ -46,12 +46,12 @@ impl Tunnel {
         })
     }
 
-    /// Where it listens.
+    /// The address on which the tunnel listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The questions that came so far.
+    /// The heads of the CONNECT requests so far.
     pub fn heads(&self) -> Vec<String> {
         self.heads.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

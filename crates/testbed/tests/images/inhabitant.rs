@@ -1,7 +1,7 @@
-//! A program for images of tests: it serves what it can see of the container it is in.
+//! A program for images of tests: it serves the files that it sees in its container.
 //!
-//! `inhabitant PORT [FOLDER]` answers every GET with the file of that path, 404 if there is none. With a folder that has
-//! `tls.crt` and `tls.key` it speaks TLS and answers every POST as a webhook that refuses.
+//! `inhabitant PORT [FOLDER]` answers every GET with the file of that path, or with 404. If the folder has `tls.crt`
+//! and `tls.key`, it uses TLS and answers every POST like a webhook that refuses.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -58,7 +58,7 @@ fn acceptor(folder: &str) -> anyhow::Result<TlsAcceptor> {
 }
 
 async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin + Send) {
-    // Who breaks off has got what they wanted.
+    // A client that disconnects has its answer already.
     let _ = http1::Builder::new()
         .serve_connection(TokioIo::new(stream), service_fn(answer))
         .await;

@@ -1,11 +1,11 @@
-//! Layers made of programs of this machine, with the libraries that they need.
+//! Layers made of programs of this machine with their shared libraries.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A layer with the programs under their own names in `/bin`, their libraries where they look for them, and more files
-/// by path and content.
+/// A layer with the programs in `/bin`, their libraries at the paths where they are looked for, and other files by path
+/// and content.
 pub(crate) fn layer(programs: &[&Path], files: &[(&str, &str)]) -> Vec<u8> {
     let mut builder = tar::Builder::new(Vec::new());
     let mut needed = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! However the owner of a node ends, nothing of its pods stays.
+//! However the owner of a node ends, no process and no mount of its pods stays.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader};
@@ -12,7 +12,8 @@ use testbed::wait::wait_until;
 
 use super::stage::{self, PATIENCE};
 
-/// An owner in a process of its own, with a pod that has a child and hears no signal; and where its files are.
+/// Starts an owner in another process, with a pod that has a child process and ignores signals. Returns the owner and
+/// the folder of its files.
 fn owner() -> (Bound, PathBuf) {
     let mut command = process::command(env!("CARGO_BIN_EXE_testbed"));
     command.args(["up", "--node"]).stdout(Stdio::piped());

@@ -1,4 +1,4 @@
-//! How containers end and are started again, and how pods end.
+//! The end of containers, their restart, and the end of pods.
 
 use std::time::Duration;
 

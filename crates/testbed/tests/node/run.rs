@@ -1,4 +1,4 @@
-//! What a container is given, and what it is not.
+//! The things that a container gets and does not get: files, variables, identity and volumes.
 
 use serde_json::json;
 use testbed::namespace::Namespace;
@@ -181,7 +181,7 @@ fn of_a_tag_and_a_digest_the_digest_counts() {
     }
 }
 
-/// The image that a pod has run, as its status tells it.
+/// The image id of a finished pod, from its status.
 fn image_id(namespace: &Namespace<'_>, name: &str, image: &str, policy: &str) -> String {
     let more = json!({ "image": image, "imagePullPolicy": policy });
     said(namespace, name, "true", &more, &json!({}));
@@ -192,7 +192,7 @@ fn image_id(namespace: &Namespace<'_>, name: &str, image: &str, policy: &str) ->
         .to_owned()
 }
 
-/// Pushes another image under the tag `1`, and returns its digest.
+/// Pushes another image under the tag `1` and returns its digest.
 fn move_tag(name: &str) -> String {
     let registry = stage().plane.registry().unwrap();
     let repository = super::push::Repository::at(registry, name);

@@ -1,4 +1,4 @@
-//! One node for all tests, an image for them, and pods in a namespace of one test.
+//! The node that all tests share, their image, and functions for pods in a test's namespace.
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -14,7 +14,7 @@ use super::{machine, push};
 
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
-/// What the tests share.
+/// The control plane and the image that all tests share.
 pub(crate) struct Stage {
     pub(crate) plane: ControlPlane,
     pub(crate) image: String,
@@ -42,7 +42,7 @@ pub(crate) fn stage() -> &'static Stage {
     })
 }
 
-/// Pushes the image of all tests and returns its reference and its digest.
+/// Pushes the image of the tests; returns its reference and its digest.
 pub(crate) fn push_image(plane: &ControlPlane, name: &str, tag: &str) -> (String, String) {
     let programs = ["sh", "cat", "ls", "id", "sleep", "touch", "grep", "env", "curl"].map(Path::new);
     let inhabitant = Path::new(env!("CARGO_BIN_EXE_inhabitant"));
@@ -65,7 +65,7 @@ pub(crate) fn push_image(plane: &ControlPlane, name: &str, tag: &str) -> (String
     (format!("{registry}/{name}:{tag}"), digest)
 }
 
-/// A pod of one container; what `more` has is added to the container, what `pod` has to the pod.
+/// Creates a pod with one container. `more` is merged into the container, `pod` into the pod.
 pub(crate) fn create(namespace: &Namespace<'_>, name: &str, script: &str, more: &Value, pod: &Value) {
     let mut container = json!({ "name": "main", "image": stage().image, "args": [script] });
     let mut spec = json!({ "terminationGracePeriodSeconds": 2 });
@@ -85,7 +85,7 @@ fn merge(into: &mut Value, from: &Value) {
     }
 }
 
-/// The pod, once it is as it should be.
+/// Waits until the pod meets a condition, and returns it.
 pub(crate) fn once(namespace: &Namespace<'_>, name: &str, what: &str, is: impl Fn(&Value) -> bool) -> Value {
     wait_until(PATIENCE, &format!("{name} {what}"), || {
         let text = namespace
@@ -105,7 +105,7 @@ pub(crate) fn phase(pod: &Value) -> &str {
     pod["status"]["phase"].as_str().unwrap_or_default()
 }
 
-/// Runs a script to its end and returns what it said.
+/// Runs a script in a pod to its end and returns its output.
 pub(crate) fn said(namespace: &Namespace<'_>, name: &str, script: &str, more: &Value, pod: &Value) -> String {
     let mut pod = pod.clone();
     pod["restartPolicy"] = json!("Never");
@@ -118,7 +118,7 @@ pub(crate) fn said(namespace: &Namespace<'_>, name: &str, script: &str, more: &V
     log
 }
 
-/// What the container of a pod said in its last run.
+/// The log of the last run of a pod's container.
 pub(crate) fn log(namespace: &Namespace<'_>, name: &str) -> String {
     namespace.kubectl(["logs", name]).unwrap()
 }

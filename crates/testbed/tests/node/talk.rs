@@ -1,4 +1,4 @@
-//! Logs and commands through the API server, as people use them.
+//! `kubectl logs` and `kubectl exec` through the API server.
 
 use serde_json::json;
 use testbed::kubectl::KubectlError;

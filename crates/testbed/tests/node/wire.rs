@@ -1,4 +1,4 @@
-//! Who reaches whom: pods the API server and one another, the API server the pods, and nobody anything else.
+//! The connections between pods, the API server and the machine: which are possible, and which must not be.
 
 use std::io::{Read as _, Write as _};
 
@@ -43,7 +43,8 @@ fn a_pod_has_an_address_of_its_own_and_no_way_out() {
         pod["status"]["containerStatuses"][0]["ready"] == true && pod["status"]["podIP"].is_string()
     });
     let address = server["status"]["podIP"].as_str().unwrap();
-    // An address of documentation, one of the machine's own, and what listens on its loopback.
+    // An address of the range for documentation, an address of the machine, and a port that listens on the machine's
+    // loopback.
     let port = stage().plane.server().rsplit_once(':').unwrap().1;
     let script = format!(
         "curl -s --retry 20 --retry-connrefused --retry-delay 1 http://{address}:8080/etc/hostname; \
@@ -52,7 +53,7 @@ fn a_pod_has_an_address_of_its_own_and_no_way_out() {
     );
     let said = said(&namespace, "client", &script, &json!({}), &json!({}));
     assert_eq!(said, "server\n2\n", "loopback and one more");
-    // Whoever has started the control plane reaches it, too.
+    // The owner of the control plane reaches the pod too.
     let mut stream = stage()
         .plane
         .connect(format!("{address}:8080").parse().unwrap())
@@ -63,7 +64,8 @@ fn a_pod_has_an_address_of_its_own_and_no_way_out() {
     assert!(answer.ends_with("server\n"), "{answer}");
 }
 
-/// If it changed with the pods that come and go, the others would lose the API server for half a minute each time.
+/// If the bridge's hardware address changed when pods come and go, the other pods would lose the API server for half a
+/// minute.
 #[test]
 fn the_node_is_known_by_an_address_that_stays() {
     let namespace = stage().plane.namespace("hardware").unwrap();

@@ -1,6 +1,6 @@
-//! The few questions to an OCI registry that a pull needs, over plain HTTP and without credentials.
+//! A client for the few requests to an OCI registry that a pull needs, over plain HTTP and without credentials.
 //!
-//! Enough for a registry on loopback and for nothing else; it must never be pointed at one on a network.
+//! It is meant for a registry on loopback and must never be used for one on a network.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -41,7 +41,7 @@ pub(crate) enum WireError {
     Keep(#[from] std::io::Error),
 }
 
-/// Where content is, by its digest.
+/// The reference to a blob.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Descriptor {
     pub(super) digest: String,
@@ -55,7 +55,7 @@ struct Platform {
     os: String,
 }
 
-/// A manifest, or a list of those of several platforms.
+/// A manifest, or an index of manifests for several platforms.
 #[derive(Debug, Deserialize)]
 struct Document {
     #[serde(default)]
@@ -65,10 +65,10 @@ struct Document {
     layers: Vec<Descriptor>,
 }
 
-/// What an image is made of.
+/// The manifest of one image.
 #[derive(Debug)]
 pub(super) struct Manifest {
-    /// Of what the reference led to.
+    /// The digest of the document that the reference led to.
     pub(super) digest: String,
     config: Option<Descriptor>,
     pub(super) layers: Vec<Descriptor>,
@@ -132,10 +132,10 @@ impl<'a> Pull<'a> {
         Ok(serde_json::from_slice::<Whole>(&body)?.config)
     }
 
-    /// Writes a blob into the folder.
+    /// Writes a blob to a file in the folder.
     pub(super) async fn blob(&self, wanted: &str, folder: &Path) -> Result<PathBuf, WireError> {
         let mut body = self.get("blobs", wanted).await?.into_body();
-        // Two layers may be the same one.
+        // The image may have the same layer twice, so the file's name is new.
         let (mut file, path) = tempfile::NamedTempFile::new_in(folder)?
             .keep()
             .map_err(|kept| kept.error)?;
@@ -176,7 +176,7 @@ impl<'a> Pull<'a> {
     }
 }
 
-/// As registries call it.
+/// The name that registries use.
 const ARCHITECTURE: &str = if cfg!(target_arch = "aarch64") {
     "arm64"
 } else {
@@ -193,7 +193,7 @@ fn check(wanted: &str, found: &str) -> Result<(), WireError> {
     })
 }
 
-/// One digest for a sequence of them.
+/// One digest for a sequence of layers.
 pub(super) fn digest_of(layers: &[&str]) -> String {
     digest(Sha256::digest(layers.concat()).as_slice())
 }
@@ -201,7 +201,7 @@ pub(super) fn digest_of(layers: &[&str]) -> String {
 fn digest(hash: &[u8]) -> String {
     let mut text = "sha256:".to_owned();
     for byte in hash {
-        // Writing into a string cannot fail.
+        // Writing into a string never fails.
         let _ = write!(text, "{byte:02x}");
     }
     text

@@ -1,7 +1,8 @@
-//! The root of a container: its image under a layer of its own, what is mounted into it, and nothing else.
+//! The root of a container: its image, a writable layer of its own, and its mounts.
 //!
-//! Everything is mounted in a namespace that only the container's processes are in, so nothing is ever unmounted. Paths
-//! of the image are followed by hand while the machine's root is still the root: a link in an image must not lead out.
+//! All mounts are made in a mount namespace that only the container has, so nothing is ever unmounted. Paths in the
+//! image are resolved by hand while the machine's root is still the root, because a link in an image must not lead out
+//! of it.
 
 use std::ffi::CString;
 use std::io;
@@ -34,7 +35,7 @@ pub(super) enum RootError {
 
 type Outcome<T = ()> = Result<T, RootError>;
 
-/// Makes the root and moves into it.
+/// Builds the root and moves the process into it.
 pub(super) fn change(spec: &Spec) -> Outcome {
     let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     mount_change("/", private).map_err(failed("nothing", Path::new("/")))?;
@@ -59,7 +60,7 @@ fn failed<'a, E: Into<io::Error>>(what: &'a str, target: &'a Path) -> impl Fn(E)
     }
 }
 
-/// The image below, what the container writes above.
+/// Mounts the image with the container's writable layer over it.
 fn layered(spec: &Spec) -> Outcome<PathBuf> {
     let [upper, work, root] = ["upper", "work", "root"].map(|name| spec.folder.join(name));
     for folder in [&upper, &work, &root] {
@@ -80,7 +81,7 @@ fn layered(spec: &Spec) -> Outcome<PathBuf> {
     Ok(root)
 }
 
-/// What the kernel offers, cut down to what a container may do with it.
+/// Mounts `/proc`, `/sys` and `/dev`, reduced to what a container may use.
 fn kernel(root: &Path) -> Outcome {
     let still = MountFlags::NOSUID | MountFlags::NOEXEC | MountFlags::NODEV;
     let proc = folder(root, "/proc")?;
@@ -145,7 +146,7 @@ fn remount_read_only(target: &Path) -> Outcome {
     mount_remount(target, flags, "").map_err(failed("it again, read-only,", target))
 }
 
-/// Where a path of the container is on the machine, every link on the way taken as the container would take it.
+/// The path on the machine of a path in the container. Links are followed as the container would follow them.
 fn inside(root: &Path, path: &Path) -> Outcome<PathBuf> {
     const MOST: usize = 40;
     let mut found = PathBuf::new();
@@ -173,7 +174,7 @@ fn inside(root: &Path, path: &Path) -> Outcome<PathBuf> {
     Ok(root.join(found))
 }
 
-/// The last one first.
+/// The components of a path, in reverse order.
 fn components(path: &Path) -> Vec<PathBuf> {
     let names = path.components().rev().filter_map(|component| match component {
         Component::Normal(name) => Some(PathBuf::from(name)),
@@ -183,7 +184,7 @@ fn components(path: &Path) -> Vec<PathBuf> {
     names.collect()
 }
 
-/// The old root ends up on top of the new one, from where it is taken away.
+/// Changes the root. The old root is then mounted over the new one, and is unmounted from there.
 fn pivot(root: &Path) -> io::Result<()> {
     std::env::set_current_dir(root)?;
     rustix::process::pivot_root(".", ".")?;

@@ -1,7 +1,7 @@
-//! Commands in a container, with their input and output in a WebSocket.
+//! Runs a command in a container, with its input and output in a WebSocket.
 //!
-//! The protocol is the fifth of those with channels: the first byte of a message says which stream it belongs to. There
-//! are no terminals here: a command that asks for one gets pipes.
+//! The protocol is `v5.channel.k8s.io`: the first byte of a message names its stream. There are no terminals: a command
+//! that asks for one gets pipes.
 
 use std::future::Future;
 use std::os::fd::OwnedFd;
@@ -36,10 +36,10 @@ const INPUT: u8 = 0;
 const OUTPUT: u8 = 1;
 const ERRORS: u8 = 2;
 const OUTCOME: u8 = 3;
-/// Says that a stream has ended: the next byte says which.
+/// The first byte of a message that ends a stream; the next byte names that stream.
 const CLOSE: u8 = 255;
 
-/// Agrees to it. The command runs when the connection is a WebSocket, and ends with it.
+/// Accepts the WebSocket. The command runs while the connection exists.
 pub(super) fn answer(
     folder: &Path,
     container: &str,
@@ -64,7 +64,7 @@ pub(super) fn answer(
     let work = async move {
         if let Ok(upgraded) = hyper::upgrade::on(request).await {
             let socket = WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Server, None).await;
-            // Whoever breaks off does not want to know.
+            // A client that has disconnected gets no error.
             let _ = run_in(socket, &inside, &words, with_input).await;
         }
     };
@@ -110,7 +110,7 @@ async fn run_in(socket: Socket, inside: &Inside, words: &[String], with_input: b
                 Some(code),
             ),
         };
-        // With this the last sender is gone, so that the messages end.
+        // This drops the last sender, so that the channel ends.
         drop(tell.send(channel(OUTCOME, outcome.to_string().as_bytes())).await);
         drop(tell);
     };
@@ -135,7 +135,7 @@ async fn run_in(socket: Socket, inside: &Inside, words: &[String], with_input: b
     }
 }
 
-/// A message of a client: input, or the end of it.
+/// Handles a message of the client: input, or the end of input.
 async fn take_in(input: &mut Option<pipe::Sender>, message: &[u8]) {
     match message {
         [INPUT, bytes @ ..] => {
@@ -162,7 +162,7 @@ async fn pass_on(number: u8, pipe: Option<OwnedFd>, tell: mpsc::Sender<Message>)
     }
 }
 
-/// Without a word about why, clients take an end for a broken connection.
+/// A close message with a status, because clients take a close without one for a broken connection.
 fn end() -> Message {
     Message::Close(Some(CloseFrame {
         code: CloseCode::Normal,

@@ -1,4 +1,4 @@
-//! The log of a container, as it is or as it grows.
+//! Serves the log of a container, once or as it grows.
 
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -33,7 +33,7 @@ pub(super) fn answer(folder: &Path, container: &str, asked: &Asked) -> Result<Re
         return Ok(Response::new(text(shown)));
     }
     let follow = Follow {
-        // Its files go when it has ended.
+        // This file is removed when the container has ended, which ends the log.
         running: folder.join("containers").join(container).join(number.to_string()),
         file,
         from: end,
@@ -60,7 +60,7 @@ fn tail(content: &str, lines: usize) -> &str {
 
 const LOOK: Duration = Duration::from_millis(100);
 
-/// A log that is read while it is written.
+/// The reader of a log that is still written.
 struct Follow {
     running: PathBuf,
     file: PathBuf,
@@ -69,7 +69,7 @@ struct Follow {
 }
 
 impl Follow {
-    /// What comes next; nothing any more when the container has ended.
+    /// The next piece of the log; none after the container has ended.
     async fn next(&mut self) -> Option<Bytes> {
         if let Some(next) = self.next.take() {
             return Some(next);

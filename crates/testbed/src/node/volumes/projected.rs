@@ -1,4 +1,4 @@
-//! What is in the volumes that are filled from objects of the cluster.
+//! The contents of volumes that come from objects of the cluster.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +11,14 @@ use kube::{Api, Client, ResourceExt as _};
 use super::{File, VolumeError, unknown};
 use crate::node::environment::{self, EnvironmentError};
 
-/// What there is by path.
+/// Files by path.
 type Files = BTreeMap<String, File>;
 
-/// The usual mode of a file, and that of a token, which only its owner and the pod's group may read.
+/// The default mode of a file. The mode of a token lets only its owner and the pod's group read it.
 const MODE: u32 = 0o644;
 
-/// What belongs into the volume now. A token is asked for only once, for as long as pods of tests live; `again` says that
-/// it was.
+/// The current contents of the volume. A token is requested only once, because it lasts longer than the pods of tests;
+/// `again` says that it was requested before.
 pub(super) async fn files(
     client: &Client,
     pod: &Pod,
@@ -62,7 +62,7 @@ pub(super) async fn files(
     Ok(Some(files))
 }
 
-/// One source of several.
+/// The files of one source of a projected volume.
 async fn part(
     client: &Client,
     pod: &Pod,
@@ -92,7 +92,7 @@ fn mode(asked: Option<i32>) -> u32 {
     asked.and_then(|mode| u32::try_from(mode).ok()).unwrap_or(MODE)
 }
 
-/// All keys, or those that are asked for, under the paths that are asked for.
+/// The files for the keys of an object: all keys, or the items that the volume names, under their paths.
 fn chosen(data: &BTreeMap<String, Vec<u8>>, items: Option<&[KeyToPath]>, mode: u32) -> Files {
     let file = |content: &Vec<u8>, mode: u32| File {
         content: content.clone(),
@@ -162,5 +162,5 @@ async fn token(
     Ok(File { content, mode })
 }
 
-/// Long enough for every control plane of the testbed, so that nothing needs to be renewed.
+/// Longer than any control plane of the testbed lives, so that no token has to be renewed.
 const LIFE: i64 = 24 * 3600;

@@ -1,7 +1,7 @@
-//! The lock of a guard, and the tokens that it issues to those who may pass.
+//! The lock of a guard, and the tokens that the guard issues.
 //!
-//! Tokens are for one repository, and good until they expire or are voided. It must never let anybody in by chance: what it
-//! did not issue is no token.
+//! A token is for one repository, and valid until it expires or is revoked. The guard must never accept a token that it
+//! did not issue.
 
 use std::collections::BTreeMap;
 
@@ -12,27 +12,27 @@ use serde_json::json;
 
 use super::Seen;
 
-/// The thing that opens a guard.
+/// The credentials that a guard demands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Lock {
     #[default]
     Open,
-    /// The value of the header `Authorization`, shown to the registry itself.
+    /// This value of the header `Authorization`, which may be a login.
     Login(&'static str),
-    /// A token, issued to whom the login is known, or to everybody.
+    /// A token, which the guard issues for the login, or to every client if there is no login.
     Tokens {
         login: Option<&'static str>,
-        /// A token that gets others, in the place of a login.
+        /// A refresh token, for which tokens are issued in the place of a login.
         refresh: Option<&'static str>,
-        /// The origin that is named as the issuer, if not the guard itself.
+        /// The origin that the challenge names as issuer; by default the guard itself.
         issuer: Option<String>,
-        /// The seconds for which a token is said to be good.
+        /// The lifetime of a token that the guard states, in seconds.
         life: u32,
     },
 }
 
 impl Lock {
-    /// Tokens of a few minutes, for everybody or for who has that login.
+    /// Tokens of a few minutes, for every client or for those with the login.
     pub fn tokens(login: Option<&'static str>) -> Self {
         Self::Tokens {
             login,
@@ -43,11 +43,11 @@ impl Lock {
     }
 }
 
-/// The lock, and what was issued for it.
+/// The lock, and the tokens that were issued for it.
 #[derive(Debug, Default)]
 pub(super) struct Keeper {
     lock: Lock,
-    /// Good tokens, with the one scope that each is for.
+    /// The valid tokens, each with its one scope.
     tokens: BTreeMap<String, String>,
     issued: u32,
 }
@@ -67,7 +67,7 @@ impl Keeper {
         self.tokens.clear();
     }
 
-    /// The answer to who is not let in, or who only wants a token.
+    /// The answer to a request for a token, or to one without valid credentials; none if the request may pass.
     pub(super) fn meet(&mut self, seen: &Seen, form: &str, has_tls: bool) -> Option<Response<Bytes>> {
         let shown = seen.authorization.as_deref();
         match self.lock.clone() {
@@ -118,7 +118,7 @@ fn fields(text: &str) -> impl Iterator<Item = (&str, &str)> {
     text.split('&').filter_map(|field| field.split_once('='))
 }
 
-/// The right that a request for `/v2/NAME/KIND/…` takes.
+/// The scope that a request for `/v2/NAME/KIND/…` needs.
 fn scope(path: &str) -> String {
     let bare = path.split('?').next().unwrap_or_default();
     let inner = bare.strip_prefix("/v2/").unwrap_or_default();

@@ -1,6 +1,6 @@
-//! The troubles that a guard makes, and at which requests they are aimed.
+//! The troubles of a guard, and the requests at which they are aimed.
 //!
-//! An answer that is spoiled is still that of the registry, up to where it is spoiled.
+//! A spoiled answer is the registry's own up to the point where it is spoiled.
 #![expect(
     clippy::disallowed_methods,
     reason = "the guard's own runtime owns every task and ends with it"
@@ -16,39 +16,39 @@ use hyper::{Request, Response, StatusCode};
 
 use super::{Answer, Broken, Seen, whole};
 
-/// The fate of a request.
+/// The effect of a trouble on a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trouble {
-    /// It is answered with this status, and this header `Retry-After`.
+    /// The answer has this status and this `Retry-After` header.
     Status(u16, Option<&'static str>),
-    /// It is referred to the same path of another origin, as `https://localhost:5000`.
+    /// The answer redirects to the same path of another origin, such as `https://localhost:5000`.
     Refer(String),
-    /// It is referred to exactly this address.
+    /// The answer redirects to exactly this URL.
     ReferTo(String),
-    /// The connection ends without an answer.
+    /// The connection is closed without an answer.
     Break,
-    /// There is never an answer.
+    /// There is no answer, and the connection stays open.
     Silence,
-    /// The connection ends after so many bytes of the body.
+    /// The connection is closed after this many bytes of the body.
     Cut(usize),
-    /// After so many bytes of the body nothing comes any more.
+    /// After this many bytes of the body no more come, and the connection stays open.
     Stall(usize),
     /// The body has no end.
     Endless,
-    /// One byte of the body is another.
+    /// One byte of the body is changed.
     Alter,
-    /// The answer lacks a header.
+    /// The answer lacks this header.
     Without(&'static str),
-    /// The answer says that it is of this kind.
+    /// The answer has this `Content-Type`.
     Kind(&'static str),
-    /// The registry is asked for something else: the first text in the path is the second one instead.
+    /// The registry is asked for another path: the first text in it is replaced by the second.
     Instead(&'static str, &'static str),
 }
 
-/// At which requests a trouble is aimed.
+/// The requests at which a trouble is aimed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Aim {
-    /// All, if there is none.
+    /// The method; any if none is given.
     pub method: Option<&'static str>,
     /// A part of the path.
     pub path: &'static str,
@@ -56,7 +56,7 @@ pub struct Aim {
 }
 
 impl Aim {
-    /// At all requests whose path contains something.
+    /// Aims at all requests whose path contains a text.
     pub fn at(path: &'static str, trouble: Trouble) -> Self {
         Self {
             method: None,
@@ -71,7 +71,7 @@ impl Aim {
 }
 
 impl Trouble {
-    /// The answer to a request that the registry never sees.
+    /// An answer that is made without asking the registry.
     pub(super) async fn instead(&self, path: &str) -> Option<Result<Answer, Broken>> {
         let header = match self {
             Self::Break => return Some(Err(Broken)),
@@ -92,7 +92,7 @@ impl Trouble {
         Some(Ok(answer))
     }
 
-    /// Changes the question to the registry, where that is the trouble.
+    /// Changes the request to the registry, if the trouble demands it.
     pub(super) fn before<B>(&self, request: &mut Request<B>) {
         let Self::Instead(asked, instead) = self else { return };
         let path = request.uri().to_string().replace(asked, instead);
@@ -101,7 +101,7 @@ impl Trouble {
         }
     }
 
-    /// The registry's answer, spoiled.
+    /// Spoils the registry's answer.
     pub(super) fn on(self, mut head: Parts, body: Bytes) -> Answer {
         let body = match self {
             Self::Cut(length) => part(body.slice(..length.min(body.len())), Ending::Break),
@@ -133,7 +133,7 @@ impl Trouble {
     }
 }
 
-/// The thing that follows a part of a body.
+/// The end of a spoiled body.
 enum Ending {
     Break,
     Silence,
@@ -151,7 +151,7 @@ fn part(begin: Bytes, ending: Ending) -> UnsyncBoxBody<Bytes, Broken> {
         match ending {
             Ending::Break => sender.abort(Broken),
             Ending::Silence => std::future::pending().await,
-            // Until whoever listens has had enough.
+            // Until the client closes the connection.
             Ending::Never => while sender.send_data(Bytes::from_static(CHUNK)).await.is_ok() {},
         }
     });
