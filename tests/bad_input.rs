@@ -1,7 +1,7 @@
 //! Bad input of every kind, given to the built operator on a real API server.
 //!
-//! Each test first installs two modules, then breaks something, and asks the same of each answer: the culprit is named
-//! with what to do about it, the others go on, and what was installed before is still there, object by object.
+//! Each test first installs two modules and then breaks something. It always checks the same: the operator names the
+//! culprit and a remedy, the other modules go on, and every object that was installed before still exists.
 
 mod bad_input {
     mod absence;

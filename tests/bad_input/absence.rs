@@ -1,7 +1,8 @@
-//! Sources and files of the operator are missing, empty, cut, unreadable or late, alone and in pairs, at its start and while
-//! it runs: it deletes nothing, and once the world is whole again so are the releases, object by object.
+//! Sources and files of the operator are missing, empty, truncated, unreadable or late, alone and in pairs, at its
+//! start and while it runs. It must delete nothing. When all sources are back, the releases and their objects must be
+//! the same as before.
 //!
-//! `make campaign-absence` draws `ROUNDS` rounds from `SEED`; the test beside it plays a few that are always the same.
+//! `make campaign-absence` draws `ROUNDS` rounds from `SEED`. The test plays a few fixed rounds.
 #![expect(clippy::unwrap_used, reason = "a test has no better way to end")]
 #![expect(clippy::print_stderr, reason = "the harness shows it with a failure, or when asked")]
 
@@ -18,14 +19,14 @@ use testbed::draw::Draw;
 use draw::{Case, Harm, Moment, Thing};
 use world::World;
 
-/// How a round ended.
+/// The result of a round.
 #[derive(Debug)]
 struct Round {
     case: Case,
     outcome: Result<(), String>,
 }
 
-/// Plays the cases one after another in one world.
+/// Plays the cases one after another in the same world.
 fn play(prefix: &str, cases: Vec<Case>) -> Vec<Round> {
     let mut world = World::build(prefix);
     let mut rounds = Vec::new();
@@ -38,7 +39,7 @@ fn play(prefix: &str, cases: Vec<Case>) -> Vec<Round> {
     rounds
 }
 
-/// How often each harm was done to each thing, and in how many of these rounds something was deleted.
+/// A table: how often each harm was done to each thing, and in how many of these rounds an object was deleted.
 fn histogram(rounds: &[Round]) -> String {
     let mut counts: BTreeMap<(Thing, Harm), (u32, u32)> = BTreeMap::new();
     for Round { case, outcome } in rounds {
@@ -81,10 +82,10 @@ fn what_is_absent_removes_nothing() {
     assert_eq!(losses(&rounds), "", "{}", histogram(&rounds));
 }
 
-/// Worlds that are played side by side.
+/// The number of worlds that are played at the same time.
 const WORLDS: usize = 5;
 
-/// Only where a person asks for it: a round takes about ten seconds.
+/// Only on request: a round takes about ten seconds.
 #[test]
 fn campaign() {
     let campaign = Campaign::of_this_run().unwrap();

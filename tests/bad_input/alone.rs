@@ -1,11 +1,12 @@
-//! Hooks alone: no text that they lead to calls one of them a global hook, which there is only beside modules.
+//! Hooks without modules: no message may call one of them a global hook, because global hooks exist only beside
+//! modules.
 #![expect(clippy::unwrap_used, reason = "a test has no better way to end")]
 
 use fs_err as fs;
 
 use super::stage::{Operator, Stage, assert_says, shown};
 
-/// What a hook is called where there are modules.
+/// The name of a hook in an operator with modules.
 const OF_MODULES: &str = "global hook";
 
 fn stage(prefix: &str) -> Stage {
@@ -28,7 +29,7 @@ fn add(stage: &Stage, name: &str, config: &str, work: &str) {
     stage.write(&format!("hooks/{name}"), &format!("#!/bin/sh\n{config}\n{work}\n"));
 }
 
-/// Everything that it answers anywhere, besides its log.
+/// The answers of all commands and endpoints, without the log.
 fn everything(operator: &Operator<'_>) -> String {
     let mut said = operator.said();
     for page in [
@@ -108,7 +109,7 @@ fn a_hook_without_a_configuration_and_a_directory_that_is_not_there() {
     let said = stage.refused();
     assert_says(&said, &["lost.sh", "is a link to nothing", "--hooks-dir"]);
     assert!(!said.contains("--global-hooks-dir"), "{said}");
-    // No modules are looked for.
+    // Without the variable the operator looks only for hooks, not for modules.
     stage.unset("SHELL_OPERATOR_HOOKS_DIR");
     assert_plain(&stage.refused());
 }
@@ -136,7 +137,7 @@ fn hooks_that_fail_hang_and_wait() {
     operator.wait_for(&["Hook failed", "01-fails.sh"]);
     assert_plain(&everything(&operator));
     fs::write(&mended, "").unwrap();
-    // The monitors of the last one can never start, and what waits for that says so.
+    // The monitors of the last hook can never start, and the report of that names the hook.
     let failed = operator.wait_for(&["start the monitors of hook '05-nothing.sh'"]);
     assert_plain(&failed);
     operator.wait_for(&["takes long", "hook '02-hangs.sh'"]);

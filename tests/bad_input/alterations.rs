@@ -1,4 +1,4 @@
-//! What people change in the objects of releases, where that is to be put right, and what has to stay all the same.
+//! Changes that people make in the objects of releases: which are put right, and which stay.
 #![expect(clippy::unwrap_used, reason = "a test has no better way to end")]
 
 use testbed::plane::User;
@@ -61,7 +61,7 @@ fn what_people_change_is_put_right_and_what_controllers_change_stays() {
     let releases = "get secrets -l owner=helm -o=jsonpath={.items[*].metadata.name}";
     let before = stage.kubectl(releases);
 
-    // A value is set, one is taken away, and what somebody has added is his.
+    // One value is changed and one is removed; both are restored. A key that a person has added is kept.
     patch(&stage, "configmap/good", r#"{"data": {"size": "theirs", "more": "x"}}"#);
     wait_for(&stage, SIZE, "small");
     let told = operator.wait_for(&[ALTERED, "\"module\":\"good\""]);
@@ -70,16 +70,16 @@ fn what_people_change_is_put_right_and_what_controllers_change_stays() {
     wait_for(&stage, SIZE, "small");
     assert_eq!(stage.kubectl("get configmap good -o=jsonpath={.data.more}"), "x");
 
-    // Who scales is an autoscaler as far as anybody can tell; who sets an image is not.
+    // A change of replicas may come from an autoscaler and stays. A change of an image is put right.
     stage.kubectl("scale deployment web --replicas=3");
     stage.kubectl("set image deployment/web main=evil:1");
     let images = "get deployment web -o=jsonpath={.spec.replicas}:{.spec.template.spec.containers[*].image}";
     wait_for(&stage, images, "3:side:1 main:1");
     operator.wait_for(&[ALTERED, "\"module\":\"web\"", "spec.template.spec.containers[1].image"]);
 
-    // A module that wants nothing put right is left alone, also where something is gone.
+    // A module with repairs switched off is left alone, even if an object is missing.
     stage.kubectl("delete configmap victim");
-    // Who insists is left his way in the end, by name.
+    // A person who repeats a change wins in the end, and the log names the fields.
     patch(&stage, "configmap/good", r#"{"data": {"size": "mine"}}"#);
     wait_for(&stage, SIZE, "small");
     operator.wait_for(&[
@@ -104,7 +104,7 @@ fn what_people_change_is_put_right_and_what_controllers_change_stays() {
     let counted = "addon_operator_modules_altered_resources_total{module=\"good\"";
     operator.wait_for_answer("/metrics", 200, &[counted]);
     operator.stop();
-    // Helm had something to do for what was absent, and for nothing else.
+    // Helm wrote a new revision only for the missing object.
     let made = stage.kubectl(releases);
     assert_eq!(made.replace(" sh.helm.release.v1.web.v2", ""), before, "{made}");
 }

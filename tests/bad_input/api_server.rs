@@ -1,4 +1,4 @@
-//! An API server that is not there, goes away, or answers with nonsense.
+//! An API server that is not there, disappears, or answers with nonsense.
 #![expect(clippy::unwrap_used, reason = "a test has no better way to end")]
 
 use std::net::SocketAddr;
@@ -13,7 +13,7 @@ use testbed::wait::wait_until;
 use super::proxy::{Lie, Proxy};
 use super::stage::{CONVERGED, PATIENCE, Stage, assert_says};
 
-/// A proxy that nobody answers on yet, and a stage whose operators know no other way to the API server.
+/// A proxy that is still closed, and a stage whose operators reach the API server only through it.
 pub(super) fn behind_proxy(prefix: &str) -> (Stage, Proxy) {
     let mut stage = Stage::build(prefix);
     let server = stage.namespace().plane().server().to_owned();
@@ -30,7 +30,7 @@ pub(super) fn behind_proxy(prefix: &str) -> (Stage, Proxy) {
 #[test]
 fn an_api_server_that_cannot_be_reached_at_the_start() {
     let (stage, proxy) = behind_proxy("unreachable");
-    // Nothing is written, read or run by who may not be alone.
+    // An operator that may have rivals writes, reads and runs nothing before it is elected.
     let waits = ["waiting: to be elected leader", "waiting: the ConfigMap"];
     start_without_api_server(&stage, proxy, &[&waits]);
 }
@@ -40,11 +40,12 @@ fn an_api_server_that_cannot_be_reached_at_the_start_of_who_is_alone() {
     let (mut stage, proxy) = behind_proxy("unreachable-alone");
     stage.set("ADDON_OPERATOR_HA", "false");
     let waits = ["waiting: the ConfigMap", "waiting: read the state Secret"];
-    // It tries several times meanwhile and says so once.
+    // The operator tries several times and logs the failure once.
     start_without_api_server(&stage, proxy, &[&waits, &["failed 2 times"]]);
 }
 
-/// Starts an operator that comes to wait for all that, one after the other, and lets it through in the end.
+/// Starts an operator without an API server, checks what it waits for one after the other, and opens the proxy in the
+/// end.
 fn start_without_api_server(stage: &Stage, mut proxy: Proxy, waits: &[&[&str]]) {
     let operator = stage.start();
     let address = format!("https://127.0.0.1:{}", proxy.port());
@@ -82,7 +83,7 @@ fn an_api_server_that_goes_away_for_a_while() {
         proxy.open();
         operator.wait_for_more(&["API server answers again"], round);
         stage.wait_for_sizes(&format!("good:small victim:{size}"));
-        // What helm has to write after that must not meet the next absence.
+        // Helm's write to the release must be finished before the next absence.
         operator.wait_for_more(&["Module is ready", "\"module\":\"victim\""], round + 1);
         assert!(!operator.get("/readyz").1.contains("cannot be reached"));
     }
@@ -93,7 +94,7 @@ fn an_api_server_that_goes_away_for_a_while() {
     stage.assert_installed(&["good", "victim"]);
 }
 
-/// The log tells of the absence as often as there was one, and the client library never.
+/// The operator logs each absence once. The client library logs nothing about it.
 #[track_caller]
 fn assert_one_word_per_change(said: &str, absences: usize) {
     let count = |words: &[&str]| {
@@ -107,7 +108,7 @@ fn assert_one_word_per_change(said: &str, absences: usize) {
     assert_eq!(count(&["\"level\":\"error\""]), 0, "{said}");
 }
 
-/// Speaks plain HTTP with the API server, so that a proxy before it can put words into its mouth.
+/// Runs a kubectl proxy, which speaks plain HTTP, so that the test's proxy in front of it can send false answers.
 pub(super) fn plain_server(stage: &Stage) -> (Bound, SocketAddr) {
     let plane = stage.namespace().plane();
     let log = stage.path("kubectl-proxy.log");
@@ -125,7 +126,8 @@ pub(super) fn plain_server(stage: &Stage) -> (Bound, SocketAddr) {
     (bound, address.parse().unwrap())
 }
 
-/// Answers to the list and to the watch of the ConfigMap that are none, or that stop in the middle.
+/// Whether a request lists or watches the ConfigMap. The functions below are false answers to such requests: invalid
+/// ones, and ones that stop in the middle.
 fn is_about_config(request: &str) -> bool {
     request.starts_with("GET ") && request.lines().next().is_some_and(|line| line.contains("/configmaps?"))
 }
@@ -146,7 +148,7 @@ fn another_kind(request: &str) -> Option<&'static str> {
     is_about_config(request).then_some(nothing)
 }
 
-/// Answers to every watch, and each is over before anything was said.
+/// Answers every watch with an end before the first event.
 fn nothing(request: &str) -> Option<&'static str> {
     let is_watch = is_about_config(request) && request.contains("watch=true");
     is_watch.then_some("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 0\r\n\r\n")
@@ -179,7 +181,7 @@ fn a_lease_that_is_refused() {
     stage.assert_installed(&["good", "victim"]);
 }
 
-/// An open proxy that can lie to operators on that stage, and the server behind it.
+/// An open proxy that can send false answers to the operators of that stage, and the kubectl proxy behind it.
 fn behind_liar(prefix: &str) -> (Stage, Proxy, Bound) {
     let mut stage = Stage::build(prefix);
     let (server, address) = plain_server(&stage);
@@ -208,7 +210,7 @@ fn a_config_map_that_is_answered_with_garbage_and_halves() {
     let lies: [Lie; 5] = [no_json, half_a_list, another_kind, nothing, unavailable];
     for (round, lie) in lies.into_iter().enumerate() {
         proxy.lie(Some(lie));
-        // Cuts the watch, so that it has to begin anew.
+        // Closing ends the watch, so that it begins anew.
         proxy.close();
         proxy.open();
         operator.wait_for_more(&["cannot watch the ConfigMap"], round + 1);
@@ -222,7 +224,7 @@ fn a_config_map_that_is_answered_with_garbage_and_halves() {
     stage.assert_installed(&["good", "victim"]);
 }
 
-/// The API server's cache has not seen any release yet.
+/// An answer from an old cache of the API server, which contains no release yet.
 fn old_cache(request: &str) -> Option<&'static str> {
     let line = request.lines().next()?;
     let asks_the_cache = line.contains("/secrets?") && line.contains("name%3D") && line.contains("resourceVersion=0");

@@ -1,4 +1,5 @@
-//! The sources that switch many modules on are lost, or the directories of these modules: nothing is removed before a person says so.
+//! The sources that switch on many modules are lost, or the modules' directories are: no release is removed before a
+//! person confirms it.
 #![expect(clippy::unwrap_used, reason = "a test has no better way to end")]
 
 use fs_err as fs;
@@ -7,9 +8,9 @@ use testbed::wait::wait_until;
 
 use super::stage::{CONVERGED, Operator, PATIENCE, Stage, assert_says};
 
-/// Names of modules that stand and fall together.
+/// Names of modules that are switched on and lost together.
 const MANY: [&str; 8] = ["m0", "m1", "m2", "m3", "m4", "m5", "m6", "m7"];
-/// Those of the stage, and all others.
+/// The modules of the stage, and the many.
 const ALL: [&str; 10] = ["good", "m0", "m1", "m2", "m3", "m4", "m5", "m6", "m7", "victim"];
 const FEW_FLAGS: &str = "goodEnabled: true\nvictimEnabled: true\n";
 
@@ -23,13 +24,14 @@ fn add_many(stage: &Stage) {
     }
 }
 
-/// `mNEnabled` of all of them.
+/// The flags `mNEnabled` of the many modules, all with this value.
 fn flags(flag: &str) -> Vec<(String, Value)> {
     let keys = MANY.iter().map(|module| format!("{module}Enabled"));
     keys.map(|key| (key, json!(flag))).collect()
 }
 
-/// All of them in a first life, switched on by `modules/values.yaml` alone, while people have made a ConfigMap.
+/// A stage on which an earlier operator has installed all modules. Only `modules/values.yaml` switches them on; the
+/// ConfigMap has other edits of people.
 fn installed_by_file(prefix: &str) -> (Stage, String) {
     let stage = Stage::build(prefix);
     add_many(&stage);
@@ -42,14 +44,14 @@ fn installed_by_file(prefix: &str) -> (Stage, String) {
     (stage, text)
 }
 
-/// One life, to the end of its first converge.
+/// Starts an operator and stops it after its first converge.
 fn converge(stage: &Stage) {
     let operator = stage.start();
     operator.wait_for(&[CONVERGED]);
     operator.stop();
 }
 
-/// The lost files are back: nothing is held, and everything is as it was.
+/// Checks, after the lost files are back, that no removal is held any more and that all objects are the same.
 fn assert_as_before(stage: &Stage, before: &str) {
     let operator = stage.start();
     operator.wait_for(&[CONVERGED]);
@@ -61,14 +63,14 @@ fn assert_as_before(stage: &Stage, before: &str) {
     assert_eq!(objects(stage), before);
 }
 
-/// Which objects there are of releases, each as it was once made.
+/// The objects of all releases with their UIDs, which tell whether an object was made anew.
 fn objects(stage: &Stage) -> String {
     stage.kubectl(
         "get configmaps,secrets -l app.kubernetes.io/managed-by=Helm -o=custom-columns=K:.kind,N:.metadata.name,U:.metadata.uid --no-headers",
     )
 }
 
-/// Every way in which a hold shows names these modules.
+/// Checks that every report of a held removal names these modules: log, readiness, metrics and Event.
 #[track_caller]
 fn assert_held(operator: &Operator<'_>, modules: &[&str], reason: &str) {
     let told = operator.wait_for(&[
@@ -77,7 +79,7 @@ fn assert_held(operator: &Operator<'_>, modules: &[&str], reason: &str) {
     ]);
     assert_says(&told, &[reason, "module purge --confirm"]);
     operator.wait_for(&[CONVERGED]);
-    // As YAML it is folded.
+    // In YAML output the note is folded over several lines.
     let events = operator.wait_for_event("PurgeHeld");
     let events: Vec<&str> = events.split_whitespace().collect();
     assert_says(&events.join(" "), &[reason, "type: Warning"]);
@@ -97,7 +99,7 @@ fn assert_held(operator: &Operator<'_>, modules: &[&str], reason: &str) {
     }
 }
 
-/// Only these are left, and nothing of the others.
+/// Waits until only the objects of these modules are left.
 fn wait_for_rest(stage: &Stage, modules: &[&str]) {
     let rest: Vec<String> = modules.iter().map(|module| format!("{module}:small")).collect();
     stage.wait_for_sizes(&rest.join(" "));

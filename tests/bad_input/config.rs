@@ -1,4 +1,4 @@
-//! A ConfigMap that is broken, gone or answered for by somebody who talks nonsense, and a state that cannot be read.
+//! A ConfigMap that is broken, deleted or served with nonsense, and a state Secret that cannot be read.
 #![expect(clippy::unwrap_used, reason = "a test has no better way to end")]
 
 use serde_json::{Value, json};
@@ -33,7 +33,7 @@ fn a_section_of_the_wrong_type() {
     stage.wait_for_sizes("good:huge victim:large");
     let words = ["ConfigMap key victim: ", "ConfigMap key lateEnabled: "];
     operator.wait_for_answer("/readyz?verbose", 200, &words);
-    // Both have been counted, perhaps more than once by now.
+    // Both failures have been counted at least once.
     let counted = |metrics: &str| {
         metrics
             .lines()
@@ -43,7 +43,7 @@ fn a_section_of_the_wrong_type() {
     assert!(counted(&metrics).is_some_and(|count| count >= 2), "{metrics}");
     operator.stop();
 
-    // The last good section is known in the next life, too.
+    // The next operator process knows the last good section too.
     let operator = stage.start();
     operator.wait_for(&["last good value stays", "\"key\":\"victim\""]);
     operator.wait_for(&[CONVERGED]);
@@ -58,7 +58,7 @@ fn a_section_of_the_wrong_type() {
 #[test]
 fn a_config_map_that_is_deleted_changes_nothing() {
     let stage = Stage::build("deleted");
-    // Only the ConfigMap speaks for the victim.
+    // Only the ConfigMap switches on the victim.
     stage.write("modules/values.yaml", "goodEnabled: true\n");
     stage.configure(&json!({"good": "size: large", "victimEnabled": "true", "victim": "size: large"}));
     let operator = stage.start();
@@ -71,7 +71,7 @@ fn a_config_map_that_is_deleted_changes_nothing() {
     assert_eq!(stage.objects(), before);
     assert_eq!(stage.sizes(), "good:large victim:large");
 
-    // It is still gone when the next life begins.
+    // The ConfigMap is still missing when the next operator starts.
     let operator = stage.start();
     operator.wait_for(&["ConfigMap is not found"]);
     operator.wait_for(&[CONVERGED]);
@@ -82,14 +82,14 @@ fn a_config_map_that_is_deleted_changes_nothing() {
     let before = stage.objects();
     operator.stop();
 
-    // And it may go while nobody looks.
+    // The ConfigMap is deleted while no operator runs.
     stage.kubectl("delete configmap addon-operator");
     let operator = stage.start();
     operator.wait_for(&["ConfigMap is not found"]);
     operator.wait_for(&[CONVERGED]);
     assert_eq!(stage.objects(), before);
     stage.assert_installed(&["good", "victim"]);
-    // A word of people is one, and takes away what it names.
+    // An edit by a person counts: the module that it switches off is removed.
     stage.configure(&json!({"victimEnabled": "false"}));
     stage.wait_for_sizes("good:small");
     operator.stop();
@@ -115,7 +115,7 @@ fn a_state_that_cannot_be_read() {
     operator.wait_for(&[CONVERGED]);
     assert_eq!(stage.objects(), before, "with nothing to go by, nothing is touched");
     stage.assert_installed(&["good", "victim"]);
-    // What is in force is kept anew.
+    // The operator keeps the new good sections as the last good ones.
     stage.configure(&json!({"good": "size: large", "victimEnabled": "true", "victim": "size: new"}));
     stage.wait_for_sizes("good:large victim:new");
     operator.stop();
@@ -124,7 +124,7 @@ fn a_state_that_cannot_be_read() {
     assert!(operator.records(&["cannot read our own state"]).is_empty());
     let aside = stage.kubectl("get secret addon-operator-state-unreadable -o=jsonpath={.data.last-good}");
     assert_eq!(aside, "eyJ2aWN0aW0iOjc=", "what could not be read, in base64");
-    // It goes while the operator runs, and nobody misses it.
+    // The state Secret is deleted while the operator runs, and nothing goes wrong.
     stage.kubectl("delete secret addon-operator-state");
     stage.configure(&json!({"good": "size: other", "victimEnabled": "true", "victim": "size: new"}));
     stage.wait_for_sizes("good:other victim:new");
@@ -132,7 +132,7 @@ fn a_state_that_cannot_be_read() {
     stage.assert_installed(&["good", "victim"]);
 }
 
-/// Text that no packing makes shorter than three quarters.
+/// Text that compresses to no less than three quarters of its length.
 fn noise(seed: u64, length: usize) -> String {
     let mut state = seed;
     let mut letter = || {
@@ -144,7 +144,7 @@ fn noise(seed: u64, length: usize) -> String {
     (0..length).map(|_| letter()).collect()
 }
 
-/// A ConfigMap with sections of so many bytes together.
+/// A ConfigMap whose sections have this many bytes together.
 fn full(bytes: usize, good: &str, victim: &str) -> Value {
     let pad = (bytes - 200) / 2;
     let section = |seed, size| format!("size: {size}\npad: {}\n", noise(seed, pad));
@@ -164,7 +164,7 @@ fn a_config_map_that_is_full_keeps_nobody_from_helm() {
     stage.wait_for_sizes("good:larger victim:larger");
     operator.stop();
 
-    // The last good texts are known to the next life, which finds one of them broken.
+    // The next operator reads the last good texts, while one section in the ConfigMap is broken.
     let mut broken = full(1_030_000, "largest", "larger");
     broken["data"]["victim"] = json!("size: [");
     put(&stage, &broken);
@@ -176,7 +176,7 @@ fn a_config_map_that_is_full_keeps_nobody_from_helm() {
     stage.assert_installed(&["good", "victim"]);
 }
 
-/// Replaces the ConfigMap: `apply` would keep all of it once more, in an annotation.
+/// Replaces the ConfigMap. `apply` would store a second copy in an annotation, for which there is no room.
 fn put(stage: &Stage, config_map: &Value) {
     let kubectl = stage.namespace().kubectl_as(User::Admin);
     kubectl
@@ -197,7 +197,7 @@ fn config_maps_that_hold_anything() {
     stage.configure(&json!({"good": "size: one", "victim": "size: one"}));
     stage.wait_for_sizes("good:one victim:one");
 
-    // What is wrong with each key is told by its name, and it changes nothing.
+    // A mistake in a key is reported with the key's name, and changes no release.
     let rows = [
         ("victim", json!({"victim": format!("size: {}", deep(5000))}), "nested"),
         ("victim", json!({"victim": laughs("size")}), "victim"),
@@ -231,13 +231,13 @@ fn config_maps_that_are_deep_large_long_or_frozen() {
     operator.wait_for(&[CONVERGED]);
     stage.configure(&json!({}));
 
-    // Deep, and still good; a stranger's bytes beside it.
+    // A section that is deep but valid, beside binary data of another program.
     let mut config_map = map(&json!({"good": "size: bytes", "victim": format!("{{size: deep, more: {}}}", deep(300))}));
     config_map["binaryData"] = json!({"good.bin": "/////wAA", "lateEnabled": "/////wAA"});
     put(&stage, &config_map);
     stage.wait_for_sizes("good:bytes victim:deep");
 
-    // As large as it gets.
+    // As large as a ConfigMap can be.
     let large = "x".repeat(500_000);
     put(
         &stage,
@@ -247,7 +247,7 @@ fn config_maps_that_are_deep_large_long_or_frozen() {
     );
     stage.wait_for_sizes("good:large victim:large");
 
-    // Thousands of keys, each wrong in its own way: told in bounded time, and the last edit counts.
+    // Thousands of keys, each with another mistake: the report comes in bounded time, and the last edit is applied.
     let mut many: serde_json::Map<String, Value> = (0..4000)
         .map(|number| (format!("k{number}Enabled"), json!("perhaps")))
         .collect();
@@ -265,7 +265,7 @@ fn config_maps_that_are_deep_large_long_or_frozen() {
     operator.wait_for_answer("/readyz", 200, &[]);
     operator.stop();
 
-    // A hook that wants to save something there hears why it cannot.
+    // A hook that wants to save values to the full ConfigMap gets an error.
     let save =
         "echo '{\"op\": \"add\", \"path\": \"/late/size\", \"value\": \"saved\"}' >$CONFIG_VALUES_JSON_PATCH_PATH\n";
     stage.add_module("030-late");

@@ -1,4 +1,4 @@
-//! Those who are not the API server, and ask the webhooks all the same.
+//! Clients other than the API server that send requests to the webhooks.
 #![expect(clippy::unwrap_used, reason = "a test may")]
 
 use std::io::Write as _;
@@ -9,15 +9,15 @@ use testbed::process;
 
 use super::stage::{CONVERGED, Stage};
 
-/// Converts what nobody has defined: its listener is there for whoever asks.
+/// A hook for conversions of a kind that does not exist, so that the conversion listener runs.
 const CONVERTER: &str = "#!/bin/sh\nif [ \"$1\" = --config ]; then cat <<END\nconfigVersion: v1\n\
                          kubernetesCustomResourceConversion:\n- name: things\n  crdName: things.crowd.example.com\n  \
                          conversions: [{fromVersion: crowd.example.com/v1, toVersion: crowd.example.com/v2}]\nEND\nfi\n";
 const CONVERSION: &str = "things.crowd.example.com";
-/// Of the operator at rest, of bodies that may be there at once, and of what a debug build takes beside them.
+/// The memory limit: the idle operator, the request bodies that may be held at once, and the overhead of a debug build.
 const ROOM: usize = (64 + 192 + 128) << 20;
 
-/// Posts a file, and says the status of the answer; none if the connection ended before.
+/// Starts curl, which posts a file and prints the status of the answer; `000` if the connection ended before.
 fn post(url: &str, file: &str) -> std::process::Child {
     let mut command = process::command("curl");
     command.args(["--insecure", "--silent", "--output", "/dev/null", "--max-time", "60"]);
@@ -66,7 +66,7 @@ fn a_crowd_of_large_bodies_takes_no_more_than_its_share() {
     stage.wait_for_refusal();
     operator.wait_for(&["Webhooks listen", "ConversionReview"]);
 
-    // Small things, of which each takes far more than its text once it is read.
+    // Bodies of many small values, each of which takes far more memory parsed than as text.
     let body = |name: &str, size: usize| {
         let path = stage.path(name);
         let mut file = fs::File::create(&path).unwrap();
@@ -84,27 +84,28 @@ fn a_crowd_of_large_bodies_takes_no_more_than_its_share() {
     asking.extend((0..4).map(|_| post(&conversions, &large)));
     asking.extend((0..64).map(|_| post(&admission, &small)));
     let answers = statuses(asking);
-    // Some are cut off while they send, and some have not sent all in time.
+    // Some requests are cut off while they are sent, and some are not sent in time.
     let refused = |status: &String| ["408", "413", "429", "000"].contains(&status.as_str());
     assert!(answers.iter().all(refused), "{answers:?}");
     let forged = statuses(vec![post(&forged, &large)]);
     assert!(["404", "000"].contains(&forged[0].as_str()), "{forged:?}");
     let peak = peak(operator.process());
     assert!(peak < ROOM, "{} MiB", peak >> 20);
-    // The lease is renewed meanwhile.
+    // The operator renews its lease meanwhile.
     assert_eq!(
         operator.records(&["Taking part in the election"]).len(),
         1,
         "it leads all the time"
     );
     let (_, metrics) = operator.get("/metrics");
-    // Whether a large one has come as a whole before it was given up depends on the machine, and so does whether many came at once.
+    // It depends on the machine whether requests came at the same time, and whether a large one arrived completely
+    // before it was refused.
     let is_crowded = answers.iter().any(|status| status == "429");
     for reason in is_crowded.then_some("no_room").into_iter().chain(["unknown_path"]) {
         let told = format!("reason=\"{reason}\"");
         assert!(metrics.contains(&told), "{reason}: {metrics}");
     }
-    // A question that can be answered is answered.
+    // A valid request is still answered.
     stage.wait_for_refusal();
     stage.write(
         "question",

@@ -1,5 +1,5 @@
-//! A module on a file system that does not answer any more, as a network volume whose server is gone: it is that module's
-//! failure, whatever else is to be done goes on, and a stop waits for nothing. Needs root, for a mount of its own.
+//! A module on a file system that hangs, such as a network volume whose server is gone. Only that module fails. Other
+//! work goes on, and a stop of the operator does not wait for the file system. Needs root to mount it.
 #![expect(clippy::unwrap_used, reason = "a test has no better way to end")]
 
 use std::ffi::CString;
@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::stage::{CONVERGED, Stage, assert_says};
 
-/// Whoever asks for anything in it waits: its server has taken the mount and never says a word.
+/// A mounted file system that hangs: every process that reads it waits, because its server never answers.
 #[derive(Debug)]
 struct Dead {
     place: PathBuf,
@@ -52,7 +52,7 @@ fn a_module_on_a_disk_that_does_not_answer_fails_alone_and_holds_up_no_stop() {
     let mut stage = Stage::build("dead-disk");
     stage.set("ADDON_OPERATOR_PATIENCE", "3s");
     stage.write("modules/020-victim/hooks/hook.sh", HOOK);
-    // This one has no hook: its chart is all that lies there.
+    // This module has only a chart, no hook.
     stage.add_module("015-quiet");
     let flags = "goodEnabled: true\nquietEnabled: true\nvictimEnabled: true\n";
     stage.write("modules/values.yaml", flags);

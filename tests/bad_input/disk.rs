@@ -1,4 +1,4 @@
-//! What lies on disk is not there, not readable, or not what it should be.
+//! Files and directories of modules that are missing, unreadable, or of the wrong kind.
 
 use std::os::unix::fs::symlink;
 
@@ -14,7 +14,7 @@ fn a_modules_directory_that_does_not_exist() {
     stage.set("ADDON_OPERATOR_MODULES_DIR", &nowhere);
     let said = stage.refused();
     assert_says(&said, &[shown(&nowhere), "does not exist", "--modules-dir"]);
-    // Each directory is named, also where all are missing.
+    // The report names each missing directory, even if all are missing.
     let (more, hooks) = (stage.path("no-more"), stage.path("no-hooks"));
     stage.set(
         "ADDON_OPERATOR_MODULES_DIR",
@@ -56,7 +56,7 @@ fn an_empty_modules_directory_purges_nothing() {
     stage.assert_installed(&["good", "victim"]);
 }
 
-/// Also root cannot read a link that leads to itself.
+/// The directory becomes a link to itself, which root cannot read either.
 #[test]
 fn a_modules_directory_that_became_unreadable() {
     let stage = Stage::installed("unreadable");
@@ -152,7 +152,8 @@ fn a_values_file_of_a_modules_directory_that_is_no_yaml() {
     stage.assert_installed(&["good", "victim"]);
 }
 
-/// An admin who switches off a broken module hears that it cannot be removed as it is.
+/// An admin switches off a module whose files are broken. The log says that it cannot be removed like this, and the
+/// module stays.
 #[test]
 fn a_broken_module_that_is_switched_off_is_told_and_stays() {
     let stage = Stage::installed("broken-off");

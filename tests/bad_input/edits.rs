@@ -1,4 +1,4 @@
-//! Edits of the ConfigMap that are refused before they are made, with the field that is wrong, and those that are not.
+//! Edits of the ConfigMap that the webhook refuses, naming the wrong field, and edits that it must accept.
 #![expect(clippy::unwrap_used, reason = "a test has no better way to end")]
 
 use serde_json::{Value, json};
@@ -11,12 +11,12 @@ use super::stage::{CONVERGED, PATIENCE, Stage, assert_says};
 const SIZES: &str = "type: object\nproperties: {size: {type: string, pattern: '^[a-z]+$'}}\n";
 const ZONES: &str = "type: object\nproperties: {zone: {type: string}}\n";
 const REFUSED: &str = "admission webhook \"config-map.addon-operator.internal\" denied the request: ";
-/// Sees to it that its section holds a word of its own.
+/// A hook that keeps a value of its own in its module's section.
 const WRITING: &str = "#!/bin/sh\nif [ \"$1\" = --config ]; then echo 'configVersion: v1\nbeforeHelm: 1'; exit; fi\n\
                        echo '[{\"op\": \"add\", \"path\": \"/late/seen\", \"value\": \"yes\"}]' > \"$CONFIG_VALUES_JSON_PATCH_PATH\"\n";
 
 impl Stage {
-    /// Lets the API server reach the operators that are started from now on.
+    /// Gives the operators that are started later an address at which the API server reaches their webhooks.
     pub(crate) fn serve_webhooks(&mut self) {
         let address = self.namespace().service_to_us("webhooks").unwrap();
         self.set("VALIDATING_WEBHOOK_SERVICE_NAME", "webhooks");
@@ -24,12 +24,12 @@ impl Stage {
         self.set("VALIDATING_WEBHOOK_LISTEN_PORT", address.port().to_string());
     }
 
-    /// Edits keys of the ConfigMap, and returns what kubectl says, warnings included.
+    /// Edits keys of the ConfigMap, and returns kubectl's output with the warnings.
     fn edit(&self, data: &Value) -> String {
         self.patch(&json!({ "data": data }), &[])
     }
 
-    /// Patches the ConfigMap, and returns what kubectl says.
+    /// Patches the ConfigMap, and returns kubectl's output.
     fn patch(&self, patch: &Value, options: &[&str]) -> String {
         let patch = format!("--patch={patch}");
         let arguments = ["patch", "configmap", "addon-operator", "--type=merge", &patch];
@@ -43,7 +43,7 @@ impl Stage {
         String::from_utf8([output.stderr, output.stdout].concat()).unwrap()
     }
 
-    /// Waits until an edit of a kind that has to be refused is.
+    /// Waits until an invalid edit is refused.
     pub(crate) fn wait_for_refusal(&self) {
         let look = || {
             let patch = json!({"data": {"victimEnabled": "perhaps"}});
@@ -84,7 +84,7 @@ fn a_bad_edit_is_refused_with_the_field_that_is_wrong() {
             "global.zone in body must be of type string: \"array\"",
         ],
     );
-    // What was wrong before is remarked on, whatever else is edited, until it is edited itself.
+    // An earlier mistake leads to a warning at every edit, until its own key is edited.
     let warned = stage.edit(&json!({"victim": "size: huge", "nobodyEnabled": "true"}));
     assert_says(
         &warned,
@@ -98,12 +98,13 @@ fn a_bad_edit_is_refused_with_the_field_that_is_wrong() {
     assert_says(&stage.edit(&json!({"good": "another text"})), &[REFUSED, "key 'good'"]);
     assert!(!stage.edit(&json!({"good": "size: mended"})).contains("still wrong"));
     stage.wait_for_sizes("good:mended victim:huge");
-    // Others are not asked about, and whoever deletes ours is told what that means.
+    // Edits of other ConfigMaps are not checked. A deletion of the operator's own leads to a warning that explains its
+    // effect.
     stage.kubectl("create configmap other --from-literal=victim=text");
     let deleted = stage.say(&["delete", "configmap", "addon-operator", "--dry-run=server"]);
     assert_says(&deleted, &["Warning: modules keep the flags and values", "deleted"]);
 
-    // Nobody is refused for want of an operator.
+    // Without a running operator no edit is refused.
     operator.stop();
     assert_says(&stage.edit(&json!({"victim": "size: 5"})), &["patched"]);
     let operator = stage.start();
@@ -153,7 +154,7 @@ fn the_registration_is_kept_and_our_own_writes_pass() {
     assert!(operator.records(&["denied the request"]).is_empty());
     operator.stop();
 
-    // Who says nothing about webhooks any more has none.
+    // Without these settings the operator registers no webhook.
     for name in ["SERVICE_NAME", "LISTEN_ADDRESS", "LISTEN_PORT"] {
         stage.unset(&format!("VALIDATING_WEBHOOK_{name}"));
     }
@@ -201,7 +202,7 @@ fn an_edit_that_leaves_out_many_flags_is_refused_until_it_counts_them() {
     let warning = "Warning: nothing switches on module 'second' any more";
     assert_says(&confirmed(&none, "3"), &[done, warning]);
     stage.wait_for_sizes("good:small");
-    // That was for this edit. What stands there confirms no other one.
+    // The annotation confirmed one edit. It is still there and must not confirm another.
     assert_says(&stage.edit(&all(&json!("true"))), &[done]);
     stage.wait_for_sizes("first:small good:small second:small victim:small");
     operator.wait_for_answer("/readyz", 200, &[]);
@@ -210,7 +211,7 @@ fn an_edit_that_leaves_out_many_flags_is_refused_until_it_counts_them() {
         &refused,
         &[REFUSED, names, "'addon-operator/confirm-removals: \"3, again\"'"],
     );
-    // A word is an answer.
+    // An explicit `false` needs no confirmation.
     assert_says(&stage.edit(&all(&json!("false"))), &[done]);
     stage.wait_for_sizes("good:small");
     operator.stop();

@@ -1,4 +1,4 @@
-//! What the cluster's people are told of all this by Kubernetes Events, and that they are told nothing when nothing is new.
+//! The Kubernetes Events about all these failures, and that no Event is written when nothing new has happened.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ fn told(stage: &Stage) -> Vec<String> {
     lines
 }
 
-/// Waits for an Event that begins like that, and returns it.
+/// Waits for an Event that begins with this text, and returns it.
 fn wait_for(stage: &Stage, beginning: &str) -> String {
     let look = || {
         let told = told(stage);
@@ -48,7 +48,7 @@ fn what_changes_is_told_and_what_stays_is_not() {
     let after_install = told(&stage);
     assert_eq!(after_install.len(), 2, "{after_install:#?}");
 
-    // Nothing is new: nothing is written, no Event and nothing else.
+    // Nothing new has happened, so no Event and nothing else is written.
     let audit = stage.namespace().plane().audit();
     let mark = audit.mark().unwrap();
     let operator = stage.start();

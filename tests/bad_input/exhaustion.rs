@@ -1,5 +1,5 @@
-//! Resources that run out: the disk, file descriptors, numbers for processes, memory. Each is taken from a running operator, which
-//! has to say so by name, stay, and go on by itself when it is back. Needs root.
+//! Resources that run out: disk space, file descriptors, process ids, memory. Each is taken from a running operator. It
+//! has to name the resource, keep running, and go on by itself when the resource is back. Needs root.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 use std::io::Write as _;
@@ -11,18 +11,18 @@ use rustix::process::{Pid, Resource, Rlimit};
 
 use super::stage::{CONVERGED, Operator, Stage, assert_says, shown};
 
-/// The ConfigMap that makes `victim` another size.
+/// Edits the size of `victim` in the ConfigMap.
 fn grow(stage: &Stage) {
     stage.configure(&serde_json::json!({"victim": "size: large\n"}));
 }
 
-/// Something has run out, `victim` cannot be run, and that is said so.
+/// Checks that runs of `victim` fail with an error that has these words.
 fn assert_failing(operator: &Operator<'_>, words: &[&str]) {
     let told = operator.wait_for(&["ModuleRun failed", "\"module\":\"victim\""]);
     assert_says(&told, words);
 }
 
-/// It is back: all goes on, without anybody's help.
+/// Checks that the operator goes on without help when the resource is back.
 fn assert_recovers(stage: &Stage, operator: Operator<'_>) {
     stage.wait_for_sizes("good:small victim:large");
     operator.wait_for_answer("/healthz", 200, &[]);
@@ -30,7 +30,7 @@ fn assert_recovers(stage: &Stage, operator: Operator<'_>) {
     stage.assert_installed(&["good", "victim"]);
 }
 
-/// A small disk of its own.
+/// A small file system of the test's own.
 struct Disk(PathBuf);
 
 impl Disk {
@@ -81,7 +81,7 @@ fn no_file_descriptors() {
     operator.wait_for(&[CONVERGED]);
     let pid = Pid::from_raw(operator.id().cast_signed()).unwrap();
     let limit = |limit| rustix::process::prlimit(Some(pid), Resource::Nofile, limit).unwrap();
-    // Those that are open stay so.
+    // Files that are open stay open.
     let few = Rlimit {
         current: Some(3),
         ..rustix::process::getrlimit(Resource::Nofile)
@@ -96,7 +96,7 @@ fn no_file_descriptors() {
     assert_recovers(&stage, operator);
 }
 
-/// A group of processes with a limit of its own, where the kernel offers that.
+/// A cgroup with a limit, if the kernel offers it.
 struct Group(PathBuf);
 
 impl Group {
@@ -121,7 +121,7 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // A process that is left in it goes where the operator came from.
+        // Processes that are left in the group move back to its parent.
         let parent = self.0.parent().unwrap().join("cgroup.procs");
         for pid in fs::read_to_string(self.0.join("cgroup.procs"))
             .unwrap_or_default()
@@ -149,7 +149,8 @@ fn no_numbers_for_processes() {
     assert_recovers(&stage, operator);
 }
 
-/// Takes memory until there is none, by processes of which each has less than the operator: the kernel prefers large ones.
+/// A hook that uses up all memory with many processes. Each has less than the operator, because the kernel kills the
+/// largest process first.
 const HUNGRY: &str = r#"#!/bin/bash
 if [ "$1" = --config ]; then
   echo '{"configVersion": "v1", "beforeHelm": 1}'

@@ -1,4 +1,5 @@
-//! Many broken modules at once: each is named with what is wrong and where, and those between them are installed.
+//! Many broken modules at once: the operator names each with its mistake and the place, and installs the good modules
+//! between them.
 
 use std::os::unix::fs::symlink;
 
@@ -12,12 +13,12 @@ pub(super) const ENDED: &str = "some modules still fail";
 pub(super) const ASKED: &str =
     "#!/bin/sh\nif [ \"$1\" = --config ]; then echo 'configVersion: v1\nbeforeHelm: 1'; exit; fi\n";
 
-/// `{a: {a: … 1}}`.
+/// Nested maps: `{a: {a: … 1}}`.
 pub(super) fn deep(levels: usize) -> String {
     format!("{}1{}", "{a: ".repeat(levels), "}".repeat(levels))
 }
 
-/// Text that does not get smaller when it is packed.
+/// Text that does not compress.
 fn dense(length: usize) -> String {
     let mut text = String::new();
     let mut digest = Digest::of_bytes(b"seed");
@@ -28,7 +29,7 @@ fn dense(length: usize) -> String {
     text
 }
 
-/// Modules with their enabled scripts.
+/// Broken modules, each with its enabled script.
 const SCRIPTS: &[(&str, &str)] = &[
     (
         "talking",
@@ -42,7 +43,7 @@ const SCRIPTS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Modules with what their hooks do before each release.
+/// Broken modules, each with the body of a `beforeHelm` hook.
 const HOOKS: &[(&str, &str)] = &[
     ("line", "head -c 9000000 /dev/zero | tr '\\0' x"),
     (
@@ -103,7 +104,8 @@ fn switch_on(stage: &Stage, names: &[&str]) {
     stage.write("modules/values.yaml", &flags);
 }
 
-/// Each of them is told in one record of the log with all of its words, and by `why`, as far as it still fails.
+/// Checks that one log record about each module has all of its words, and that `why` repeats them for the modules that
+/// still fail.
 #[track_caller]
 fn assert_told(operator: &Operator<'_>, rows: &[(&str, &[&str])]) {
     for (module, words) in rows {
@@ -114,7 +116,7 @@ fn assert_told(operator: &Operator<'_>, rows: &[(&str, &[&str])]) {
     }
 }
 
-/// The others go on: the operator is ready and follows an edit.
+/// Checks that the other modules go on: the operator is ready and applies an edit.
 #[track_caller]
 fn assert_others_go_on(stage: &Stage, operator: &Operator<'_>, sizes: &str) {
     operator.wait_for_answer("/readyz", 200, &[]);
@@ -154,7 +156,7 @@ fn charts_that_are_none() {
     stage.write(&module("object", "templates/o.yaml"), "just: a map\n");
     let typed = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: t, annotations: {number: 5}}\n";
     stage.write(&module("typed", "templates/t.yaml"), typed);
-    // A link that leads out of the chart and to something good is the author's business.
+    // A link to a valid file outside of the chart is allowed; it is the author's responsibility.
     stage.write("elsewhere.yaml", "# nothing\n");
     symlink(
         stage.path("elsewhere.yaml"),
@@ -265,7 +267,7 @@ fn files_of_modules_that_are_none() {
     stage.assert_installed(&["good", "victim"]);
 }
 
-/// A billion of them.
+/// YAML aliases that expand to a billion texts.
 pub(super) fn laughs(key: &str) -> String {
     let levels = (1..10)
         .map(|level| {
@@ -338,7 +340,7 @@ fn scripts_and_hooks_that_misbehave() {
     assert_others_go_on(&stage, &operator, &sizes("edited"));
     let said = operator.said();
     assert!(!said.contains("s3cr3t"), "a value is told");
-    // Of what goes on for ever in one line, a beginning is enough.
+    // An endless line is shortened.
     assert!(
         said.lines().all(|line| line.len() < 3 << 20),
         "a line that nobody can read"

@@ -1,4 +1,5 @@
-//! Files are missing inside of a module: what they rendered stays, until they are back or a person lets it go.
+//! Files are missing in a module's directory: the objects that they rendered stay, until the files are back or a person
+//! confirms the removal.
 
 use fs_err as fs;
 use serde_json::json;
@@ -52,7 +53,7 @@ fn what_missing_files_rendered_stays_until_they_are_back_or_a_person_lets_it_go(
         &["UpgradeHeld", "PersistentVolumeClaim/data"],
     );
     assert_says(&operator.ask("module list -o wide"), &["UpgradeHeld"]);
-    // The others go on.
+    // The other modules go on.
     stage.configure(&json!({"good": "size: large"}));
     stage.wait_for_sizes("good:large victim:small");
     operator.stop();

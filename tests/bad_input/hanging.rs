@@ -1,4 +1,4 @@
-//! Hooks that hang: who goes on without them, and what becomes of them.
+//! Hooks that hang: which other work goes on, and how they end.
 #![expect(clippy::unwrap_used, reason = "a test has no better way to end")]
 
 use fs_err as fs;
@@ -7,7 +7,7 @@ use testbed::wait::wait_until;
 
 use super::stage::{CONVERGED, PATIENCE, Stage, assert_says};
 
-/// Its process number goes to a file beside the modules; it ends well when its sleep is ended.
+/// A hook that writes its process id to a file beside the modules and sleeps. It succeeds when the sleep is ended.
 const HANGING: &str = "#!/bin/sh\n\
     if [ \"$1\" = --config ]; then echo 'configVersion: v1\nbeforeHelm: 1'; exit; fi\n\
     sleep 7200 &\n\
@@ -23,7 +23,7 @@ fn add_hanging(stage: &Stage, dir: &str) {
     stage.write(&format!("modules/{dir}/hooks/hang.sh"), &hook);
 }
 
-/// Waits until the hook of this module sleeps, and wakes it.
+/// Waits until the hook of this module sleeps, and ends the sleep.
 fn wake(stage: &Stage, dir: &str) {
     let file = stage.path(&format!("hung-{dir}/pid"));
     let look = || Ok::<_, String>(fs::read_to_string(&file).ok());
@@ -90,7 +90,7 @@ fn hooks_that_hang_do_not_keep_the_places_of_others() {
     switch_on(&stage, &["good", "victim", "one", "two", "three", "four"]);
 
     let operator = stage.start();
-    // The hook of the victim has no place before two of them lend theirs.
+    // All places for runs are taken. The victim's hook can run only after two long runs have lent their places.
     stage.wait_for_sizes("good:small victim:small");
     operator.wait_for_answer("/readyz", 200, &[]);
     operator.wait_for_more(&["A run takes long.", "hang.sh"], 2);

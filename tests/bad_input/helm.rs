@@ -1,8 +1,8 @@
-//! No helm, an old helm, and charts that no helm can render.
+//! A missing helm, an old helm, and charts that no helm can render.
 
 use super::stage::{CONVERGED, Stage, assert_says, shown};
 
-/// What is asked of a helm that cannot be used: modules without a chart go on, and so do releases.
+/// Checks an operator with an unusable helm: modules without a chart go on, and existing releases stay.
 fn assert_survives(stage: &Stage, words: &[&str], told_at_start: bool) {
     stage.write("modules/020-victim/templates/b.yaml", "# a change that needs helm\n");
     stage.write(

@@ -1,4 +1,4 @@
-//! Hooks that are none, cannot be run, or want what they may not.
+//! Hooks that are no hooks, cannot be executed, or ask for something forbidden.
 
 use super::stage::{CONVERGED, Stage, assert_says, shown};
 
@@ -74,7 +74,7 @@ fn hooks_and_scripts_that_are_not_executable() {
     stage.assert_installed(&["good", "late", "victim"]);
 }
 
-/// The mode says that it may be executed, and then the kernel refuses.
+/// The file is executable, but the kernel refuses to execute it.
 #[test]
 fn a_hook_whose_interpreter_does_not_exist() {
     let stage = Stage::installed("no-interpreter");
@@ -118,7 +118,7 @@ fn a_values_patch_outside_of_the_modules_section() {
     stage.assert_installed(&["good", "late", "victim"]);
 }
 
-/// The harm that a hook may do to a file of its own, and the error that tells of it.
+/// The harms that a hook does to its own output files, each with the error that reports it.
 const VANDALS: [(&str, &str); 4] = [
     ("truncate -s 800M $F", "holds 838860800 bytes"),
     ("rm $F; mkfifo $F", "is a named pipe now"),

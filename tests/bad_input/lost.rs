@@ -1,4 +1,5 @@
-//! A ConfigMap that is gone: with our own state, or with a nearly empty one in its place. What holds data must stay.
+//! The ConfigMap is lost: the operator's own state is there too, or an almost empty ConfigMap takes its place. Objects
+//! that hold data must stay.
 #![expect(clippy::unwrap_used, reason = "a test has no better way to end")]
 
 use serde_json::{Value, json};
@@ -23,7 +24,8 @@ fn configuration() -> Value {
     json!({"good": "size: large", "victimEnabled": "true", "victim": "size: large", "keeper": "claim: true"})
 }
 
-/// Only the ConfigMap speaks for the victim, and only with its section the keeper has a claim.
+/// A stage on which only the ConfigMap switches on the victim, and the keeper has a PersistentVolumeClaim only because
+/// of its section.
 fn keeping(prefix: &str) -> Stage {
     let stage = Stage::build(prefix);
     stage.write(
@@ -75,7 +77,7 @@ fn lose(stage: &Stage) {
     stage.kubectl("delete secret addon-operator-state");
 }
 
-/// Starts an operator that has nothing to go by, and looks at all it says of that.
+/// Starts an operator that has lost its configuration, and checks all its reports about that.
 fn start_lost(stage: &Stage) -> Operator<'_> {
     let operator = stage.start();
     let told = operator.wait_for(&[LOST]);
@@ -91,7 +93,7 @@ fn with_the_config_map_and_the_state_lost_nothing_is_upgraded_or_removed() {
     assert_eq!(claims(&before).len(), 1, "{before:?}");
     lose(&stage);
     for _ in 0..2 {
-        // It is so in every life until people speak.
+        // Every later operator process behaves the same, until a person confirms.
         let operator = start_lost(&stage);
         assert_eq!(stage.objects(), before);
         operator.wait_for_answer(
@@ -111,7 +113,7 @@ fn with_the_config_map_and_the_state_lost_nothing_is_upgraded_or_removed() {
     }
     stage.assert_installed(&["good", "keeper", "plain", "victim"]);
 
-    // With the ConfigMap back everything goes on as it was, and edits count.
+    // With the ConfigMap back, everything goes on as before, and edits are applied.
     let operator = start_lost(&stage);
     stage.configure(&configuration());
     operator.wait_for(&["Modules whose configuration was lost are managed again"]);
@@ -149,7 +151,7 @@ fn a_person_who_confirms_that_it_is_gone_is_taken_at_his_word() {
         r#"{"lost":["good","keeper","victim"]}"#
     );
     assert_says(&operator.ask("config lost --confirm"), &["good, keeper, victim"]);
-    // The values of files count, and helm takes away what they do not ask for.
+    // The values of files are used, and helm removes the objects that they do not ask for.
     wait_for_no_claim(&stage);
     stage.wait_for_sizes("good:small keeper:small plain:small victim:large");
     assert_says(&operator.ask("config lost"), &["no configuration is lost"]);
@@ -157,14 +159,14 @@ fn a_person_who_confirms_that_it_is_gone_is_taken_at_his_word() {
     let operator = stage.start();
     operator.wait_for(&[CONVERGED]);
     assert!(operator.records(&[LOST]).is_empty(), "that was said once and for all");
-    // Nobody has said that the victim is to go. Then the ConfigMap does.
+    // No confirmation says that the victim may be removed. Then the ConfigMap does.
     stage.wait_for_sizes("good:small keeper:small plain:small victim:large");
     stage.configure(&json!({"victimEnabled": "false"}));
     wait_until_gone(&stage, "victim");
     operator.stop();
 }
 
-/// The deeds of the chart that installs us in the namespace.
+/// Runs helm on the chart that installs the operator.
 fn helm(stage: &Stage, arguments: &[&str]) {
     let plane = stage.namespace().plane();
     let mut helm = process::command(plane.program(Part::Helm3));
@@ -190,7 +192,7 @@ fn the_nearly_empty_config_map_of_our_chart_takes_nothing_back() {
         "--set=replicas=0",
     ];
     helm(&stage, &[&["install", "ao", chart], &options[..]].concat());
-    // An edit of it tells that the one before has been read: what it says counts, and nothing else.
+    // After this edit the ConfigMap is no longer as it was made, so its content counts, and nothing else.
     let patch = |data: &Value| {
         let patch = format!("--patch={}", json!({ "data": data }));
         let words = ["patch", "configmap", "addon-operator", "--type=merge", &patch];
@@ -204,7 +206,7 @@ fn the_nearly_empty_config_map_of_our_chart_takes_nothing_back() {
     stage.wait_for_sizes("good:large keeper:small plain:huge victim:large");
     assert_eq!(claims(&stage.objects()), claims(&before));
 
-    // An upgrade makes none, and a word of people is one.
+    // An upgrade of the chart creates no ConfigMap. One that a person creates counts.
     stage.kubectl("delete configmap addon-operator");
     operator.wait_for_more(&["ConfigMap is not found"], 1);
     helm(

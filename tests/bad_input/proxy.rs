@@ -1,6 +1,6 @@
-//! Stands between an operator and its API server, and can be absent or lie.
+//! A proxy between an operator and its API server that can be closed or send false answers.
 //!
-//! Keeps its port before it is opened, and nobody answers there until then.
+//! It reserves its port before it is opened. Until then connections are refused.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 use std::io::{Read as _, Write as _};
@@ -14,24 +14,25 @@ use testbed::wait::wait_until;
 
 use super::stage::PATIENCE;
 
-/// What is answered instead of the server to a piece of a request, after which the connection ends.
+/// Returns the false answer to a piece of a request, or nothing. After a false answer the connection ends.
 pub(crate) type Lie = fn(request: &str) -> Option<&'static str>;
 
-/// One connection through us.
+/// The two connections of one client: to the client and to the server.
 struct Pair {
     client: TcpStream,
     server: TcpStream,
 }
 
 impl Pair {
-    /// Whoever ended first, nobody is to wait for the other. What has ended by itself cannot be cut.
+    /// Ends both connections, so that neither side waits for the other. The errors of a connection that has already
+    /// ended are ignored.
     fn cut(&self) {
         drop(self.client.shutdown(Shutdown::Both));
         drop(self.server.shutdown(Shutdown::Both));
     }
 }
 
-/// Everything that is cut at a close.
+/// The connections that [`Proxy::close`] cuts.
 type Cuts = Arc<Mutex<Vec<Weak<Pair>>>>;
 
 pub(crate) struct Proxy {
@@ -48,7 +49,7 @@ struct Open {
 }
 
 impl Proxy {
-    /// Nobody listens yet.
+    /// A proxy that does not listen yet.
     pub(crate) fn closed(server: SocketAddr) -> Self {
         Self {
             server,
@@ -62,7 +63,7 @@ impl Proxy {
         self.port.number()
     }
 
-    /// Lies from now on, also on connections that exist; `None` ends that.
+    /// Sends false answers from now on, also on existing connections; `None` ends that.
     pub(crate) fn lie(&self, lie: Option<Lie>) {
         *self.lie.lock().unwrap_or_else(PoisonError::into_inner) = lie;
     }
@@ -79,7 +80,7 @@ impl Proxy {
                 if stop.load(Ordering::SeqCst) {
                     return;
                 }
-                // A client that has gone already needs nothing.
+                // The client may be gone already.
                 if let Ok(client) = client {
                     connect(client, server, &all, &lie);
                 }
@@ -92,7 +93,7 @@ impl Proxy {
         });
     }
 
-    /// Cuts every connection and takes no more.
+    /// Cuts every connection and accepts no more.
     pub(crate) fn close(&mut self) {
         let Some(Open {
             closing,
@@ -103,9 +104,9 @@ impl Proxy {
             return;
         };
         closing.store(true, Ordering::SeqCst);
-        // Wakes it up; it takes no connection after this one.
+        // A connection of our own wakes the accepting thread, which then ends.
         drop(TcpStream::connect((Ipv4Addr::LOCALHOST, self.port())));
-        // It ends in no other way than by returning.
+        // The thread ends only by returning.
         drop(accepting.join());
         let cuts = std::mem::take(&mut *cuts.lock().unwrap_or_else(PoisonError::into_inner));
         cuts.iter().filter_map(Weak::upgrade).for_each(|pair| pair.cut());
@@ -118,7 +119,7 @@ impl Drop for Proxy {
     }
 }
 
-/// Takes up one client; without a server there is nothing to say to it.
+/// Serves one client. If the server cannot be reached, the client's connection is closed.
 fn connect(client: TcpStream, server: SocketAddr, cuts: &Cuts, lie: &Arc<Mutex<Option<Lie>>>) {
     let Ok(server) = TcpStream::connect(server) else { return };
     let there = Arc::new(Pair { client, server });
@@ -143,12 +144,12 @@ fn connect(client: TcpStream, server: SocketAddr, cuts: &Cuts, lie: &Arc<Mutex<O
     });
 }
 
-/// Copies until one side ends, or until something else is to be said.
+/// Copies bytes until one side ends, or until a false answer replaces them.
 fn pump(mut from: &TcpStream, mut to: &TcpStream, instead: impl Fn(&[u8]) -> Option<&'static str>) {
     let mut buffer = vec![0; 64 << 10];
     while let Ok(read @ 1..) = from.read(&mut buffer) {
         if let Some(lie) = instead(&buffer[..read]) {
-            // Whoever does not wait for the answer has already got what it deserves.
+            // The client may have closed the connection already.
             drop(from.write_all(lie.as_bytes()));
             return;
         }

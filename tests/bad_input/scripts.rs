@@ -1,17 +1,17 @@
-//! Enabled scripts that keep everybody waiting.
+//! Enabled scripts that delay all modules.
 
 use super::stage::{CONVERGED, Stage, assert_says};
 
-/// Longer than the others wait, and then a yes.
+/// Takes longer than other modules wait, and then answers yes.
 const SLOW: &str = "#!/bin/sh\nsleep 20\necho true >$MODULE_ENABLED_RESULT\n";
-/// Longer than it may.
+/// Takes longer than a script may.
 const HANGING: &str = "#!/bin/sh\nsleep 1000\n";
 
 #[test]
 fn the_others_do_not_wait_for_scripts_that_hang() {
     let mut stage = Stage::installed("hanging-scripts");
     stage.set("ADDON_OPERATOR_ENABLED_SCRIPT_TIMEOUT", "30s");
-    // Before all others: whatever they wait for, it is for these.
+    // The scripts run before those of all other modules, so the others wait for them.
     for (dir, script) in [("001-hanging", HANGING), ("002-slow", SLOW)] {
         stage.add_module(dir);
         stage.write(&format!("modules/{dir}/enabled"), script);
@@ -34,7 +34,7 @@ fn the_others_do_not_wait_for_scripts_that_hang() {
         &operator.ask("module why hanging"),
         &["enabled script", "which has been running for"],
     );
-    // The answer counts, late as it is.
+    // The late answer still counts.
     stage.wait_for_sizes("good:other slow:small victim:small");
 
     operator.wait_for(&[

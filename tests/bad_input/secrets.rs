@@ -1,4 +1,5 @@
-//! Hooks, charts and configurations that quote secrets: nobody who looks at the operator sees one, unless he asks.
+//! Hooks, charts and configurations that contain secrets: no output of the operator shows one, except to a person who
+//! asks for it.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 use std::net::{Ipv4Addr, TcpListener};
@@ -7,7 +8,7 @@ use serde_json::json;
 
 use super::stage::{Operator, Stage, assert_says, get_from};
 
-/// What every secret of this test begins with, as it is and as a Secret holds it.
+/// The beginning of every secret of this test, in plain text and in the base64 of a Secret.
 const MARK: &str = "opensesame";
 const PACKED: &str = "b3BlbnNlc2Ft";
 
@@ -20,7 +21,7 @@ properties:
   tokenOfThanks: {type: string, x-secret: false}
 ";
 
-/// Patches, measures and watches secrets.
+/// A hook that writes, measures and watches secrets.
 const BUSY: &str = r#"#!/bin/sh
 if [ "$1" = --config ]; then
   cat <<END
@@ -46,7 +47,7 @@ echo '{"name": "doors", "set": 1, "labels": {"by": "opensesame-named"}}' > $METR
 echo 'this is opensesame-named'
 "#;
 
-/// Never succeeds, and says more than it should.
+/// A hook that always fails and prints secrets.
 const TALKING: &str = "#!/bin/sh
 if [ \"$1\" = --config ]; then echo 'configVersion: v1\nafterHelm: 1'; exit; fi
 echo 'cannot log in with opensesame-schema and opensesame-patched' >&2
@@ -95,7 +96,7 @@ fn stage() -> Stage {
     stage
 }
 
-/// Every command that shows something that is known of values, objects and failures.
+/// Every command that shows known values, objects or failures.
 const COMMANDS: [&str; 30] = [
     "module list -o wide",
     "module get victim",
@@ -164,7 +165,7 @@ fn nobody_sees_a_secret_who_does_not_ask_for_it() {
     assert_silent("an Event", &events);
     assert_silent("the log", &operator.said());
 
-    // All of that was told, without the secrets.
+    // All of these reports exist, and none contains a secret.
     assert_says(
         &operator.ask("why victim"),
         &["cannot log in with <masked> and <masked>"],
@@ -185,7 +186,7 @@ fn nobody_sees_a_secret_who_does_not_ask_for_it() {
         ],
     );
 
-    // Who asks is shown everything.
+    // A person who asks for secrets gets them.
     let rows: [(&str, &[&str]); 7] = [
         (
             "module values victim",
@@ -209,7 +210,7 @@ fn nobody_sees_a_secret_who_does_not_ask_for_it() {
     for (command, words) in rows {
         assert_says(&operator.ask(&format!("{command} --show-secrets")), words);
     }
-    // And what was given to others was never anything else.
+    // The texts for other programs were never masked.
     let shown = stage.kubectl("get configmap quoting addon-operator -o json");
     assert_says(&shown, &["ada:opensesame-named@db", "opensesame-saved"]);
     operator.stop();
@@ -236,7 +237,7 @@ fn what_anybody_can_reach_shows_none_unless_the_operator_was_told_to() {
         &get_from(&address, "/module/victim/values.json").unwrap().1,
         &["opensesame-schema"],
     );
-    // The log is read by others than those who may ask.
+    // The log has more readers than the debug commands, so it never shows a secret.
     assert_silent("the log", &operator.said());
     operator.stop();
 }

@@ -1,4 +1,4 @@
-//! A namespace with an operator of its own, two modules that are fine, and what a test looks at.
+//! The stage of a test: a namespace with an operator of its own, two good modules, and functions that read the results.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ use testbed::process::{self, Bond, Bound};
 use testbed::reader::Only;
 use testbed::wait::wait_until;
 
-/// Far more than anything here takes on a busy machine.
+/// Far longer than any step takes on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 const OPERATOR: &str = env!("CARGO_BIN_EXE_addon-operator");
@@ -30,28 +30,28 @@ const TEMPLATE: &str =
     "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: NAME}\ndata: {size: {{ .Values.NAME.size | quote }}}\n";
 const HOOK: &str = "#!/bin/sh\nif [ \"$1\" = --config ]; then echo 'configVersion: v1\nbeforeHelm: 1'; fi\n";
 
-/// The message of the end of every converge, the first one included.
+/// The log message at the end of every converge, including the first.
 pub(crate) const CONVERGED: &str = "Converge modules finished";
 
 pub(crate) struct Stage {
-    /// Shows the logs in the folder, so it goes first.
+    /// Prints the logs when a test panics, so it is declared (and dropped) before the folder that contains them.
     namespace: Namespace<'static>,
     folder: TempDir,
     port: u16,
     lives: AtomicU32,
-    /// The beginning of the time in which nothing may be deleted.
+    /// The mark in the audit log after which nothing may be deleted.
     mark: Mark,
-    /// Variables on top of the usual ones, or instead of them.
+    /// Additional environment variables; they override the usual ones.
     extra: BTreeMap<&'static str, OsString>,
-    /// By which it is started.
+    /// The subcommand with which the operator is started.
     command: &'static [&'static str],
 }
 
 impl Stage {
-    /// With the modules `good` and `victim` on disk, and a third one, `late`, that is switched on and not there yet.
+    /// A stage with the modules `good` and `victim`. A third one, `late`, is switched on but not on disk yet.
     pub(crate) fn build(prefix: &str) -> Self {
         let plane = testbed::shared::plane();
-        // In the folder of the control plane, which is swept even after a kill.
+        // In the folder of the control plane, which the next start removes even after a kill.
         let folder = tempfile::Builder::new()
             .prefix("stage-")
             .tempdir_in(plane.folder())
@@ -78,7 +78,7 @@ impl Stage {
         stage
     }
 
-    /// The same after a first life in which both were installed.
+    /// A stage on which an earlier operator has installed both modules.
     pub(crate) fn installed(prefix: &str) -> Self {
         let stage = Self::build(prefix);
         let operator = stage.start();
@@ -88,7 +88,7 @@ impl Stage {
         stage
     }
 
-    /// A module with one ConfigMap of its name, which shows one of its values.
+    /// Adds a module with one ConfigMap of its name, whose data show one value of the module.
     pub(crate) fn add_module(&self, dir: &str) {
         let name = dir.rsplit('-').next().unwrap();
         let chart = format!("apiVersion: v2\nname: {name}\nversion: 0.1.0\n");
@@ -107,7 +107,7 @@ impl Stage {
         self.folder.path().join(inside)
     }
 
-    /// Writes a file; a script becomes executable.
+    /// Writes a file; one that begins with `#!` becomes executable.
     pub(crate) fn write(&self, inside: &str, text: &str) {
         let path = self.path(inside);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -121,27 +121,27 @@ impl Stage {
         fs::rename(self.path(from), self.path(to)).unwrap();
     }
 
-    /// Gives operators that are started from now on another variable.
+    /// Sets an environment variable for operators that are started later.
     pub(crate) fn set(&mut self, name: &'static str, value: impl Into<OsString>) {
         self.extra.insert(name, value.into());
     }
 
-    /// Has operators that are started from now on serve hooks alone.
+    /// Makes operators that are started later serve hooks without modules.
     pub(crate) fn serve_hooks(&mut self) {
         self.command = &["hooks", "start"];
     }
 
-    /// The port of probes and metrics.
+    /// The port of the probes and metrics.
     pub(crate) fn port(&self) -> u16 {
         self.port
     }
 
-    /// Takes a variable of that name away again.
+    /// Removes a variable that was set before.
     pub(crate) fn unset(&mut self, name: &str) {
         self.extra.remove(name);
     }
 
-    /// What such a variable was set to.
+    /// The value of a variable that was set before.
     pub(crate) fn variable(&self, name: &str) -> String {
         self.extra[name].to_str().unwrap().to_owned()
     }
@@ -150,12 +150,12 @@ impl Stage {
         &self.namespace
     }
 
-    /// What kubectl says to the admin.
+    /// The output of kubectl as the admin.
     pub(crate) fn kubectl(&self, arguments: &str) -> String {
         self.namespace.kubectl(arguments.split(' ')).unwrap()
     }
 
-    /// Creates the ConfigMap of the operator, or replaces it.
+    /// Creates or replaces the operator's ConfigMap.
     pub(crate) fn configure(&self, data: &Value) {
         let config_map = serde_json::json!({
             "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "addon-operator"}, "data": data,
@@ -166,7 +166,7 @@ impl Stage {
             .unwrap();
     }
 
-    /// The newest revisions' numbers and what the objects show, as in `good:1:small victim:2:large`.
+    /// The revision of each release and the size that its object shows, as in `good:1:small victim:2:large`.
     pub(crate) fn sizes(&self) -> String {
         let of_helm = Only::Labels("app.kubernetes.io/managed-by=Helm");
         let objects = self.namespace.objects("configmaps", of_helm).unwrap();
@@ -181,7 +181,7 @@ impl Stage {
         objects.iter().map(pair).collect::<Vec<_>>().join(" ")
     }
 
-    /// All that the modules have in the cluster: kind, name, uid, when it began to be deleted, and what it shows.
+    /// All objects of the modules, a line each: kind, name, uid, deletion time, and data.
     pub(crate) fn objects(&self) -> Vec<String> {
         let columns = "N:.metadata.name,U:.metadata.uid,D:.metadata.deletionTimestamp,S:.data.size";
         let listed = self.kubectl(&format!(
@@ -194,7 +194,7 @@ impl Stage {
         rows.collect()
     }
 
-    /// Waits until the objects show that, as in `good:small victim:large`.
+    /// Waits until the objects show these sizes, as in `good:small victim:large`.
     pub(crate) fn wait_for_sizes(&self, expected: &str) {
         let look = || {
             let sizes = self.sizes();
@@ -203,7 +203,8 @@ impl Stage {
         wait_until(PATIENCE, expected, look).unwrap();
     }
 
-    /// These releases and no others are deployed, their objects exist, and nothing was deleted since the beginning.
+    /// Checks that exactly these releases are deployed, that their objects exist, and that nothing was deleted since
+    /// the stage was built.
     pub(crate) fn assert_installed(&self, modules: &[&str]) {
         let columns = "-o=custom-columns=N:.metadata.labels.name,S:.metadata.labels.status --no-headers";
         let secrets = self.kubectl(&format!("get secrets -l owner=helm,status!=superseded {columns}"));
@@ -229,13 +230,13 @@ impl Stage {
             .unwrap()
             .of(User::Operator);
         let deletes = deletes.within(self.namespace.name()).deleting();
-        // Our own notes come and go.
+        // The operator creates and deletes its own state Secrets.
         let notes = ["addon-operator-state", "addon-operator-intents"];
         let deletes = deletes.that(|record| !notes.contains(&record.name.as_str()));
         assert!(deletes.is_empty(), "{deletes}");
     }
 
-    /// The output of a command that talks to the cluster.
+    /// The output of an addon-operator command that reads the cluster.
     pub(crate) fn command(&self, arguments: &str) -> String {
         let mut command = process::command(OPERATOR);
         command.args(arguments.split(' ')).env_clear().envs(self.environment());
@@ -263,7 +264,7 @@ impl Stage {
         }
     }
 
-    /// The output of a command that asks no operator.
+    /// The output of an addon-operator command that needs neither a cluster nor an operator.
     pub(crate) fn tell(arguments: &[&str]) -> String {
         let mut command = process::command(OPERATOR);
         command.args(arguments).env_clear();
@@ -272,7 +273,7 @@ impl Stage {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Starts an operator that has to give up, and returns what it said.
+    /// Starts an operator that has to refuse to run, and returns its log.
     pub(crate) fn refused(&self) -> String {
         let mut operator = self.start();
         let code = wait_until(PATIENCE, "a refused start", || operator.bound.ended())
@@ -304,7 +305,7 @@ impl Stage {
     }
 }
 
-/// A running operator. It is killed at the end of its test, whatever becomes of that.
+/// A running operator. Dropping it kills it, also when its test fails.
 pub(crate) struct Operator<'a> {
     stage: &'a Stage,
     bound: Bound,
@@ -320,24 +321,24 @@ impl Operator<'_> {
         fs::read_to_string(&self.log).unwrap()
     }
 
-    /// The log records that hold all these words.
+    /// The log records that contain all these words.
     pub(crate) fn records(&self, words: &[&str]) -> Vec<String> {
         let fits = |line: &&str| words.iter().all(|word| line.contains(word));
         self.said().lines().filter(fits).map(ToOwned::to_owned).collect()
     }
 
-    /// Waits for a log record that holds all these words.
+    /// Waits for a log record that contains all these words, and returns it.
     pub(crate) fn wait_for(&self, words: &[&str]) -> String {
         self.wait_for_more(words, 1)
     }
 
-    /// Waits until there are as many such records.
+    /// Waits until this many log records contain all these words.
     pub(crate) fn wait_for_more(&self, words: &[&str], number: usize) -> String {
         let look = || Ok::<_, String>(self.records(words).into_iter().nth(number - 1));
         wait_until(PATIENCE, &format!("{number} times {words:?} in the log"), look).unwrap()
     }
 
-    /// What a path on the public port answers.
+    /// The status and body of a path on the public port.
     pub(crate) fn get(&self, path: &str) -> (u16, String) {
         self.try_get(path).unwrap()
     }
@@ -346,7 +347,7 @@ impl Operator<'_> {
         get_from(&format!("127.0.0.1:{}", self.stage.port), path)
     }
 
-    /// Waits for an Event with that reason, and returns all of the namespace.
+    /// Waits for an Event with that reason, and returns all Events of the namespace.
     pub(crate) fn wait_for_event(&self, reason: &str) -> String {
         let look = || {
             let events = self.stage.kubectl("get events -o yaml");
@@ -356,7 +357,7 @@ impl Operator<'_> {
         wait_until(PATIENCE, reason, look).unwrap()
     }
 
-    /// Waits until a path answers with that status and all these words.
+    /// Waits until a path answers with this status and all these words.
     pub(crate) fn wait_for_answer(&self, path: &str, code: u16, words: &[&str]) {
         let look = || {
             let (found, body) = self.try_get(path).map_err(|error| error.to_string())?;
@@ -370,20 +371,20 @@ impl Operator<'_> {
         wait_until(PATIENCE, path, look).unwrap();
     }
 
-    /// What a command of the command line says.
+    /// The output of a debug command, which has to succeed.
     pub(crate) fn ask(&self, arguments: &str) -> String {
         let output = process::run(self.command(arguments), None).unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// All that a command of the command line says, whether it fails or not.
+    /// The output of a debug command, whether it fails or not.
     pub(crate) fn try_ask(&self, arguments: &str) -> String {
         let output = process::run(self.command(arguments), None).unwrap();
         String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
     }
 
-    /// The error output of a command of the command line that has to fail.
+    /// The error output of a debug command that has to fail.
     pub(crate) fn ask_in_vain(&self, arguments: &str) -> String {
         let output = process::run(self.command(arguments), None).unwrap();
         assert_eq!(
@@ -404,12 +405,12 @@ impl Operator<'_> {
         command
     }
 
-    /// The number of its process.
+    /// The operator's process id.
     pub(crate) fn id(&self) -> u32 {
         self.bound.id()
     }
 
-    /// Asks it to stop, which it has to do well.
+    /// Stops the operator, which has to end with success.
     pub(crate) fn stop(mut self) {
         process::signal(self.bound.id(), libc::SIGTERM);
         let code = wait_until(PATIENCE, "the end of the operator", || self.bound.ended())
@@ -420,7 +421,7 @@ impl Operator<'_> {
     }
 }
 
-/// What a path at any address answers.
+/// The status and body of a path at any address.
 pub(crate) fn get_from(address: &str, path: &str) -> io::Result<(u16, String)> {
     let mut stream = TcpStream::connect(address)?;
     write!(stream, "GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n")?;
@@ -431,7 +432,7 @@ pub(crate) fn get_from(address: &str, path: &str) -> io::Result<(u16, String)> {
     code.zip(body).ok_or_else(|| io::Error::other(answer))
 }
 
-/// All of them stand in one text.
+/// Checks that a text contains all these words.
 #[track_caller]
 pub(crate) fn assert_says(text: &str, words: &[&str]) {
     for word in words {

@@ -1,5 +1,5 @@
-//! The common values file is not what it was when the releases were made, a module's directory is no directory, or what
-//! lies on disk changes while it is read. Each ends with a removal that is meant, and seen.
+//! Removals of modules that are meant and must happen, and losses that must remove nothing: the common values file
+//! differs from the one of the releases, a module's directory is a file, or files change while they are read.
 
 use std::os::unix::fs::symlink;
 
@@ -8,13 +8,13 @@ use serde_json::json;
 
 use super::stage::{CONVERGED, Stage, assert_says, shown};
 
-/// The objects of the releases by their names and UIDs: one that was made anew has another.
+/// The objects of the releases by name and UID. The UID shows whether an object was made anew.
 fn objects(stage: &Stage) -> String {
     let columns = "-o=custom-columns=N:.metadata.name,U:.metadata.uid --no-headers";
     let table = stage.kubectl(&format!(
         "get configmaps -l app.kubernetes.io/managed-by=Helm {columns}"
     ));
-    // The columns are as wide as what stands in them.
+    // The width of a column depends on its contents.
     let rows = table
         .lines()
         .map(|row| row.split_whitespace().collect::<Vec<_>>().join(" "));
@@ -49,7 +49,7 @@ fn a_values_file_that_is_gone_or_empty_switches_nothing_off() {
         assert_eq!(objects(&stage), before);
     }
 
-    // A person's word counts all the same.
+    // An edit by a person counts even so.
     let operator = stage.start();
     operator.wait_for(&[CONVERGED]);
     stage.configure(&json!({"victimEnabled": "false"}));
@@ -83,7 +83,7 @@ fn a_values_file_that_held_values_is_missed_by_its_modules() {
     assert_eq!(objects(&stage), before);
     stage.assert_installed(&["good", "victim"]);
 
-    // A person who means it leaves a file that says nothing; the modules that it switched on are removed.
+    // To remove modules on purpose, a person leaves a valid file without their flags.
     stage.write("modules/values.yaml", "{}\n");
     let operator = stage.start();
     operator.wait_for(&[CONVERGED]);
@@ -100,7 +100,7 @@ fn what_cannot_be_looked_at_is_unknown_and_never_absent() {
     let parts = [
         ("020-victim", unread),
         ("020-victim/Chart.yaml", unread),
-        // It is known that there is a chart, and its run fails.
+        // The operator knows that the module has a chart, so its run fails.
         ("020-victim/templates", ["\"level\":\"error\"", "cannot read the chart"]),
         ("020-victim/hooks", unread),
     ];
@@ -118,7 +118,7 @@ fn what_cannot_be_looked_at_is_unknown_and_never_absent() {
         stage.rename("away", &part);
     }
 
-    // A file where the directory was.
+    // A file takes the place of the directory.
     stage.rename("modules/020-victim", "away");
     stage.write("modules/020-victim", "half a copy");
     let operator = stage.start();
@@ -129,7 +129,7 @@ fn what_cannot_be_looked_at_is_unknown_and_never_absent() {
     stage.assert_installed(&["good", "victim"]);
     assert_eq!(objects(&stage), before);
 
-    // Gone for good.
+    // The module is removed for good.
     fs::remove_file(stage.path("modules/020-victim")).unwrap();
     let operator = stage.start();
     operator.wait_for(&["Release without a module is removed", "victim"]);
@@ -137,7 +137,7 @@ fn what_cannot_be_looked_at_is_unknown_and_never_absent() {
     operator.stop();
 }
 
-/// A hook puts it back: after it was missed, and before anything is removed.
+/// A hook puts the directory back after the operator has missed it, and before the removal begins.
 #[test]
 fn directories_that_change_while_they_are_read_remove_nothing() {
     let stage = Stage::installed("changing");
@@ -202,7 +202,7 @@ fn a_directory_that_is_not_what_its_manifest_says() {
     assert_says(&stage.refused(), &["is no manifest of a modules directory"]);
     stage.assert_installed(&["good", "victim"]);
 
-    // A person who takes a module away makes the manifest anew.
+    // A person who removes a module also writes the manifest anew.
     fs::remove_dir_all(stage.path("modules/020-victim")).unwrap();
     stage.write(
         "modules/.addon-operator-manifest.json",

@@ -1,4 +1,5 @@
-//! What somebody does to releases behind the operator's back, and what it does itself, which is no damage.
+//! Damage that people do to releases behind the operator's back, and changes by the operator itself, which are not
+//! damage.
 #![expect(clippy::unwrap_used, reason = "a test has no better way to end")]
 
 use serde_json::{Value, json};
@@ -14,7 +15,7 @@ use super::stage::{CONVERGED, Operator, PATIENCE, Stage, assert_says};
 const ABSENT: &str = "An object of the release is absent";
 const BOTH: &str = "good:small victim:small";
 
-/// The objects that are watched of each release.
+/// The objects of each release that the operator watches.
 fn watched(operator: &Operator<'_>) -> Value {
     serde_json::from_str(&operator.ask("raw /module/resource-monitor.json")).unwrap()
 }
@@ -31,7 +32,7 @@ fn wait_until_watched(operator: &Operator<'_>, module: &str, expected: &Value) {
     wait_until(PATIENCE, &format!("{module} to be watched as {expected}"), look).unwrap();
 }
 
-/// A start after which the objects of both modules are watched.
+/// Starts an operator and waits until it watches the objects of both modules.
 fn start(stage: &Stage) -> Operator<'_> {
     let operator = stage.start();
     operator.wait_for(&[CONVERGED]);
@@ -42,7 +43,7 @@ fn start(stage: &Stage) -> Operator<'_> {
     operator
 }
 
-/// The number of the newest revision.
+/// The number of the newest revision of a release.
 fn revision(stage: &Stage, module: &str) -> String {
     let selector = format!("owner=helm,name={module},status!=superseded");
     stage.kubectl(&format!(
@@ -129,9 +130,9 @@ fn what_we_take_away_ourselves_is_no_damage() {
     wait_until_watched(&operator, "victim", &json!([format!("{namespace}/ConfigMap/victim")]));
     stage.configure(&json!({"victim": "size: large", "goodEnabled": "false"}));
     stage.wait_for_sizes("victim:large");
-    // Before its end the converge itself may find the object absent, which is no news of a watch.
+    // Before the converge ends, the converge itself may find that the object is missing, and then no watch reports it.
     operator.wait_for(&[CONVERGED, "ReloadAll"]);
-    // Whatever was seen of all that had settled before this is noticed.
+    // The watch reports the deletion, although the objects were watched long before.
     stage.kubectl("delete configmap victim");
     stage.wait_for_sizes("victim:large");
     operator.wait_for_answer("/metrics", 200, &[&format!("{} 1\n", absences(&stage, "victim"))]);
@@ -171,7 +172,7 @@ fn what_vanishes_while_nobody_can_see_it_is_noticed_afterwards() {
     proxy.open();
     stage.wait_for_sizes(BOTH);
     operator.stop();
-    // And a restart sees it too, by itself.
+    // A restarted operator finds a deletion by itself too.
     stage.kubectl("delete configmap victim");
     let operator = stage.start();
     stage.wait_for_sizes(BOTH);
@@ -194,7 +195,7 @@ fn nothing_is_restored_by_an_operator_that_was_told_not_to() {
     operator.stop();
 }
 
-/// Of no `ConfigMap` but those of our own namespace.
+/// Forbids listing ConfigMaps by label, which the watches of releases need.
 fn forbidden(request: &str) -> Option<&'static str> {
     let by_labels = request.starts_with("GET /api/v1/namespaces/")
         && request.contains("/configmaps?")

@@ -1,10 +1,10 @@
-//! The harm of each round. Each thing is harmed in each way alone before pairs are drawn.
+//! The harm of each round. First each harm is done to each thing alone, then pairs are drawn.
 
 use std::fmt;
 
 use testbed::draw::Draw;
 
-/// A source or file that the operator lives from.
+/// A source or file that the operator reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Thing {
     ModulesDir,
@@ -19,23 +19,23 @@ pub(super) enum Thing {
     State,
 }
 
-/// The damage that is done to it.
+/// The harm that is done to a thing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Harm {
     Missing,
     Empty,
-    /// The first half is left.
+    /// Only the first half is left.
     Cut,
-    /// A link to itself; garbage, where there are no files.
+    /// A file becomes a link to itself; the ConfigMap gets garbage.
     Unreadable,
-    /// Missing at first, and back while the operator runs.
+    /// Missing at the start, and put back while the operator runs.
     Late,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Moment {
     AtStart,
-    /// And then again at a start.
+    /// While the operator runs, and the thing is still harmed at the next start.
     Running,
 }
 
@@ -54,7 +54,7 @@ const THINGS: [Thing; 10] = [
 const HARMS: [Harm; 5] = [Harm::Missing, Harm::Empty, Harm::Cut, Harm::Unreadable, Harm::Late];
 const MOMENTS: [Moment; 2] = [Moment::AtStart, Moment::Running];
 
-/// One round: one thing, or two.
+/// One round: one or two things, each with its harm.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Case {
     pub(super) harms: Vec<(Thing, Harm)>,
@@ -105,7 +105,7 @@ impl fmt::Display for Case {
     }
 }
 
-/// So many rounds: all that can happen alone, shuffled, and then pairs.
+/// The cases of a campaign: first every single harm, shuffled, then random pairs.
 pub(super) fn cases(draw: &mut Draw, number: usize) -> Vec<Case> {
     let mut cases = Vec::new();
     for thing in THINGS {
@@ -121,7 +121,7 @@ pub(super) fn cases(draw: &mut Draw, number: usize) -> Vec<Case> {
     while cases.len() < number {
         let one = draw.below(THINGS.len());
         let other = (one + 1 + draw.below(THINGS.len() - 1)) % THINGS.len();
-        // A thing that holds the other one is harmed after it.
+        // The outer thing is harmed after the one inside of it.
         let (inner, outer) = (THINGS[one.max(other)], THINGS[one.min(other)]);
         let harms = [inner, outer].map(|thing| (thing, draw.pick(&HARMS)));
         let moment = draw.pick(&MOMENTS);

@@ -1,5 +1,5 @@
-//! Eight modules, switched on by the common values file and by the ConfigMap, one with an object that holds data; and what
-//! is done to their sources.
+//! A world: eight modules, switched on by the common values file and the ConfigMap, one of them with an object that
+//! holds data; and the harm to their sources.
 
 use std::cell::Cell;
 use std::os::unix::fs::symlink;
@@ -14,7 +14,8 @@ use testbed::wait::wait_until;
 use super::super::stage::{CONVERGED, Operator, PATIENCE, Stage};
 use super::draw::{Case, Harm, Moment, Thing};
 
-/// Templates that render something only with the values that a module has: most of its release, and a claim.
+/// Templates that render objects only if the module's values are complete: most of the release's objects, and a
+/// PersistentVolumeClaim.
 const EXTRAS: &str = "\
 {{- if .Values.NAME.extra }}
 {{- range list 1 2 3 }}
@@ -43,14 +44,14 @@ gammaEnabled: true
 
 pub(super) struct World {
     stage: Stage,
-    /// Counts what is poked.
+    /// Numbers the changes that only cause a converge.
     pokes: Cell<u32>,
     /// The objects of all releases, with their UIDs.
     objects: String,
     checked: Mark,
 }
 
-/// Something that was taken away from its place.
+/// A file or folder that was harmed, and its intact copy.
 struct Taken {
     place: PathBuf,
     kept: PathBuf,
@@ -94,7 +95,7 @@ impl World {
         world
     }
 
-    /// One round. What was lost, if anything was.
+    /// Plays one round. The error names what was lost.
     pub(super) fn play(&mut self, case: &Case) -> Result<(), String> {
         match case.moment {
             Moment::AtStart => {
@@ -118,12 +119,12 @@ impl World {
         self.judge()
     }
 
-    /// A life with what is harmed, of which what is late comes back in it, and the rest afterwards.
+    /// Runs one operator while things are harmed. The late things are put back while it runs, the others afterwards.
     fn live(&self, case: &Case, taken: Vec<Taken>) {
         let operator = self.stage.start();
-        // A start that is refused is none that deletes.
+        // An operator that refuses to start deletes nothing either.
         let runs = rest(&operator).is_ok();
-        // A thing that lies in another one which is away comes back together with it.
+        // A thing inside of another missing thing is put back together with it.
         let inside = |one: &Taken| {
             taken
                 .iter()
@@ -147,12 +148,13 @@ impl World {
         }
     }
 
-    /// The deletions that the API server was asked for, and the objects that are others than before. The next round begins from those.
+    /// Checks that no deletion was requested and that all objects are the same as before. The next round compares with
+    /// the objects of now.
     fn judge(&mut self) -> Result<(), String> {
         let audit = self.stage.namespace().plane().audit();
         let deletes = audit.since(self.checked).unwrap().of(User::Operator);
         let deletes = deletes.within(self.stage.namespace().name()).deleting();
-        // Helm keeps only so many revisions, and our own notes come and go.
+        // Helm deletes old revisions, and the operator deletes its own state Secrets; both are expected.
         let notes = ["addon-operator-intents", "addon-operator-state", "sh.helm.release."];
         let deletes = deletes.that(|record| !notes.iter().any(|note| record.name.starts_with(note)));
         self.checked = audit.mark().unwrap();
@@ -173,7 +175,7 @@ impl World {
         self.stage.kubectl(&format!("{kinds} {columns}"))
     }
 
-    /// The words of people in the ConfigMap.
+    /// The keys of the ConfigMap that people have written.
     fn said(&self) -> Value {
         json!({
             "global": format!("{{poke: \"{}\"}}", self.pokes.get()),
@@ -188,7 +190,7 @@ impl World {
         self.stage.configure(&self.said());
     }
 
-    /// Something that sets off a converge and changes no object.
+    /// Makes an edit that causes a converge and changes no object.
     fn poke(&self) {
         self.pokes.set(self.pokes.get() + 1);
         self.configure();
@@ -200,7 +202,7 @@ impl World {
             let places: &[&str] = match thing {
                 Thing::ModulesDir => &["modules"],
                 Thing::ValuesFile => &["modules/values.yaml"],
-                // One alone that is gone has been taken away: that is how a module is removed.
+                // Several at once: the absence of a single module's directory is how a person removes that module.
                 Thing::ModuleDirs => &["modules/020-victim", "modules/040-beta", "modules/080-zeta"],
                 Thing::ChartFile => &["modules/020-victim/Chart.yaml"],
                 Thing::Templates => &["modules/020-victim/templates"],
@@ -242,7 +244,7 @@ impl World {
         }
     }
 
-    /// The operator writes it again by itself.
+    /// Harms the state Secret, which the operator writes again by itself.
     fn harm_state(&self, harm: Harm) {
         let patch = match harm {
             Harm::Missing | Harm::Late => {
@@ -259,7 +261,7 @@ impl World {
     }
 }
 
-/// Waits until it has nothing left to do, or has refused to start.
+/// Waits until the operator has no work left, or has refused to start.
 fn rest(operator: &Operator<'_>) -> Result<(), String> {
     let look = || {
         if !operator.records(&["Operator cannot start"]).is_empty() {
@@ -296,7 +298,7 @@ impl Taken {
             }
             Harm::Cut => {
                 let text = fs::read_to_string(&kept).unwrap();
-                // At the end of a line it is still a sound file, which is worse.
+                // Cut at the end of a line the file is still valid, which is the more dangerous case.
                 let lines: Vec<&str> = text.split_inclusive('\n').collect();
                 fs::write(&place, lines[..lines.len() / 2].concat()).unwrap();
             }
