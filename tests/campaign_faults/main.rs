@@ -1,7 +1,7 @@
-//! The campaign of faults between operator, helm and API server. While they last people go on working; once they are
-//! over, all must come to the same end as without them.
+//! The campaign of faults between operator, helm and API server. People keep editing while faults last. After the
+//! faults the cluster must reach the same state as without them.
 //!
-//! `make campaign-faults SEED=N ROUNDS=N` plays many; the tests play a few. A seed draws the same plans again.
+//! `make campaign-faults SEED=N ROUNDS=N` plays many rounds; the tests play a few. Equal seeds draw equal rounds.
 #![expect(clippy::print_stderr, reason = "the harness shows it with a failure, or when asked")]
 
 #[path = "../../examples/demo/cluster.rs"]
@@ -32,25 +32,25 @@ use testbed::plane::{ControlPlane, Options};
 use testbed::shared;
 use world::World;
 
-/// How a run is played.
+/// The settings of a run.
 #[derive(Clone, Copy, Debug)]
 struct Play {
     seed: u64,
-    /// All must be as without faults within this, from the end of the last one.
+    /// The time from the end of the last fault within which the state must be as without faults.
     bound: Duration,
 }
 
-/// The control plane that a world stands on.
+/// The control plane of a world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ground {
-    /// That of all tests, which nothing may happen to.
+    /// The shared one of all tests, which must not be harmed.
     Shared,
-    /// Its own, which is restarted and restored.
+    /// One of the world's own, which is restarted and restored from backups.
     Own,
 }
 
 impl Play {
-    /// One world's share of it.
+    /// Plays the rounds of one world.
     fn world(self, number: usize, ground: Ground, rounds: usize) -> anyhow::Result<Tally> {
         let helm = [Part::Helm3, Part::Helm4][number % 2];
         match ground {
@@ -94,7 +94,7 @@ impl Play {
     }
 }
 
-/// How many rounds each world plays; the last one has its own control plane, and one round of ten.
+/// The number of rounds of each world. The last world has a control plane of its own and gets every tenth round.
 fn shares(rounds: Option<usize>) -> Vec<(Ground, usize)> {
     let (worlds, shared, own) = match rounds {
         Some(rounds) => (6, (rounds - rounds / 10).div_ceil(6), rounds / 10),
@@ -110,7 +110,7 @@ fn shares(rounds: Option<usize>) -> Vec<(Ground, usize)> {
 #[test]
 fn whatever_comes_between_it_comes_to_the_same_end() {
     let campaign = Campaign::of_this_run().unwrap();
-    // A test says that it heals, a campaign how fast.
+    // A test checks that the operator recovers, a campaign also how fast.
     let bound = Duration::from_secs(if campaign.rounds().is_some() { 60 } else { 180 });
     let play = Play {
         seed: campaign.seed,

@@ -1,4 +1,4 @@
-//! The faults of a round and the deeds of people meanwhile, drawn from a seed.
+//! The faults of a round and the edits of people meanwhile, drawn from a seed.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,21 +6,21 @@ use std::time::Duration;
 use testbed::draw::Draw;
 use testbed::proxy::{Aimed, Fault, Of, On, What};
 
-/// The fate of requests.
+/// The effect of a fault on a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Harm {
     TooMany,
     Failing,
     Unavailable,
-    /// The API server says that it took too long.
+    /// The API server answers that it timed out.
     TimedOut,
     Conflict,
     Gone,
     Refused,
     Cut,
-    /// No answer until the client gives up.
+    /// No answer comes until the client gives up.
     Silence,
-    /// No answer until the fault is over.
+    /// No answer comes until the fault ends.
     Stall,
     Slow,
     LostAnswer,
@@ -46,7 +46,7 @@ impl Harm {
         Self::LostGroup,
     ];
 
-    /// The requests that may meet it.
+    /// The kinds of requests that this harm can hit.
     fn kinds(self) -> &'static [On] {
         match self {
             Self::Conflict | Self::LostAnswer => &[On::Writes],
@@ -81,32 +81,32 @@ pub(crate) struct Stroke {
     pub(crate) harm: Harm,
     pub(crate) target: Target,
     on: On,
-    /// One of so many requests is hit.
+    /// One of this many matching requests is hit.
     every: u64,
-    /// As many bytes pass, or milliseconds.
+    /// The size of the harm: bytes that pass before a cut, or milliseconds of a delay.
     amount: usize,
     pub(crate) from: Duration,
     pub(crate) until: Duration,
 }
 
-/// An act of a person.
+/// An action of a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Deed {
-    /// The section of the vault is edited.
+    /// Edits the section of the module `vault`.
     Edit,
-    /// The vault is switched on or off.
+    /// Switches the vault on or off.
     Switch,
-    /// An object that a hook watches is made or changed.
+    /// Creates or changes an object that a hook watches.
     Note(usize),
-    /// Such an object is deleted.
+    /// Deletes an object that a hook watches.
     Forget(usize),
-    /// A released object is deleted.
+    /// Deletes an object of a release.
     Tear,
-    /// A released object is changed.
+    /// Changes an object of a release.
     Smear,
 }
 
-/// Objects that a hook watches.
+/// The number of objects that a hook watches.
 pub(crate) const NOTES: usize = 3;
 
 /// Harm to the control plane itself.
@@ -114,16 +114,16 @@ pub(crate) const NOTES: usize = 3;
 pub(crate) enum Outage {
     ServerRestarts,
     StoreRestarts,
-    /// The store is what it was before the round.
+    /// The store is reset to a backup from before the round.
     OlderBackup,
 }
 
 impl Outage {
-    /// In the order in which rounds have them.
+    /// All outages, in the order in which the rounds have them.
     pub(crate) const ALL: [Self; 3] = [Self::OlderBackup, Self::ServerRestarts, Self::StoreRestarts];
 }
 
-/// The events of one round; none, if it is the default.
+/// The events of one round. The default plan has none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Plan {
     pub(crate) strokes: Vec<Stroke>,
@@ -131,22 +131,22 @@ pub(crate) struct Plan {
     pub(crate) outage: Option<(Duration, Outage)>,
 }
 
-/// All faults but the long ones end within it.
+/// The time in milliseconds within which all faults end, except the long ones.
 const SPAN: usize = 6000;
 
-/// Longer than a lease.
+/// Longer than the lease lasts.
 const LONG: Duration = Duration::from_secs(21);
 
-/// For so long the operator believes connections that say nothing: for watches, the API server has nothing to tell most of
-/// the time.
+/// The time for which the operator trusts a silent connection. A watch is usually silent for long, so the time is
+/// generous.
 const SILENCE: Duration = Duration::from_secs(90);
 
-/// Helm believes them until it is ended at its deadline, 80 s with the timeout that it has here. A minute later it is tried
-/// again.
+/// The time for which helm may trust a silent connection: it is killed at its deadline, 80 s with the timeout in this
+/// campaign, and tried again a minute later.
 pub(crate) const SILENCE_OF_HELM: Duration = Duration::from_secs(150);
 
 impl Plan {
-    /// One with faults between the API server and its clients.
+    /// A plan with faults between the API server and its clients.
     pub(crate) fn draw(draw: &mut Draw) -> Self {
         let strokes = (0..=draw.below(4)).map(|_| Stroke::draw(draw)).collect();
         let mut plan = Self {
@@ -167,12 +167,13 @@ impl Plan {
         plan
     }
 
-    /// One with an outage, which comes when people have done what they do, and with at most two faults besides.
+    /// A plan with an outage, after the edits of people, and with at most two faults besides.
     pub(crate) fn draw_with(outage: Outage, draw: &mut Draw) -> Self {
         let strokes = (0..draw.below(3)).map(|_| Stroke::draw(draw)).collect();
         let mut deeds = deeds(draw);
         if outage == Outage::OlderBackup {
-            // The ConfigMap is to be read that is older than the one that was seen.
+            // After the restore the operator reads an older ConfigMap than the one it knows; this edit makes the two
+            // differ.
             deeds.push((Duration::ZERO, Deed::Edit));
         }
         let at = Duration::from_millis(SPAN as u64 / 2) + moment(draw, SPAN / 2);
@@ -183,12 +184,12 @@ impl Plan {
         }
     }
 
-    /// Whether the operator may come to lose its lease by it.
+    /// Whether the plan may make the operator lose its lease.
     pub(crate) fn may_cost_the_lease(&self) -> bool {
         self.outage.is_some() || self.strokes.iter().any(|stroke| stroke.until >= LONG)
     }
 
-    /// For how long connections may be believed that it has left open and dead.
+    /// The time for which dead connections that the plan leaves open may be trusted.
     pub(crate) fn silence(&self) -> Duration {
         let silent = self.strokes.iter().filter(|stroke| stroke.harm == Harm::Silence);
         let believed = silent.map(|stroke| match stroke.target {
@@ -275,7 +276,7 @@ impl Stroke {
     }
 }
 
-/// One that a chart renders an object of.
+/// The API group of an object in one of the charts.
 const GROUP: &str = "rbac.authorization.k8s.io";
 
 impl fmt::Display for Stroke {

@@ -1,4 +1,4 @@
-//! The faults that were met, and the time until all was as without them, as tables for people.
+//! The result as tables for people: the faults, and the time until the state was as without them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,11 +12,11 @@ use crate::plan::{Harm, Outage, Plan, SILENCE_OF_HELM, Target};
 #[derive(Clone, Debug)]
 pub(crate) struct Healed {
     pub(crate) plan: Plan,
-    /// Requests, and parts of answers, that were hit.
+    /// The number of requests and parts of answers that were hit.
     pub(crate) hits: u64,
-    /// From the end of the last fault until all was as it should be.
+    /// From the end of the last fault until the state was as it should be.
     pub(crate) took: Duration,
-    /// The lease was lost on the way.
+    /// Whether the operator lost its lease during the round.
     pub(crate) deposed: bool,
 }
 
@@ -32,7 +32,7 @@ impl Tally {
         self.0.extend(other.0);
     }
 
-    /// Rows of Markdown: each fault, its targets, and the longest healing of a round with it.
+    /// Rows of Markdown: each fault, its targets, and the longest recovery of a round with it.
     pub(crate) fn table(&self) -> String {
         let mut rows: BTreeMap<Harm, (BTreeMap<Target, usize>, Duration)> = BTreeMap::new();
         let mut outages: BTreeMap<Outage, (usize, Duration)> = BTreeMap::new();
@@ -64,7 +64,7 @@ impl Tally {
         table
     }
 
-    /// How many rounds healed within how many seconds.
+    /// How many rounds recovered within how many seconds.
     pub(crate) fn histogram(&self) -> String {
         const STEPS: [u64; 8] = [1, 2, 5, 10, 20, 40, 60, 120];
         let mut text = "| healed within | rounds |\n|---|---:|\n".to_owned();
@@ -81,7 +81,7 @@ impl Tally {
         text
     }
 
-    /// The whole in one line.
+    /// A summary in one line.
     pub(crate) fn summary(&self, bound: Duration) -> String {
         let times = || self.0.iter().map(|healed| healed.took);
         let at = |percent| percentile(times(), percent).map_or(0.0, |time| time.as_secs_f64());

@@ -1,5 +1,4 @@
-//! One operator and its helm behind a proxy; what people want of it, what goes wrong meanwhile, and what must be true
-//! afterwards.
+//! One operator and its helm behind a proxy: the state that people want, the faults, and the checks afterwards.
 
 mod deeds;
 mod files;
@@ -31,31 +30,31 @@ use crate::tally::Healed;
 use deeds::Wanted;
 use seen::Told;
 
-/// Long enough for whatever happens in peace.
+/// Long enough for every step without faults.
 const PATIENCE: Duration = Duration::from_mins(2);
 
 pub(crate) struct World<'a> {
-    /// Ends before the stage it stands on.
+    /// Declared before the stage, so that the operator ends before its stage is deleted.
     life: Option<Life>,
     proxy: Proxy,
     stage: Stage<'a>,
     notes: PathBuf,
     helm: WatchedHelm,
     wanted: Wanted,
-    /// The releases as they are without faults, by what people want of the vault.
+    /// The releases as they were without faults, for each state of the vault that people may want.
     peace: BTreeMap<Option<usize>, BTreeMap<String, Told>>,
-    /// Everything before it has been looked at.
+    /// The position in the audit log up to which requests have been checked.
     checked: Mark,
-    /// The ids of objects that hold data, by kind and name.
+    /// The UIDs of objects that hold data, by kind and name.
     kept: BTreeMap<(String, String), String>,
-    /// How often a release was damaged in this life.
+    /// How often a release was damaged since the operator's start.
     damages: u32,
-    /// How many lives have ended as their lease had run out.
+    /// How many operator processes have ended because their lease had run out.
     overdue: u32,
-    /// Until then connections may be believed that are dead.
+    /// The time until which dead connections may be trusted.
     silent_until: Instant,
-    /// The requests for the lease that were in vain before the round before this one, and before this one. The last renewal that
-    /// was heard may be of the former.
+    /// The number of failed lease requests at the start of the previous round and of this one. The last successful
+    /// renewal may have been in the previous round.
     vain: [u64; 2],
 }
 
@@ -68,7 +67,8 @@ enum Turn {
 }
 
 impl<'a> World<'a> {
-    /// At rest, with all that people may want of the vault done once in peace, to know what it comes to.
+    /// Builds a world at rest. Each state that people may want of the vault has been reached once without faults, so
+    /// that its releases are known.
     pub(crate) fn build(plane: &'a ControlPlane, helm: Part) -> anyhow::Result<Self> {
         let stage = Stage::build(plane, "campaign-faults", &[])?;
         let proxy = Proxy::start(plane, User::Operator)?;
@@ -89,7 +89,7 @@ impl<'a> World<'a> {
             .with("ADDON_OPERATOR_MODULES_DIR", folder.join("modules"))
             .with("ADDON_OPERATOR_GLOBAL_HOOKS_DIR", folder.join("no-hooks"))
             .with("ADDON_OPERATOR_DRIFT", "changed")
-            // Over a connection that says nothing helm waits for as long as it is let.
+            // Over a silent connection helm waits until its timeout.
             .with("HELM_TIMEOUT", "30s");
         stage.namespace().kubectl(["create", "configmap", cluster::CONFIG])?;
         let mut world = Self {
@@ -119,7 +119,7 @@ impl<'a> World<'a> {
         Ok(world)
     }
 
-    /// Waits for the end that things come to in peace, and remembers it.
+    /// Waits until the current wish is fulfilled without faults, and remembers the releases.
     fn learn(&mut self) -> anyhow::Result<()> {
         self.wait(&Plan::default(), PATIENCE, "all to be as people want it, in peace")?;
         let told = self.seen()?.releases()?;
@@ -128,7 +128,7 @@ impl<'a> World<'a> {
         Ok(())
     }
 
-    /// Plays a plan, waits until all is as it should be, and looks at what happened on the way.
+    /// Plays a plan, waits until the state is as it should be, and checks the requests of the round.
     pub(crate) fn play(&mut self, plan: Plan, bound: Duration) -> anyhow::Result<Healed> {
         let was_on = self.wanted.vault().is_some();
         let before = std::mem::take(&mut self.kept);
@@ -144,7 +144,7 @@ impl<'a> World<'a> {
         self.proxy.heal();
         let begun = Instant::now();
         let ticks = self.ticks();
-        // Also one that an earlier round has left.
+        // A dead connection may come from an earlier round.
         self.silent_until = self.silent_until.max(begun + plan.silence());
         let bound = bound + self.silent_until.saturating_duration_since(begun);
         self.wait(&plan, bound, "the same end as without faults")?;
@@ -210,7 +210,7 @@ impl<'a> World<'a> {
         Ok(())
     }
 
-    /// Starts the operator again if it has ended itself for a reason that the plan gives.
+    /// Starts the operator again if it ended itself and the plan gives a reason for that.
     fn supervise(&mut self, plan: &Plan) -> anyhow::Result<()> {
         let Some(life) = self.life.take_if(|life| life.has_ended()) else {
             return Ok(());
@@ -225,12 +225,14 @@ impl<'a> World<'a> {
         self.start()
     }
 
-    /// Whether the plan or the proxy has a reason for it. The operator's own word is none: it may be wrong.
+    /// Whether the plan or the proxy gives a reason for a lost lease. The operator's own report does not count, because
+    /// it may be wrong.
     fn may_lose_the_lease(&self, plan: &Plan) -> bool {
         plan.may_cost_the_lease() || self.proxy.leases_in_vain() >= self.vain[0] + IN_VAIN
     }
 
-    /// A release that is damaged again and again is restored after longer and longer pauses. A new life knows nothing of them.
+    /// Restarts the operator. It repairs a release that is damaged repeatedly only after growing pauses, and a new
+    /// process begins without a pause.
     fn begin_anew(&mut self) -> anyhow::Result<()> {
         let life = self.life.take().context("a round ends alive")?;
         life.stop(PATIENCE)?;
@@ -245,7 +247,7 @@ impl<'a> World<'a> {
         Ok(())
     }
 
-    /// Waits until all is as people want it, after that plan.
+    /// Waits until the state is as people want it after the plan.
     fn wait(&mut self, plan: &Plan, patience: Duration, what: &str) -> anyhow::Result<()> {
         wait_until(patience, what, || {
             if let Err(ended) = self.supervise(plan) {
@@ -256,7 +258,7 @@ impl<'a> World<'a> {
         })?
     }
 
-    /// How often the logs of all lives say that.
+    /// How often these words are in the logs of all operator processes.
     fn said(&self, words: &str) -> anyhow::Result<usize> {
         let mut count = 0;
         for entry in fs::read_dir(self.stage.folder())? {
@@ -279,7 +281,7 @@ impl<'a> World<'a> {
         self.stage.namespace().kubectl_as(User::Admin)
     }
 
-    /// The end of the last log, for whoever looks into a failure.
+    /// The end of the last log, for the report of a failure.
     pub(crate) fn evidence(&self) -> String {
         let log = self.life.as_ref().map(|life| fs::read(life.log()).unwrap_or_default());
         let log = String::from_utf8_lossy(&log.unwrap_or_default()).into_owned();
@@ -288,7 +290,7 @@ impl<'a> World<'a> {
         format!("{}\n{}", last.join("\n"), self.stage.namespace().evidence())
     }
 
-    /// The last life ends as it should, and leaves nobody behind.
+    /// Stops the last operator, which has to leave no process behind.
     pub(crate) fn end(mut self) -> anyhow::Result<()> {
         let life = self.life.take().context("a world ends alive")?;
         life.stop(PATIENCE)?;
@@ -298,13 +300,13 @@ impl<'a> World<'a> {
     }
 }
 
-/// After so many damages a repair waits for 20 s, which leaves time within the bound.
+/// After this many damages a repair waits for 20 s, which is still within the bound.
 const DAMAGES: u32 = 3;
 
-/// A lease is lost by that many requests at least.
+/// At least this many requests must fail before the lease is lost.
 const IN_VAIN: u64 = 2;
 
-/// The words of the log about a leader that goes on in the same process.
+/// The log message of a leader that lost the lease and goes on in the same process.
 const HANDED_OVER: &str = "Restarting because the leadership was handed over";
-/// The code of a process that had to end as a whole, for another one may lead.
+/// The exit code of a process that ended itself because another replica may lead.
 const OVERDUE: i32 = 75;

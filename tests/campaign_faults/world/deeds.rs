@@ -1,4 +1,5 @@
-//! The wishes of people, and how they say them. They speak with the API server directly: no fault is between them.
+//! The wishes of people, and the requests that express them. These requests go to the API server directly, so no fault
+//! hits them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use super::files::{CELLAR_PAGE, VAULT};
 use crate::cluster;
 use crate::plan::Deed;
 
-/// The words that the vault may be told.
+/// The values that the vault may have.
 const WORDS: [&str; 2] = ["red", "green"];
 
 #[derive(Clone, Debug, Default)]
@@ -21,22 +22,22 @@ pub(super) struct Wanted {
     word: usize,
     /// The texts of the objects that a hook watches, by name.
     pub(super) notes: BTreeMap<String, String>,
-    /// Numbers the texts.
+    /// The number of texts so far, which makes each text unique.
     written: usize,
 }
 
 impl Wanted {
-    /// The word that the vault is to say, as a number; nothing while it is off.
+    /// The index of the value that the vault should show; none while the vault is off.
     pub(super) fn vault(&self) -> Option<usize> {
         self.is_on.then_some(self.word)
     }
 
-    /// The word on its pages.
+    /// The value that the vault's pages should show.
     pub(super) fn word(&self) -> &'static str {
         WORDS[self.word]
     }
 
-    /// The ConfigMap as people left it.
+    /// The ConfigMap as people have edited it.
     pub(super) fn config(&self) -> BTreeMap<String, String> {
         let section = json!({ "word": self.word() }).to_string();
         BTreeMap::from([
@@ -66,7 +67,7 @@ fn note(number: usize) -> String {
 }
 
 impl World<'_> {
-    /// Does as a person would, who tries again while the API server is not there.
+    /// Does what a person would do, who tries again while the API server is down.
     pub(super) fn act(&mut self, deed: Deed) -> anyhow::Result<()> {
         self.wanted = self.wanted.after(deed);
         self.damages += u32::from(matches!(deed, Deed::Tear | Deed::Smear));

@@ -1,4 +1,4 @@
-//! The modules of a world, with their hooks.
+//! The modules of a world and their hooks.
 
 use std::io;
 use std::path::Path;
@@ -6,17 +6,17 @@ use std::path::Path;
 use fs_err as fs;
 use testbed::files;
 
-/// The module with a claim, which nobody edits.
+/// The module with a PersistentVolumeClaim, which people do not edit.
 pub(super) const CELLAR: &str = "cellar";
-/// Its page, which people tear and smear.
+/// Its page (a ConfigMap), which people delete and change.
 pub(super) const CELLAR_PAGE: &str = "cellar-page";
-/// The module that is edited and switched.
+/// The module that is edited and switched on and off.
 pub(super) const VAULT: &str = "vault";
-/// Its pages.
+/// The number of the vault's pages.
 pub(super) const PAGES: usize = 3;
 /// The module with hooks.
 pub(super) const WATCHER: &str = "watcher";
-/// The object that its hook makes of the objects that it watches.
+/// The object that the hook writes from the objects that it watches.
 pub(super) const MIRROR: &str = "mirror";
 
 const FILES: [(&str, &str); 13] = [
@@ -51,7 +51,7 @@ const FILES: [(&str, &str); 13] = [
         "modules/200-vault/templates/secret.yaml",
         "apiVersion: v1\nkind: Secret\nmetadata: {name: vault}\nstringData: {combination: \"1234\"}\n",
     ),
-    // Charts ask for served APIs in both ways.
+    // Charts may ask for served APIs in two ways, and this template uses both.
     (
         "modules/200-vault/templates/role.yaml",
         "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: vault}\nrules: []\n",
@@ -107,7 +107,7 @@ jq '{
 }' "$BINDING_CONTEXT_PATH" >"$KUBERNETES_PATCH_PATH"
 "#;
 
-/// Writes them all; the hooks leave their notes in that folder.
+/// Writes all modules; the hooks append their notes to files in `notes`.
 pub(super) fn write(folder: &Path, namespace: &str, notes: &Path) -> io::Result<()> {
     for (path, text) in FILES {
         let text = text.replace("@NAMESPACE@", namespace);

@@ -1,4 +1,4 @@
-//! Whether a world is as people want it, and whether anything was done on the way that nobody asked for.
+//! Checks that a world is as people want it, and that the operator did nothing on the way that no one asked for.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ impl World<'_> {
         Seen::now(self.stage.namespace())
     }
 
-    /// Whether everything is as people want it, and the operator at rest.
+    /// Checks that the state is as people want it and that the operator is at rest.
     pub(super) fn look(&self) -> anyhow::Result<()> {
         let seen = self.seen()?;
         self.look_at_releases(&seen)?;
@@ -99,7 +99,8 @@ impl World<'_> {
         Ok(())
     }
 
-    /// That nothing was deleted but what a person asked for, and helm was never twice at one release.
+    /// Checks that only objects were deleted that a person wanted to be deleted, and that no two helms worked on the
+    /// same release.
     pub(super) fn check(&mut self, plan: &Plan) -> anyhow::Result<()> {
         let audit = self.stage.plane().audit();
         let mark = audit.mark()?;

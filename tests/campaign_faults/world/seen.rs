@@ -1,4 +1,4 @@
-//! All objects of a world's namespace at one moment, asked of the API server past the proxy.
+//! All objects of a world's namespace at one moment, read without the proxy.
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
@@ -13,14 +13,14 @@ use testbed::reader::Only;
 
 use super::files::{CELLAR, VAULT};
 
-/// A release, as far as it must be the same with faults and without.
+/// The parts of a release that must be equal with and without faults.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Told {
     status: String,
-    /// The label with the digest of all that it was made of.
+    /// The label with the checksum of everything that the release was made of.
     checksum: String,
     manifest: String,
-    /// The values that helm was given; only where it does not depend on when other modules came and went.
+    /// The values that helm got. Left out where they depend on the order in which modules were switched.
     values: Value,
 }
 
@@ -48,7 +48,7 @@ impl Seen {
         self.0.get(&(kind.to_owned(), name.to_owned()))
     }
 
-    /// A key of a ConfigMap, if both are there.
+    /// A key of a ConfigMap, if both exist.
     pub(super) fn text(&self, name: &str, key: &str) -> Option<&str> {
         self.get("ConfigMap", name)?["data"][key].as_str()
     }
@@ -79,7 +79,7 @@ impl Seen {
         numbers.max().unwrap_or(0)
     }
 
-    /// The ids of objects that hold data.
+    /// The UIDs of the objects that hold data.
     pub(super) fn kept(&self) -> BTreeMap<(String, String), String> {
         let holds = |kind: &str, name: &str| {
             kind == "PersistentVolumeClaim" && [CELLAR, VAULT].contains(&name) || kind == "Secret" && name == VAULT
@@ -90,7 +90,7 @@ impl Seen {
     }
 }
 
-/// The release and the number of a revision's Secret.
+/// The release and the revision that a Secret's name contains.
 pub(super) fn revision(secret: &str) -> Option<(&str, u32)> {
     let (release, number) = secret.strip_prefix("sh.helm.release.v1.")?.rsplit_once(".v")?;
     Some((release, number.parse().ok()?))
