@@ -1,7 +1,8 @@
-//! The campaign of kills: operator, helm, or both, at each write that helm makes and at random moments, over install,
-//! upgrade and removal. After each the rest must heal alone, with nothing deleted that nobody asked to be deleted.
+//! The campaign of kills: the operator, helm or both are killed at each write of helm and at random moments, during
+//! install, upgrade and removal. After each kill the system must recover by itself and delete nothing that no one asked
+//! to be deleted.
 //!
-//! `make campaign-kill SEED=N ROUNDS=N` plays many; the tests play a few. A seed plays the same kills again.
+//! `make campaign-kill SEED=N ROUNDS=N` plays many kills; the tests play a few. Equal seeds play equal kills.
 #![expect(clippy::print_stderr, reason = "the harness shows it with a failure, or when asked")]
 
 #[path = "../../examples/demo/cluster.rs"]
@@ -28,16 +29,16 @@ use testbed::draw::Draw;
 use testbed::part::Part;
 use world::World;
 
-/// How a run is played.
+/// The settings of a run.
 #[derive(Clone, Copy, Debug)]
 struct Play {
     seed: u64,
-    /// All must be healed within this.
+    /// The time within which the state must be as it should be.
     patience: Duration,
 }
 
 impl Play {
-    /// One world's share of it.
+    /// Plays the kills of one world.
     fn world(self, number: usize, helm: Part, rounds: usize) -> anyhow::Result<Tally> {
         let mut draw = Draw::new(self.seed ^ (number as u64 + 1) << 32);
         let mut world = World::build(helm, self.patience)?;
@@ -59,7 +60,7 @@ impl Play {
     }
 }
 
-/// Worlds that are played side by side: half of them with helm 3, the others with helm 4.
+/// The number of worlds that are played at the same time: half of them with helm 3, half with helm 4.
 fn worlds(campaign: &Campaign) -> usize {
     if campaign.rounds().is_some() { 4 } else { 2 }
 }
@@ -67,7 +68,7 @@ fn worlds(campaign: &Campaign) -> usize {
 #[test]
 fn whoever_is_killed_the_rest_heals_alone() {
     let campaign = Campaign::of_this_run().unwrap();
-    // A test says that it heals, a campaign how fast.
+    // A test checks that the system recovers, a campaign also how fast.
     let patience = Duration::from_secs(if campaign.rounds().is_some() { 30 } else { 120 });
     let worlds = worlds(&campaign);
     let each = campaign.rounds().unwrap_or(10).div_ceil(worlds);

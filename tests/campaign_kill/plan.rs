@@ -1,4 +1,4 @@
-//! The kills: victim, moment and step of the release, drawn from a seed.
+//! The kills, drawn from a seed: the victim, the moment, and helm's work at that time.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use testbed::draw::Draw;
 use testbed::proxy::Side;
 
-/// The work of helm at the time.
+/// The work of helm during which a process is killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Phase {
     Install,
@@ -30,7 +30,7 @@ pub(crate) enum Victim {
 impl Victim {
     const ALL: [Self; 3] = [Self::Operator, Self::Helm, Self::Both];
 
-    /// Whether another life has to begin.
+    /// Whether the operator has to be started again afterwards.
     pub(crate) fn ends_the_life(self) -> bool {
         match self {
             Self::Operator | Self::Both => true,
@@ -41,9 +41,9 @@ impl Victim {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Moment {
-    /// At a write of helm, counted from 1.
+    /// At a write of helm, counted from 1, before or after it.
     Write(usize, Side),
-    /// So long after a person asked for it.
+    /// This long after a person asked for the change.
     After(Duration),
 }
 
@@ -55,10 +55,10 @@ pub(crate) struct Blow {
     pub(crate) moment: Moment,
 }
 
-/// How many writes helm makes in each phase.
+/// The number of helm's writes in each phase.
 pub(crate) type Writes = BTreeMap<Phase, usize>;
 
-/// Longer than helm works on the release, so that some blows meet what comes before and after it.
+/// In milliseconds. Longer than helm works on the release, so that some kills come before or after its work.
 const SPAN: usize = 900;
 
 impl Blow {
@@ -69,7 +69,7 @@ impl Blow {
             (true, _) => Phase::Uninstall,
         };
         let victim = draw.pick(&Victim::ALL);
-        // Three of four at a write: what lies between two writes is where a release is half done.
+        // Three of four kills are at a write, because a release is half done between two writes.
         let moment = if draw.below(4) == 0 {
             Moment::After(Duration::from_millis(draw.below(SPAN) as u64))
         } else {

@@ -1,4 +1,4 @@
-//! The states that the kills met and the time that the healing took, as a table for people.
+//! The result as a table for people: the states that the kills left, and the time until recovery.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -13,11 +13,11 @@ use crate::plan::{Phase, Victim};
 pub(crate) struct Healed {
     pub(crate) phase: Phase,
     pub(crate) victim: Victim,
-    /// The state of the release's newest revision at the kill: helm's word, or `none`.
+    /// The status of the release's newest revision at the kill, or `none`.
     pub(crate) left: String,
-    /// Nobody was there to be killed any more.
+    /// Whether the victim had already ended.
     pub(crate) missed: bool,
-    /// From the start of the next life, or from the kill of a helm alone, until all was as it should be.
+    /// From the start of the next operator, or from the kill of helm alone, until the state was as it should be.
     pub(crate) took: Duration,
 }
 
@@ -33,7 +33,7 @@ impl Tally {
         self.0.extend(other.0);
     }
 
-    /// Kills that met a release in this state.
+    /// The number of kills that left a release in this status.
     pub(crate) fn hits(&self, state: &str) -> usize {
         self.0
             .iter()
@@ -41,7 +41,7 @@ impl Tally {
             .count()
     }
 
-    /// Rows of Markdown: what was killed in which phase, by the state that was left.
+    /// Rows of Markdown: the victim and the phase, by the status that was left.
     pub(crate) fn table(&self) -> String {
         let mut rows: BTreeMap<(Phase, &str), BTreeMap<Victim, usize>> = BTreeMap::new();
         for healed in self.0.iter().filter(|healed| !healed.missed) {
@@ -57,7 +57,7 @@ impl Tally {
         table
     }
 
-    /// How long healing took, in one line.
+    /// The recovery times in one line.
     pub(crate) fn times(&self) -> String {
         let times: Vec<_> = self
             .0

@@ -1,4 +1,4 @@
-//! One operator behind a proxy that knows each write of helm; what is done to it, and what must be true afterwards.
+//! One operator behind a proxy that counts helm's writes: the kills, and the checks afterwards.
 
 mod ambush;
 mod look;
@@ -27,11 +27,11 @@ use look::revisions;
 
 /// The module that is installed, changed and removed.
 const VAULT: &str = "vault";
-/// Its pages, which all change with an upgrade.
+/// The number of its pages, which an upgrade changes all.
 const PAGES: usize = 6;
-/// The module that nobody touches.
+/// The module that is never changed.
 const CELLAR: &str = "cellar";
-/// The objects that must keep their identity, by kind.
+/// The kinds of objects that must keep their UIDs.
 const KEPT: [&str; 2] = ["persistentvolumeclaim", "secret"];
 
 const FILES: [File; 8] = [
@@ -70,23 +70,24 @@ const FILES: [File; 8] = [
 ];
 
 pub(crate) struct World {
-    /// Ends before the stage it stands on.
+    /// Declared before the stage, so that the operator ends before its stage is deleted.
     life: Option<Life>,
     proxy: Proxy,
     stage: Stage<'static>,
     helm: WatchedHelm,
     patience: Duration,
-    /// The word on the pages; `None` while the vault is switched off.
+    /// The value on the pages; `None` while the vault is off.
     word: Option<String>,
     writes: Writes,
-    /// Everything before it has been looked at.
+    /// The position in the audit log up to which requests have been checked.
     checked: Mark,
     round: usize,
     cellar: String,
 }
 
 impl World {
-    /// With the vault once installed, changed and removed in peace, to learn how many writes helm makes for each.
+    /// Builds a world in which the vault was installed, changed and removed once without a kill, to count helm's writes
+    /// in each phase.
     pub(crate) fn build(helm: Part, patience: Duration) -> anyhow::Result<Self> {
         let plane = shared::plane();
         let stage = Stage::build(plane, "campaign-kill", &FILES)?;
@@ -144,7 +145,7 @@ impl World {
         &self.writes
     }
 
-    /// The end of the last log, for whoever looks into a failure.
+    /// The end of the last log, for the report of a failure.
     pub(crate) fn evidence(&self) -> String {
         let log = self
             .life
@@ -153,7 +154,8 @@ impl World {
         format!("{log}\n{}", self.stage.namespace().evidence())
     }
 
-    /// Asks for a change, kills at the moment, waits until all is as it should be, and looks at what happened on the way.
+    /// Asks for a change, kills at the moment, waits until the state is as it should be, and checks the requests on the
+    /// way.
     pub(crate) fn strike(&mut self, blow: Blow) -> anyhow::Result<Healed> {
         self.round += 1;
         let before = self.kept()?;
@@ -197,7 +199,7 @@ impl World {
         })
     }
 
-    /// Does as a person would who edits the ConfigMap.
+    /// Edits the ConfigMap, as a person would.
     fn ask_for(&mut self, phase: Phase) -> anyhow::Result<()> {
         let word = format!("word {} of {phase:?}", self.round);
         let section = json!({ "word": word }).to_string();
@@ -230,7 +232,7 @@ impl World {
         self.stage.namespace().reader()
     }
 
-    /// The last life ends as it should, and leaves nobody behind.
+    /// Stops the last operator, which has to leave no process behind.
     pub(crate) fn end(mut self) -> anyhow::Result<()> {
         let life = self.life.take().context("a world ends alive")?;
         life.stop(self.patience)?;

@@ -1,4 +1,4 @@
-//! A kill at its moment, and the scene right after it.
+//! A kill at a given moment, and the state right after it.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{self, Receiver};
@@ -14,9 +14,9 @@ use super::look::revisions;
 use crate::life;
 use crate::plan::{Blow, Moment, Victim};
 
-/// The scene of a kill.
+/// The state right after a kill.
 pub(super) struct Scene {
-    /// The states of the vault's revisions, by number.
+    /// The statuses of the vault's revisions, by number.
     pub(super) revisions: BTreeMap<u32, String>,
     pub(super) missed: bool,
 }
@@ -28,24 +28,25 @@ impl Scene {
     }
 }
 
-/// A blow that is about to fall.
+/// A kill that has been prepared.
 pub(super) struct Ambush {
     told: Receiver<anyhow::Result<Scene>>,
 }
 
 impl Ambush {
-    /// Returns when it has fallen, or when it came too late.
+    /// Returns after the kill, or when the moment was missed.
     pub(super) fn meet(self, world: &mut World, blow: Blow) -> anyhow::Result<Scene> {
         let scene = wait_until(world.patience, "the moment of the kill", || {
             match self.told.try_recv() {
                 Ok(scene) => Ok(Some(Some(scene))),
-                // Everything is done already: helm made fewer writes than in peace, or the blow is falling right now.
+                // Either the change is complete and helm made fewer writes than expected, or the kill happens right
+                // now.
                 Err(_) => world.look().map(|()| Some(None)),
             }
         })?;
         let scene = match scene {
             Some(scene) => scene,
-            // A trap that is too late must not kill in the next round.
+            // A trap that was missed must not spring in the next round.
             None if world.proxy.disarm() => {
                 return Ok(Scene {
                     revisions: revisions(&world.objects()?)?,
@@ -75,7 +76,7 @@ impl Ambush {
 }
 
 impl World {
-    /// Lays the trap, and asks for the change.
+    /// Prepares the kill, and asks for the change.
     pub(super) fn set(&mut self, blow: &Blow) -> anyhow::Result<Ambush> {
         let (tell, told) = mpsc::channel();
         let deed = self.deed(blow.victim)?;
@@ -106,7 +107,7 @@ impl World {
         Ok(Ambush { told })
     }
 
-    /// The kill, and a look at what is there right after it. What was killed is told too.
+    /// The action of the trap: kills the victim and reads the state right after it. The state includes what was killed.
     fn deed(&self, victim: Victim) -> anyhow::Result<impl FnOnce() -> anyhow::Result<Scene> + Send + 'static> {
         let operator = self.life.as_ref().context("an operator runs before each blow")?.id();
         let (objects, mark) = (self.objects()?, self.stage.tmp());

@@ -1,4 +1,4 @@
-//! The objects of a world, and whether they are as they should be.
+//! The objects of a world, and the checks of their state.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::cluster;
 use crate::plan::Phase;
 
 impl World {
-    /// Whether the vault is what the ConfigMap asks for, and the cellar is there.
+    /// Checks that the vault is as the ConfigMap asks, and that the cellar exists.
     pub(super) fn look(&self) -> anyhow::Result<()> {
         let releases = cluster::releases(self.stage.namespace())?;
         let is_good = |name| {
@@ -54,7 +54,8 @@ impl World {
         Ok(())
     }
 
-    /// That nothing was deleted but what a person asked for, and helm was never twice at one release.
+    /// Checks that only objects were deleted that a person wanted to be deleted, and that no two helms worked on the
+    /// same release.
     pub(super) fn check(&mut self, phase: Phase) -> anyhow::Result<()> {
         let audit = self.stage.plane().audit();
         let mark = audit.mark()?;
@@ -81,7 +82,7 @@ impl World {
         Ok(())
     }
 
-    /// The objects of the vault that must keep their identity, by kind.
+    /// The UIDs of the vault's objects that must keep theirs, by kind.
     pub(super) fn kept(&self) -> anyhow::Result<BTreeMap<&'static str, String>> {
         let mut kept = BTreeMap::new();
         for kind in KEPT {
@@ -97,7 +98,7 @@ impl World {
         Ok(object.map(|object| object["metadata"]["uid"].to_string()))
     }
 
-    /// The words on the vault's pages that are there.
+    /// The values on the vault's existing pages.
     pub(super) fn pages(&self) -> anyhow::Result<Vec<String>> {
         let items = self.stage.namespace().objects("configmaps", Only::All)?;
         let is_page = |item: &&Value| {
@@ -109,7 +110,7 @@ impl World {
         Ok(items.iter().filter(is_page).map(word).collect())
     }
 
-    /// The number of the vault's newest revision, 0 without one.
+    /// The number of the vault's newest revision; 0 if there is none.
     pub(super) fn newest(&self) -> anyhow::Result<u32> {
         Ok(revisions(&self.objects()?)?
             .last_key_value()
@@ -117,7 +118,7 @@ impl World {
     }
 }
 
-/// The states of the vault's revisions, by number.
+/// The statuses of the vault's revisions, by number.
 pub(super) fn revisions(objects: &Objects) -> anyhow::Result<BTreeMap<u32, String>> {
     let secrets = objects.metadata("secrets", Only::Labels("owner=helm,name=vault"))?;
     let read = |secret: &Value| {
