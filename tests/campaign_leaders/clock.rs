@@ -1,6 +1,6 @@
-//! Wall clocks that are wrong: a library in front of a program's own, compiled on the spot, and a file that says by how much.
+//! Wrong wall clocks for single processes: a preloaded library, compiled here, adds the seconds that a file contains.
 //!
-//! Clocks that only count stay right, for a program that waits in the kernel goes by the machine's.
+//! Monotonic clocks stay right, because a program that waits in the kernel waits by the machine's clock.
 
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
@@ -9,11 +9,11 @@ use anyhow::ensure;
 use fs_err as fs;
 use testbed::process;
 
-/// The library, for a process that is to have a wrong clock.
+/// Compiles the library, which a process has to preload.
 pub(crate) fn compile(folder: &Path) -> anyhow::Result<PathBuf> {
     let (source, library) = (folder.join("clock.c"), folder.join("clock.so"));
     fs::write(&source, include_str!("clock.c"))?;
-    // Whoever builds Rust has one.
+    // A machine that can build Rust has a C compiler.
     let mut compiler = process::command("cc");
     compiler
         .args(["-shared", "-fPIC", "-O1", "-o"])
@@ -27,19 +27,19 @@ pub(crate) fn compile(folder: &Path) -> anyhow::Result<PathBuf> {
     Ok(library)
 }
 
-/// By how much one clock is wrong.
+/// The file with the error of one clock.
 #[derive(Debug)]
 pub(crate) struct Ahead(fs::File);
 
 impl Ahead {
-    /// Right at first.
+    /// A clock without an error.
     pub(crate) fn none(path: &Path) -> anyhow::Result<Self> {
         let ahead = Self(fs::File::create(path)?);
         ahead.set(0)?;
         Ok(ahead)
     }
 
-    /// It jumps. The file keeps its length: programs look at it as memory.
+    /// Sets the error in seconds. The file keeps its length, because programs map it into memory.
     pub(crate) fn set(&self, seconds: i64) -> anyhow::Result<()> {
         Ok(self.0.file().write_all_at(&seconds.to_ne_bytes(), 0)?)
     }

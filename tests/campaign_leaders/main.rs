@@ -1,7 +1,8 @@
-//! The campaign of leaders: three replicas under load, of which the one that leads is killed, stopped, frozen, cut off or robbed
-//! of its lease, while wall clocks jump. After each another one leads, one alone acts, and nothing is lost.
+//! The campaign of leaders: three replicas under load. The leader is killed, stopped, frozen, cut off or robbed of its
+//! lease, while wall clocks jump. After each change another replica must lead, only one may act, and nothing may be
+//! lost.
 //!
-//! `make campaign-leaders SEED=N ROUNDS=N` plays many; the tests play a few. A seed deals the same rounds again.
+//! `make campaign-leaders SEED=N ROUNDS=N` plays many rounds; the tests play a few. Equal seeds play equal rounds.
 #![expect(clippy::print_stderr, reason = "the harness shows it with a failure, or when asked")]
 
 mod clock;
@@ -27,10 +28,11 @@ use testbed::draw::Draw;
 use testbed::part::Part;
 use world::{Bounds, World};
 
-/// How long a lease lasts, in seconds. A world is the faster the shorter it is, and a busy machine loses one that is too short.
+/// The duration of a lease in seconds. A shorter lease makes a world faster, but a busy machine loses one that is too
+/// short.
 const LEASE: u64 = 10;
 
-/// How a run is played.
+/// The settings of a run.
 #[derive(Clone, Copy, Debug)]
 struct Play {
     seed: u64,
@@ -38,7 +40,7 @@ struct Play {
 }
 
 impl Play {
-    /// One world's share of it.
+    /// Plays the rounds of one world.
     fn world(self, number: usize, rounds: usize) -> anyhow::Result<Tally> {
         let helm = [Part::Helm3, Part::Helm4][number % 2];
         let mut draw = Draw::new(self.seed ^ (number as u64 + 1) << 32);
@@ -60,7 +62,7 @@ impl Play {
 #[test]
 fn whoever_loses_the_lease_one_leads_and_nothing_is_lost() {
     let campaign = Campaign::of_this_run().unwrap();
-    // A test says that it goes on, a campaign how soon.
+    // A test checks that another replica leads, a campaign also how soon.
     let (worlds, leads, settles) = if campaign.rounds().is_some() {
         (4, 2 * LEASE + 5, 90)
     } else {

@@ -1,4 +1,4 @@
-//! How the one that leads loses its lease, drawn from a seed.
+//! The ways in which the leader loses its lease, drawn from a seed.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,25 +8,26 @@ use testbed::proxy::What;
 
 use crate::replica::REPLICAS;
 
-/// Far more than any lease lasts.
+/// In seconds; far longer than any lease.
 const WRONG: i64 = 20 * 60;
 
-/// How it can be lost.
+/// A way in which the leader may lose its lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Way {
-    /// SIGKILL; started again at once, or when another leads.
+    /// SIGKILL. The process is started again at once (`again`), or when another replica leads.
     Kill { again: bool },
-    /// SIGTERM; likewise.
+    /// SIGTERM. The process is started again as with `Kill`.
     Stop { again: bool },
-    /// SIGSTOP, with or without what it has started, until another leads, or until that one has finished all work.
+    /// SIGSTOP, with or without its child processes. It lasts until another replica leads, or (`late`) until that one
+    /// has finished all work.
     Freeze { children: bool, late: bool },
-    /// SIGSTOP for less than a lease.
+    /// SIGSTOP for less than the duration of a lease.
     Blink,
     /// A person deletes the lease.
     Delete,
-    /// A person writes another holder into it, with a time of so many seconds from now.
+    /// A person writes another holder into the lease, with a renew time this many seconds from now.
     Seize { ahead: i64 },
-    /// Nothing comes from the API server any more: the connection is silent, or ends.
+    /// The API server cannot be reached: connections are silent, or end.
     Cut { silent: bool },
 }
 
@@ -52,17 +53,17 @@ impl Way {
         Self::Freeze { children, late }
     }
 
-    /// Whether the one that leads may go on as if nothing had been.
+    /// Whether the leader may lead on as if nothing had happened.
     pub(crate) fn may_stand(self) -> bool {
         matches!(self, Self::Blink | Self::Delete)
     }
 
-    /// Whether whoever has ended is started again before another leads.
+    /// Whether a replica that ended is started again before another one leads.
     pub(crate) fn again(self) -> bool {
         !matches!(self, Self::Kill { again: false } | Self::Stop { again: false })
     }
 
-    /// The fault that its proxy plays meanwhile.
+    /// The fault that the replica's proxy has meanwhile.
     pub(crate) fn fault(self) -> Option<What> {
         match self {
             Self::Cut { silent: true } => Some(What::BlackHole),
@@ -94,20 +95,20 @@ impl fmt::Display for Way {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Moment {
-    /// When its helm has just begun.
+    /// When helm of the leader has just started.
     Helm,
-    /// So long after an edit.
+    /// This long after an edit.
     After(Duration),
 }
 
-/// One change.
+/// One change of the leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Blow {
     pub(crate) way: Way,
     pub(crate) moment: Moment,
-    /// By how many seconds the wall clock of each replica is wrong from now on.
+    /// The error in seconds of each replica's wall clock from now on.
     pub(crate) ahead: [i64; REPLICAS],
-    /// How long a short freeze lasts.
+    /// The duration of a short freeze.
     pub(crate) blink: Duration,
 }
 

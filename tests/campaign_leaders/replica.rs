@@ -1,4 +1,4 @@
-//! One replica: its processes, its own way to the API server, its own name there, its own clock.
+//! One replica: its processes, its proxy to the API server, its user there, its clock.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -22,7 +22,8 @@ use crate::life;
 pub(crate) const REPLICAS: usize = 3;
 pub(crate) const NAMES: [&str; REPLICAS] = ["a", "b", "c"];
 
-/// Helm with a lock per release, and slow. Whoever finds the lock taken says by whom; each says that it begins.
+/// A slow helm with a lock per release. It notes each start, and each time that it finds the lock taken by another
+/// helm.
 const HELM: &str = r#"#!/bin/bash
 if [[ $1 == upgrade || $1 == uninstall ]]; then
   exec 9>>"@NOTES@/$2.lock"
@@ -37,7 +38,7 @@ fi
 exec "@HELM@" "$@"
 "#;
 
-/// The parts that all replicas of a world share.
+/// The things that all replicas of a world share.
 pub(crate) struct Ground<'a> {
     pub(crate) namespace: &'a Namespace<'static>,
     pub(crate) folder: &'a Path,
@@ -48,9 +49,9 @@ pub(crate) struct Ground<'a> {
 
 pub(crate) struct Replica {
     pub(crate) name: &'static str,
-    /// In the audit log.
+    /// The user name in the audit log.
     pub(crate) user: String,
-    /// In the lease.
+    /// The holder name in the lease.
     pub(crate) identity: String,
     pub(crate) proxy: Proxy,
     pub(crate) clock: Ahead,
@@ -58,12 +59,12 @@ pub(crate) struct Replica {
     home: PathBuf,
     address: SocketAddr,
     variables: BTreeMap<&'static str, OsString>,
-    /// The processes that were stopped, itself included.
+    /// The processes that were stopped in this round, including the replica's own.
     frozen: BTreeSet<u32>,
 }
 
 impl Replica {
-    /// It does not run yet.
+    /// Prepares a replica without starting it.
     pub(crate) fn prepare(number: usize, ground: &Ground<'_>) -> anyhow::Result<Self> {
         let Ground {
             namespace,
@@ -133,7 +134,7 @@ impl Replica {
     }
 
     pub(crate) fn start(&mut self) -> anyhow::Result<()> {
-        // One log for all its lives.
+        // All processes of a replica write to one log.
         let output = fs::OpenOptions::new()
             .create(true)
             .append(true)
@@ -150,7 +151,7 @@ impl Replica {
         Ok(())
     }
 
-    /// Whether no process of it is there. Does as a kubelet does, which buries it.
+    /// Whether the replica's process has ended. Reaps it, as a kubelet would.
     pub(crate) fn has_ended(&mut self) -> anyhow::Result<bool> {
         let Some(bound) = &mut self.bound else { return Ok(true) };
         let ended = bound.ended()?.is_some();
@@ -166,7 +167,7 @@ impl Replica {
         }
     }
 
-    /// Stops it, with or without what it has started.
+    /// Stops the replica's process, with or without its children.
     pub(crate) fn freeze(&mut self, with_children: bool) -> anyhow::Result<()> {
         let own = self.bound.as_ref().context("it runs")?.id();
         self.frozen = BTreeSet::from([own]);
@@ -180,12 +181,13 @@ impl Replica {
         Ok(())
     }
 
-    /// Processes that were stopped in this round. One that comes to its end that way is no second one at work.
+    /// The processes that were stopped in this round. If such a helm still holds its lock, that is no second helm at
+    /// work.
     pub(crate) fn frozen(&self) -> &BTreeSet<u32> {
         &self.frozen
     }
 
-    /// Lets it go on, and all that it had started.
+    /// Lets all stopped processes go on.
     pub(crate) fn thaw(&self) {
         self.signal(libc::SIGCONT);
         for id in &self.frozen {
@@ -193,17 +195,17 @@ impl Replica {
         }
     }
 
-    /// A new round begins.
+    /// Forgets the stopped processes, at the start of a round.
     pub(crate) fn forget(&mut self) {
         self.frozen.clear();
     }
 
-    /// It and all that it has started.
+    /// The replica's process and its descendants.
     pub(crate) fn processes(&self) -> Vec<(u32, String)> {
         life::marked(&self.home.join("tmp"))
     }
 
-    /// Whether it says that it leads.
+    /// Whether the replica reports that it leads.
     pub(crate) fn leads(&self) -> anyhow::Result<bool> {
         const SOON: Duration = Duration::from_secs(2);
         let mut stream = TcpStream::connect_timeout(&self.address, SOON)?;

@@ -1,4 +1,4 @@
-//! How soon another one led and all was well, as a table for people.
+//! The result as a table for people: how soon another replica led and the state was as it should be.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
@@ -11,11 +11,11 @@ use crate::plan::Way;
 /// The outcome of one change.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outcome {
-    /// From the change until another time as leader had begun; nothing if the one that led went on.
+    /// From the change until the next term of a leader began; nothing if the old leader led on.
     pub(crate) led: Option<Duration>,
-    /// From the change until all was as people want it.
+    /// From the change until the state was as people want it.
     pub(crate) settled: Duration,
-    /// How many edits were made on the way.
+    /// The number of edits during the round.
     pub(crate) edits: usize,
 }
 
@@ -42,7 +42,7 @@ impl Tally {
         self.0.extend(other.0);
     }
 
-    /// Rows of Markdown, one a way.
+    /// Rows of Markdown, one for each way.
     pub(crate) fn table(&self) -> String {
         let mut rows: BTreeMap<Way, Vec<Outcome>> = BTreeMap::new();
         for (way, outcome) in &self.0 {
@@ -66,7 +66,7 @@ impl Tally {
         table
     }
 
-    /// All of it in one line.
+    /// A summary in one line.
     pub(crate) fn line(&self) -> String {
         let led: Vec<Duration> = self.0.iter().filter_map(|(_, outcome)| outcome.led).collect();
         let settled: Vec<Duration> = self.0.iter().map(|(_, outcome)| outcome.settled).collect();

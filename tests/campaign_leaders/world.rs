@@ -1,4 +1,5 @@
-//! Three replicas in one namespace and the load on them: what is done to the one that leads, and what is waited for then.
+//! Three replicas in one namespace under load: the changes of the leader, and the conditions that must be met
+//! afterwards.
 
 mod load;
 mod look;
@@ -26,16 +27,16 @@ use crate::tally::Outcome;
 use load::Load;
 use look::Tenure;
 
-/// How long it may take.
+/// The longest allowed durations.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
-    /// Until another time as leader has begun.
+    /// Until the next term of a leader has begun.
     pub(crate) leads: Duration,
-    /// And then until all is as people want it.
+    /// After that, until the state is as people want it.
     pub(crate) settles: Duration,
 }
 
-/// The holder of the lease. Two that differ are two times as leader.
+/// The holder of the lease. Two different values are two terms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Lease {
     holder: String,
@@ -44,23 +45,23 @@ struct Lease {
 }
 
 pub(crate) struct World {
-    /// End before the folder that they write into.
+    /// Declared before the folder, so that the replicas end before it is deleted.
     replicas: [Replica; REPLICAS],
     namespace: Namespace<'static>,
     folder: TempDir,
     bounds: Bounds,
     load: Load,
-    /// Everything before it has been looked at.
+    /// The position in the audit log up to which requests have been checked.
     checked: Mark,
     tenure: Tenure,
     claims: BTreeMap<String, String>,
 }
 
 impl World {
-    /// With all modules installed, and three replicas of which one leads.
+    /// Builds a world with all modules installed and three replicas, one of which leads.
     pub(crate) fn build(helm: Part, bounds: Bounds, draw: Draw) -> anyhow::Result<Self> {
         let plane = shared::plane();
-        // In the folder of the control plane, which is swept even after a kill.
+        // In the folder of the control plane, which the next start removes even after a kill.
         let folder = tempfile::Builder::new().prefix("leaders-").tempdir_in(plane.folder())?;
         let namespace = plane.namespace("campaign-leaders")?;
         let group = format!("--group=system:serviceaccounts:{}", namespace.name());
@@ -104,8 +105,8 @@ impl World {
         Ok(world)
     }
 
-    /// Does it to the one that leads, goes on with the load until another leads, waits until all is as it should be, and looks at
-    /// what happened on the way.
+    /// Does the change to the leader, keeps editing until another replica leads, waits until the state is as it should
+    /// be, and checks the requests on the way.
     pub(crate) fn strike(&mut self, blow: Blow) -> anyhow::Result<Outcome> {
         let edits = self.load.edits();
         self.load.begin_round();
@@ -128,7 +129,7 @@ impl World {
         self.settle(self.bounds.settles)?;
         let settled = begun.elapsed();
         let led = match self.lease()? {
-            // It may have lost its lease after all.
+            // The leader may have lost its lease later, after it had seemed to lead on.
             Some(now) if led.is_none() && now != before => Some(settled),
             _ => led,
         };
@@ -141,7 +142,7 @@ impl World {
         })
     }
 
-    /// An edit, and then the moment.
+    /// Makes an edit, and waits for the moment of the change.
     fn wait_for_moment(&mut self, moment: Moment) -> anyhow::Result<()> {
         let begun = self.begun_helms()?;
         for _ in 0..2 {
@@ -159,7 +160,7 @@ impl World {
             };
             Ok(come.then_some(()))
         };
-        // Not every edit is one that helm has to do with. Then it happens without one.
+        // Some edits do not need helm. Then the change happens without one.
         let _ = wait_until(patience, what, has_come);
         Ok(())
     }
@@ -188,7 +189,7 @@ impl World {
         Ok(())
     }
 
-    /// Writes as a holder would whose wall clock is wrong, and who never comes again.
+    /// Writes the lease like a holder with a wrong clock who then never renews.
     fn seize(&self, ahead: i64) -> anyhow::Result<()> {
         let time = jiff::Timestamp::now() + jiff::SignedDuration::from_secs(ahead);
         let time = format!("{time:.6}");
@@ -199,7 +200,8 @@ impl World {
         Ok(())
     }
 
-    /// Goes on with edits until one of them leads who did not do so before. Whether that is so.
+    /// Keeps editing until another term begins, or until it is clear that the leader leads on. Returns whether another
+    /// term began.
     fn wait_for_change(&mut self, before: &Lease, leader: usize, way: Way) -> anyhow::Result<bool> {
         wait_until(
             self.bounds.leads,
@@ -223,7 +225,7 @@ impl World {
         .map_err(Into::into)
     }
 
-    /// Ends all harm to it.
+    /// Ends the harm to the replica.
     fn undo(&mut self, leader: usize, way: Way) -> anyhow::Result<()> {
         match way {
             Way::Freeze { late, .. } => {
@@ -241,7 +243,7 @@ impl World {
         }
     }
 
-    /// It alone goes on; what it had started and what stands still has to be ended by it.
+    /// Lets the replica's main process go on. It has to end its own children, which are still stopped, and itself.
     fn thaw(&mut self, leader: usize) -> anyhow::Result<()> {
         let replica = &mut self.replicas[leader];
         replica.signal(libc::SIGCONT);
@@ -258,7 +260,7 @@ impl World {
         Ok(())
     }
 
-    /// Does as kubelets do.
+    /// Starts replicas that have ended, as kubelets do.
     fn start_the_ended(&mut self) -> anyhow::Result<()> {
         for replica in &mut self.replicas {
             if replica.has_ended()? {
@@ -277,12 +279,12 @@ impl World {
         Ok(wait_until(patience, "all to be as it should be", look)?)
     }
 
-    /// The end of all logs, for whoever looks into a failure.
+    /// The end of all logs, for the report of a failure.
     pub(crate) fn evidence(&self) -> String {
         self.namespace.evidence()
     }
 
-    /// All end as they should, the lease is free, and nobody is left behind.
+    /// Stops all replicas. They have to release the lease and leave no process behind.
     pub(crate) fn end(mut self) -> anyhow::Result<()> {
         for replica in &mut self.replicas {
             replica.signal(libc::SIGTERM);

@@ -1,4 +1,5 @@
-//! People who edit: sections and a flag in the ConfigMap, and objects that a hook watches. Remembers what they want.
+//! The load: people edit sections and a flag of the ConfigMap, and objects that a hook watches. The wishes are
+//! remembered.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -11,16 +12,16 @@ use testbed::namespace::Namespace;
 
 use crate::cluster;
 
-/// Modules that are always there.
+/// Modules that are never switched off.
 const LASTING: [&str; 3] = ["mail", "news", "shop"];
-/// The module that comes and goes.
+/// The module that is switched on and off.
 pub(super) const FAIR: &str = "fair";
-/// How many pages the release of each has.
+/// The number of pages in the release of each module.
 pub(super) const PAGES: usize = 3;
 /// The objects that the hook copies.
 const ORIGINALS: [&str; 4] = ["one", "two", "three", "four"];
 pub(super) const COPY: &str = "copy-of-";
-/// Between two edits while a change is under way.
+/// The pause between two edits while a change is under way.
 const PAUSE: Duration = Duration::from_millis(700);
 
 const CLAIM: &str = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: @MODULE@}\n\
@@ -49,17 +50,17 @@ jq --compact-output --arg in "$IN" '.[-1].snapshots.seen[].filterResult | {opera
 #[derive(Debug)]
 pub(crate) struct Load {
     draw: Draw,
-    /// The word of each module that is to be there.
+    /// The wanted value of each module that is on.
     words: BTreeMap<&'static str, String>,
     originals: BTreeMap<&'static str, String>,
-    /// Modules that were switched off in this round, once or more.
+    /// Modules that were switched off at least once in this round.
     switched_off: BTreeSet<&'static str>,
     edits: usize,
     last: Instant,
 }
 
 impl Load {
-    /// Writes the modules and the hook, and all objects as they are at the beginning.
+    /// Writes the modules and the hook, and creates the first objects.
     pub(super) fn furnish(namespace: &Namespace<'_>, folder: &Path, draw: Draw) -> anyhow::Result<Self> {
         let write = |path: String, text: &str| files::put(folder, path, text);
         let mut data = serde_json::Map::new();
@@ -113,12 +114,12 @@ impl Load {
         self.switched_off.clear();
     }
 
-    /// Whether an edit of this round removes it.
+    /// Whether an edit of this round has switched the module off.
     pub(super) fn was_switched_off(&self, module: &str) -> bool {
         self.switched_off.contains(module)
     }
 
-    /// One edit as a person would make it, unless there was one just before.
+    /// Makes one edit as a person would, unless the last one was a moment ago.
     pub(super) fn edit_now_and_then(&mut self, namespace: &Namespace<'_>) -> anyhow::Result<()> {
         if self.last.elapsed() < PAUSE {
             return Ok(());

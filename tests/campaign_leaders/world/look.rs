@@ -1,5 +1,4 @@
-//! The state of a world, and whether it is as it should be. Asks the API server and its audit log; the operators only
-//! whether they lead.
+//! Checks of a world's state. They read the API server and its audit log, and ask the operators only whether they lead.
 
 use std::collections::BTreeMap;
 
@@ -14,18 +13,18 @@ use super::load::{COPY, FAIR, PAGES};
 use crate::cluster;
 
 pub(super) const LEASE_NAME: &str = "addon-operator-leader-election";
-/// So many revisions are kept of each release.
+/// The number of revisions that helm keeps of each release.
 const HISTORY: u32 = 10;
 
-/// The revisions of all releases, with their states.
+/// The revisions of all releases with their statuses.
 pub(super) type Revisions = BTreeMap<String, BTreeMap<u32, String>>;
 
-/// The last writer of the lease, as the audit log tells.
+/// The last writer of the lease according to the audit log.
 #[derive(Debug, Default)]
 pub(super) struct Tenure(Option<String>);
 
 impl Tenure {
-    /// The writes of a replica after another one had written the lease, in the order in which requests came in.
+    /// The writes of a replica after another one has written the lease, in the order in which the requests arrived.
     fn late(&mut self, records: Records) -> Records {
         let mut records = records
             .mutating()
@@ -41,13 +40,13 @@ impl Tenure {
     }
 }
 
-/// Questions that are asked by a `create`.
+/// Whether the request is a review that is sent as a `create` and writes nothing.
 fn is_question(record: &Record) -> bool {
     ["authorization.k8s.io", "authentication.k8s.io"].contains(&record.group.as_str())
 }
 
 impl World {
-    /// Whether all that people want is in force.
+    /// Checks that everything that people want is applied.
     pub(super) fn in_force(&self) -> anyhow::Result<()> {
         let words = self.load.words();
         let releases = cluster::releases(&self.namespace)?;
@@ -84,7 +83,7 @@ impl World {
         Ok(())
     }
 
-    /// Whether one of them leads, all know it, and the lease names it.
+    /// Checks that exactly one replica leads, and that all replicas and the lease name it.
     pub(super) fn one_leads(&self) -> anyhow::Result<()> {
         let holder = self.lease()?.map(|lease| lease.holder).unwrap_or_default();
         for replica in &self.replicas {
@@ -101,8 +100,8 @@ impl World {
         Ok(())
     }
 
-    /// That nobody wrote after another one led, nothing was deleted that nobody asked to be deleted, and no two helms were at one
-    /// release.
+    /// Checks that no replica wrote after another one led, that nothing was deleted that no one asked to be deleted,
+    /// and that no two helms worked on the same release.
     pub(super) fn check(&mut self) -> anyhow::Result<()> {
         let audit = self.namespace.plane().audit();
         let mark = audit.mark()?;
@@ -138,7 +137,8 @@ impl World {
         Ok(())
     }
 
-    /// One that was stopped in the middle of its work is none that works.
+    /// Checks the notes about second helms. A helm that was stopped in the middle of its work does not count as a
+    /// second one.
     fn check_overlaps(&self) -> anyhow::Result<()> {
         let file = self.folder.path().join("notes/overlaps");
         let overlaps = fs::read_to_string(&file).unwrap_or_default();
@@ -148,14 +148,14 @@ impl World {
         };
         let overlaps: Vec<&str> = overlaps.lines().filter(|line| !stood_still(line)).collect();
         ensure!(overlaps.is_empty(), "a second helm on one release: {overlaps:?}");
-        // Ids come again.
+        // Process ids are reused, so the notes must not be read again later.
         if file.exists() {
             fs::remove_file(file)?;
         }
         Ok(())
     }
 
-    /// That the last good revisions of before are still there.
+    /// Checks that the last good revisions of before still exist.
     pub(super) fn check_revisions(&self, before: &Revisions) -> anyhow::Result<()> {
         let now = self.revisions()?;
         for (name, revisions) in before.iter().filter(|(name, _)| !self.load.was_switched_off(name)) {
@@ -196,13 +196,13 @@ impl World {
         Ok(claims.iter().map(read).collect())
     }
 
-    /// How many helms have begun so far.
+    /// How many helms have started so far.
     pub(super) fn begun_helms(&self) -> anyhow::Result<usize> {
         let begun = fs::read_to_string(self.folder.path().join("notes/begun"))?;
         Ok(begun.lines().count())
     }
 
-    /// A clock that is right would prove nothing.
+    /// Checks that the replicas really see wrong clocks; with right clocks the campaign would prove nothing.
     pub(super) fn ensure_clocks_are_wrong(&self) -> anyhow::Result<()> {
         use std::time::Duration;
 
