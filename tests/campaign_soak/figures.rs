@@ -3,23 +3,24 @@
 use std::fmt;
 use std::fmt::Write as _;
 
-/// A pool keeps each thread that it ever needed. With more than these, work of it never ends.
+/// The largest allowed number of pool threads. A pool keeps every thread that it ever needed, so more threads mean work
+/// that never ends.
 const POOLED: u64 = 32;
 
-/// At one moment.
+/// The use at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Usage {
     /// Resident memory, in KiB.
     pub(crate) memory: u64,
     pub(crate) files: u64,
     pub(crate) connections: u64,
-    /// Those of no pool.
+    /// Threads that belong to no pool.
     pub(crate) threads: u64,
-    /// Those that wait for work with files, or for a child to start.
+    /// Threads of pools: for work with files, and for starting children.
     pub(crate) pooled: u64,
-    /// Processes that it has started.
+    /// Child processes of the operator.
     pub(crate) children: u64,
-    /// As the API server counts them, of all clients that watch inside of one namespace.
+    /// Watches as the API server counts them: those of all clients within one namespace.
     pub(crate) watches: u64,
     pub(crate) temporary: u64,
 }
@@ -42,7 +43,7 @@ impl Usage {
         self.counts().into_iter().chain([("threads of pools", self.pooled)])
     }
 
-    /// Whether there is no more of anything than there was then; if not, the first thing of which there is.
+    /// The first count that is larger than it was then, if any is.
     pub(crate) fn more_than(self, then: Self) -> Option<&'static str> {
         let mut pairs = self.counts().into_iter().zip(then.counts());
         let more = pairs.find_map(|((name, now), (_, then))| (now > then).then_some(name));
@@ -66,7 +67,8 @@ impl Samples {
         self.0.push(usage);
     }
 
-    /// The mean of the first third and that of the last one, in KiB; what was before a tenth of the time is warming up.
+    /// The mean memory of the first and of the last third, in KiB. The first tenth of the time is warming up and is
+    /// left out.
     fn thirds(&self) -> (u64, u64) {
         let count = self.0.len();
         let mean = |part: &[Usage]| part.iter().map(|usage| usage.memory).sum::<u64>() / part.len().max(1) as u64;
@@ -78,7 +80,7 @@ impl Samples {
         last.saturating_sub(first)
     }
 
-    /// In one sentence.
+    /// The course of the memory in one sentence.
     pub(crate) fn memory(&self) -> String {
         let (first, last) = self.thirds();
         let peak = self.0.iter().map(|usage| usage.memory).max().unwrap_or_default();
@@ -90,7 +92,7 @@ impl Samples {
         )
     }
 
-    /// Rows of Markdown: each count in quiet before and after, and under load.
+    /// Rows of Markdown: each count when quiet before and after, and under load.
     pub(crate) fn table(&self, before: &Usage, after: &Usage) -> String {
         let mut table =
             "| | quiet, before | p50 under load | most | quiet, after |\n|---|---:|---:|---:|---:|\n".to_owned();

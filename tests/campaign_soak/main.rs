@@ -1,7 +1,7 @@
-//! The soak: many modules, an edit a second, hooks that fail and objects that are deleted at random, and an API server that is
-//! killed in the middle. At the end all is as the last edits want it, and nothing has leaked.
+//! The soak: many modules, one edit a second, hooks that fail at random, objects that are deleted at random, and an API
+//! server that is killed in the middle. At the end the state is as the last edits want it, and nothing has leaked.
 //!
-//! `make soak SEED=N ROUNDS=N` plays that for so many seconds; the tests play a few.
+//! `make soak SEED=N ROUNDS=N` runs it for this many seconds; the tests run a few.
 #![expect(clippy::print_stderr, reason = "the harness shows it with a failure, or when asked")]
 
 #[path = "../../examples/demo/cluster.rs"]
@@ -26,14 +26,14 @@ use testbed::plane::{ControlPlane, Options};
 use testbed::wait::wait_until;
 use world::{Size, World};
 
-/// Between two edits.
+/// The time between two edits.
 const BEAT: Duration = Duration::from_secs(1);
-/// How many beats lie between two looks at what the operator uses.
+/// The number of edits between two measurements of the operator.
 const LOOK_EVERY: usize = 5;
-/// By how much the last third may need more memory than the first, in KiB.
+/// The largest allowed growth of memory from the first third to the last, in KiB.
 const GROWTH: u64 = 5 * 1024;
 
-/// The operator for which memory means something, built beside the one of the tests.
+/// The release build of the operator, beside that of the tests. Memory figures of a debug build mean nothing.
 fn released() -> anyhow::Result<PathBuf> {
     let ours = Path::new(env!("CARGO_BIN_EXE_addon-operator"));
     let folder = ours.ancestors().nth(2).context("it lies two folders deep")?;
@@ -46,7 +46,7 @@ fn released() -> anyhow::Result<PathBuf> {
     Ok(released)
 }
 
-/// Beats so long, and returns what was seen on the way.
+/// Edits for this many beats, and returns the measurements.
 fn play(world: &mut World, draw: &mut Draw, beats: usize) -> anyhow::Result<Samples> {
     let mut samples = Samples::default();
     let begun = Instant::now();
@@ -74,7 +74,7 @@ fn soak(campaign: &Campaign) -> anyhow::Result<String> {
         Some(rounds) => (rounds, Size::LARGE, released()?),
         None => (10, Size::SMALL, env!("CARGO_BIN_EXE_addon-operator").into()),
     };
-    // Its API server is killed, so nobody shares it.
+    // The API server is killed, so the control plane is not shared.
     let plane = ControlPlane::start(&Options::default())?;
     let mut draw = Draw::new(campaign.seed);
     let mut world = World::build(&plane, size, operator)?;

@@ -1,4 +1,4 @@
-//! Many modules and one operator; what people and chance do to them, and what must be true at the end.
+//! Many modules and one operator: the edits of people, random failures, and the checks at the end.
 
 mod look;
 
@@ -22,7 +22,7 @@ use crate::stage::Stage;
 const PAGE: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: @NAME@, labels: {soak: page}}\n\
     data: {word: {{ .Values.@KEY@.word | quote }}}\n---\n\
     apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: @NAME@}\n";
-/// Fails one time of ten.
+/// A hook that fails one time in ten.
 const HOOK: &str = r#"#!/bin/bash
 if [[ ${1-} == --config ]]; then
   echo '{"configVersion": "v1", "beforeHelm": 1}'
@@ -30,7 +30,7 @@ if [[ ${1-} == --config ]]; then
 fi
 ((RANDOM % 10)) || { echo "failed by chance" >&2; exit 1; }
 "#;
-/// The same, and it watches what its module has made.
+/// The same hook, which also watches the objects of its module.
 const WATCHING_HOOK: &str = r#"#!/bin/bash
 if [[ ${1-} == --config ]]; then
   cat <<END
@@ -49,7 +49,7 @@ fi
 ((RANDOM % 10)) || { echo "failed by chance" >&2; exit 1; }
 echo '{"name": "soak_runs_total", "action": "add", "value": 1, "labels": {"part": "@NAME@"}}' >"$METRICS_PATH"
 "#;
-/// Of nobody's module, every two seconds.
+/// A global hook that runs every two seconds.
 const CLOCK_HOOK: &str = r#"#!/bin/bash
 if [[ ${1-} == --config ]]; then
   echo '{"configVersion": "v1", "schedule": [{"name": "beat", "crontab": "*/2 * * * * *", "queue": "beat", "allowFailure": true}]}'
@@ -57,14 +57,14 @@ if [[ ${1-} == --config ]]; then
 fi
 ((RANDOM % 10)) || { echo "failed by chance" >&2; exit 1; }
 "#;
-/// Each so many modules one watches.
+/// One of this many modules has a hook that watches.
 const WATCHES_EVERY: usize = 5;
 
-/// How large a world is.
+/// The size of a world.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Size {
     modules: usize,
-    /// Quiet is what has not changed for so long.
+    /// The counts must stay the same for this long to be considered quiet.
     rest: Duration,
 }
 
@@ -83,17 +83,17 @@ impl Size {
 #[derive(Clone, Debug)]
 struct Module {
     name: String,
-    /// In values.
+    /// The key of its values.
     key: String,
 }
 
 pub(crate) struct World<'a> {
-    /// Ends before the stage it stands on.
+    /// Declared before the stage, so that the operator ends before its stage is deleted.
     life: Life,
     stage: Stage<'a>,
     size: Size,
     modules: Vec<Module>,
-    /// The text that the page of each is to have.
+    /// The wanted text on the page of each module.
     words: BTreeMap<String, String>,
     edits: usize,
     deletions: usize,
@@ -126,7 +126,7 @@ impl<'a> World<'a> {
         Ok(world)
     }
 
-    /// One section gets another word.
+    /// Changes one section to another value.
     pub(crate) fn edit(&mut self, draw: &mut Draw) -> anyhow::Result<()> {
         self.edits += 1;
         let Module { name, key } = &self.modules[draw.below(self.modules.len())];
@@ -139,7 +139,7 @@ impl<'a> World<'a> {
         Ok(())
     }
 
-    /// An object of a release is gone.
+    /// Deletes an object of a release.
     pub(crate) fn delete(&mut self, draw: &mut Draw) -> anyhow::Result<()> {
         self.deletions += 1;
         let module = &self.modules[draw.below(self.modules.len())];
@@ -155,7 +155,7 @@ impl<'a> World<'a> {
         Ok(self.stage.plane().restart(Part::KubeApiserver)?)
     }
 
-    /// Waits until all is as people want it.
+    /// Waits until the state is as people want it.
     pub(crate) fn settle(&self, patience: Duration) -> anyhow::Result<()> {
         let look = || {
             ensure!(!self.life.has_ended(), "the operator has ended");
@@ -165,7 +165,7 @@ impl<'a> World<'a> {
         Ok(wait_until(patience, "all to be as it should be", look)?)
     }
 
-    /// Its use of the machine while nothing happens.
+    /// The operator's use of the machine while nothing happens; waits until it does not change.
     pub(crate) fn quiet(&self) -> anyhow::Result<Usage> {
         let mut last = (Usage::default(), std::time::Instant::now());
         Ok(wait_until(Duration::from_mins(5), "quiet", || -> anyhow::Result<_> {
@@ -180,7 +180,7 @@ impl<'a> World<'a> {
         })?)
     }
 
-    /// Waits until it uses no more than then.
+    /// Waits until the operator uses no more than it did then.
     pub(crate) fn quiet_as(&self, then: &Usage) -> anyhow::Result<Usage> {
         Ok(wait_until(Duration::from_mins(5), "nothing to be left", || {
             let now = self.usage()?;
@@ -208,7 +208,7 @@ impl<'a> World<'a> {
         self.stage.namespace().evidence()
     }
 
-    /// It ends as it should, and leaves nobody behind.
+    /// Stops the operator, which has to leave no process behind.
     pub(crate) fn end(self) -> anyhow::Result<()> {
         self.life.stop(Duration::from_mins(1))?;
         let left = self.stage.children();
@@ -217,7 +217,7 @@ impl<'a> World<'a> {
     }
 }
 
-/// Writes modules and hooks.
+/// Writes the modules and hooks.
 fn furnish(folder: &Path, size: Size) -> anyhow::Result<Vec<Module>> {
     let write = |path: String, text: &str| files::put(folder, path, text);
     let mut flags = String::new();

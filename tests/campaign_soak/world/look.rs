@@ -1,4 +1,5 @@
-//! The state of the world, and the operator's use of the machine: asked of the API server, of the kernel and of the operator's own pages.
+//! The state of the world and the operator's use of the machine, read from the API server, the kernel and the
+//! operator's endpoints.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -13,11 +14,12 @@ use super::World;
 use crate::cluster;
 use crate::figures::Usage;
 
-/// How the names of threads begin that pools keep for ever: those of the runtime, and those that start children.
+/// Prefixes of the names of threads that pools keep for ever: those of the runtime, and those that start children.
 const POOLS: [&str; 2] = ["tokio-rt", "forker-"];
 
 impl World<'_> {
-    /// Whether all releases are deployed, all that was deleted is back, and each page says the last word.
+    /// Checks that all releases are deployed, that all deleted objects are back, and that each page shows the last
+    /// value.
     pub(super) fn in_force(&self) -> anyhow::Result<()> {
         let namespace = self.stage.namespace();
         let pages = namespace.objects("configmaps", Only::Labels("soak=page"))?;
@@ -44,13 +46,13 @@ impl World<'_> {
         Ok(())
     }
 
-    /// Whether it is ready and nothing waits in its queues.
+    /// Checks that the operator is ready and that its queues are empty.
     pub(super) fn is_at_rest(&self) -> anyhow::Result<()> {
         let (code, said) = self.get("/readyz")?;
         ensure!(code == 200, "it is not ready: {said}");
         let (_, metrics) = self.get("/metrics")?;
         let waiting = metrics.lines().find(|line| {
-            // A hook that the clock starts is over at once.
+            // The queue of the scheduled hook is left out: the schedule fills it again and again.
             let is_length = line.starts_with("addon_operator_tasks_queue_length{") && !line.contains("\"beat\"");
             is_length && !line.ends_with(" 0")
         });
@@ -85,14 +87,14 @@ impl World<'_> {
         }
         for file in fs::read_dir(format!("/proc/{id}/fd"))? {
             usage.files += 1;
-            // One that was closed meanwhile is none.
+            // A file that was closed meanwhile has no target and is not counted.
             let target = file.and_then(|file| fs::read_link(file.path())).unwrap_or_default();
             usage.connections += u64::from(target.to_string_lossy().starts_with("socket:"));
         }
         Ok(usage)
     }
 
-    /// Those of controllers are for all namespaces.
+    /// The number of watches within one namespace. Those of controllers are for all namespaces, and are not counted.
     fn watches(&self) -> anyhow::Result<u64> {
         let metrics = self.stage.plane().kubectl(["get", "--raw", "/metrics"])?;
         let of_one = |line: &&str| {
@@ -119,7 +121,7 @@ impl World<'_> {
     }
 }
 
-/// Files and folders below it.
+/// The number of files and folders below it.
 fn count(folder: &Path) -> u64 {
     let entries = std::fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
     entries
