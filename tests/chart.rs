@@ -1,6 +1,6 @@
-//! The chart that installs the operator: what it renders, what it refuses, what it measures and grants, and that an operator
-//! with exactly its rights does its work on a real API server. Nothing here needs an image: pods stay pending, and the
-//! operator that works is the built program in the place of one of them.
+//! The chart that installs the operator: its rendering, the values that it refuses, its metrics rules and rights. An
+//! operator with exactly these rights has to do its work on a real API server. No image is needed: pods stay pending,
+//! and the built program runs in the place of one of them.
 
 mod chart {
     mod accounts;

@@ -1,4 +1,5 @@
-//! A module that acts as an account of its own, installed by somebody who has not let the operator act as that account.
+//! A module that acts as a service account of its own, installed by a person who has not allowed the operator to act as
+//! that account.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 use addon_core::yaml;
@@ -22,7 +23,7 @@ fn build() -> Stage {
     }
     stage.write("modules/010-guest/module.yaml", "serviceAccount: guest\n");
     stage.write("global-hooks/README.md", "None.");
-    // The account itself lacks nothing.
+    // The account itself has all rights that it needs.
     stage.kubectl("create serviceaccount guest");
     let verbs = "--verb=get,list,create,update,patch,delete";
     stage.kubectl(&format!("create role guest {verbs} --resource=configmaps,secrets"));
@@ -31,7 +32,7 @@ fn build() -> Stage {
     stage
 }
 
-/// The values of `rbac generate`, but for the right to ask for tokens.
+/// The values that `rbac generate` prints, without the right to request tokens.
 fn without_tokens(stage: &Stage) -> String {
     let text = fs_err::read_to_string(stage.rights()).unwrap();
     let mut values = yaml::documents_v2(&text).unwrap().remove(0);
@@ -49,7 +50,7 @@ fn a_token_that_is_refused_fails_its_module_alone_until_the_right_is_there() {
     let stage = build();
     stage.chart("install", &[&without_tokens(&stage)]);
     let operator = stage.start(&stage.pods()[0]);
-    // The other module comes after it, and does not wait.
+    // The other module has its turn later, and does not wait for this one.
     operator.wait_until_ready();
     stage.kubectl("get configmap plain");
 

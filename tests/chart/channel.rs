@@ -1,5 +1,5 @@
-//! The image of a Deployment whose operator follows a channel: the values say one, the channel has reached another since, and helm
-//! makes something of both. The channel itself is played by the two patches that it sends.
+//! The image of a Deployment whose operator follows a channel. The values name one version, the channel has since moved
+//! to another, and helm has to combine the two. The test sends the two patches that the channel would send.
 #![expect(clippy::unwrap_used, reason = "a test may")]
 
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ fn digest(letter: char) -> String {
     format!("sha256:{}", letter.to_string().repeat(64))
 }
 
-/// The image of the chart's container and the note of the values, in what was rendered.
+/// The image of the operator's container and the annotation with the chart's image, in the rendered manifests.
 fn of_rendering(values: &[String]) -> (String, Option<String>) {
     let values: Vec<String> = values.iter().map(|value| format!("--set={value}")).collect();
     let values: Vec<&str> = values.iter().map(String::as_str).collect();
@@ -32,7 +32,7 @@ fn of_rendering(values: &[String]) -> (String, Option<String>) {
     three
 }
 
-/// Nothing is to be looked at here, as where Argo CD renders.
+/// Rendered without a cluster to look into, as by Argo CD.
 #[test]
 fn an_image_is_called_by_all_that_the_values_say_of_it() {
     let (tag, digest) = ("image.tag=stable".to_owned(), format!("image.digest={}", digest('a')));
@@ -57,7 +57,7 @@ fn deployment(stage: &Stage) -> Value {
     serde_json::from_str(&found).unwrap()
 }
 
-/// Where our container stands among those of the Deployment.
+/// The index of the operator's container in the Deployment.
 fn place(deployment: &Value) -> usize {
     let containers = deployment["spec"]["template"]["spec"]["containers"].as_array().unwrap();
     containers
@@ -83,7 +83,7 @@ fn patch(stage: &Stage, patch: &Value) {
     stage.namespace.kubectl(words).unwrap();
 }
 
-/// The deed of the channel when a version has passed: the image, and then no word of its writer.
+/// Sends the patches of a channel whose version has passed: the image, and the removal of the field's old manager.
 fn reach(stage: &Stage, to: &str) {
     let now = deployment(stage);
     let path = format!("/spec/template/spec/containers/{}/image", place(&now));
@@ -109,7 +109,7 @@ fn reach(stage: &Stage, to: &str) {
     assert_eq!(image(stage), to);
 }
 
-/// Values that name this version by tag and digest.
+/// The values that name this version by tag and digest.
 fn values(letter: char) -> String {
     format!("--set=image.tag=stable,image.digest={}", digest(letter))
 }
@@ -163,7 +163,7 @@ fn other_values_win_over_the_channel() {
     }
 }
 
-/// Containers that others put beside ours, and a Deployment without a note, as an older chart makes it.
+/// Other programs add containers beside the operator's. A Deployment of an older chart has no annotation.
 #[test]
 fn our_container_is_found_by_its_name_and_without_a_note_the_values_count() {
     for helm in HELMS {

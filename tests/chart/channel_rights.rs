@@ -1,5 +1,5 @@
-//! The rights of the operator that follows its channel, and their bounds; and the Service that leads to the replica that asks the
-//! registry.
+//! The rights that an operator needs to follow its channel, and their limits; and the Service that leads to the replica
+//! that asks the registry.
 #![expect(clippy::unwrap_used, reason = "a test may")]
 
 use std::collections::BTreeSet;
@@ -12,7 +12,7 @@ use testbed::wait::wait_until;
 use super::stage::{PATIENCE, Stage, name_of};
 use super::tool::{HELMS, objects, rendered};
 
-/// All rights of the roles that the chart makes, one a line: kind of the role, group/resource, name, verb.
+/// All rights of the chart's roles, one a line: kind of role, group/resource, name, verb.
 fn granted(values: &[&str]) -> BTreeSet<String> {
     let texts = |value: &Value| -> Vec<String> {
         let items = value.as_array().into_iter().flatten();
@@ -39,7 +39,7 @@ fn granted(values: &[&str]) -> BTreeSet<String> {
     granted
 }
 
-/// The page says these to the reader, and what they amount to.
+/// The documentation lists these rights and explains what they allow.
 #[test]
 fn the_channel_adds_these_rights_and_no_other() {
     let (off, on) = (granted(&[]), granted(&["--set=channel.enabled=true"]));
@@ -63,7 +63,7 @@ fn the_channel_adds_these_rights_and_no_other() {
     assert!(added.iter().all(|right| alone.contains(*right)), "without webhooks");
 }
 
-/// Whether the account of the operator may do that.
+/// Whether the operator's account may do this.
 fn may(stage: &Stage, verb: &str, group: &str, resource: &str, name: &str) -> bool {
     let review = json!({
         "apiVersion": "authorization.k8s.io/v1",
@@ -127,7 +127,7 @@ fn the_operator_may_change_its_own_deployment_and_nobody_may_sign_by_its_hand() 
     assert_eq!(texts, given);
 }
 
-/// A program that has pushed a version tells one address, whichever pod leads.
+/// A program that has pushed a version notifies one address, whichever pod leads.
 #[test]
 fn the_service_for_notes_of_new_versions_leads_to_the_leader_and_nothing_is_lacking() {
     let stage = Stage::build("notified", Part::Helm4);

@@ -1,5 +1,5 @@
-//! The ConfigMap is made once, at the installation. After that no helm command touches what people wrote, nor makes another
-//! one.
+//! The chart creates the ConfigMap once, at the installation. Later no helm command changes what people wrote, or
+//! creates it again.
 #![expect(clippy::unwrap_used, reason = "a test may")]
 
 use addon_core::operator::provenance::Provenance;
@@ -61,7 +61,7 @@ fn what_people_write_stays() {
     }
 }
 
-/// The operator would say that nobody has edited it since it was made.
+/// Whether the operator would take the ConfigMap for unedited since its creation.
 fn is_as_made(namespace: &Namespace<'_>) -> bool {
     let found = namespace.kubectl(["get", "configmap", "addon-operator", "--output=json"]);
     let found: ConfigMap = serde_json::from_str(&found.unwrap()).unwrap();
@@ -75,7 +75,7 @@ fn one_that_was_deleted_is_for_people_to_make() {
         let namespace = testbed::shared::plane().namespace("unmade").unwrap();
         let chart = chart();
         let (chart, image) = (chart.to_str().unwrap(), image_said());
-        // Sections that are hard to write down are digested as they are read.
+        // The checksum of sections with difficult characters must be that of the values as they are read back.
         let awkward = r#"--set-json=configMap.sections={"one":"a: 'ä<b>&\\n'\n\n","twoEnabled":"true","global":""}"#;
         called(part, &namespace, &["install", "ao", chart, &image, awkward]);
         assert!(is_as_made(&namespace), "{part}: {}", data(&namespace));

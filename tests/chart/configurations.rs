@@ -1,18 +1,18 @@
-//! The webhook configurations that the chart makes and the operator fills.
+//! The webhook configurations that the chart creates and the operator fills.
 
 use serde_json::{Value, json};
 
 use super::stage::Stage;
 use super::tool::HELMS;
 
-/// Kind and beginning of the name of each.
+/// The kind of each and the beginning of its name.
 const ALL: [(&str, &str); 3] = [
     ("validatingwebhookconfiguration", "addon-operator-hooks"),
     ("mutatingwebhookconfiguration", "addon-operator-hooks"),
     ("validatingwebhookconfiguration", "addon-operator-config"),
 ];
 
-/// Asks nobody about anything that is ever there.
+/// A webhook that matches no existing object.
 fn webhooks(stage: &Stage) -> Value {
     json!([{
         "name": "one.example.com",
@@ -30,7 +30,7 @@ fn names(stage: &Stage) -> Vec<String> {
     ALL.map(own).into()
 }
 
-/// The contents of each, by their number, which changes with them.
+/// The generation and the contents of each configuration. The generation changes with the contents.
 fn stand(stage: &Stage) -> Vec<String> {
     let show = "--output=jsonpath={.metadata.generation}{.webhooks[*].name}";
     let get = |name: String| stage.kubectl(&format!("get {name} {show}"));
@@ -61,7 +61,7 @@ fn what_the_operator_has_written_into_them_outlives_upgrades_of_the_chart_and_go
     }
 }
 
-/// Charts before this one left it to the operator to make them.
+/// In older charts the operator created them itself.
 #[test]
 fn one_that_an_operator_has_made_is_in_nobodys_way() {
     for helm in HELMS {

@@ -1,4 +1,4 @@
-//! What `rbac generate` finds out and says, of modules and of global hooks. Nothing here needs an API server.
+//! The output of `rbac generate` for modules and for global hooks. No API server is needed.
 #![expect(clippy::unwrap_used, reason = "a test may")]
 
 use std::path::Path;
@@ -9,12 +9,12 @@ use testbed::part::Part;
 
 use super::tool::root;
 
-/// `rbac generate` with these arguments.
+/// Runs `rbac generate` with these arguments.
 fn run(modules: &Path, arguments: &[&str]) -> Output {
     run_with(&root().join("frameworks/shell"), modules, arguments)
 }
 
-/// The same with the shell framework in this place.
+/// Runs it with the shell framework in this folder.
 fn run_with(framework: &Path, modules: &Path, arguments: &[&str]) -> Output {
     let mut command = testbed::process::command(env!("CARGO_BIN_EXE_addon-operator"));
     command
@@ -29,7 +29,7 @@ fn run_with(framework: &Path, modules: &Path, arguments: &[&str]) -> Output {
     testbed::process::run(command, None).unwrap()
 }
 
-/// What it prints, and what it says about that.
+/// Standard output and standard error of `rbac generate`.
 fn generate(modules: &Path, arguments: &[&str]) -> (String, String) {
     let output = run(modules, arguments);
     let said = String::from_utf8(output.stderr).unwrap();
@@ -37,7 +37,7 @@ fn generate(modules: &Path, arguments: &[&str]) -> (String, String) {
     (String::from_utf8(output.stdout).unwrap(), said)
 }
 
-/// The same as JSON.
+/// The rules as JSON, and standard error.
 fn rules(modules: &Path, arguments: &[&str]) -> (Value, String) {
     let (printed, said) = generate(modules, &[&["--output=json"], arguments].concat());
     (serde_json::from_str(&printed).unwrap(), said)
@@ -84,7 +84,7 @@ fn rights_of_global_hooks_that_cannot_be_used_are_told_by_file_and_field() {
     assert!(text.contains(rule), "{text}");
 }
 
-/// Objects are written anew before the version in which they are stored goes, wherever they are.
+/// Before a stored version is removed from a CRD, all its objects in all namespaces are written anew.
 #[test]
 fn a_crd_takes_rights_to_itself_and_to_all_its_objects() {
     let modules = tempfile::tempdir().unwrap();
@@ -108,7 +108,7 @@ fn a_crd_takes_rights_to_itself_and_to_all_its_objects() {
     );
 }
 
-/// On a machine of its own nobody would guess it.
+/// On another machine the framework's folder cannot be guessed.
 #[test]
 fn a_framework_that_is_not_there_is_told_with_the_variable_that_names_it() {
     let output = run_with(Path::new("/nowhere"), Path::new("modules"), &[]);
@@ -121,7 +121,7 @@ fn a_framework_that_is_not_there_is_told_with_the_variable_that_names_it() {
     assert_eq!(said.matches("\n  FRAMEWORK_DIR has to name").count(), 2, "{said}");
 }
 
-/// Charts that take values of hooks are not passed over, and who knows the values can give them.
+/// A chart that needs values of hooks is reported, not skipped, and a person who knows the values can give them.
 #[test]
 fn a_chart_that_cannot_be_rendered_is_told_by_module_and_file() {
     let examples = Path::new("examples/modules");
@@ -148,7 +148,7 @@ fn the_shipped_modules_need_what_is_written_down() {
     assert_eq!(text, written, "UPDATE=1 renews {}", file.display());
 }
 
-/// Who switches one module on gives no rights for the others.
+/// A person who switches on one module need not give rights for the others.
 #[test]
 fn rights_can_be_asked_for_by_module() {
     let (some, said) = generate(

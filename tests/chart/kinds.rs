@@ -1,4 +1,4 @@
-//! The kinds of Kubernetes that `rbac generate` knows by heart are those that an API server serves.
+//! The kinds that `rbac generate` has in a table are those that an API server serves.
 #![expect(clippy::unwrap_used, reason = "a test may")]
 
 use std::collections::BTreeSet;
@@ -9,7 +9,7 @@ use super::tool::root;
 
 const HEAD: &str = "# Group, kind, plural, scope, short names. UPDATE=1 cargo test --test chart kinds\n";
 
-/// Everything that can be listed, a line each. What modules of other tests have brought is left out.
+/// Every resource that can be listed, a line each, without the CRDs of other tests.
 fn served() -> String {
     let plane = testbed::shared::plane();
     let raw = |path: &str| -> Value { serde_json::from_str(&plane.kubectl(["get", "--raw", path]).unwrap()).unwrap() };

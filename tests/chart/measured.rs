@@ -1,4 +1,4 @@
-//! Alerts and dashboard speak of metrics that exist, by labels that these have.
+//! Alerts and the dashboard use only metrics and labels that exist.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,10 +9,10 @@ use testbed::part::Part;
 
 use super::tool::{objects, rendered, root};
 
-/// What every target of a Prometheus in a cluster has.
+/// Labels that Prometheus adds to every target in a cluster, and that of histograms.
 const OF_PROMETHEUS: [&str; 3] = ["namespace", "pod", "le"];
 
-/// Metrics with their labels, as the reference page lists them.
+/// All metrics and their labels, as the reference page lists them.
 fn metrics() -> BTreeMap<String, BTreeSet<String>> {
     let page = fs_err::read_to_string(root().join("docs/metrics.md")).unwrap();
     let mut metrics: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -36,7 +36,7 @@ fn metrics() -> BTreeMap<String, BTreeSet<String>> {
     metrics
 }
 
-/// What is wrong with an expression.
+/// The mistakes in an expression.
 fn complaints(expression: &str, metrics: &BTreeMap<String, BTreeSet<String>>) -> Vec<String> {
     let mut complaints = Vec::new();
     let mut labels: BTreeSet<&str> = OF_PROMETHEUS.into();
@@ -124,7 +124,7 @@ fn alerts_use_metrics_that_exist() {
         );
         for text in texts.values().filter_map(Value::as_str) {
             for label in used.captures_iter(text) {
-                // What is not left over after a sum cannot be told.
+                // The text may name only labels that are left after an aggregation.
                 let is_told = !expression.contains("by (")
                     || Regex::new(&format!(r"by \([^)]*\b{}\b", &label[1]))
                         .unwrap()
@@ -135,7 +135,7 @@ fn alerts_use_metrics_that_exist() {
     }
 }
 
-/// A state that is seen only by a look is seen too late.
+/// A state that only appears on a dashboard is noticed too late, so it needs an alert.
 #[test]
 fn states_that_do_not_end_by_themselves_have_an_alert() {
     let all: Vec<String> = rules().iter().map(|rule| rule["expr"].to_string()).collect();
@@ -153,7 +153,7 @@ fn states_that_do_not_end_by_themselves_have_an_alert() {
     }
 }
 
-/// Words that the label of a state has, as `channel status` says them.
+/// The states have the names that `channel status` prints.
 #[test]
 fn states_of_the_channel_that_need_a_person_have_an_alert_where_there_is_a_channel() {
     let all: Vec<String> = rules().iter().map(|rule| rule["expr"].to_string()).collect();
@@ -172,7 +172,7 @@ fn states_of_the_channel_that_need_a_person_have_an_alert_where_there_is_a_chann
     assert!(!rule.to_string().contains("addon_operator_channel_"), "{rule}");
 }
 
-/// The time that a rule says, in minutes.
+/// The duration of a rule in minutes.
 fn minutes(time: &str) -> u32 {
     let (number, unit) = time.split_at(time.len() - 1);
     let number: u32 = number.parse().unwrap();
@@ -183,11 +183,12 @@ fn minutes(time: &str) -> u32 {
     }
 }
 
-/// An event that does not come again by itself is told for as long as a person needs to see it.
+/// The alert about an event that is not repeated. It lasts as long as a person needs to notice it.
 const ONCE: &str = "AddonOperatorTrialFailed";
 
-/// A window that is not over before an alert is due would tell for as long of what happened once, and end as late. One that holds
-/// less than two scrapes sees nothing; the schema lets nobody scrape less often than every two minutes.
+/// An alert reports what lasts. If its window were longer than its `for`, a single event would trigger it, and keep it
+/// for as long. A window with fewer than two scrapes sees nothing; the schema allows an interval of at most two
+/// minutes.
 #[test]
 fn what_happened_once_is_over_before_its_alert_is_due() {
     let window = Regex::new(r"\[(\w+)\]").unwrap();
@@ -210,7 +211,7 @@ fn what_happened_once_is_over_before_its_alert_is_due() {
     assert!(seen > 3, "{seen}");
 }
 
-/// Both pages of a pod are targets of their own, and `up` tells of each.
+/// A pod has two metrics endpoints. Each is a target of its own with its own `up`.
 #[test]
 fn targets_of_one_pod_are_told_apart() {
     let all = objects(&rendered(

@@ -1,10 +1,10 @@
-//! What helm says after an installation.
+//! The notes that helm prints after an installation.
 
 use testbed::plane::User;
 
 use super::tool::{HELMS, chart, helm, image_said, printed, root};
 
-/// Only the leader has the answers, and who leads is told by the lease.
+/// Only the leader can answer, and the lease names it.
 #[test]
 fn commands_go_to_the_leader_with_webhooks_and_without() {
     let namespace = testbed::shared::plane().namespace("noted").unwrap();
@@ -31,7 +31,7 @@ fn commands_go_to_the_leader_with_webhooks_and_without() {
     }
 }
 
-/// Ports of webhooks that are not closed are told, with the way to close them.
+/// The notes name webhook ports that are open to everyone, and the way to close them.
 #[test]
 fn open_ports_are_told_until_somebody_says_from_where_the_api_server_comes() {
     let namespace = testbed::shared::plane().namespace("open").unwrap();
@@ -64,14 +64,14 @@ fn open_ports_are_told_until_somebody_says_from_where_the_api_server_comes() {
     }
 }
 
-/// Without keys all who may push the image decide what runs, which a person should have read once.
+/// Without keys everyone who can push the image decides what runs; the notes have to say so.
 #[test]
 fn a_channel_is_told_with_what_it_lacks() {
     let namespace = testbed::shared::plane().namespace("channel-noted").unwrap();
     let (chart, image) = (chart(), image_said());
     let inside = format!("--namespace={}", namespace.name());
     let most = format!("--values={}", root().join("tests/chart/values/most.yaml").display());
-    // Kinds that are not there.
+    // Resource kinds that this API server does not have.
     let without = "--set=monitoring.serviceMonitor.enabled=false,monitoring.prometheusRule.enabled=false";
     let (on, always) = ("--set=channel.enabled=true", "--set=image.pullPolicy=Always");
     let rows: [(&[&str], [bool; 4]); 5] = [

@@ -1,4 +1,4 @@
-//! The chart's README is made from the comments of its values. `UPDATE=1 cargo test --test chart page` renews it.
+//! The chart's README lists the comments of its values. `UPDATE=1 cargo test --test chart page` renews it.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 use std::fmt::Write as _;
@@ -17,7 +17,7 @@ uninstallation. This page is made from [values.yaml](values.yaml).
 | value | default | meaning |
 |---|---|---|
 ";
-/// Longer ones stand in the file.
+/// Longer defaults are left out, and the page refers to the file.
 const LONGEST: usize = 60;
 
 /// A key of the file and the comment above it.
@@ -27,7 +27,7 @@ struct Entry {
     comment: String,
 }
 
-/// Every key with a comment. What has none is a part of what stands above it.
+/// Every key that has a comment. A key without one belongs to the key above it.
 fn entries(text: &str) -> Vec<Entry> {
     let (mut entries, mut path, mut comment) = (Vec::new(), Vec::<String>::new(), Vec::<&str>::new());
     let mut scalar = None;
@@ -106,7 +106,7 @@ fn the_page_is_what_the_values_say() {
     }
     let written = fs_err::read_to_string(&file).unwrap_or_default();
     assert_eq!(page, written, "UPDATE=1 renews {}", file.display());
-    // What the schema knows stands in the file, with a comment.
+    // Every key of the schema must be in the file, with a comment.
     let schema = fs_err::read_to_string(chart().join("values.schema.json")).unwrap();
     let schema: Value = serde_json::from_str(&schema).unwrap();
     let mut known = Vec::new();
@@ -119,7 +119,7 @@ fn the_page_is_what_the_values_say() {
     }
 }
 
-/// Every value that the schema names, where nothing of it is somebody else's form.
+/// Every value that the schema describes, except below objects that only refer to a form of Kubernetes.
 fn paths(schema: &Value, path: &mut Vec<String>, known: &mut Vec<String>) {
     for (key, below) in schema["properties"].as_object().into_iter().flatten() {
         path.push(key.clone());

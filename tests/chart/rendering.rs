@@ -1,4 +1,4 @@
-//! What the chart renders to, and what it does not take.
+//! The manifests that the chart renders, and the values that it refuses.
 #![expect(clippy::unwrap_used, reason = "a test may")]
 
 use std::collections::BTreeSet;
@@ -10,10 +10,10 @@ use testbed::plane::User;
 
 use super::tool::{HELMS, chart, complaint, helm, objects, printed, rendered, root};
 
-/// Kinds that come with the Prometheus operator.
+/// The API group of resources that come with the Prometheus operator.
 const OF_OTHERS: &str = "monitoring.coreos.com/v1";
 
-/// The files with values, each of which has a rendering beside it.
+/// The files with values. Each has its expected rendering beside it.
 fn value_sets() -> Vec<(String, PathBuf)> {
     let dir = root().join("tests/chart/values");
     let files = fs_err::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
@@ -30,7 +30,7 @@ fn the_chart_renders_to_what_is_written_down() {
     for (name, values) in value_sets() {
         let values = format!("--values={}", values.display());
         let [three, four] = HELMS.map(|helm| rendered(helm, &[&values]));
-        // Helm 4 knows of more kinds when they have their turn.
+        // Helm 4 sorts more kinds than helm 3, so the order is not compared.
         let unordered = |text: &str| objects(text).iter().map(ToString::to_string).collect::<BTreeSet<_>>();
         assert_eq!(unordered(&three), unordered(&four), "{name}: helm 3 and helm 4 differ");
         let golden = root().join(format!("tests/chart/rendered/{name}.yaml"));
@@ -171,7 +171,7 @@ fn nobody_installs_an_image_that_nobody_has_pushed() {
     }
 }
 
-/// The pod of the operator with these values.
+/// The spec and metadata of the operator's pod with these values.
 fn pod(values: &[&str]) -> (Value, Value) {
     let values: Vec<String> = values.iter().map(|value| format!("--set={value}")).collect();
     let all = objects(&rendered(
@@ -215,7 +215,7 @@ fn pods_of_one_node_make_room_for_each_other() {
     );
 }
 
-/// What is typed along the way exists; helm refuses values that do not.
+/// Helm refuses values that do not exist.
 #[test]
 fn the_installation_page_sets_values_that_exist() {
     let page = fs_err::read_to_string(root().join("docs/install.md")).unwrap();
@@ -230,7 +230,7 @@ fn the_installation_page_sets_values_that_exist() {
         })
         .collect();
     assert!(set.len() > 4, "{set:?}");
-    // What a shell takes out of the name that was pushed.
+    // The page cuts the digest out of a pushed reference with a shell expansion.
     let digest = format!("sha256:{}", "0".repeat(64));
     let filled = |word: &str| {
         word.replace("${image%@*}", "a.example/b")
@@ -249,13 +249,13 @@ fn the_installation_page_sets_values_that_exist() {
     }
 }
 
-/// The example of a page that begins so.
+/// The code block of a page that begins with this text.
 fn block<'a>(page: &'a str, begin: &str) -> &'a str {
     let block = page.split("```yaml\n").find(|block| block.starts_with(begin)).unwrap();
     block.split("```").next().unwrap()
 }
 
-/// Rights are what people read before they type the command below them.
+/// The rights are shown before the command that grants them.
 #[test]
 fn the_installation_page_shows_the_widest_right_of_the_shipped_modules_and_how_to_switch_them_on() {
     let page = fs_err::read_to_string(root().join("docs/install.md")).unwrap();
@@ -305,7 +305,7 @@ fn the_chart_is_of_this_version() {
     assert_eq!(about["version"], env!("CARGO_PKG_VERSION"));
 }
 
-/// What Kubernetes calls restricted, and what a role should not hold.
+/// Pods meet the `restricted` standard, and roles grant nothing by wildcard.
 #[test]
 fn pods_are_restricted_and_roles_name_what_they_grant() {
     for (name, values) in value_sets() {

@@ -1,5 +1,5 @@
-//! An operator with exactly the rights of the chart, and modules with exactly those that `rbac generate` finds, lack nothing
-//! and have hardly anything that they do not use.
+//! An operator with exactly the rights of the chart, and modules with exactly the rights that `rbac generate` finds,
+//! need no others and use almost all of them.
 #![expect(clippy::unwrap_used, reason = "a test may")]
 
 use std::collections::BTreeSet;
@@ -11,8 +11,8 @@ use testbed::wait::wait_until;
 
 use super::stage::{PATIENCE, SIDES, Stage, here, name_of};
 
-/// A chart with everything that takes rights of its own: roles of both kinds, bindings to them and to others, a resource of a
-/// CRD, objects elsewhere, a helm hook.
+/// A chart with everything that needs rights of its own: roles of both kinds, bindings to them and to others, a
+/// resource of a CRD, objects in other namespaces, a helm hook.
 const ROBOT: [(&str, &str); 8] = [
     ("Chart.yaml", "apiVersion: v2\nname: robot\nversion: 0.1.0\n"),
     ("values.yaml", "robot:\n  greeting: hello\n"),
@@ -64,14 +64,14 @@ const ROBOT: [(&str, &str); 8] = [
          \"metadata\": {\"name\": \"marked\", \"namespace\": \"default\"}}}' >\"$KUBERNETES_PATCH_PATH\"\n",
     ),
     (
-        // What no one can see in the hook's configuration.
+        // Rights that cannot be concluded from the hook's configuration.
         "module.yaml",
         "rights:\n- {apiGroups: [''], resources: [secrets], resourceNames: [marked], verbs: [get, patch, update], namespaces: [default]}\n\
          - {apiGroups: [''], resources: [secrets], verbs: [create], namespaces: [default]}\n",
     ),
 ];
 
-/// What it does cannot be seen in its configuration, either.
+/// A global hook. Its needs cannot be concluded from its configuration either.
 const GLOBAL: [(&str, &str); 2] = [
     (
         "hooks/tell.sh",
@@ -123,7 +123,7 @@ fn build(prefix: &str, helm: Part) -> Stage {
     stage
 }
 
-/// `group/resource verb` of what was asked for.
+/// The used rights as `group/resource verb`.
 fn used(records: &Records) -> BTreeSet<(String, String, String)> {
     let asked = records.0.iter().map(|record| {
         let verb = record.verb.clone();
@@ -132,7 +132,7 @@ fn used(records: &Records) -> BTreeSet<(String, String, String)> {
     asked.collect()
 }
 
-/// The same of what the roles of the chart grant, without those of modules.
+/// The rights that the chart's roles grant, in the same form, without those for modules.
 fn granted(stage: &Stage) -> BTreeSet<(String, String, String)> {
     let role =
         |what: &str| -> Value { serde_json::from_str(&stage.kubectl(&format!("get {what} --output=json"))).unwrap() };
@@ -157,12 +157,12 @@ fn look<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
     wait_until(PATIENCE, what, || Ok::<_, String>(look())).unwrap()
 }
 
-/// A module whose CRD is new may need a second attempt, since the API server needs a moment.
+/// A module with a new CRD may need a second attempt, because the API server needs a moment to serve the kind.
 fn installed(stage: &Stage) -> Option<String> {
     stage.namespace.kubectl(["get", "configmap", "robot"]).ok()
 }
 
-/// Its only revision is deployed: helm has ended, and so has all that comes behind it.
+/// Waits until the only revision of the release is deployed: helm and the steps after it have ended.
 fn released(stage: &Stage) -> Option<()> {
     let release = stage.kubectl("get secrets --selector=name=robot,owner=helm,status=deployed --output=name");
     (release.lines().count() == 1).then_some(())
@@ -185,7 +185,8 @@ fn nothing_is_lacking_and_nothing_is_granted_in_vain() {
             stage.namespace.name()
         ));
 
-        // A hook has made the ConfigMap, another one has added to it. Edits, good and bad; a release that is upgraded, damaged and removed.
+        // One hook has created the ConfigMap and another has added to it. Next: good and bad edits, and a release that
+        // is upgraded, damaged and removed.
         let saved = stage.kubectl("get configmap addon-operator --output=jsonpath={.data.settler}");
         assert_eq!(saved.trim(), "added: true\nseen: true");
         let leader = stage.kubectl("get lease addon-operator-leader-election --output=jsonpath={.spec.holderIdentity}");
@@ -243,8 +244,8 @@ fn nothing_is_lacking_and_nothing_is_granted_in_vain() {
     }
 }
 
-/// The rights that are needed only at times that this test does not wait for: an Event that is told again; a leader in another pod, whose
-/// end is looked for; and Services that lead to pods, which those of this test do not.
+/// Rights that are needed only in situations that this test does not create: a repeated Event; a leader in another pod
+/// whose end is detected; and Services with selectors.
 const IDLE: [&str; 11] = [
     "/endpoints create",
     "/endpoints get",
@@ -284,7 +285,7 @@ fn an_uninstallation_leaves_releases_and_takes_webhooks() {
         (!stage.kubectl(&get).is_empty()).then_some(())
     });
 
-    // The operator goes on for a moment, without any right.
+    // The operator runs on for a moment, without any right.
     stage.chart("uninstall", &[]);
     look("no webhook configuration", || of_ours().is_empty().then_some(()));
     operator.stop();
@@ -297,7 +298,8 @@ fn an_uninstallation_leaves_releases_and_takes_webhooks() {
     stage.kubectl("get configmap addon-operator");
 }
 
-/// As a kubelet would say it, except the readiness: the first converge may need its own webhooks.
+/// Sets the status of the pods as a kubelet would, except readiness: the first converge may need the operator's own
+/// webhooks.
 fn run(stage: &Stage, pods: &[Value]) {
     for (pod, address) in pods.iter().zip(["10.9.0.1", "10.9.0.2"]) {
         let status = json!({"status": {"phase": "Running", "podIP": address, "podIPs": [{"ip": address}]}});
@@ -314,7 +316,7 @@ fn lead_to(stage: &Stage, pods: &[&Value]) {
     }
 }
 
-/// The object that API servers before 1.33 look at.
+/// The addresses in the `Endpoints` objects, which API servers before 1.33 read.
 fn endpoints(stage: &Stage) -> Vec<String> {
     let show = "--output=jsonpath={.subsets[*].addresses[*].ip}";
     let get = |side: &str| stage.kubectl(&format!("get endpoints ao-addon-operator-{side}-svc {show}"));
@@ -338,20 +340,20 @@ fn the_services_of_webhooks_lead_to_the_leader() {
     leader.wait_until_ready();
     lead_to(&stage, &[&pods[0]]);
     leader.kill();
-    // The next leader takes them over.
+    // The next leader takes over the `EndpointSlices`.
     lead_to(&stage, &[&pods[1]]);
     standby.stop();
     lead_to(&stage, &[]);
     assert_eq!(endpoints(&stage), ["", ""]);
     let refused = stage.requests(beginning).that(|record| record.code == 403);
     assert!(refused.is_empty(), "{refused}");
-    // They belong to the Services.
+    // They belong to the Services and are deleted with them.
     stage.chart("uninstall", &[]);
     let left = "get endpointslices --output=name";
     look("no slice", || stage.kubectl(left).is_empty().then_some(()));
 }
 
-/// Charts before this one had Services that chose the pod with the label of the leader.
+/// In older charts the Services selected the pod with the leader's label.
 #[test]
 fn an_older_leader_is_reached_until_another_one_leads() {
     for helm in [Part::Helm3, Part::Helm4] {

@@ -1,5 +1,5 @@
-//! A namespace with the chart in it, and the built program in the place of one of its pods: with that pod's name, the
-//! environment that the chart gives it, and the token of its account.
+//! A namespace with the chart installed. The built program takes the place of one of the pods: it has that pod's name,
+//! the environment that the chart gives it, and the token of its account.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,13 +24,13 @@ use super::tool::{chart, helm, image_said, printed};
 pub(crate) const PATIENCE: Duration = Duration::from_mins(2);
 const OPERATOR: &str = env!("CARGO_BIN_EXE_addon-operator");
 
-/// What the API server asks, each with a Service of its own.
+/// The two kinds of webhooks, each with a Service of its own.
 pub(crate) const SIDES: [&str; 2] = ["validating", "conversion"];
 
-/// An address of this machine at which a pod could be: an API server takes none of a loopback for that.
+/// An address of this machine that is not loopback, because an API server accepts no loopback address for an endpoint.
 pub(crate) fn here() -> IpAddr {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap();
-    // Nothing is sent: this only asks by which way it would be.
+    // No packet is sent: connecting a UDP socket only chooses the source address.
     socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9)).unwrap();
     socket.local_addr().unwrap().ip()
 }
@@ -40,7 +40,7 @@ pub(crate) fn name_of(pod: &Value) -> &str {
 }
 
 pub(crate) struct Stage {
-    /// Shows the log in the folder, so it goes first.
+    /// Prints the log when a test panics, so it is declared (and dropped) before the folder that contains it.
     pub(crate) namespace: Namespace<'static>,
     folder: TempDir,
     helm: Part,
@@ -49,13 +49,13 @@ pub(crate) struct Stage {
 impl Stage {
     pub(crate) fn build(prefix: &str, helm: Part) -> Self {
         let plane = testbed::shared::plane();
-        // In the folder of the control plane, which is swept even after a kill.
+        // In the folder of the control plane, which the next start removes even after a kill.
         let folder = tempfile::Builder::new()
             .prefix("chart-")
             .tempdir_in(plane.folder())
             .unwrap();
         let namespace = plane.namespace(prefix).unwrap();
-        // Pods that are not restricted are not let in here.
+        // This namespace refuses pods that are not restricted.
         let restricted = "pod-security.kubernetes.io/enforce=restricted";
         plane
             .kubectl(["label", "namespace", namespace.name(), restricted])
@@ -90,12 +90,12 @@ impl Stage {
         self.namespace.kubectl(["patch"].into_iter().chain(words)).unwrap();
     }
 
-    /// A helm command of a person on the release of the chart.
+    /// Runs a helm command on the chart's release, as a person would.
     pub(crate) fn chart(&self, command: &str, arguments: &[&str]) -> String {
         self.chart_in(&chart(), command, arguments)
     }
 
-    /// The same with a chart that lies elsewhere.
+    /// Runs a helm command with a chart from another folder.
     pub(crate) fn chart_in(&self, chart: &Path, command: &str, arguments: &[&str]) -> String {
         let namespace = format!("--namespace={}", self.namespace.name());
         let image = image_said();
@@ -109,7 +109,7 @@ impl Stage {
         printed(helm(self.helm, Some(&kubeconfig), all.chain([namespace.as_str()])))
     }
 
-    /// A copy of the chart whose Services choose the pod with the label of the leader.
+    /// Writes a copy of the chart whose Services select the pod with the leader's label.
     pub(crate) fn write_older_chart(&self) {
         let copied = process::run(
             {
@@ -133,7 +133,7 @@ impl Stage {
         fs::write(file, text.replacen(ours, older, 1)).unwrap();
     }
 
-    /// What `rbac generate` says of the modules, as a file.
+    /// A file with the output of `rbac generate` for the modules.
     pub(crate) fn rights(&self) -> PathBuf {
         let mut command = process::command(OPERATOR);
         command
@@ -158,7 +158,7 @@ impl Stage {
         serde_json::from_str(&self.kubectl(&format!("{arguments} --output=json"))).unwrap()
     }
 
-    /// The pods of the chart, which wait for a node that never comes.
+    /// The pods of the chart, which are pending because there is no node.
     pub(crate) fn pods(&self) -> Vec<Value> {
         let look = || {
             let mut found = self.json("get pods --selector=app.kubernetes.io/name=addon-operator");
@@ -170,7 +170,7 @@ impl Stage {
         wait_until(PATIENCE, "two pods", look).unwrap()
     }
 
-    /// Who the operator is to the API server.
+    /// The user name of the operator's account.
     pub(crate) fn account(&self) -> String {
         format!("system:serviceaccount:{}:ao-addon-operator", self.namespace.name())
     }
@@ -184,7 +184,8 @@ impl Stage {
         file
     }
 
-    /// The environment of a pod's container, as a kubelet would make it, apart from what is different on this machine.
+    /// The environment of a pod's container as a kubelet would make it, with the values that differ on this machine
+    /// replaced.
     fn environment(&self, pod: &Value, folder: &Path, webhooks: [SocketAddr; 2]) -> BTreeMap<String, OsString> {
         let (container, address) = (&pod["spec"]["containers"][0], here().to_string());
         let said = container["env"].as_array().unwrap().iter().map(|variable| {
@@ -220,7 +221,7 @@ impl Stage {
             ("CONVERSION_WEBHOOK_LISTEN_PORT", conversion.port().to_string().into()),
         ];
         variables.extend(own.map(|(name, value)| (name.to_owned(), value)));
-        // A kubelet would mount the Secret.
+        // A kubelet would mount the Secret at this path.
         if let Some(token) = variables.get_mut("ADDON_OPERATOR_NOTIFY_TOKEN") {
             let file = folder.join("token");
             fs::write(&file, "secret word").unwrap();
@@ -229,7 +230,7 @@ impl Stage {
         variables
     }
 
-    /// The Services of the chart lead to pods; here they lead to this machine.
+    /// Makes the Services, which would lead to pods, lead to addresses of this machine.
     fn reached(&self) -> [SocketAddr; 2] {
         SIDES.map(|side| {
             let service = format!("ao-addon-operator-{side}-svc");
@@ -238,18 +239,18 @@ impl Stage {
         })
     }
 
-    /// Starts the program in the place of this pod. The API server reaches it.
+    /// Starts the program in the place of this pod, reachable by the API server.
     pub(crate) fn start(&self, pod: &Value) -> Running {
         self.launch(pod, self.reached())
     }
 
-    /// The same without a touch of the Services, which lead to where pods would be.
+    /// Starts the program without changing the Services, which then lead to addresses where pods would be.
     pub(crate) fn start_unreached(&self, pod: &Value) -> Running {
         self.launch(pod, SIDES.map(|_| (here(), self.namespace.port().unwrap()).into()))
     }
 
     fn launch(&self, pod: &Value, webhooks: [SocketAddr; 2]) -> Running {
-        // The end of a pod's name tells pods apart, and the path of a socket must not be long.
+        // The last part of a pod's name is unique, and the path of a socket must be short.
         let own = self.path(name_of(pod).rsplit('-').next().unwrap());
         fs::create_dir(&own).unwrap();
         let log = own.join("operator.log");
@@ -259,26 +260,26 @@ impl Stage {
         let address = (here(), port.parse().unwrap()).into();
         let output = fs::File::create(&log).unwrap().into_parts().0;
         let mut command = process::command(OPERATOR);
-        // As the image does, which says nothing more.
+        // The image sets no arguments either.
         command.current_dir(&own).env_clear().envs(variables);
         command.stdout(output.try_clone().unwrap()).stderr(output);
         let bound = Bound::start(command, Bond::Group).unwrap();
         Running { bound, log, address }
     }
 
-    /// The pods to which the Service for one side leads.
+    /// The pods to which the Service of this side leads.
     pub(crate) fn led_to(&self, side: &str) -> Vec<String> {
         let slices = format!("--selector=kubernetes.io/service-name=ao-addon-operator-{side}-svc");
         let found = self.json(&format!("get endpointslices {slices}"));
         let slices = found["items"].as_array().unwrap().iter();
         let endpoints = slices.flat_map(|slice| slice["endpoints"].as_array().cloned().unwrap_or_default());
         let pods = endpoints.map(|endpoint| endpoint["targetRef"]["name"].as_str().unwrap().to_owned());
-        // Several slices may tell the same.
+        // Several slices may list the same pod.
         let pods: BTreeSet<String> = pods.collect();
         pods.into_iter().collect()
     }
 
-    /// What the account was answered since then.
+    /// The account's requests since the mark, with their answers.
     pub(crate) fn requests(&self, since: Mark) -> Records {
         let account = self.account();
         let all = self.namespace.plane().audit().since(since).unwrap();
@@ -286,7 +287,7 @@ impl Stage {
     }
 }
 
-/// An operator. It is killed at the end of its test, whatever becomes of that.
+/// A running operator. Dropping it kills it, also when its test fails.
 pub(crate) struct Running {
     bound: Bound,
     log: PathBuf,
@@ -312,7 +313,7 @@ impl Running {
         wait_until(PATIENCE, "readiness", look).unwrap();
     }
 
-    /// What a command of the command line says.
+    /// The output of a debug command, which has to succeed.
     pub(crate) fn ask(&self, arguments: &str) -> String {
         let mut command = process::command(OPERATOR);
         let socket = self.log.with_file_name("debug.socket");
@@ -325,13 +326,13 @@ impl Running {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// `kill -9`.
+    /// Sends SIGKILL.
     pub(crate) fn kill(mut self) {
         process::signal(self.bound.id(), libc::SIGKILL);
         wait_until(PATIENCE, "the end of a killed operator", || self.bound.ended()).unwrap();
     }
 
-    /// Asks it to stop, which it has to do well.
+    /// Stops the operator, which has to end with success.
     pub(crate) fn stop(mut self) {
         process::signal(self.bound.id(), libc::SIGTERM);
         let status = wait_until(PATIENCE, "the end of the operator", || self.bound.ended()).unwrap();

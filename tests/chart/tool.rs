@@ -1,4 +1,4 @@
-//! Helm, as a person calls it, and what it renders.
+//! Runs helm as a person does, and reads its rendering.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 use std::ffi::OsStr;
@@ -10,9 +10,9 @@ use serde_json::Value;
 use testbed::part::Part;
 use testbed::process;
 
-/// Every helm that people have.
+/// Both supported major versions of helm.
 pub(crate) const HELMS: [Part; 2] = [Part::Helm3, Part::Helm4];
-/// One built from its module does not know which Kubernetes it was built for.
+/// The version to render for. A helm built from its Go module does not know its default Kubernetes version.
 const KUBE_VERSION: &str = "--kube-version=1.33.0";
 
 pub(crate) fn root() -> &'static Path {
@@ -23,12 +23,12 @@ pub(crate) fn chart() -> PathBuf {
     root().join("charts/addon-operator")
 }
 
-/// Says where the image is, without which the chart renders to nothing.
+/// The setting with the image's repository, without which the chart renders nothing.
 pub(crate) fn image_said() -> String {
     format!("--values={}", root().join("tests/chart/values/default.yaml").display())
 }
 
-/// Runs helm with a kubeconfig, or with none.
+/// Runs helm with a kubeconfig, or without one.
 pub(crate) fn helm<A: AsRef<OsStr>>(
     helm: Part,
     kubeconfig: Option<&Path>,
@@ -44,19 +44,19 @@ pub(crate) fn helm<A: AsRef<OsStr>>(
     process::run(command, None).unwrap()
 }
 
-/// What helm said of a call that failed.
+/// The error text of a helm call that has to fail.
 pub(crate) fn complaint(output: &Output) -> String {
     assert!(!output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
-/// What helm printed when all went well.
+/// The output of a helm call that has to succeed.
 pub(crate) fn printed(output: Output) -> String {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// What the chart renders to as release `ao` in the namespace `addons`.
+/// The manifests that helm renders for the release `ao` in the namespace `addons`.
 pub(crate) fn rendered(with: Part, arguments: &[&str]) -> String {
     let (chart, image) = (chart(), image_said());
     let own = [
@@ -70,7 +70,7 @@ pub(crate) fn rendered(with: Part, arguments: &[&str]) -> String {
     printed(helm(with, None, own.iter().chain(arguments)))
 }
 
-/// The objects of a rendering.
+/// The objects in a rendering.
 pub(crate) fn objects(rendered: &str) -> Vec<Value> {
     let documents = yaml::documents_v2(rendered).unwrap();
     documents.into_iter().filter(Value::is_object).collect()

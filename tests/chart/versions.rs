@@ -1,4 +1,4 @@
-//! With the rights that `rbac generate` finds a version of a CRD can go, in which objects are stored.
+//! With the rights that `rbac generate` finds, a version of a CRD in which objects are stored can be removed.
 
 use serde_json::{Value, json};
 use testbed::part::Part;
@@ -10,7 +10,7 @@ use super::stage::{PATIENCE, Stage};
 const CATS: &str = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: cats.@NAMESPACE@.example.com}\n\
     spec:\n  group: @NAMESPACE@.example.com\n  scope: Namespaced\n  names: {kind: Cat, plural: cats, singular: cat}\n  versions:\n";
 
-/// One version of it, which keeps whatever objects say.
+/// A version of a CRD that keeps all unknown fields.
 fn version(name: &str, is_stored: bool) -> Value {
     let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
     json!({"name": name, "served": true, "storage": is_stored, "schema": schema})
