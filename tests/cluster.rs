@@ -1,4 +1,4 @@
-//! What we do to a cluster, against a real one.
+//! Tests of the modules that change a cluster, against a real one.
 
 mod cluster {
     mod accounts;

@@ -1,4 +1,4 @@
-//! Modules that act as a service account of their own: what they may do is what that account may do.
+//! Modules that act as a service account of their own have the rights of that account.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ use testbed::part::Part;
 
 use super::world::{CHART, PATIENCE, TEMPLATE, World, document, with_each_helm};
 
-/// Names the account in whose stead nobody else may act.
+/// Names the account for which the module's jobs act.
 const MODULE: &str = "serviceAccount: small\n";
 
 async fn world(helm: Part) -> World {
@@ -39,7 +39,7 @@ fn make_account(world: &World) {
     world.kubectl("create serviceaccount small");
 }
 
-/// Allows the account to do these things to such objects of the namespace.
+/// Gives the account these verbs on these resources of the namespace.
 fn allow(world: &World, name: &str, verbs: &str, resources: &str) {
     world.kubectl(&format!("create role {name} --verb={verbs} --resource={resources}"));
     let namespace = world.namespace.name();
@@ -48,7 +48,7 @@ fn allow(world: &World, name: &str, verbs: &str, resources: &str) {
     ));
 }
 
-/// A hook that does this, and may use `$KUBECTL`.
+/// Writes a hook that runs this script, which may use `$KUBECTL`.
 async fn hook(world: &mut World, does: &str) {
     let path = world.module_dir().join("hooks/h.sh");
     let kubectl = testbed::shared::program(Part::Kubectl);
@@ -141,7 +141,7 @@ async fn releases_are_made_and_removed_as_the_account_of_their_module() {
     with_each_helm(async |helm| {
         let world = world(helm).await;
         make_account(&world);
-        // What helm keeps of its releases.
+        // The Secrets in which helm stores releases.
         allow(&world, "keeps", "get,list,create,update,patch,delete", "secrets");
         let values = || json!({"one": {"x": "a"}});
         let failure = world.sync(values()).await.unwrap_err();
@@ -194,7 +194,8 @@ async fn an_account_that_is_missing_is_named_and_waited_for() {
     run_hook(&world).await.unwrap();
     world.kubectl("delete serviceaccount small");
     make_account(&world);
-    // The old token is worth nothing once the API server has noticed, which a run finds out and the one after it knows.
+    // When the API server has noticed, the old token is invalid. One run fails because of that, and the next one
+    // requests a new token.
     let until = Instant::now() + PATIENCE;
     while run_hook(&world).await.is_ok() {
         assert!(Instant::now() < until, "the old token is worth something for ever");

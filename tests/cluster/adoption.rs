@@ -1,4 +1,4 @@
-//! Objects that were there before a release that renders them stay when the release goes, with each helm.
+//! Objects that existed before a release that renders them stay when the release is removed, with either helm.
 
 use addon_core::operator::event::SyncAction;
 use serde_json::json;
@@ -43,7 +43,7 @@ async fn a_module_that_goes_leaves_what_was_there_before_it_and_nothing_else() {
             ("templates/ours.yaml", namespace(&ours)),
         ];
         let files: Vec<_> = files.iter().map(|(file, text)| (*file, text.as_str())).collect();
-        // Made by another, but no object that holds others.
+        // Created by another program, but of a kind that holds no data and no other objects, so it is not protected.
         admin.feed(["apply", "--filename=-"], secret).unwrap();
         world.module("one", &files).await;
         let synced = world.sync(json!({"one": {"x": "a"}})).await.unwrap();
@@ -52,7 +52,8 @@ async fn a_module_that_goes_leaves_what_was_there_before_it_and_nothing_else() {
             [format!("Namespace/{theirs}"), "PersistentVolumeClaim/data".to_owned()]
         );
 
-        // Helm's marks are on them by now; that they are not its work is not forgotten, and nothing changed costs nothing.
+        // Helm has labelled the objects as its own by now. The operator must still remember that they existed before,
+        // and must not run helm without a change.
         world.restart().await;
         assert_eq!(
             world.sync(json!({"one": {"x": "a"}})).await.unwrap().action,

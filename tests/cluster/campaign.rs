@@ -1,6 +1,7 @@
-//! A hundred seeded plans of harm done to the way between watches and the API server, while objects come, change and go.
+//! A hundred seeded plans of faults between watches and the API server, while objects are created, changed and deleted.
 //!
-//! What an observer is told must make sense at every moment, and at the end show the objects as they are.
+//! The changes that an observer is told must be consistent at every moment, and at the end must lead to the real
+//! objects.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 use std::collections::BTreeMap;
@@ -23,11 +24,11 @@ use super::monitor_stage::Stage;
 use super::world::PATIENCE;
 
 const PLANS: u64 = 100;
-/// Plans under way at a time.
+/// The number of plans that are played at the same time.
 const AT_ONCE: usize = 8;
 const ROUNDS: u64 = 14;
 const OBJECTS: u64 = 5;
-/// So short that a connection that says nothing is found out within a plan.
+/// So short that a silent connection is detected within a plan.
 const BOUND: Duration = Duration::from_secs(2);
 const MARK: &str = "mark";
 
@@ -74,7 +75,8 @@ async fn play(seed: u64) -> u64 {
     for id in &ids {
         observers.insert(*id, Observer::of(&stage.shown(*id)));
     }
-    // What a filter result belongs to is told only with changes, so the second observer begins with what the first saw.
+    // The filter results before the first change are not told, so the second observer begins with the first one's
+    // state.
     let known = observers[&ids[0]].clone();
     observers.insert(ids[1], known);
     for _ in 0..ROUNDS {
@@ -85,7 +87,7 @@ async fn play(seed: u64) -> u64 {
         for _ in 0..=dice.below(3) {
             world.act(&api, &mut dice).await;
         }
-        // The plan's own time: a fault has to last to do harm.
+        // A fault has to last for a while to do harm.
         sleep(Duration::from_millis(20 + dice.below(300))).await;
         while let Ok(event) = stage.changes.try_recv() {
             hear(&mut observers, event, seed);
@@ -125,16 +127,16 @@ fn hear(observers: &mut BTreeMap<MonitorId, Observer>, event: Event, seed: u64) 
     assert_eq!(sense, Ok(()), "plan {seed}, monitor {}: {change:?}", change.monitor.0);
 }
 
-/// The objects as somebody knows them who is told of changes only.
+/// The objects as known to an observer that is told only of changes.
 #[derive(Clone, Default)]
 struct Observer {
     known: BTreeMap<String, u64>,
-    /// The last value of each object ever, also of those that are gone.
+    /// The last value of each object, including deleted ones.
     last: BTreeMap<String, u64>,
 }
 
 impl Observer {
-    /// One who has seen a snapshot, `a:1 b:2`.
+    /// An observer that begins with a snapshot, written as `a:1 b:2`.
     fn of(shown: &str) -> Self {
         let pairs = shown.split(' ').filter_map(|pair| pair.split_once(':'));
         let known: BTreeMap<String, u64> = pairs
@@ -229,7 +231,7 @@ impl World {
     }
 }
 
-/// The objects of the stage's namespace, past the proxy.
+/// The ConfigMaps of the stage's namespace, read without the proxy.
 async fn objects(stage: &Stage) -> Api<ConfigMap> {
     let kubeconfig = Kubeconfig::read_from(stage.namespace.kubeconfig(User::Admin)).unwrap();
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
@@ -238,7 +240,7 @@ async fn objects(stage: &Stage) -> Api<ConfigMap> {
     Api::namespaced(Client::try_from(config).unwrap(), stage.namespace.name())
 }
 
-/// Chance that can be had again (xorshift).
+/// A random generator with a seed (xorshift).
 struct Dice(u64);
 
 impl Dice {

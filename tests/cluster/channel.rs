@@ -1,4 +1,5 @@
-//! The words of a person about our own version, as commands beside a real ConfigMap and a real Deployment. No operator runs.
+//! Commands by which a person approves, holds or goes back to a version of the operator, with a real ConfigMap and a
+//! real Deployment. No operator runs.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 use std::process::Output;
@@ -22,7 +23,7 @@ fn image(c: char) -> String {
     format!("{REPOSITORY}:stable@{}", digest(c))
 }
 
-/// A namespace with a ConfigMap that says something else, too, and a Deployment with a second container.
+/// A namespace with a ConfigMap that also has other keys, and a Deployment with a second container.
 struct Place(Namespace<'static>);
 
 impl Place {
@@ -71,7 +72,7 @@ impl Place {
         ]
     }
 
-    /// The outcome for a person who types that.
+    /// The result of a command line: success, standard output, standard error.
     fn typed(&self, arguments: &str) -> (bool, String, String) {
         let mut command = process::command(PROGRAM);
         command.arg("channel").args(arguments.split(' '));
@@ -120,13 +121,13 @@ fn a_person_approves_of_versions_one_by_one() {
 
     let why = place.refused("approve 1.4.3 --yes");
     assert!(why.contains("'1.4.3' should be a digest"), "{why}");
-    // Nobody can be asked, and nobody says yes.
+    // Without a terminal and without `--yes` nothing is changed.
     let why = place.refused(&format!("approve {b}"));
     assert!(
         why.contains("nothing is changed") && why.contains("hint: --yes"),
         "{why}"
     );
-    // Which one is available the operator knows, and none runs.
+    // Only a running operator knows the available version, and none runs.
     let why = place.refused("approve --yes");
     assert!(why.contains("no pod in namespace") && why.contains("hint: "), "{why}");
     place.kubectl(r#"patch configmap addon-operator --type=merge --patch={"data":{"releaseApproved":"1.4"}}"#);
@@ -166,7 +167,7 @@ fn what_a_person_holds_is_let_go_again() {
     assert!(first.as_str().is_some_and(|at| at.ends_with('Z')), "{annotations}");
     place.done("resume --channel ^1 --yes");
     assert_eq!(place.key("releaseChannel"), "^1");
-    // A tag or a range is nothing that is held.
+    // A tag or a range holds no version back, so there is nothing to resume.
     place.done("resume --yes");
     assert_eq!(place.key("releaseChannel"), "^1");
 
@@ -225,7 +226,7 @@ fn a_rollback_needs_no_operator_and_overwrites_nobody() {
     let former = image('a');
     place.kubectl(&format!("annotate deployment ao addon-operator/former-image={former}"));
 
-    // Somebody is faster.
+    // Another change comes first.
     let plan = place.site().rollback(None).unwrap();
     place.kubectl(&format!("set image deployment/ao addon-operator={}", image('c')));
     let error = plan.carry_out().unwrap_err();
@@ -243,7 +244,7 @@ fn a_rollback_needs_no_operator_and_overwrites_nobody() {
         former
     );
 
-    // An entry of ours beside the one that the command makes: an `Apply`, and no `Update`.
+    // A server-side `Apply` by the same manager, in addition to the `Update` that the command makes.
     let noted = json!({
         "apiVersion": "apps/v1", "kind": "Deployment",
         "metadata": {"name": "ao", "annotations": {"addon-operator/chart-image": "of-the-chart"}},
@@ -279,11 +280,11 @@ fn a_rollback_needs_no_operator_and_overwrites_nobody() {
             .unwrap()
             .contains("rollback")
     );
-    // Helm of version 4 takes no field from a manager that it does not know.
+    // Helm 4 takes over no field from a field manager that it does not know.
     let managers = place.managers();
     assert!(!managers.contains(FIELD_MANAGER), "{managers}");
 
-    // Another digest, spelt as the image is.
+    // Another digest, written in the form of the Deployment's image.
     place.done(&format!("rollback {} --yes", digest('d')));
     assert_eq!(
         place.deployment()["spec"]["template"]["spec"]["containers"][1]["image"],
@@ -309,7 +310,7 @@ fn a_deployment_that_is_not_clear_has_to_be_named() {
     );
     place.done("pin --yes --deployment other");
     assert_eq!(place.key("releaseChannel"), digest('b'));
-    // The ConfigMap alone can be resumed without it, which is said.
+    // Without a single Deployment only the ConfigMap is resumed, and the command says so.
     let (good, said, told) = place.typed("resume --yes");
     assert!(good && said == "releaseChannel is not there now\n", "{said}{told}");
     assert!(

@@ -1,4 +1,4 @@
-//! The `ConfigMap`: watched, and written one key at a time.
+//! The `ConfigMap`: watching it, and writing single keys.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -77,7 +77,7 @@ fn entry(read: &ConfigRead, key: &str) -> Option<String> {
     }
 }
 
-/// The cluster of that world, reached by another address.
+/// A client of that world's cluster with another URL of the API server.
 pub(crate) async fn behind(world: &World, server: String) -> (Cluster, TempDir) {
     let dir = tempfile::tempdir().expect("there is room for a directory");
     let address = Address {
@@ -186,7 +186,7 @@ async fn of_writers_at_the_same_time_one_wins_and_the_others_hear_of_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_unreachable_server_is_named_and_is_no_reading() {
     let world = World::new("unreachable").await;
-    // Port 1 is reserved and nobody listens there.
+    // Port 1 is reserved, and connections to it are refused.
     let (cluster, _dir) = behind(&world, "https://127.0.0.1:1".to_owned()).await;
     let failure = Failure::from(cluster.read_config(NAME).await.expect_err("nobody is there"));
     assert_eq!(failure.class, Class::Unavailable);

@@ -1,4 +1,5 @@
-//! Kubernetes Events of ours: one for the same, counted on, found again by the next process, missed by nobody.
+//! The operator's Kubernetes Events: equal ones are counted in one Event, the next process finds it again, and a lost
+//! Event fails nothing.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 use std::sync::Arc;
@@ -30,7 +31,7 @@ const SAYING: Saying<'_> = Saying {
     last: Timestamp::UNIX_EPOCH,
 };
 
-/// The Events of the namespace, as the API that we write to shows them.
+/// The Events of the namespace, read by the API through which the operator writes them.
 fn events(world: &World) -> Vec<Value> {
     let text = world.kubectl("get events.events.k8s.io -o=json");
     let list: Value = serde_json::from_str(&text).unwrap();
@@ -76,7 +77,7 @@ async fn an_event_is_written_once_and_counted_on() {
             .contains("module 'one' failed")
     );
 
-    // The first word of the next process is the one that stands there.
+    // The next process finds the existing Event, and its first report changes nothing.
     cluster.say(&regarding, &now(SAYING), 1, true).await.unwrap();
     assert_eq!(events(&world), [told]);
     cluster.say(&regarding, &now(SAYING), 3, false).await.unwrap();
@@ -86,7 +87,7 @@ async fn an_event_is_written_once_and_counted_on() {
     assert!(told["series"]["lastObservedTime"].as_str() > told["eventTime"].as_str());
     assert!(world.kubectl("get events").contains("module 'one' failed"));
 
-    // The API server forgets Events after a while.
+    // The API server deletes Events after a while.
     world.kubectl("delete events --all");
     cluster.say(&regarding, &now(SAYING), 2, false).await.unwrap();
     let [told] = events(&world).try_into().unwrap();
@@ -110,7 +111,7 @@ fn word(subject: &str) -> Announcement {
     }
 }
 
-/// A writer at work for as long as the set lives, the way in, and what it counts.
+/// A running writer of Events, the channel to it, and its metrics. The writer ends with the set.
 fn writer(cluster: Cluster) -> (JoinSet<()>, mpsc::Sender<Announcement>, Arc<Meters>) {
     let meters = Arc::new(Meters::new("own_"));
     let writer = Writer {
@@ -130,7 +131,7 @@ fn writer(cluster: Cluster) -> (JoinSet<()>, mpsc::Sender<Announcement>, Arc<Met
 #[tokio::test(flavor = "multi_thread")]
 async fn a_module_that_fails_again_and_again_is_one_event() {
     let world = World::new("events-storm").await;
-    // Without a ConfigMap, as at a first start.
+    // Without a ConfigMap, as at the first start.
     let (_tasks, door, _) = writer(world.tools.cluster.clone());
     for subject in ["one", "one", "one", "two"] {
         door.send(word(subject)).await.unwrap();
@@ -139,7 +140,7 @@ async fn a_module_that_fails_again_and_again_is_one_event() {
     }
     let told = events(&world);
     assert_eq!(told.len(), 2, "{told:#?}");
-    // The later words on the same wait for their minute.
+    // Repetitions are counted only after a minute, so no Event has a series yet.
     assert!(told.iter().all(|event| event.get("series").is_none()), "{told:#?}");
 }
 

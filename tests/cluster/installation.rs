@@ -1,6 +1,7 @@
-//! Our own installation: found, watched, changed, and what the controllers of the cluster make of a trial.
+//! The operator's own installation: it is found, watched and changed; and the reactions of the cluster's controllers to
+//! a trial.
 //!
-//! Pods run nowhere here: the test says of them what a kubelet would say.
+//! No kubelet runs: the test writes the status of pods.
 
 mod helm;
 mod sights;

@@ -1,4 +1,5 @@
-//! Writes of our own state that arrive after another leader has taken it over, or after others have written beside them.
+//! Writes of the operator's state that reach the API server after another leader has taken over, or after another
+//! program has changed the Secret.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 use std::collections::BTreeMap;
@@ -23,12 +24,12 @@ use super::world::{PATIENCE, World};
 
 const HOUR: Duration = Duration::from_hours(1);
 
-/// That of a leader elected after so many others, of which the last may still live.
+/// The warrant of a leader after this many changes of the leader, while the previous leader may still be alive.
 fn elected(transitions: u32) -> Warrant {
     following(transitions, HOUR)
 }
 
-/// The same, with something of the one before for so long.
+/// The warrant of a leader, while the previous one may be alive for this long.
 fn following(transitions: u32, overlap: Duration) -> Warrant {
     let warrant = Warrant::default();
     let identity = format!("replica-{transitions}");
@@ -49,7 +50,7 @@ async fn last_good(cluster: &Cluster) -> Option<BTreeMap<String, String>> {
     last_good
 }
 
-/// A leader whose writes can be held up on their way.
+/// A leader whose writes can be delayed.
 struct Slow {
     proxy: Arc<Proxy>,
     cluster: Cluster,
@@ -70,12 +71,12 @@ impl Slow {
         }
     }
 
-    /// Another one leads from now on.
+    /// From now on another replica leads.
     fn is_deposed(&self) {
         self.warrant.extend(boot_time(), boot_time());
     }
 
-    /// Does work of this leader, whose first write is on its way for as long as the others are at theirs.
+    /// Runs `work` of this leader. Its first write is held back until `others` has ended.
     fn held_up<'a, T>(
         &'a self,
         work: impl Future<Output = T> + 'a,

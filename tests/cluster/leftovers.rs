@@ -1,4 +1,4 @@
-//! Processes that helm starts: they are found and ended with helm, wherever they have gone.
+//! Processes that helm starts are found and ended with helm, even if they have left its process group.
 #![expect(clippy::unwrap_used, reason = "a test has no better way to end")]
 
 use std::fs::Permissions;
@@ -12,7 +12,7 @@ use testbed::wait::wait_until;
 
 use super::world::{PATIENCE, World, with_each_helm};
 
-/// Leaves a process in a session of its own and without a parent, before it does its work or hangs.
+/// A post-renderer that starts a process in a session of its own and without a parent, and then either works or hangs.
 const SCRIPT: &str = "#!/bin/bash\nsetsid bash -c 'sleep 1000 >/dev/null 2>&1 & echo $!' >>FOLDER/left\n\
     if [ -e FOLDER/hang ]; then echo $$ >>FOLDER/left; exec sleep 1000; fi\nexec OPERATOR \"$@\"\n";
 
@@ -32,7 +32,7 @@ impl World {
     }
 }
 
-/// The processes that post-renderers have left until now, and those of them that hang.
+/// The ids of the processes that post-renderers have left so far, and of those that hang.
 fn left_in(folder: &Path) -> Vec<String> {
     let left = fs::read_to_string(folder.join("left")).unwrap_or_default();
     left.lines().map(str::to_owned).collect()
@@ -53,7 +53,7 @@ async fn what_the_post_renderer_of_helm_leaves_ends_with_its_run() {
         let left = left_in(&world.folder());
         assert!(!left.is_empty() && !left.iter().any(lives), "{left:?}");
 
-        // It hangs, and is ended with helm.
+        // The post-renderer hangs, and is ended together with helm.
         fs::write(world.folder().join("hang"), "").unwrap();
         let (folder, cancel, before) = (world.folder(), world.cancel.clone(), left.len());
         let canceller = std::thread::spawn(move || {

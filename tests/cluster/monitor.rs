@@ -1,4 +1,4 @@
-//! Monitors: what they select, what they tell, and what they share.
+//! Monitors: their selections, the changes that they report, and the watches that they share.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::monitor_stage::{Stage, hook, until};
 
-/// A binding for the `ConfigMap`s that tests put into their own namespace.
+/// A binding for the `ConfigMap`s in the test's own namespace.
 fn config_maps(more: Value) -> Value {
     let mut binding = json!({"kind": "ConfigMap", "namespace": {"nameSelector": {"matchNames": ["NS"]}},
         "fieldSelector": {"matchExpressions": [
@@ -77,7 +77,7 @@ async fn every_selector_selects() {
         .start(
             1,
             json!([
-                // By name, and the names of nobody.
+                // Objects by name, including names that do not exist.
                 {"kind": "cm", "namespace": {"nameSelector": {"matchNames": ["NS", "NS-absent", "NS"]}},
                     "nameSelector": {"matchNames": ["c", "a", "z", "a"]}},
                 config_maps(json!({"labelSelector": {"matchLabels": {"tier": "front"}}})),
@@ -86,7 +86,7 @@ async fn every_selector_selects() {
                 {"apiVersion": "v1", "kind": "configmaps", "namespace": {"nameSelector": {"matchNames": ["NS"]}},
                     "fieldSelector": {"matchExpressions": [
                         {"field": "metadata.name", "operator": "Equals", "value": "b"}]}},
-                // A kind without namespaces, and all namespaces.
+                // A kind without namespaces, and a kind in all namespaces.
                 {"kind": "Namespace", "nameSelector": {"matchNames": ["NS"]}, "jqFilter": ".metadata.name"},
                 {"kind": "ConfigMap", "nameSelector": {"matchNames": ["c"]}, "jqFilter": ".metadata.namespace"},
             ]),
@@ -98,7 +98,7 @@ async fn every_selector_selects() {
     assert_eq!(shown[..5], ["a:1 c:1", "a:1 b:1", "a:1", "b:1", own.as_str()]);
     assert!(shown[5].split(' ').any(|namespace| namespace == own), "{}", shown[5]);
     stage.monitors.stop(&ids[4..]);
-    // What stops to match goes, and what begins to match comes.
+    // An object that stops matching is reported as deleted, and one that begins to match as added.
     stage.kubectl("label configmap a tier-");
     let mut told: Vec<String> = Vec::new();
     for _ in 0..3 {
@@ -169,7 +169,7 @@ async fn a_filter_that_fails_drops_the_event_and_never_keeps_what_is_gone() {
     )]);
     let ids = stage.start(1, binding.clone()).await.unwrap();
     stage.kubectl("patch configmap a --type=merge -p {\"data\":{\"x\":null,\"y\":\"1\"}}");
-    // The next change of another object comes after it.
+    // The failed filter has led to no report: the next report is about another object.
     stage.put("b", "1");
     assert_eq!(stage.told(1).await, "1+b=1");
     assert_eq!(stage.shown(ids[0]), "1 1", "the old state stays");
@@ -199,7 +199,7 @@ async fn a_filter_that_panics_is_heard_of() {
     let failure = stage.monitors.broken().await;
     assert_eq!(failure.class, Class::Defect);
     assert_eq!(failure.report, "a watch panicked: asked to");
-    // Others can still watch the same.
+    // Another hook can still watch the same objects.
     stage.monitors.stop(&ids);
     stage.start(3, json!([config_maps(sound)])).await.unwrap();
     stage.nothing_but("b").await;
@@ -216,7 +216,7 @@ async fn of_a_secret_nothing_is_quoted() {
     assert!(!failure.report.contains("/data/y"), "{failure}");
 }
 
-/// How often the operator listed and watched our `ConfigMap`s until now; a watch counts when it has ended.
+/// How often the operator has listed and watched our `ConfigMap`s so far; a watch counts when it has ended.
 fn requests(stage: &Stage) -> BTreeMap<String, usize> {
     let audit = testbed::shared::plane().audit();
     let records = audit.since(audit.beginning()).unwrap().of(User::Operator);
@@ -240,7 +240,7 @@ async fn equal_selections_share_one_watch_and_objects_are_kept_once() {
         .await
         .unwrap();
     assert_eq!(stage.monitors.watches(), 1);
-    // Others join what is there, without a request.
+    // Further monitors share the existing watch, without a request.
     let more = stage
         .start(
             10,
@@ -334,7 +334,7 @@ async fn all_monitors_of_a_hook_start_or_none() {
         .await
         .unwrap_err();
     assert_eq!(failure.class, Class::Invalid);
-    // A start that nobody waits for any more.
+    // A start whose caller gives up.
     let (hook, starts) = (hook(), stage.starts(1, &json!([config_maps(json!({}))])));
     let start = stage.monitors.start(&hook, starts);
     assert!(futures::poll!(Box::pin(start)).is_pending());
@@ -360,18 +360,18 @@ async fn namespaces_come_and_go_by_their_labels() {
         "nameSelector": {"matchNames": ["default"]}});
     let ids = stage.start(1, json!([binding])).await.unwrap();
     assert_eq!(stage.shown(ids[0]), "1", "labels win over names");
-    // One that comes brings its objects without a word, and tells of changes from then on.
+    // A namespace that begins to match adds its objects without reports. Later changes are reported.
     stage.kubectl(&format!("label namespace {} set={label}", other.name()));
     stage.until_shown(ids[0], "1 1");
     put_other("b", "2");
     assert_eq!(stage.told(1).await, "1~b=2");
-    // One that goes takes them along without a word.
+    // A namespace that stops matching removes its objects without reports.
     stage.kubectl(&format!("label namespace {} set-", other.name()));
     stage.until_shown(ids[0], "1");
     put_other("b", "3");
     stage.nothing_but("c").await;
     assert_eq!(stage.read(ids[0]).seq, 2);
-    // It may come again.
+    // The namespace may match again.
     stage.kubectl(&format!("label namespace {} set={label}", other.name()));
     stage.until_shown(ids[0], "1 last 3");
     other.kubectl(["delete", "configmap", "b"]).unwrap();
@@ -389,7 +389,7 @@ async fn a_snapshot_is_never_older_than_what_was_told() {
     stage.put("a", "0");
     let binding = config_maps(json!({"jqFilter": ".data.x", "keepFullObjectsInMemory": false}));
     let ids = stage.start(1, json!([binding])).await.unwrap();
-    // More changes than there is room for, while nobody takes any: the watch waits, and loses nothing.
+    // More changes than the channel holds, while none is received: the watch waits and loses nothing.
     let writes = (1..=CHANGES).map(|x| {
         format!(
             r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"{}"}},"data":{{"x":"{x}"}}}}"#,

@@ -1,4 +1,4 @@
-//! What happens to a watch must not happen to what it tells.
+//! Faults of a watch must not change or lose reports.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 use std::net::{SocketAddr, TcpListener};
@@ -70,7 +70,7 @@ async fn a_connection_that_brings_nothing_is_found_out_within_the_bound() {
     stage.put("a", "3");
     stage.kubectl("delete configmap a");
     assert_eq!(stage.told(2).await, "1~a=3 1-a=3");
-    // The server itself would have ended the watch after minutes.
+    // The server itself would have ended the watch only after minutes.
     assert!(begin.elapsed() < 4 * BOUND, "{:?}", begin.elapsed());
     let expected = ("configmaps".to_owned(), stage.namespace.name().to_owned());
     assert_eq!(stage.replaced.lock().unwrap().first(), Some(&expected));
@@ -128,7 +128,7 @@ async fn namespaces_that_could_not_be_listed_are_listed_later() {
             .unwrap();
     }
     stage.put("a", "1");
-    // They are heard of over the connection that there is; there are not as many unused ones as there are namespaces.
+    // The new namespaces are watched over the existing connection. There is no unused connection for each namespace.
     wire.refuse();
     let names = others.iter().map(Namespace::name).collect::<Vec<_>>().join(" ");
     stage.kubectl(&format!("label namespace NS {names} set={label}"));
@@ -142,14 +142,14 @@ async fn namespaces_that_could_not_be_listed_are_listed_later() {
     assert_eq!(stage.told(1).await, "1~a=2");
 }
 
-/// As the API server does for a moment after a CRD is there.
+/// As the API server answers for a moment after a CRD is created.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_asks_to_come_again_soon_fails_no_start() {
     let plane = testbed::shared::plane();
     let proxy = Proxy::start(plane, User::Operator).unwrap();
     let stage = Stage::at(plane, "soon", Some(proxy.server()), Settings::BOUND).await;
     stage.put("a", "1");
-    // From now on the kind is known, and no other request is made for it.
+    // From now on the kind is known and needs no further discovery request.
     stage.start(1, config_maps()).await.unwrap();
     let mut labelled = config_maps();
     labelled[0]["labelSelector"] = json!({"matchLabels": {"soon": "yes"}});
@@ -169,7 +169,7 @@ async fn a_server_that_asks_to_come_again_soon_fails_no_start() {
     healer.join().unwrap().0.unwrap();
 }
 
-/// The API server of a control plane of our own, which can be killed and started again as it was.
+/// The API server of a control plane of the test's own, which can be killed and started again.
 struct Server {
     address: SocketAddr,
     arguments: Vec<String>,
@@ -196,7 +196,7 @@ impl Server {
         }
     }
 
-    /// Kills it, and starts it again as it was but for what is added.
+    /// Kills the API server, and starts it again with the same flags and these additional ones.
     fn restart(&mut self, more: &[&str]) {
         const KILL: i32 = 9;
         signal(self.process, KILL);
@@ -213,7 +213,7 @@ impl Server {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_comes_back_without_its_history_is_listed_again() {
-    /// More than fit into one page.
+    /// More objects than fit into one page of a list.
     const MANY: usize = 1_100;
     let plane: &'static ControlPlane = Box::leak(Box::new(ControlPlane::start(&Options::default()).unwrap()));
     let wire = Wire::to(plane.server()).await;
@@ -234,7 +234,7 @@ async fn a_server_that_comes_back_without_its_history_is_listed_again() {
     stage.put("c", "1");
     stage.put("brief", "1");
     stage.kubectl("delete configmap brief");
-    // It comes back as a server that cannot list as a stream.
+    // It is started again without support for streaming lists.
     let mut server = Server::of(plane);
     let mark = plane.audit().mark().unwrap();
     tokio::task::block_in_place(|| server.restart(&["--feature-gates=WatchList=false"]));

@@ -1,4 +1,4 @@
-//! Kinds that come and go while somebody watches their objects.
+//! Kinds that appear and disappear while their objects are watched.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 use std::time::Duration;
@@ -11,7 +11,7 @@ use testbed::proxy::{Addresses, Fault, Listing, Omission, On, Proxy, What};
 
 use super::monitor_stage::{Stage, until};
 
-/// A kind of our own, and a hook that watches it.
+/// A kind of the test's own, and a hook that watches it.
 struct Gadgets {
     stage: Stage,
     group: String,
@@ -24,7 +24,7 @@ impl Gadgets {
         Self { stage, group }
     }
 
-    /// Makes the kind known, and waits until it is served.
+    /// Creates the CRD, and waits until the kind is served.
     fn define(&self) {
         self.define_as("gadgets", "Namespaced");
     }
@@ -54,7 +54,7 @@ impl Gadgets {
         });
     }
 
-    /// Kubectl itself remembers for hours under which plural it has seen a kind.
+    /// Written without kubectl, because kubectl caches a kind's plural for hours.
     fn put_at(&self, plural: &str, scope: &str, name: &str, size: u8) {
         let (group, namespace) = (&self.group, self.stage.namespace.name());
         let gadget = json!({"apiVersion": format!("{group}/v1"), "kind": "Gadget", "metadata": {"name": name},
@@ -77,7 +77,7 @@ impl Gadgets {
             "namespace": {"nameSelector": {"matchNames": ["NS"]}}}])
     }
 
-    /// The kind may be served a moment before it is listed among those that are.
+    /// Starts the monitor. Repeats it, because a new kind may be served a moment before discovery lists it.
     async fn started(&self) -> Vec<MonitorId> {
         let mut attempts = 1;
         loop {
@@ -137,7 +137,7 @@ async fn a_kind_that_goes_takes_its_objects_along_and_is_watched_again_when_it_c
             }
         });
         if round == 0 {
-            // Nothing is withheld from us, however long that lasts.
+            // However long the kind is missing, its monitor does not count as stale.
             let begin = std::time::Instant::now();
             until("more time than a watch may be silent", || {
                 assert_eq!(gadgets.stage.monitors.stale(), []);
@@ -148,7 +148,7 @@ async fn a_kind_that_goes_takes_its_objects_along_and_is_watched_again_when_it_c
                 }
             });
         }
-        // Whoever wants the same meanwhile hears why not.
+        // A second monitor for the kind fails with an error that names the reason.
         let failure = gadgets.stage.start(2, gadgets.binding()).await.unwrap_err();
         assert_eq!(failure.class, Class::Refused, "{failure}");
         assert!(failure.report.contains("Possibly CRD is not created"), "{failure}");
@@ -196,7 +196,8 @@ async fn a_kind_that_comes_back_under_another_plural_or_in_no_namespace_is_watch
     gadgets.stage.kubectl(&format!("delete crd {plural}.{}", gadgets.group));
 }
 
-/// An API server that cannot ask who serves a kind, or has not read its CRD yet, finds nothing at its addresses.
+/// While an API server cannot reach the server of a kind, or has not read its CRD yet, it answers 404 at the kind's
+/// paths.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_seen_of_a_kind_stays_while_nothing_is_found_where_it_was() {
     let proxy = Proxy::start(testbed::shared::plane(), User::Operator).unwrap();
@@ -227,9 +228,9 @@ async fn what_was_seen_of_a_kind_stays_while_nothing_is_found_where_it_was() {
             let (awaited, stale) = (monitors.awaited_kinds().len(), monitors.stale());
             let withheld = stale.iter().filter(|watch| watch.namespace == name).count();
             let expected = match listing {
-                // Somebody serves it, and we do not get it.
+                // A server exists, but its objects cannot be read.
                 Listing::Stale => (0, 1),
-                // Nobody serves it: nothing is withheld.
+                // No server exists, so nothing is missed.
                 Listing::LeftOut => (1, 0),
             };
             if (awaited, withheld) == expected {

@@ -1,4 +1,4 @@
-//! Monitors in a namespace of the real control plane, as the core would start them, and what they tell.
+//! Monitors in a namespace of the real control plane, started as the core would start them, and their reports.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 use std::fmt::Write as _;
@@ -26,7 +26,7 @@ use tokio::sync::mpsc;
 
 use super::world::PATIENCE;
 
-/// As many changes wait for the core as in the program.
+/// The channel holds as many changes as in the program.
 const ROOM: usize = 256;
 
 pub(crate) struct Stage {
@@ -34,7 +34,7 @@ pub(crate) struct Stage {
     pub(crate) monitors: Monitors,
     pub(crate) changes: mpsc::Receiver<Event>,
     pub(crate) watch_errors: Arc<Mutex<Vec<&'static str>>>,
-    /// Watches that others took the place of, each with its namespace.
+    /// Watches that were replaced by other ones, each with its namespace.
     pub(crate) replaced: Arc<Mutex<Vec<(String, String)>>>,
     _dir: TempDir,
 }
@@ -44,7 +44,7 @@ impl Stage {
         Self::at(testbed::shared::plane(), prefix, None, Settings::BOUND).await
     }
 
-    /// The same, with the API server behind another address.
+    /// A stage with another URL of the API server.
     pub(crate) async fn at(
         plane: &'static ControlPlane,
         prefix: &str,
@@ -90,7 +90,8 @@ impl Stage {
         }
     }
 
-    /// Starts one hook's monitors; `bindings` is what the hook would answer, with `NS` for our namespace.
+    /// Starts the monitors of one hook. `bindings` is the hook's configuration; `NS` in it stands for the test's
+    /// namespace.
     pub(crate) async fn start(&self, first: u64, bindings: Value) -> Result<Vec<MonitorId>, Failure> {
         let starts = self.starts(first, &bindings);
         let ids = starts.iter().map(|start| start.id).collect();
@@ -132,7 +133,7 @@ impl Stage {
         self.monitors.snapshot(&[id]).remove(0).unwrap()
     }
 
-    /// What a snapshot shows, as one line: filter results, else names.
+    /// The contents of a snapshot on one line: filter results, or names where there is no filter.
     pub(crate) fn shown(&self, id: MonitorId) -> String {
         self.read(id).objects.iter().map(show).collect::<Vec<_>>().join(" ")
     }
@@ -146,7 +147,7 @@ impl Stage {
         }
     }
 
-    /// The next changes, one line each: monitor, event, name, and what there is to see.
+    /// The next changes, one line each: monitor, event, name, and filter result.
     pub(crate) async fn told(&mut self, count: usize) -> String {
         let mut lines = String::new();
         for _ in 0..count {
@@ -162,7 +163,7 @@ impl Stage {
         lines.trim_end().to_owned()
     }
 
-    /// Waits until a snapshot shows this.
+    /// Waits until a snapshot has these contents.
     pub(crate) fn until_shown(&self, id: MonitorId, expected: &str) {
         until(&format!("snapshot '{expected}'"), || {
             let shown = self.shown(id);
@@ -170,7 +171,7 @@ impl Stage {
         });
     }
 
-    /// Nothing was told that nobody asked about: everything told after this has a name of its own.
+    /// Checks that no other change is waiting: the next one is about an object that is written here.
     pub(crate) async fn nothing_but(&mut self, name: &str) {
         self.put(name, "last");
         let change = self.next().await;
@@ -185,7 +186,7 @@ pub(crate) fn hook() -> HookId {
     }
 }
 
-/// Waits for a condition without holding up what runs beside.
+/// Waits for a condition without blocking the async runtime.
 pub(crate) fn until(what: &str, mut check: impl FnMut() -> Result<(), String>) {
     let outcome = tokio::task::block_in_place(|| wait_until(PATIENCE, what, || check().map(Some)));
     outcome.unwrap();
@@ -212,7 +213,8 @@ fn show(view: &ObjectView) -> String {
     }
 }
 
-/// Stands for a filter language that can fail and panic: paths into the object, `.data.x`, with commas between.
+/// A filter language in the place of jq, which can fail and panic on request: paths into the object, `.data.x`,
+/// separated by commas.
 pub(crate) fn pointer(text: &str) -> Result<Sieve, String> {
     if !text.starts_with('.') {
         return Err(format!("'{text}' is no path"));

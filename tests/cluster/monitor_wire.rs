@@ -1,4 +1,5 @@
-//! A wire between the operator and the API server that a test can cut, close, or make swallow what it carries.
+//! A TCP forwarder between the operator and the API server. A test can close its connections, refuse new ones, or stop
+//! the data of the server.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 use std::io;
@@ -10,18 +11,18 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-/// What the wire does to what it carries.
+/// The current faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct State {
-    /// Connections of an earlier age are closed.
+    /// Connections with a lower number are closed.
     age: u32,
     /// New connections are closed at once.
     closed: bool,
-    /// Connections of this age and of earlier ones stay open, and bring nothing back.
+    /// Connections with this number or a lower one stay open and carry no data from the server.
     mute: Option<u32>,
 }
 
-/// See the head of this file. Dropped, it is gone.
+/// A running forwarder; dropping it closes it.
 pub(crate) struct Wire {
     state: Arc<watch::Sender<State>>,
     address: SocketAddr,
@@ -29,7 +30,7 @@ pub(crate) struct Wire {
 }
 
 impl Wire {
-    /// A wire to a server of this URL.
+    /// Starts a forwarder to the server of this URL.
     pub(crate) async fn to(server: &str) -> Self {
         let target: SocketAddr = server.trim_start_matches("https://").parse().unwrap();
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
@@ -52,7 +53,7 @@ impl Wire {
         format!("https://{}", self.address)
     }
 
-    /// Closes all connections, and new ones at once, until it is mended.
+    /// Closes all connections, and new ones at once, until [`Wire::mend`].
     pub(crate) fn close(&self) {
         self.state.send_modify(|state| {
             state.age += 1;
@@ -60,7 +61,7 @@ impl Wire {
         });
     }
 
-    /// Closes new connections at once, until it is mended; those that there are stay.
+    /// Closes new connections at once, until [`Wire::mend`]; existing ones stay open.
     pub(crate) fn refuse(&self) {
         self.state.send_modify(|state| state.closed = true);
     }
@@ -69,7 +70,7 @@ impl Wire {
         self.state.send_modify(|state| state.closed = false);
     }
 
-    /// Swallows whatever the server sends over the connections that there are; new ones are whole.
+    /// Drops all data that the server sends over the existing connections; new connections are not affected.
     pub(crate) fn mute(&self) {
         self.state.send_modify(|state| {
             state.mute = Some(state.age);

@@ -1,4 +1,4 @@
-//! A limit of ours on requests: it holds them back, it can be seen, and it is not taken for a server that is slow.
+//! The operator's own rate limit: it delays requests, metrics show it, and a delay is not taken for a slow server.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 use std::num::NonZero;
@@ -55,7 +55,7 @@ impl Stage {
         }
     }
 
-    /// Object patches at such a pace; kinds are looked up at any.
+    /// A patcher with this rate limit. Requests for discovery are not limited.
     fn patcher(&self, limit: RateLimit, patience: Duration) -> Patcher {
         let patching = self.cluster.limited(limit).within(patience);
         Patcher::new(patching, Kinds::new(self.cluster.clone()), jobs::hook::jq)
@@ -73,7 +73,7 @@ impl Stage {
         patcher.apply(&operations, &CancellationToken::new()).await
     }
 
-    /// How long requests of this verb took in all, as the metrics tell.
+    /// The total duration of requests with this verb, from the metrics.
     fn told_seconds(&self, verb: &str) -> f64 {
         let page = self.meters.render(None);
         let lines = page.lines().filter(|line| {
@@ -100,12 +100,12 @@ async fn object_patches_keep_to_their_limit_and_the_wait_is_seen() {
     let text = text.collect::<Vec<_>>().join("\n---\n");
     let begin = Instant::now();
     stage.apply(&patcher, &text).await.unwrap();
-    // Two at once, and ten more of which each takes a twentieth of a second.
+    // Two requests at once, and ten more at intervals of a twentieth of a second.
     assert!(begin.elapsed() >= Duration::from_millis(500), "{:?}", begin.elapsed());
     let told = stage.told_seconds("POST");
     assert!(told >= 0.4, "{told}");
     let begin = Instant::now();
-    // Nobody limits the others.
+    // Other requests are not limited.
     for _ in 0..20 {
         stage.cluster.read_config("none").await.unwrap();
     }

@@ -1,4 +1,4 @@
-//! Object patches of hooks, on a real API server.
+//! The object patches of hooks, on a real API server.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 mod change;
@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use super::tools::meters;
 use super::world::World;
 
-/// A namespace in which the patches of these tests are carried out.
+/// A namespace in which the tests carry out patches.
 pub(super) struct Stage {
     world: World,
     patcher: Patcher,
@@ -35,7 +35,7 @@ impl Stage {
         Self { world, patcher }
     }
 
-    /// The same place, reached in another way.
+    /// Replaces the client by one with another kubeconfig or server.
     async fn reached_by(&mut self, kubeconfig: PathBuf, server: Option<&str>) {
         let dir = tempfile::tempdir().unwrap();
         let address = Address {
@@ -53,13 +53,13 @@ impl Stage {
         self.world.namespace.name()
     }
 
-    /// Carries out what a file says; `NS` stands for the namespace.
+    /// Carries out the patches of a file; `NS` stands for the namespace.
     async fn apply(&self, text: &str) -> Result<(), Failure> {
         let operations = patch::parse(&text.replace("NS", self.namespace())).unwrap();
         self.patcher.apply(&operations, &CancellationToken::new()).await
     }
 
-    /// An object, null if it is not there.
+    /// An object as JSON; null if it does not exist.
     fn object(&self, object: &str) -> Value {
         let text = self
             .world
@@ -71,7 +71,7 @@ impl Stage {
         self.object(&format!("configmap {name}"))["data"].clone()
     }
 
-    /// Creates objects by hand.
+    /// Creates objects with kubectl.
     fn given(&self, manifests: &[Value]) {
         let file = tempfile::NamedTempFile::new().unwrap();
         let list = json!({"apiVersion": "v1", "kind": "List", "items": manifests});
@@ -89,7 +89,7 @@ fn config_map(name: &str, data: &Value) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data})
 }
 
-/// The few programs that these tests use.
+/// Programs that stand in for jq: only the few that these tests use.
 fn jq(program: &str, object: &Value) -> Result<Vec<Value>, Failure> {
     let mut made = object.clone();
     match program.split_once(' ').unwrap_or((program, "")) {
@@ -105,7 +105,7 @@ fn jq(program: &str, object: &Value) -> Result<Vec<Value>, Failure> {
             interfere(object, times.parse().unwrap());
             set(&mut made, "/data/by", json!("us"));
         }
-        // The same object in other words.
+        // The same object with a number written in another form.
         ("float", pointer) => {
             interfere(object, u32::MAX);
             let whole = object.pointer(pointer).and_then(Value::as_f64).unwrap();
@@ -116,7 +116,7 @@ fn jq(program: &str, object: &Value) -> Result<Vec<Value>, Failure> {
     Ok(vec![made])
 }
 
-/// Somebody else writes to the object while it is being filtered, so many times.
+/// Another program writes to the object this many times while the filter runs.
 fn interfere(object: &Value, times: u32) {
     let metadata = &object["metadata"];
     let seen: u32 = metadata["annotations"]["seen"].as_str().unwrap_or("0").parse().unwrap();
@@ -218,7 +218,7 @@ async fn a_place_where_no_object_can_be_is_said_before_anything_is_asked() {
     let failure = stage.apply(inside).await.unwrap_err();
     assert_eq!(failure.class, Class::HookFailed);
     assert!(failure.report.contains("live in no namespace"), "{failure}");
-    // What cannot be there is not there.
+    // A kind that does not exist cannot have objects, so its deletion succeeds.
     stage
         .apply(&format!("{inside}ignoreMissingObject: true"))
         .await
@@ -244,7 +244,7 @@ async fn a_place_where_no_object_can_be_is_said_before_anything_is_asked() {
 async fn a_server_that_is_not_there_is_a_matter_of_time() {
     let mut stage = Stage::new("patch-gone").await;
     let kubeconfig = stage.world.namespace.kubeconfig(User::Operator);
-    // Port 1 is reserved and nobody listens there.
+    // Port 1 is reserved, and connections to it are refused.
     stage.reached_by(kubeconfig, Some("https://127.0.0.1:1")).await;
     let failure = stage
         .apply("operation: Delete\nkind: cm\nnamespace: NS\nname: a")

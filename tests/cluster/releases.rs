@@ -1,4 +1,4 @@
-//! The life of a release: what is done, and what is not done because nothing changed.
+//! The life of a release: each step that is done, and each that is skipped because nothing has changed.
 
 use addon_core::failure::Class;
 use addon_core::name::ModuleName;
@@ -289,14 +289,14 @@ async fn what_our_post_renderer_refuses_is_told_in_its_words() {
     .await;
 }
 
-/// By whom the fields that helm set in the object were worked out.
+/// The operation in `managedFields` of helm: `Apply` (on the server's side) or `Update`.
 fn applied_by(world: &World) -> String {
     world.kubectl(
         "get configmap shown --show-managed-fields -o=jsonpath={.metadata.managedFields[?(@.manager==\"helm\")].operation}",
     )
 }
 
-/// Somebody else owns the field from now on.
+/// Another field manager takes over a field.
 fn edit_by_hand(world: &World) {
     world.kubectl("patch configmap shown --field-manager=somebody --type=merge --patch={\"data\":{\"x\":\"hand\"}}");
 }
@@ -400,12 +400,12 @@ async fn of_two_modules_that_render_one_object_the_second_is_refused_by_name() {
         let maps = world.kubectl("get configmap -o=jsonpath={.items[*].metadata.name}");
         assert!(!maps.contains(second), "nothing of it was applied: {maps}");
 
-        // A restart knows it from the cluster.
+        // A restarted operator reads this from the cluster.
         world.restart().await;
         release::list(&world.tools).await.unwrap();
         assert_eq!(world.sync_module(second, json!({})).await.unwrap_err().report, expected);
 
-        // With the first one gone the second may have it.
+        // After the first release is removed, the second may create the object.
         world.delete_release(first).await.unwrap();
         assert!(world.sync_module(second, json!({})).await.is_ok());
         assert_eq!(world.kubectl("get configmap shared -o=jsonpath={.data.by}"), second);

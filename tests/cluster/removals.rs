@@ -1,4 +1,4 @@
-//! Removals of releases that helm is kept from.
+//! Removals of releases during which helm is interrupted or refused.
 
 use addon_core::operator::event::{SyncAction, Synced};
 use serde_json::json;

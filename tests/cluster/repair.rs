@@ -1,4 +1,4 @@
-//! Helm that was killed in the middle of its work.
+//! A helm that was killed in the middle of its work.
 #![expect(clippy::unwrap_used, reason = "a test may")]
 
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::world::{CHART, PATIENCE, TEMPLATE, World, config, document, with_each_helm};
 
-/// A helm hook that never ends: there is no node for its pod.
+/// A helm hook that never ends, because there is no node for its pod.
 const ENDLESS: &str = "apiVersion: batch/v1
 kind: Job
 metadata:
@@ -28,7 +28,7 @@ spec:
     spec: {restartPolicy: Never, containers: [{name: c, image: c}]}
 ";
 
-/// Syncs until helm hangs, and kills it there.
+/// Syncs until helm waits for its hook, and kills it then.
 async fn kill_in_the_middle(world: &mut World, values: Value, history: &str) {
     let module = ModuleName::parse("one").unwrap();
     let tools = Arc::clone(&world.tools);
@@ -168,7 +168,7 @@ async fn what_may_be_anothers_work_is_waited_for_until_its_time_is_over() {
         assert_eq!(world.delete().await.unwrap_err().class, Class::Unavailable);
         assert_eq!(world.history(), "1:pending-install");
 
-        // Helm writes whole seconds, and at least one has passed when the clock shows another.
+        // Helm writes whole seconds. At least one second has passed when the clock shows another.
         world.allow_helm(Duration::from_secs(1)).await;
         let runtime = tokio::runtime::Handle::current();
         let synced = tokio::task::block_in_place(|| {
@@ -199,7 +199,8 @@ async fn no_clock_but_our_own_says_how_long_another_helm_was_at_work() {
     world.allow_helm(Duration::from_secs(1)).await;
     let wall = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
     let begin = wall();
-    // By the wall clock its time is over, as after a jump: but nobody has seen it at work for so long.
+    // By the wall clock helm's time is over, as after a jump of the clock. But the operator itself has not waited for
+    // that long.
     wait_until(PATIENCE, "two more seconds", || {
         Ok::<_, String>((wall() > begin + 2).then_some(()))
     })
@@ -208,7 +209,7 @@ async fn no_clock_but_our_own_says_how_long_another_helm_was_at_work() {
     assert!(failure.report.contains("another helm"), "{failure}");
     assert_eq!(world.history(), "1:pending-install");
 
-    // The writer of this has a clock that is an hour ahead of ours.
+    // The writer of this revision has a clock that is an hour ahead of ours.
     let label = format!("modifiedAt={}", wall() + 3600);
     let secret = "sh.helm.release.v1.one.v1";
     world
@@ -234,7 +235,7 @@ async fn what_a_person_began_after_our_helm_was_killed_is_not_marked_as_failed()
     world.sync(json!({"one": {"x": "a"}})).await.unwrap();
     endless_module(&mut world).await;
     kill_in_the_middle(&mut world, json!({"one": {"x": "b"}}), "1:deployed 2:pending-upgrade").await;
-    // As helm copies it from the revision before.
+    // Helm copies this label from the revision before.
     let earlier =
         world.kubectl("get secret sh.helm.release.v1.one.v1 -o=jsonpath={.metadata.labels.addon-operator/begun}");
     let label = format!("addon-operator/begun={}", earlier.parse::<u64>().unwrap() - 1);

@@ -1,4 +1,4 @@
-//! Our own state in its Secret.
+//! The operator's own state in its Secret.
 
 use std::collections::BTreeMap;
 
@@ -71,7 +71,7 @@ async fn writers_at_the_same_time_disturb_nobody() {
     assert_eq!(cluster.intent(&names[1]).await.unwrap().as_ref(), Some(&intents[1]));
 }
 
-/// A writer knows the Secrets from its own last write, and others write, too.
+/// A writer remembers the Secret from its own last write, but other programs write to it too.
 #[tokio::test(flavor = "multi_thread")]
 async fn changes_of_others_since_the_last_write_stay() {
     let mut world = World::new("beside").await;

@@ -1,4 +1,4 @@
-//! The records of a trial in the Secret of our state.
+//! The records of a trial in the operator's state Secret.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 use std::collections::BTreeMap;
@@ -63,7 +63,7 @@ async fn a_record_counts_only_over_the_one_that_was_read() {
     assert_eq!((records.trial, records.report, records.remembered), none);
     let begun = trial();
     for _ in 0..2 {
-        // The second time is that of an answer that was lost.
+        // The second call is a repetition after a lost answer.
         let made = cluster.change_trial(None, Some(&begun)).await.unwrap();
         assert_eq!(made, Changed::Done);
     }
@@ -156,7 +156,7 @@ async fn a_record_that_cannot_be_read_is_named_and_kept() {
     let refused = cluster.save_remembered(&nothing, &failed(1)).await.unwrap();
     assert!(matches!(refused, Changed::Other(Kept::Unreadable(_))), "{refused:?}");
 
-    // Something else was put aside before, and of the same key nothing takes its place.
+    // An older unreadable record is already kept. It is not replaced by another record of the same key.
     world.kubectl("create secret generic addon-operator-state-unreadable --from-literal=channel=older");
     assert_eq!(cluster.put_records_aside().await.unwrap(), ["trial", "channel"]);
     let aside = world.kubectl("get secret addon-operator-state-unreadable -o=jsonpath={.data.trial}:{.data.channel}");

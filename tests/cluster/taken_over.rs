@@ -1,5 +1,5 @@
-//! Releases that the original operator has made, taken over and left to it again. Their manifests were recorded: rendered by
-//! helm 3, and written by the library with which the original sets its label.
+//! Releases that the original operator has made, are taken over, and are given back to it. Their manifests were
+//! recorded: helm 3 rendered them, and the library with which the original sets its label wrote them.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 use std::os::unix::fs::PermissionsExt as _;
@@ -13,18 +13,18 @@ use testbed::plane::User;
 
 use super::world::{World, with_each_helm};
 
-/// The values of all of them.
+/// The values of all releases.
 const SET: &str = "one.x=a";
-/// What nothing renders to.
+/// A template that renders to nothing with the recorded values.
 const MORE: &str = "{{- if .Values.one.more }}\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: more}\n{{- end }}\n";
 
 /// A module, and the manifest that the original stores for it.
 struct Recorded {
     name: &'static str,
-    /// The template beside the one with an object.
+    /// A second template, beside the one with an object.
     template: Option<&'static str>,
     manifest: &'static str,
-    /// The original's checksum of the manifest.
+    /// The checksum of the manifest, as the original computes it.
     checksum: &'static str,
 }
 
@@ -59,7 +59,7 @@ const RECORDED: [Recorded; 6] = [
         manifest: include_str!("taken_over/mixed.manifest"),
         checksum: "0772f32428cd737debbd11b2a0f711ce",
     },
-    // The library drops annotations without contents.
+    // The library drops an empty map of annotations.
     Recorded {
         name: "annotated",
         template: Some(
@@ -85,7 +85,8 @@ impl Recorded {
         world.module(self.name, &files).await;
     }
 
-    /// Runs helm as the original does: with its labels, and what it makes of the rendering.
+    /// Runs helm as the original does: with the original's labels, and with the recorded manifest as the result of a
+    /// post-renderer.
     fn install(&self, world: &World, labels: &str, set: &str) {
         let dir = world.module_dir().with_file_name(self.name);
         let recorded = dir.with_extension("manifest");
@@ -113,7 +114,7 @@ impl Recorded {
         )
     }
 
-    /// The checksum that the original finds on the newest revision.
+    /// The checksum that the original finds in the newest revision.
     fn found_by_the_original(&self, world: &World, revision: u32) -> String {
         world.kubectl(&format!(
             "get secret sh.helm.release.v1.{}.v{revision} -o=jsonpath={{.metadata.labels.moduleChecksum}}",
@@ -122,7 +123,7 @@ impl Recorded {
     }
 }
 
-/// The helm that is built into the original is of the third version.
+/// Runs helm 3, which the original has built in.
 fn helm(world: &World, arguments: &[&str]) {
     let output = testbed::process::command(testbed::shared::program(Part::Helm3))
         .args(arguments)

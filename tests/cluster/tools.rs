@@ -1,5 +1,5 @@
-//! The tools of jobs as tests want them, of real parts. Also the tests beside the jobs build theirs here, with an address at
-//! which nobody listens.
+//! The tools of jobs, made of real parts. The unit tests of the jobs also use them, with an address on which nothing
+//! listens.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,9 +24,9 @@ use addon_operator::process::Spawner;
 use addon_operator::settings::{MissingValues, TmpFiles};
 use tokio::sync::{mpsc, watch};
 
-/// Where the tools work, and what differs from test to test.
+/// The folders and settings of the tools, which differ between tests.
 pub(crate) struct Place<'a> {
-    /// With the folders `modules` and `global-hooks`; files for children go to `tmp`.
+    /// The folder with `modules` and `global-hooks`. Temporary files of child processes go to `tmp`.
     pub(crate) dir: &'a Path,
     pub(crate) tmp_files: TmpFiles,
     pub(crate) namespace: &'a str,
@@ -34,16 +34,16 @@ pub(crate) struct Place<'a> {
     pub(crate) helm: PathBuf,
     pub(crate) helm_timeout: Duration,
     pub(crate) post_renderer: PathBuf,
-    /// Of hooks and scripts.
+    /// The environment variables of hooks and scripts.
     pub(crate) environment: &'a [(&'a str, &'a str)],
 }
 
-/// Meters that nobody reads.
+/// Metrics that no test reads.
 pub(crate) fn meters() -> Arc<Meters> {
     Arc::new(Meters::new("addon_operator_"))
 }
 
-/// Nothing of them remembers what happened before.
+/// New tools, which remember nothing of earlier ones.
 pub(crate) async fn tools(place: &Place<'_>) -> Arc<Tools> {
     let tmp = TmpDir::prepare(&place.dir.join("tmp"), place.tmp_files).unwrap();
     let address = Address {
@@ -91,7 +91,7 @@ fn helm(place: &Place<'_>, cluster: &Cluster, tmp: &TmpDir) -> Options {
     }
 }
 
-/// Nobody listens on our side, so that nothing can be published.
+/// Webhooks without a listener, so that nothing can be published.
 fn webhooks(cluster: &Cluster) -> Webhooks {
     let side = || Side::new("nobody", Source::Own, Vec::new(), Tls::new().unwrap());
     Webhooks {
@@ -107,7 +107,7 @@ fn webhooks(cluster: &Cluster) -> Webhooks {
     }
 }
 
-/// What they see is told to nobody.
+/// Monitors whose reports are dropped.
 fn monitors(cluster: &Cluster) -> Monitors {
     let watching = Settings {
         bound: Settings::BOUND,

@@ -1,4 +1,5 @@
-//! A helm that is at work while the store is put back to an earlier time: its revision is gone, and its writes are not.
+//! A helm that is at work while the store is reset to an earlier time: its revision is lost, but its later writes are
+//! not.
 
 use addon_core::operator::event::SyncAction;
 use serde_json::json;
@@ -17,7 +18,7 @@ async fn what_a_helm_did_that_left_no_revision_is_undone_by_the_next() {
         let a = json!({"one": {"x": "a"}});
         assert_eq!(world.sync(a.clone()).await.unwrap().action, SyncAction::Upgraded);
 
-        // The first write is the revision, the second one the object.
+        // The first write creates the revision, the second one the object.
         let kubectl = world.namespace.kubectl_as(User::Admin);
         proxy.trap(Trap {
             agent: "Helm/",

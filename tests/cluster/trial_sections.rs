@@ -1,5 +1,5 @@
-//! Sections that hooks save while their version is on trial: noted before each write, put back after a trial that was not
-//! passed.
+//! Sections that hooks save while their version is on trial: each is noted before the write, and put back after a trial
+//! that failed.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 use addon_core::artifact::trial::record::Ruling;
@@ -26,7 +26,7 @@ fn data(world: &World) -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
-/// The note as it stands in the Secret, encoded.
+/// The note in the Secret, base64-encoded.
 fn note(world: &World) -> Option<String> {
     let secret: Value = serde_json::from_str(&world.kubectl(SECRET)).unwrap();
     secret["data"]["trial-sections"].as_str().map(str::to_owned)
@@ -45,7 +45,7 @@ async fn what_hooks_saved_is_put_back_once_and_what_people_edited_stays() {
     saved(&world, "one", Some("a"), "one-on-trial").await;
     saved(&world, "two", Some("b"), "two-on-trial").await;
     saved(&world, "three", None, "three-on-trial").await;
-    // Somebody was faster: it is noted, and not written.
+    // Another program was faster: the section is noted and not written.
     let conflict = saved(&world, "other", Some("x"), "other-on-trial").await;
     assert!(matches!(conflict, Saved::Conflict(_)), "{conflict:?}");
     edit(&world, "two", "edited");
@@ -69,7 +69,7 @@ async fn what_hooks_saved_is_put_back_once_and_what_people_edited_stays() {
     assert_eq!(serde_json::json!(read), expected);
     assert_eq!(note(&world), None);
 
-    // The process was killed before the note went, and people edited meanwhile.
+    // The process was killed before it deleted the note, and a person edited the section meanwhile.
     edit(&world, "one", "edited");
     world.kubectl(&format!(
         "patch secret addon-operator-state --type=merge --patch={{\"data\":{{\"trial-sections\":\"{noted}\"}}}}"

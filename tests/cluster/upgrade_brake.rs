@@ -1,4 +1,4 @@
-//! Upgrades that would take away what nobody asked to be without, with each helm.
+//! Upgrades that would delete objects that no one wanted to lose, with each helm.
 #![expect(clippy::unwrap_used, reason = "a test has no better way to end")]
 
 use addon_core::failure::{Class, Failure};
@@ -55,7 +55,7 @@ async fn a_claim_whose_file_is_missing_stays_until_somebody_confirms() {
         let report = held(world.sync(values()).await);
         assert!(report.contains("PersistentVolumeClaim/data"), "{report}");
         assert_eq!(world.helm_calls(), ["template", "upgrade", "template"]);
-        // Nothing has changed, which costs nothing.
+        // Without a change, the restarted operator runs no upgrade.
         world.restart().await;
         assert_eq!(held(world.sync(values()).await), report);
         assert_eq!(world.helm_calls(), ["template", "upgrade", "template"]);
@@ -98,7 +98,8 @@ async fn most_of_a_release_goes_only_with_its_section_or_its_version() {
         world.sync(values()).await.unwrap();
         assert_eq!(names(&world), "b c d e shown");
 
-        // Two of five, and then three more of three: of those only two go at once.
+        // First two of five objects disappear from the chart, then three more of the remaining three. Of these only two
+        // may be deleted at once.
         world.without("templates/b.yaml").await;
         world.without("templates/c.yaml").await;
         assert_eq!(world.sync(values()).await.unwrap().revision, 2);
@@ -151,7 +152,7 @@ async fn what_helm_keeps_and_what_a_failed_attempt_would_take_away() {
 
         world.module("one", &[("templates/claim.yaml", CLAIM)]).await;
         assert_eq!(world.sync(values()).await.unwrap().revision, 3);
-        // A revision that failed is no reason to take away what the deployed one has.
+        // The comparison is with the deployed revision, even if a failed one is newer.
         let broken = TEMPLATE.replace("name: shown", "name: Bad_Name");
         world.module("one", &[("templates/a.yaml", &broken)]).await;
         assert_eq!(world.sync(values()).await.unwrap_err().class, Class::Refused);

@@ -1,4 +1,4 @@
-//! The API server asks our hooks: through a service, with a certificate that it verifies.
+//! The API server calls our hooks through a Service, with a certificate that it verifies.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 mod stage;
@@ -37,7 +37,7 @@ kubernetesMutating:
   rules: [{apiVersions: [v1], apiGroups: [""], resources: [configmaps], operations: [CREATE]}]
 "#;
 
-/// Denies what is called bad, and labels everything.
+/// A hook that denies objects named `bad`, and labels all others.
 fn judge() -> Hook {
     Arc::new(|run| {
         match (
@@ -83,7 +83,7 @@ async fn requests_are_judged_and_changed_by_hooks() {
         "what stands there is what is wanted"
     );
 
-    // Somebody else makes it useless, or removes it.
+    // Another program empties one configuration and deletes the other.
     let nothing = r#"{"webhooks":[]}"#;
     stage.say(&format!(
         "patch validatingwebhookconfiguration {name} --type=merge -p={nothing}"
@@ -138,7 +138,7 @@ async fn what_somebody_else_made_is_filled_and_emptied_but_not_removed() {
         stage.say(&format!("get mutatingwebhookconfiguration {name} {owners}")),
         "ClusterRole"
     );
-    // Without the role, ours goes too.
+    // The configurations belong to the role and are deleted with it.
     stage.say(&format!("delete clusterrole {name}"));
     stage.wait_for(&format!("get mutatingwebhookconfiguration {name}"), "not found");
 
@@ -219,7 +219,7 @@ async fn a_webhook_that_is_refused_does_not_keep_others_out() {
     assert_eq!(names(&stage), valid);
     stage.wait_for(PROBE, "denied the request: this one is bad");
 
-    // One that was good before stays as it was.
+    // The API server refuses the new configuration; the earlier, valid one stays.
     stage.routes = stage::routes(&config.replace("@NS@", &name).replace("no expression", "true"));
     stage.ensure().await;
     assert_eq!(names(&stage), format!("other.{name}.example.com {valid}"));
@@ -240,7 +240,8 @@ async fn a_webhook_that_is_refused_does_not_keep_others_out() {
         .unwrap();
 }
 
-/// Asks the API server again and again until the flag is down; how often it was answered, and what else it said.
+/// Repeats requests to the API server until the flag is down. Returns the number of correct answers, and all other
+/// answers.
 async fn asked_all_the_time(stage: &Stage, go_on: &AtomicBool) -> (usize, Vec<String>) {
     let (mut answered, mut other) = (0, Vec::new());
     while go_on.load(Ordering::Relaxed) {
@@ -259,7 +260,7 @@ async fn asked_all_the_time(stage: &Stage, go_on: &AtomicBool) -> (usize, Vec<St
 async fn no_request_fails_while_authority_and_certificate_are_replaced() {
     let stage = Stage::new("rotated", Source::Own, ADMISSION, judge()).await;
     let now = Timestamp::now();
-    // An authority near its end, with a certificate that is due.
+    // An authority near its end, with a certificate that has to be replaced now.
     let names = ["admission", "conversion"].map(|service| format!("{service}.{}.svc", stage.name()));
     for days in [620, 61] {
         let then = now - DAY * days;
@@ -282,7 +283,8 @@ async fn no_request_fails_while_authority_and_certificate_are_replaced() {
             "both configurations are told of the new authority"
         );
         assert_eq!(stage.ensure_at(now).await, [] as [&str; 0]);
-        // What is open may be used on; the probes after this are answered with the new certificate.
+        // Existing connections may go on with the old certificate. The probes after this are new connections and get
+        // the new one.
         for _ in 0..5 {
             tokio::task::block_in_place(|| stage.say(PROBE));
         }
@@ -345,7 +347,7 @@ async fn certificates_in_files_are_followed_when_they_change() {
         stage.wait_for(PROBE, "denied the request: this one is bad");
         assert_eq!(ensure().await, Ok(Vec::new()));
     }
-    // Half a renewal changes nothing.
+    // A new key without its certificate must not be used.
     fs::write(&files.key, "half").unwrap();
     let half = ensure().await.unwrap_err();
     assert_eq!(
@@ -373,7 +375,7 @@ kubernetesCustomResourceConversion:
   - {fromVersion: v1beta1, toVersion: "@NS@.example.com/v1"}
 "#;
 
-/// Writes down which versions an object went through.
+/// A hook that appends to each object the version to which it is converted.
 fn convert() -> Hook {
     Arc::new(|run| {
         let mut request = request(run);
@@ -434,7 +436,7 @@ async fn objects_are_converted_step_by_step() {
     );
     assert_eq!(stage.ensure().await, [] as [&str; 0]);
 
-    // Until the API server has heard of it, it stores what it is given.
+    // The API server does not know the webhook yet: until then it stores objects unconverted.
     let applied = || {
         stage.say(&format!("delete widgets.v1.{group} one --ignore-not-found"));
         stage.apply(&widget("one"));
@@ -458,7 +460,7 @@ async fn everybody_serves_with_the_certificates_that_came_first() {
     for other in found {
         assert_eq!(other.unwrap(), first);
     }
-    // Somebody else's, without the key of the authority, is never written.
+    // A Secret of another program, without the key of the authority, is never overwritten.
     world.kubectl(
         "create secret generic theirs --from-literal=tls.crt=a --from-literal=tls.key=b --from-literal=ca.crt=c",
     );
@@ -470,14 +472,14 @@ async fn everybody_serves_with_the_certificates_that_came_first() {
         half.report,
         "cannot use the certificates in secrets 'half': it has no 'ca.crt'"
     );
-    // One that was made for us is filled.
+    // A Secret that was created empty for the operator is filled.
     world.kubectl("create secret generic empty");
     let filled = cluster.webhook_certificates("empty", &names, now).await.unwrap();
     assert_eq!(
         cluster.webhook_certificates("empty", &names, now).await.unwrap(),
         filled
     );
-    // A broken one of ours is made anew.
+    // A broken Secret of the operator's own is replaced.
     let broken = r#"{"stringData":{"tls.crt":"garbage"}}"#;
     world.kubectl(&format!("patch secret {SECRET} -p={broken}"));
     let mended = cluster.webhook_certificates(SECRET, &names, now).await.unwrap();

@@ -1,4 +1,4 @@
-//! One namespace of the real control plane, with tools that work in it and modules that a test writes.
+//! A namespace of the real control plane, with tools that work in it and modules that a test writes.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 use std::fs::Permissions;
@@ -33,33 +33,33 @@ pub(crate) struct World {
     pub(crate) namespace: Namespace<'static>,
     pub(crate) tools: Arc<Tools>,
     dir: TempDir,
-    /// They count from the next restart on.
+    /// The settings of the tools, which take effect at the next restart.
     pub(crate) parts: Parts,
     /// Ends all jobs that were started with it.
     pub(crate) cancel: CancellationToken,
-    /// What a sync is told about the hands in which the objects are.
+    /// The maintenance state that a sync gets: whether the operator or a person is responsible for the objects.
     pub(crate) maintenance: Maintenance,
     /// The section of module `one` in the `ConfigMap`.
     pub(crate) section: Option<Value>,
 }
 
-/// Of what tools are made.
+/// The settings from which tools are made.
 pub(crate) struct Parts {
     helm: Part,
     helm_timeout: Duration,
-    /// By which the API server is found.
+    /// The kubeconfig with the API server's address.
     pub(crate) kubeconfig: PathBuf,
     pub(crate) post_renderer: PathBuf,
 }
 
-/// Plays a test with helm 3, then with helm 4.
+/// Runs a test with helm 3, then with helm 4.
 pub(crate) async fn with_each_helm(test: impl AsyncFn(Part)) {
     Box::pin(test(Part::Helm3)).await;
     Box::pin(test(Part::Helm4)).await;
 }
 
 impl World {
-    /// For what has nothing to do with helm.
+    /// A world for tests in which the version of helm does not matter.
     pub(crate) async fn new(prefix: &str) -> Self {
         Self::with(prefix, Part::Helm3).await
     }
@@ -89,18 +89,18 @@ impl World {
         }
     }
 
-    /// A restart with another time that any helm is given.
+    /// Restarts with another time limit for each helm.
     pub(crate) async fn allow_helm(&mut self, helm_timeout: Duration) {
         self.parts.helm_timeout = helm_timeout;
         self.restart().await;
     }
 
-    /// The same place after a restart: nothing that was in memory is left.
+    /// Restarts: new tools in the same namespace, without anything that was in memory.
     pub(crate) async fn restart(&mut self) {
         self.tools = tools(&self.namespace, self.dir.path(), &self.parts).await;
     }
 
-    /// A restart behind a proxy, which does no harm yet.
+    /// Restarts behind a proxy, which has no fault yet.
     pub(crate) async fn restart_behind_a_proxy(&mut self) -> Proxy {
         let (plane, user) = (self.namespace.plane(), User::Operator);
         let proxy = Proxy::start(plane, user).unwrap();
@@ -111,7 +111,7 @@ impl World {
         proxy
     }
 
-    /// A restart with another helm.
+    /// Restarts with another helm.
     pub(crate) async fn change_helm(&mut self, helm: Part) {
         self.parts.helm = helm;
         self.restart().await;
@@ -127,7 +127,7 @@ impl World {
         self.restart().await;
     }
 
-    /// A module with one `ConfigMap` whose data show `one.x` of the values.
+    /// Writes a module with one `ConfigMap` whose data show the value `one.x`.
     pub(crate) async fn simple_module(&mut self) {
         self.module("one", &[("Chart.yaml", CHART), ("templates/a.yaml", TEMPLATE)])
             .await;
@@ -157,25 +157,25 @@ impl World {
         Box::pin(release::delete(&self.tools, release, &self.cancel)).await
     }
 
-    /// The subcommands of all helm children until now, in order; the version is asked once and left out.
+    /// The subcommands of all helm children so far, in order. The call for helm's version is left out.
     pub(crate) fn helm_calls(&self) -> Vec<String> {
         let text = fs::read_to_string(self.dir.path().join("helm.log")).unwrap_or_default();
         let words = text.lines().filter_map(|line| line.split(' ').nth(1));
         words.filter(|word| *word != "version").map(str::to_owned).collect()
     }
 
-    /// The process of the helm child that was started last.
+    /// The process id of the last helm child.
     pub(crate) fn last_helm(&self) -> String {
         let text = fs::read_to_string(self.dir.path().join("helm.log")).unwrap();
         text.lines().last().unwrap().split(' ').next().unwrap().to_owned()
     }
 
-    /// What kubectl prints.
+    /// The output of kubectl.
     pub(crate) fn kubectl(&self, arguments: &str) -> String {
         self.namespace.kubectl(arguments.split(' ')).unwrap()
     }
 
-    /// The revisions of the release with their states.
+    /// The revisions of the release with their statuses.
     pub(crate) fn history(&self) -> String {
         let columns = "-o=custom-columns=V:.metadata.labels.version,S:.metadata.labels.status";
         self.kubectl(&format!(
@@ -187,7 +187,7 @@ impl World {
         .join(" ")
     }
 
-    /// Helm as a person would call it.
+    /// The output of a helm that a person would run.
     pub(crate) fn helm_by_hand(&self, arguments: &[&str]) -> String {
         let output = testbed::process::command(testbed::shared::program(self.parts.helm))
             .args(arguments)
@@ -208,7 +208,7 @@ impl World {
     }
 }
 
-/// Values as a sync gets them.
+/// Values in the form for a sync.
 pub(crate) fn document(values: &Value) -> HookDocument {
     let owner = Owner::Module(ModuleName::parse("one").unwrap());
     let mut store = Store::new();
@@ -217,7 +217,7 @@ pub(crate) fn document(values: &Value) -> HookDocument {
     store.hook_values(&owner)
 }
 
-/// The words of the `ConfigMap`, as a sync is told them.
+/// The `ConfigMap` sections in the form for a sync.
 pub(crate) fn config(section: Option<&Value>) -> HookDocument {
     let owner = Owner::Module(ModuleName::parse("one").unwrap());
     let mut store = Store::new();
@@ -243,11 +243,11 @@ async fn tools(namespace: &Namespace<'_>, dir: &Path, parts: &Parts) -> Arc<Tool
     tools::tools(&place).await
 }
 
-/// The real helm behind a script that writes down how it was called.
+/// A script that logs its arguments and runs the real helm.
 fn logging_helm(helm: Part, dir: &Path) -> PathBuf {
     let (script, log) = (dir.join(helm.name()), dir.join("helm.log"));
     if script.exists() {
-        // Another file of the same name would be another helm.
+        // The script is reused, because the operator takes a changed file for another helm.
         return script;
     }
     let helm = testbed::shared::program(helm);

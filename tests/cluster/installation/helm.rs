@@ -1,4 +1,4 @@
-//! Helm after the image of a Deployment was replaced by us: of version 4, which applies on the server's side, and of version 3.
+//! Helm after the operator has replaced the Deployment's image: helm 4, which uses server-side apply, and helm 3.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ fn chart(dir: &Path) -> PathBuf {
     dir.join("chart")
 }
 
-/// Installs or upgrades the chart; the error is what helm says.
+/// Installs or upgrades the chart; the error is helm's output.
 fn helm(stage: &Stage, part: Part, chart: &Path, image: &str) -> Result<(), String> {
     let mut command = process::command(testbed::shared::program(part));
     command.env_clear().env("HOME", chart.parent().unwrap());
@@ -50,7 +50,7 @@ async fn helm_upgrades_a_deployment_whose_image_we_have_replaced() {
         let done = stage.cluster().patch_image(&found, &image(1), &image(2)).await.unwrap();
         assert_eq!(done, Outcome::Done);
         stage.roll_out(1, 2);
-        // The image as it stands, and another one.
+        // The current image, and another one.
         for wanted in [image(2), image(3)] {
             helm(&stage, part, &chart, &wanted).unwrap();
             assert_eq!(stage.image(), wanted, "{part:?}");

@@ -1,4 +1,4 @@
-//! The sights of an installation follow the cluster.
+//! The observed state of an installation follows the cluster.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 use std::time::Duration;
@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use super::stage::{Stage, deployment, digest, image, status};
 use crate::cluster::world::PATIENCE;
 
-/// An observer at work; it ends with this value.
+/// A running observer; dropping the value stops it.
 struct Watching {
     seen: watch::Receiver<Seen>,
     asking: Asking,
@@ -178,7 +178,7 @@ async fn what_may_not_be_seen_is_unknown_until_it_may() {
         stage.kubectl(&format!("create rolebinding {name} --role={name} {account}"));
     };
     allow("sets", "get", "replicasets.apps --resource-name=ao-trial");
-    // A list without a watch is no knowledge for long.
+    // The right to list without the right to watch gives no lasting knowledge.
     allow("pods", "list", "pods");
     let account = AccountName::parse("small").unwrap();
     let small = stage

@@ -1,4 +1,4 @@
-//! A Deployment in a namespace of its own, with pods of which the test says what a kubelet would.
+//! A Deployment in a namespace of its own. The test writes the status of its pods, as a kubelet would.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 use std::collections::BTreeSet;
@@ -23,18 +23,18 @@ pub(super) struct Stage {
     pub(super) world: World,
 }
 
-/// The digest of the version of that number.
+/// The digest of the version with that number.
 pub(crate) fn digest(number: u8) -> ImageDigest {
     ImageDigest::parse(&format!("sha256:{number:064x}")).unwrap()
 }
 
-/// The image of that version, by tag and digest.
+/// The image of the version with that number, by tag and digest.
 pub(super) fn image(number: u8) -> String {
     format!("registry.example.com:5000/ao:v{number}@{}", digest(number))
 }
 
 impl Stage {
-    /// A Deployment `ao` with so many pods of the first version, all of them ready.
+    /// A Deployment `ao` with this many pods of the first version, all ready.
     pub(super) async fn new(prefix: &str, replicas: u32) -> Self {
         let stage = Self {
             world: World::with(prefix, Part::Helm4).await,
@@ -73,7 +73,7 @@ impl Stage {
         containers[0]["image"].as_str().unwrap().to_owned()
     }
 
-    /// All names in `managedFields` of the Deployment.
+    /// All field managers in `managedFields` of the Deployment.
     pub(super) fn managers(&self) -> Vec<String> {
         let made = self.deployment();
         let entries = made["metadata"]["managedFields"].as_array().unwrap().iter();
@@ -82,7 +82,7 @@ impl Stage {
             .collect()
     }
 
-    /// The pods of the Deployment that are not ending, without that of a trial.
+    /// The pods of the Deployment that are not being deleted, without that of a trial.
     pub(super) fn pods(&self) -> Vec<String> {
         self.named("app=ao,!addon-operator/trial")
     }
@@ -96,7 +96,7 @@ impl Stage {
             .collect()
     }
 
-    /// The only pod with these labels, as soon as it is there.
+    /// The only pod with these labels; waits for it.
     pub(super) fn pod_of(&self, selector: &str) -> String {
         let look = || match &self.named(selector)[..] {
             [one] => Ok(Some(one.clone())),
@@ -105,7 +105,7 @@ impl Stage {
         wait_until(PATIENCE, "one pod", look).unwrap()
     }
 
-    /// The kubelet says that the pod runs that version and is ready.
+    /// Writes the status of a pod that runs this version and is ready.
     pub(super) fn tell_running(&self, pod: &str, version: u8) {
         self.tell(pod, &running(version));
     }
@@ -128,11 +128,11 @@ impl Stage {
         self.world.namespace.kubectl(arguments)
     }
 
-    /// Says of all pods as they come that they are ready, until the Deployment has as many as it wants and no others.
+    /// Writes the status of new pods as ready, until the Deployment has exactly the pods that it wants.
     pub(super) fn roll_out(&self, replicas: u32, version: u8) {
         let look = || {
             for pod in self.pods() {
-                // One that has been deleted meanwhile is not wanted any more.
+                // The pod may have been deleted meanwhile.
                 let told = self.try_to_tell(&pod, &running(version));
                 let told = told.map_err(|error| error.to_string());
                 assert!(
@@ -151,12 +151,12 @@ impl Stage {
         wait_until(PATIENCE, "a rollout", look).unwrap();
     }
 
-    /// The hash that a sight of the Deployment shows.
+    /// The hash of the pod template, as the operator observes it.
     pub(super) fn template(&self) -> String {
         Digest::of(&self.deployment()["spec"]["template"]).to_string()
     }
 
-    /// The record of a trial of that version stands there, in place of any other.
+    /// Writes the record of a trial of this version, in place of any other, and returns it.
     pub(super) async fn record(&self, version: u8) -> Trial {
         let trial = trial(version, &self.template());
         let standing = match self.cluster().channel_records().await.unwrap().trial {
@@ -177,7 +177,7 @@ impl Stage {
     }
 }
 
-/// The record of a trial of that version, with this template.
+/// The record of a trial of this version with this pod template.
 pub(crate) fn trial(version: u8, template: &str) -> Trial {
     let to = Target {
         tag: None,
@@ -203,7 +203,7 @@ pub(crate) fn trial(version: u8, template: &str) -> Trial {
     }
 }
 
-/// A set that no Deployment has made.
+/// A `ReplicaSet` without an owner.
 pub(super) fn loose_set(name: &str) -> Value {
     json!({
         "apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": name},
@@ -214,7 +214,7 @@ pub(super) fn loose_set(name: &str) -> Value {
     })
 }
 
-/// The words of the kubelet about a pod that runs that version and is ready.
+/// The status of a pod that runs this version and is ready.
 fn running(version: u8) -> Value {
     json!({
         "phase": "Running",
@@ -223,7 +223,7 @@ fn running(version: u8) -> Value {
     })
 }
 
-/// The status of our container.
+/// The status of the operator's container.
 pub(super) fn status(version: u8, state: &Value, restarts: u32) -> Value {
     json!({
         "name": "addon-operator", "image": "ao", "imageID": format!("registry.example.com:5000/ao@{}", digest(version)),

@@ -1,4 +1,5 @@
-//! The `ReplicaSet` of a trial beside the real controllers of Deployments, `ReplicaSets`, budgets and garbage.
+//! The `ReplicaSet` of a trial together with the real controllers of Deployments, `ReplicaSets`, disruption budgets and
+//! the garbage collector.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 use addon_operator::cluster::installation::Installation;
@@ -22,7 +23,7 @@ fn set(stage: &Stage) -> Option<Value> {
     serde_json::from_str(&text).ok()
 }
 
-/// It has its one pod, and nothing of it has changed hands.
+/// Checks that the trial's set is unchanged: same UID, one pod, one owner.
 #[track_caller]
 fn stands(stage: &Stage, uid: &Value) {
     let set = set(stage).unwrap();
@@ -78,7 +79,7 @@ async fn a_set_is_made_once_and_only_of_the_template_that_was_seen() {
 
     let trial = stage.record(2).await;
     for _ in 0..2 {
-        // The second time is that of an answer that was lost.
+        // The second call is a repetition after a lost answer.
         let made = cluster.make_trial_set(&found, &trial, &image(2)).await.unwrap();
         assert_eq!(made, Outcome::Done);
     }
@@ -97,7 +98,7 @@ async fn a_set_is_made_once_and_only_of_the_template_that_was_seen() {
     assert_eq!(other, Outcome::Changed { now }, "a late word about another trial");
     let uid = set(&stage).unwrap()["metadata"]["uid"].as_str().unwrap().to_owned();
     for over in [Some(&trial), None] {
-        // As a replica asks that has not read yet that another trial has begun.
+        // A request of a replica that does not know yet that another trial has begun.
         let late = cluster.drop_trial_set(&found, over, &uid).await.unwrap();
         let now = "another record of a trial, or none".to_owned();
         assert_eq!(late, Outcome::Changed { now }, "{over:?}");
@@ -132,7 +133,7 @@ async fn a_set_of_others_is_left_alone() {
     assert!(set(&stage).is_some());
 }
 
-/// The numbers of a budget: pods that count, healthy ones, and how many may be evicted.
+/// The numbers of a disruption budget: expected pods, healthy pods, allowed disruptions.
 fn budget(stage: &Stage) -> Value {
     let status = &stage.json("get poddisruptionbudget ao")["status"];
     json!([
@@ -183,7 +184,7 @@ async fn a_budget_counts_the_pod_of_a_trial_as_one_more() {
     evict(&stage, &stage.pods()[0]).unwrap();
 }
 
-/// Asks as a drain does.
+/// Evicts a pod, as a drain does.
 fn evict(stage: &Stage, pod: &str) -> Result<String, String> {
     let namespace = &stage.world.namespace;
     let path = format!("/api/v1/namespaces/{}/pods/{pod}/eviction", namespace.name());

@@ -1,4 +1,4 @@
-//! Objects that are to be different.
+//! Patches that change objects.
 
 use addon_core::failure::Class;
 use serde_json::{Value, json};

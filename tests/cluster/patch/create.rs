@@ -1,4 +1,4 @@
-//! Objects that are to be there.
+//! Patches that create objects.
 
 use addon_core::failure::Class;
 use serde_json::{Value, json};
@@ -76,7 +76,7 @@ async fn numbers_of_any_notation_reach_the_server_as_what_they_are() {
     let json = r#"{"operation": "CreateOrUpdate", "object": {"apiVersion": "v1", "kind": "Endpoints", "metadata": {"name": "ports", "namespace": "NS"},
         "subsets": [{"addresses": [{"ip": "192.0.2.2"}], "ports": [{"port": 9.0}, {"port": 8e1, "name": "b"}]}]}}"#;
     let failure = stage.apply(json).await.unwrap_err();
-    // The server understood the numbers and wants a name for each port.
+    // The server has parsed the numbers and now demands a name for each port.
     assert!(failure.report.contains("Required value"), "{failure}");
     assert_eq!(stage.object("endpoints ports")["subsets"][0]["ports"][0]["port"], 8080);
 }

@@ -1,4 +1,4 @@
-//! Objects that are to be gone.
+//! Patches that delete objects.
 
 use addon_core::failure::{Class, Failure};
 use addon_core::object::patch;
@@ -34,7 +34,7 @@ impl Stage {
         ));
     }
 
-    /// Does something once the deletion of a ConfigMap has begun, and says how the deletion ended.
+    /// Does something after the deletion of a ConfigMap has begun, and returns the result of the deletion.
     fn delete_and_meanwhile(
         &self,
         name: &str,
@@ -54,7 +54,7 @@ impl Stage {
         })
     }
 
-    /// An object that owns another one.
+    /// Creates an object and another one that it owns.
     fn family(&self) {
         self.given(&[config_map("owner", &json!({}))]);
         let uid = self.object("configmap owner")["metadata"]["uid"].clone();

@@ -1,4 +1,4 @@
-//! Objects of a kind that somebody defined, and the part of them that tells their state.
+//! Patches of custom resources and of their status.
 
 use addon_core::failure::{Class, Failure};
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ impl Stage {
         format!("{}.example.com", self.namespace())
     }
 
-    /// The definition of Widgets, with or without a state of their own.
+    /// The CRD of Widgets, with these subresources.
     fn definition(&self, scope: &str, subresources: &Value) -> String {
         let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
         let definition = json!({
@@ -29,7 +29,7 @@ impl Stage {
         json!({"operation": "CreateOrUpdate", "object": definition}).to_string()
     }
 
-    /// Defines Widgets by a patch, and waits until they are served.
+    /// Creates the CRD of Widgets by a patch, and waits until they are served.
     async fn define(&self, scope: &str, subresources: Value) {
         self.apply(&self.definition(scope, &subresources)).await.unwrap();
         let widgets = format!("widgets.{}", self.group());
@@ -37,7 +37,7 @@ impl Stage {
         wait_until(PATIENCE, "the kind", served).unwrap();
     }
 
-    /// Takes the kind away, and waits until nobody serves it any more.
+    /// Deletes the CRD, and waits until the kind is no longer served.
     async fn undefine(&self) {
         let widgets = format!("widgets.{}", self.group());
         let definition = format!("operation: Delete\nkind: crd\nname: {widgets}");
@@ -49,7 +49,7 @@ impl Stage {
         wait_until(PATIENCE, "the end of the kind", unserved).unwrap();
     }
 
-    /// Makes a Widget so, whatever it was.
+    /// Creates or replaces a Widget with this metadata.
     async fn make(&self, metadata: Value, size: u32) -> Result<(), Failure> {
         let api_version = format!("{}/v1", self.group());
         let widget = json!({"apiVersion": api_version, "kind": "Widget", "metadata": metadata, "spec": {"size": size}});
@@ -125,7 +125,7 @@ async fn what_a_filter_leaves_the_same_is_not_written_even_if_it_is_spelt_in_ano
     let stage = Stage::new("same").await;
     stage.define("Namespaced", json!({})).await;
     stage.make_here(4).await;
-    // A write would be refused: the object has changed since it was read.
+    // The resource version is old, so a write would be refused.
     stage
         .apply(&stage.patch("JQPatch", "jqFilter: float /spec/size"))
         .await
@@ -163,7 +163,7 @@ async fn a_kind_that_left_its_namespaces_is_found_where_it_is() {
     let stage = Stage::new("kind-moved").await;
     stage.define("Namespaced", json!({})).await;
     stage.make_here(1).await;
-    // Somebody else does this: the patcher goes on with what it knew.
+    // Another client changes the CRD, so this patcher's discovery cache is outdated.
     let other = Stage {
         patcher: patcher(stage.world.tools.cluster.clone()),
         world: stage.world,

@@ -1,4 +1,4 @@
-//! Listeners of ours behind services that the real API server follows, and hooks that are closures.
+//! Listeners of ours behind Services that the real API server calls, and hooks that are closures.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 use std::io;
@@ -27,19 +27,19 @@ use crate::cluster::world::{PATIENCE, World};
 
 pub(crate) const SECRET: &str = "webhook-certs";
 
-/// What a run of a hook comes to.
+/// Returns the result of one run of a hook.
 pub(crate) type Hook = Arc<dyn Fn(&Run) -> Ended + Send + Sync>;
 
 pub(crate) struct Stage {
     pub(crate) world: World,
     pub(crate) webhooks: Webhooks,
     pub(crate) routes: Routes,
-    /// They end with the stage.
+    /// The listeners, which end with the stage.
     _listeners: JoinSet<io::Result<()>>,
 }
 
 impl Stage {
-    /// A hook with this configuration, in which `@NS@` stands for the namespace.
+    /// A stage with a hook of this configuration, in which `@NS@` stands for the namespace.
     pub(crate) async fn new(prefix: &str, source: Source, config: &str, hook: Hook) -> Self {
         let world = World::new(prefix).await;
         let routes = routes(&config.replace("@NS@", world.namespace.name()));
@@ -81,7 +81,7 @@ impl Stage {
         }
     }
 
-    /// Publishes, and says what was changed.
+    /// Publishes the webhooks, and returns the changes.
     pub(crate) async fn ensure(&self) -> Vec<String> {
         self.ensure_at(Timestamp::now()).await
     }
@@ -95,7 +95,7 @@ impl Stage {
         self.world.namespace.name()
     }
 
-    /// What kubectl says, be it good or bad.
+    /// The output of kubectl, whether it fails or not.
     pub(crate) fn say(&self, arguments: &str) -> String {
         let said = self.world.namespace.kubectl(arguments.split(' '));
         said.unwrap_or_else(|error| error.to_string())
@@ -110,7 +110,7 @@ impl Stage {
         said.unwrap_or_else(|error| error.to_string())
     }
 
-    /// Waits until kubectl says something.
+    /// Waits until kubectl's output contains a text.
     pub(crate) fn wait_for(&self, arguments: &str, wanted: &str) {
         let what = format!("'{wanted}' from kubectl {arguments}");
         let said = || {
@@ -130,7 +130,7 @@ pub(crate) fn routes(config: &str) -> Routes {
     Routes::of([(&hook, &config)]).0
 }
 
-/// What a review comes to if its hooks run at once.
+/// The reply to a review whose hooks run at once.
 fn review(routes: &Routes, asked: Asked, hook: &dyn Fn(&Run) -> Ended) -> Reply {
     let (mut review, mut run) = match routes.open(&asked.path, asked.request) {
         Opened::Running(review, run) => (review, run),
@@ -145,7 +145,7 @@ fn review(routes: &Routes, asked: Asked, hook: &dyn Fn(&Run) -> Ended) -> Reply 
     }
 }
 
-/// The request that a hook is told of.
+/// The request in the hook's binding context.
 pub(crate) fn request(run: &Run) -> Value {
     match &run.context {
         BindingContext::Review { review, .. } => review.to_value()["request"].take(),
@@ -153,7 +153,7 @@ pub(crate) fn request(run: &Run) -> Value {
     }
 }
 
-/// A hook that has written this.
+/// The end of a run that has written this response.
 pub(crate) fn wrote(response: &Value) -> Ended {
     let text = response.to_string();
     let conversion = ["convertedObjects", "failedMessage"]
