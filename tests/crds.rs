@@ -1,5 +1,5 @@
-//! CRDs of modules on a real API server. A target of its own: whoever makes a CRD changes what the server serves, and so
-//! disturbs tests that count on nothing having changed.
+//! CRDs of modules on a real API server. A target of its own: a new CRD changes the list of served APIs, and would
+//! disturb tests that rely on an unchanged one.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ mod world;
 
 use world::{CHART, PATIENCE, TEMPLATE, World, document};
 
-/// A module `one` whose CRDs are in a group that nobody else has.
+/// A module `one` whose CRDs are in an API group that no other test has.
 struct Stage {
     world: World,
     group: String,
@@ -56,7 +56,7 @@ impl Stage {
         format!("widgets.{}", self.group)
     }
 
-    /// As people write it: without what the API server fills in.
+    /// A CRD as people write it, without the fields that the API server fills in.
     fn crd(&self, plural: &str, kind: &str, versions: &[String]) -> String {
         let group = &self.group;
         format!(
@@ -90,7 +90,7 @@ impl Stage {
         obstacles.unwrap().remove(&name)
     }
 
-    /// A chart with an object that converts, of a kind that its own `crds` bring, and with another one.
+    /// A chart with an object of a kind that its own CRDs define and that needs a conversion, and with another object.
     async fn converting_chart(&mut self) {
         let crd = self.crd("conversionwebhooks", "ConversionWebhook", &[LOOSE.to_owned()]);
         let webhook = format!(
@@ -129,7 +129,7 @@ impl Stage {
         serde_json::from_str(&text).unwrap()
     }
 
-    /// What we wrote to the objects of a chart since then.
+    /// The operator's writes to the objects of a chart since the mark.
     fn writes_to(&self, since: Mark, resource: &str) -> Vec<String> {
         let records = self.world.namespace.plane().audit().since(since).unwrap();
         let namespace = self.world.namespace.name();
@@ -142,7 +142,7 @@ impl Stage {
         self.world.namespace.plane().audit().mark().unwrap()
     }
 
-    /// What we wrote to CRDs of ours since then.
+    /// The operator's writes to its CRDs since the mark.
     fn writes(&self, since: Mark) -> Vec<String> {
         let Records(records) = self
             .world
@@ -217,7 +217,7 @@ async fn a_change_is_applied_and_what_others_put_there_stays() {
         .run(["patch", "crd", &name, "--type=merge", "--patch", &theirs.to_string()])
         .unwrap();
 
-    // The storage moves to v2, and then v1 goes.
+    // The storage version changes to v2, and then v1 is removed.
     for versions in [
         vec![version("v1", SERVED), version("v2", STORED)],
         vec![version("v2", STORED)],
@@ -312,7 +312,7 @@ async fn conversion_webhooks_of_a_chart_come_before_its_release_which_takes_them
         stage.webhook()["metadata"]["labels"],
         json!({"heritage": "addon-operator"})
     );
-    // Nothing else of the chart is there yet.
+    // The other objects of the chart do not exist yet.
     assert_eq!(stage.world.kubectl("get configmaps --ignore-not-found shown"), "");
 
     let synced = stage.world.sync(values.clone()).await.unwrap();
@@ -320,7 +320,7 @@ async fn conversion_webhooks_of_a_chart_come_before_its_release_which_takes_them
     let metadata = &stage.webhook()["metadata"];
     assert_eq!(metadata["annotations"]["meta.helm.sh/release-name"], "one");
 
-    // Nothing differs, so nothing is written.
+    // The CRD is unchanged, so nothing is written.
     stage.world.restart().await;
     let mark = stage.mark();
     stage.convert(&values).await.unwrap();
@@ -364,7 +364,7 @@ async fn a_conversion_webhook_that_cannot_be_put_there_is_named() {
 }
 
 impl Stage {
-    /// Versions `v1alpha1` and then `v1` as the one in which objects are stored, with three objects stored in the first.
+    /// A CRD whose storage version was first `v1alpha1` and then `v1`, with three objects stored in the first.
     async fn with_objects_of_an_old_version(&mut self) {
         let (alpha, beta) = (version("v1alpha1", STORED), version("v1alpha1", SERVED));
         let crd = self.widgets(&[alpha]);
@@ -385,7 +385,7 @@ impl Stage {
         assert_eq!(self.found()["status"]["storedVersions"], json!(["v1alpha1", "v1"]));
     }
 
-    /// The next CRD of the module: the first version is gone.
+    /// Writes the next CRD of the module, without the first version.
     async fn only_the_new_version(&mut self) {
         let crd = self.widgets(&[version("v1", STORED)]);
         self.files(&[("crds/widgets.yaml", &crd)]).await;
@@ -421,7 +421,7 @@ async fn objects_that_are_stored_in_a_version_which_goes_can_still_be_read() {
     let v1 = format!("{}/v1", stage.group);
     assert_eq!(stage.sizes(), format!("{v1} {v1} {v1}:1 2 3"));
     assert_eq!(uid(&stage), before);
-    // An object that cannot be decoded can be deleted by nobody.
+    // An object whose stored version is gone can be neither read nor deleted, so the test deletes all before.
     stage.world.kubectl(&format!("delete {} --all", stage.name()));
     assert_eq!(stage.sizes(), ":");
 }
@@ -430,7 +430,7 @@ async fn objects_that_are_stored_in_a_version_which_goes_can_still_be_read() {
 async fn a_version_stays_while_objects_cannot_be_rewritten_and_the_command_is_named() {
     let mut stage = Stage::new("crd-kept").await;
     stage.with_objects_of_an_old_version().await;
-    // Nobody may change one of them.
+    // A policy refuses changes of one of the objects.
     let policy = stage.world.namespace.name().to_owned();
     let rules = format!(
         "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {{name: {policy}}}\nspec:\n  \

@@ -1,4 +1,4 @@
-//! Answers about what is served that say less than they should: nothing may be taken away for them.
+//! Incomplete discovery answers, because of which nothing may be deleted.
 
 use fs_err as fs;
 use testbed::proxy::{Addresses, Listing, Omission, Proxy};
@@ -7,12 +7,12 @@ use super::*;
 
 const ASKING: &str = "{{ if .Capabilities.APIVersions.Has \"GROUP/v1/Widget\" }}\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: extra}\n{{ end }}\n";
 
-/// Whoever serves the group version does not answer any more: its `APIService` leads to a Service behind which nobody is.
+/// Makes the server of the group version unreachable: its `APIService` now leads to a Service without pods.
 fn kill_who_serves(stage: &Stage) {
     let service = format!("v1.{}", stage.group);
     let admin = stage.world.namespace.kubectl_as(User::Admin);
     stage.apply("apiVersion: v1\nkind: Service\nmetadata: {name: dead}\nspec: {ports: [{port: 443}]}\n");
-    // The controller that looks after those of CRDs leaves it to us from now on.
+    // Without this label the controller for CRDs no longer updates the `APIService`.
     admin
         .run([
             "label",
@@ -45,7 +45,7 @@ fn kill_who_serves(stage: &Stage) {
 }
 
 impl Stage {
-    /// A chart that makes one object more where its CRD is served, installed.
+    /// Installs a chart that renders an additional object if its CRD is served.
     async fn asking(prefix: &str) -> Self {
         let mut stage = Self::new(prefix).await;
         let crd = stage.widgets(&[version("v1", STORED)]);
@@ -62,7 +62,7 @@ impl Stage {
         stage
     }
 
-    /// A restart after which the API server is asked through a proxy.
+    /// Restarts behind a proxy, which may change discovery answers.
     async fn through_a_proxy(&mut self) -> Proxy {
         let namespace = &self.world.namespace;
         let proxy = Proxy::start(namespace.plane(), User::Operator).unwrap();
@@ -84,14 +84,15 @@ impl Stage {
     }
 }
 
-/// The objects that charts have made.
+/// The objects of the chart.
 fn objects(stage: &Stage) -> String {
     stage
         .world
         .kubectl("get configmaps -l heritage -o=jsonpath={.items[*].metadata.name}")
 }
 
-/// A change of the values is refused, for the chart asks what nobody knows for sure.
+/// Checks that an upgrade with a changed value is refused, because the chart asks for an API whose presence is
+/// uncertain.
 async fn refused(stage: &Stage, x: &str) {
     let failure = stage.world.sync(values(x)).await.unwrap_err();
     assert_eq!(failure.class, Class::Unavailable, "{failure}");
@@ -103,7 +104,7 @@ fn values(x: &str) -> Value {
     json!({"one": {"x": x}})
 }
 
-/// Once a kind is gone for good, what is made for it goes as well.
+/// Checks that, after a kind is really gone, the object made for it is deleted too.
 async fn goes_with_its_kind(stage: &Stage) {
     let admin = stage.world.namespace.kubectl_as(User::Admin);
     admin.run(["delete", "crd", &stage.name(), "--wait=false"]).unwrap();
@@ -132,15 +133,16 @@ async fn a_chart_is_not_rendered_with_less_while_who_serves_an_api_is_down() {
     kill_who_serves(&stage);
     let cluster = &stage.world.tools.cluster;
     cluster.forget_apis().await;
-    // The last list stands, so that nothing has changed. An upgrade would be helm's, which has no last list.
+    // The cached list still has the group, so nothing has changed. An upgrade would be rendered by helm, which has no
+    // cached list.
     assert!(cluster.apis().await.unwrap().doubtful.is_empty());
     let synced = stage.world.sync(values("a")).await.unwrap();
     assert_eq!(synced.action, SyncAction::Unchanged);
     refused(&stage, "b").await;
-    // A new life has no last list.
+    // A restarted operator has no cached list.
     stage.world.restart().await;
     refused(&stage, "c").await;
-    // A chart that does not ask is not concerned.
+    // A chart that does not ask for served APIs is upgraded.
     let extra = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: extra}\n";
     stage.files(&[("templates/asking.yaml", extra)]).await;
     assert_eq!(stage.world.sync(values("c")).await.unwrap().revision, 2);
@@ -150,7 +152,7 @@ async fn a_chart_is_not_rendered_with_less_while_who_serves_an_api_is_down() {
     goes_with_its_kind(&stage).await;
 }
 
-/// As an API server does for a while after its start. The groups of other tests come and go meanwhile.
+/// As an API server answers for a while after its start. The groups of other tests come and go meanwhile.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_chart_is_not_rendered_with_less_while_discovery_leaves_out_a_group() {
     let mut stage = Box::pin(Stage::asking("left-out")).await;
@@ -211,7 +213,7 @@ async fn objects_at_addresses_that_lead_nowhere_are_unknown_and_not_missing() {
         };
         assert_eq!(upgrades(&stage), 1);
 
-        // An object that is really missing is made anew.
+        // A missing object is created anew.
         stage.world.kubectl(&format!("delete {} w0", stage.name()));
         stage.world.tools.cluster.forget_apis().await;
         let synced = stage.world.sync(values("a")).await.unwrap();

@@ -1,4 +1,4 @@
-//! A version on trial: CRDs that are there stay as they are, and new ones are made.
+//! A version on trial: existing CRDs stay as they are, and new ones are created.
 
 use addon_core::operator::event::CrdObstacle;
 use addon_core::operator::policy::OnTrial;
@@ -14,10 +14,10 @@ async fn on_trial_a_crd_is_made_but_not_changed() {
     assert_eq!(stage.ensure_as(OnTrial::Yes).await, None);
     assert_eq!(stage.writes(mark), ["create"]);
 
-    // The fields that the API server fills in are no change.
+    // The fields that the API server fills in do not count as a change.
     assert_eq!(stage.ensure_as(OnTrial::Yes).await, None);
 
-    // A version more, a version less, and one that is no CRD at all beside them.
+    // A version is added, and then one is removed. A second CRD is new and does not exist yet.
     let gadgets = stage.crd("gadgets", "Gadget", &[version("v1", STORED)]);
     for versions in [
         vec![version("v1", STORED), version("v2", SERVED)],
@@ -35,7 +35,7 @@ async fn on_trial_a_crd_is_made_but_not_changed() {
     let made = stage.world.kubectl(&format!("get crd gadgets.{} -o=name", stage.group));
     assert!(made.contains("gadgets"), "{made}");
 
-    // When the trial is passed, it is changed.
+    // After the trial has passed, the CRD is changed.
     let changed = stage.widgets(&[version("v1", STORED), version("v2", SERVED)]);
     stage.files(&[("crds/widgets.yaml", &changed)]).await;
     stage.ensure().await.unwrap();
