@@ -1,4 +1,5 @@
-//! The form of commits: `.ci/commit-form` refuses a message for each way to miss it, and takes one that has it.
+//! The form of commit messages: `.ci/commit-form` refuses a message for each possible mistake, and accepts a correct
+//! one.
 #![expect(
     clippy::disallowed_methods,
     reason = "a script of the repository is asked; process.rs belongs to the program"
@@ -8,7 +9,7 @@ use std::process::Command;
 
 use crate::repository;
 
-/// The complaints about a message, without the line that names it; none if it is taken.
+/// The complaints about a message, without their headline; none if it is accepted.
 fn complaints(message: &str) -> Vec<String> {
     let file = tempfile::NamedTempFile::new().expect("there is room for a file of a line");
     fs_err::write(file.path(), message).expect("there is room for a file of a line");

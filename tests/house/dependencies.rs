@@ -1,6 +1,8 @@
-//! What is linked: the core nothing that does I/O, and nobody a feature of `serde_json` that changes what JSON means.
+//! Linked crates: the core links none that does I/O, and no crate enables a feature of `serde_json` that changes the
+//! meaning of JSON.
 //!
-//! A query that finds nothing because it was asked wrongly must never pass: each is first shown to find what is there.
+//! A query with a mistake finds nothing and would always pass. So each query is first shown to find something that
+//! exists.
 #![expect(
     clippy::disallowed_methods,
     reason = "cargo is asked for the tree; process.rs belongs to the program"
@@ -11,7 +13,7 @@ use std::process::Command;
 use crate::finding::{Finding, assert_none};
 use crate::repository;
 
-/// Crates that do I/O; the root package links the first three, which is how we know that the query works.
+/// Crates that do I/O. The root package links the first three, which shows that the query works.
 const DOES_IO: [&str; 10] = [
     "tokio",
     "hyper",
@@ -25,8 +27,8 @@ const DOES_IO: [&str; 10] = [
     "hyper-util",
 ];
 
-/// `preserve_order` makes equal values differ, `arbitrary_precision` makes numbers that are no numbers. Features are
-/// switched on for everybody by any crate of the tree, so nobody may.
+/// `preserve_order` makes equal values differ, and `arbitrary_precision` changes the type of numbers. A feature that
+/// one crate enables is enabled for all, so no crate may enable these.
 const UNWANTED_FEATURES: [&str; 2] = ["preserve_order", "arbitrary_precision"];
 
 fn cargo_tree(arguments: &[&str]) -> String {
@@ -54,13 +56,13 @@ fn cargo_tree(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("crate names are ASCII")
 }
 
-/// Which of the crates stand in a listing with one `name version` a line.
+/// The crates of the list that occur in a listing with one `name version` a line.
 fn linked<'a>(tree: &str, crates: &[&'a str]) -> Vec<&'a str> {
     let names: Vec<&str> = tree.lines().filter_map(|line| line.split_whitespace().next()).collect();
     crates.iter().copied().filter(|name| names.contains(name)).collect()
 }
 
-/// Which of the features stand in a listing of `cargo tree -e features`.
+/// The features of the list that occur in the output of `cargo tree -e features`.
 fn enabled<'a>(tree: &str, features: &[&'a str]) -> Vec<&'a str> {
     let on = |feature: &str| {
         tree.lines()

@@ -1,4 +1,4 @@
-//! What the documents claim: commands that exist, links that lead somewhere, and the tables of `layers` word for word.
+//! The claims of the documents: their commands and link targets exist, and their tables equal those of `layers`.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -19,7 +19,7 @@ fn targets(makefile: &str) -> BTreeSet<&str> {
     heads.flat_map(|(names, _)| names.split_whitespace()).collect()
 }
 
-/// `make` commands in code, inline or in blocks, whose target does not exist.
+/// Finds `make` commands in code, inline or in blocks, whose target does not exist.
 fn check_commands(document: &TextFile, targets: &BTreeSet<&str>) -> Vec<Finding> {
     let mut in_block = false;
     let mut findings = Vec::new();
@@ -45,7 +45,7 @@ fn check_commands(document: &TextFile, targets: &BTreeSet<&str>) -> Vec<Finding>
     findings
 }
 
-/// The target in `make target`, whatever is set before it or follows.
+/// The target in a `make target` command, whatever variables and options it has.
 fn make_target(code: &str) -> Option<&str> {
     let mut words = code
         .trim_start_matches(['$', ' '])
@@ -54,7 +54,7 @@ fn make_target(code: &str) -> Option<&str> {
     (words.next() == Some("make")).then(|| words.find(|word| !word.contains('=')))?
 }
 
-/// Links to files of the repository that are not there.
+/// Finds links to files of the repository that do not exist.
 fn check_links(document: &TextFile, exists: impl Fn(&Path) -> bool) -> Vec<Finding> {
     let folder = Path::new(&document.path).parent().unwrap_or(Path::new(""));
     let mut findings = Vec::new();
@@ -71,14 +71,14 @@ fn check_links(document: &TextFile, exists: impl Fn(&Path) -> bool) -> Vec<Findi
     findings
 }
 
-/// The document with the generated part as it should be; nothing if the markers are gone.
+/// The document with its generated part renewed; nothing if the markers are missing.
 fn with_tables(document: &str, tables: &str) -> Option<String> {
     let start = document.find(BEGIN)? + BEGIN.len();
     let end = start + document[start..].find(END)?;
     Some(format!("{}\n{tables}\n{}", &document[..start], &document[end..]))
 }
 
-/// Our own texts; what stands under `tests` is data.
+/// The texts of the repository, without test data.
 fn texts() -> Vec<TextFile> {
     let files = repository::text_files().into_iter();
     files

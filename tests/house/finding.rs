@@ -1,13 +1,13 @@
-//! What a check has to say: where, what is wrong, and what to do about it. It must never say less than that.
+//! A finding of a check: the place, the mistake, and the remedy. A finding must never lack one of them.
 
 use std::fmt;
 
-/// One breach of one rule.
+/// One breach of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Finding {
     /// Path from the root of the repository.
     pub(crate) file: String,
-    /// First line is 1; 0 stands for the file as a whole.
+    /// The line, from 1; 0 stands for the whole file.
     pub(crate) line: usize,
     pub(crate) what: String,
     pub(crate) remedy: String,
@@ -34,7 +34,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Fails the calling test with every finding at once, so that one run is enough to see them all.
+/// Fails the calling test with all findings at once, so that one run shows them all.
 #[track_caller]
 pub(crate) fn assert_none(rule: &str, findings: &[Finding]) {
     let lines: Vec<String> = findings.iter().map(ToString::to_string).collect();

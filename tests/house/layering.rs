@@ -1,7 +1,7 @@
-//! Reads every path that crosses from one module to another and holds it against the tables in `layers`.
+//! Reads every path that leads from one module to another and compares it with the tables in `layers`.
 //!
-//! It reads `crate::`, `super::` and the crates' own names, groups included; it must never be fooled by a path that
-//! climbs to the root by `super::super::`.
+//! It reads `crate::`, `super::` and the crates' own names, groups included. It must also recognise a path that climbs
+//! to the root by `super::super::`.
 
 use crate::finding::{Finding, assert_none};
 use crate::layers::{self, Row, Table};
@@ -12,11 +12,11 @@ use crate::scan;
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Edge {
     pub(crate) line: usize,
-    /// `values`, or `values::merge` when the path names the part; `core` and `gojq` for the crates of that name.
+    /// `values`, or `values::merge` if the path names the part; `core` and `gojq` for those crates.
     pub(crate) to: String,
 }
 
-/// The findings of one file of the table's crate.
+/// The findings about one file of the table's crate.
 fn check(table: &Table, file: &TextFile) -> Vec<Finding> {
     let Some(inside) = file.path.strip_prefix(table.folder) else {
         return Vec::new();
@@ -55,7 +55,7 @@ fn breach(path: &str, row: &Row, edge: &Edge) -> Finding {
     Finding::new(path, edge.line, format!("`{}` uses `{}`", row.module, edge.to), remedy)
 }
 
-/// The root of a crate only lists its modules.
+/// The root of a crate may only list its modules.
 fn check_root(file: &TextFile) -> Vec<Finding> {
     let code = scan::blank(&file.text);
     let uses = scan::words(&code, "use").map(|at| {
@@ -109,13 +109,14 @@ pub(crate) fn edges(code: &str, module: &[&str]) -> Vec<Edge> {
         .collect()
 }
 
-/// Where a path goes on, if it goes on at all.
+/// The position behind `::`, if the path goes on.
 fn behind_colons(code: &str, at: usize) -> Option<usize> {
     let at = skip_space(code, at);
     code[at..].starts_with("::").then(|| skip_space(code, at + 2))
 }
 
-/// Follows `super::super::` from `at`; where the path goes on at the root of the crate, if it climbs that far.
+/// Follows `super::super::` from `at`. Returns the position where the path goes on at the root of the crate, if it
+/// climbs that far.
 fn climb(code: &str, mut at: usize, depth: usize) -> Option<usize> {
     for _ in 0..depth {
         if !code[at..].starts_with("super") {
@@ -130,7 +131,7 @@ fn skip_space(code: &str, at: usize) -> usize {
     at + code[at..].len() - code[at..].trim_start().len()
 }
 
-/// Reads what a `use` tree names at the root of the crate: a word, a word and its part, or a group of such.
+/// Reads the names in a `use` tree at the root of the crate: a module, a module and its part, or a group of these.
 fn read_tree(code: &str, at: usize, found: &mut Vec<(usize, String)>) {
     for element in elements(code, at) {
         let name = word(code, element);
@@ -148,7 +149,7 @@ fn read_tree(code: &str, at: usize, found: &mut Vec<(usize, String)>) {
     }
 }
 
-/// The beginnings of a group's elements; a path without a group is its own only element.
+/// The beginnings of a group's elements. A path without a group is a single element.
 fn elements(code: &str, at: usize) -> Vec<usize> {
     if !code[at..].starts_with('{') {
         return vec![at];
@@ -163,7 +164,7 @@ fn elements(code: &str, at: usize) -> Vec<usize> {
     starts
 }
 
-/// The comma behind an element, or the end of its group.
+/// The comma after an element, or the end of its group.
 fn element_end(code: &str, start: usize, end: usize) -> usize {
     let mut at = start;
     while at < end {
@@ -194,7 +195,7 @@ fn every_edge_stands_in_the_tables() {
     assert_none("layers", &findings);
 }
 
-/// A row without a file allows edges to nothing, and hides that others name it in vain.
+/// A row without a file allows nothing, and would permit other rows to name a module that does not exist.
 #[test]
 fn every_row_has_a_file() {
     let files = repository::rust_files();

@@ -1,25 +1,25 @@
-//! Who may use whom: the tables of the architecture, as data. ARCHITECTURE.md quotes them from here.
+//! The architecture's tables as data: which module may use which. ARCHITECTURE.md quotes them.
 //!
-//! A new edge between modules is an edit of this file, and that edit is what a reviewer looks at first.
+//! A new edge between modules needs an edit of this file, and a reviewer looks at that edit first.
 
 use crate::machines;
 
-/// One module at the root of a crate, and the modules it may name besides itself.
+/// A module at the root of a crate, and the modules that it may name besides itself.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Row {
     pub(crate) module: &'static str,
-    /// Names with spaces between them: `a` allows all of `a`, `a::b` only that part of it; `core` stands for the crate
+    /// Names separated by spaces: `a` allows all of `a`, `a::b` only that part of it; `core` stands for the crate
     /// `addon_core`, `gojq` for the crate of that name.
     pub(crate) uses: &'static str,
 }
 
-/// One crate.
+/// The table of one crate.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Table {
     pub(crate) title: &'static str,
-    /// Where its sources are, with a slash at the end.
+    /// The folder of its sources, with a slash at the end.
     pub(crate) folder: &'static str,
-    /// From bottom to top: a row names only rows above it.
+    /// From bottom to top: a row may name only rows above it in this list.
     pub(crate) rows: &'static [Row],
 }
 
@@ -136,7 +136,7 @@ pub(crate) const GOJQ: Table = Table {
     ],
 };
 
-/// Crates of ours that a module of another crate may name.
+/// Crates of this repository that modules of other crates may name.
 pub(crate) const CRATES: [(&str, &str); 2] = [("addon_core", "core"), ("gojq", "gojq")];
 
 pub(crate) const TABLES: [Table; 4] = [GOJQ, CORE, SHELL, IMAGE];
@@ -146,7 +146,7 @@ impl Row {
         self.uses.split(' ').any(|used| used == module)
     }
 
-    /// What the row allows, for people.
+    /// The modules that the row allows, as text for people.
     pub(crate) fn allowance(&self) -> String {
         if self.uses.is_empty() {
             "nothing of ours".to_owned()
@@ -175,7 +175,7 @@ impl Table {
     }
 }
 
-/// All tables as ARCHITECTURE.md shows them.
+/// All tables in the form of ARCHITECTURE.md.
 pub(crate) fn markdown() -> String {
     let (gojq, core, others) = (&TABLES[..1], &TABLES[1..2], &TABLES[2..]);
     let inside = [machines::MACHINES, machines::WAYS];

@@ -1,9 +1,10 @@
-//! The machines of the core's operator: which of them may name which, that none reaches back to the whole, and which way between
-//! them may call which.
+//! The machines of the core's operator: which of them may name which, that none uses the whole operator, and which
+//! files of the whole's methods may call which.
 //!
-//! `layers` sees modules at the root of a crate. Inside of `operator` methods of the whole need no import, so that it saw one room
-//! where there were circles. A machine is a struct with private fields in a file of its name; its row says whom it may name. Methods
-//! of the whole stand in `ways` alone, and a way calls only those above it in its list.
+//! `layers` checks only modules at the root of a crate. Inside of `operator`, methods of the whole need no import, so
+//! `layers` cannot see cycles there. A machine is a struct with private fields in a file of its name; its row lists the
+//! machines it may name. Methods of the whole are only in the files called ways, and a way calls only ways above it in
+//! its list.
 
 use std::collections::BTreeMap;
 
@@ -15,13 +16,13 @@ use crate::scan;
 
 const FOLDER: &str = "crates/addon-core/src/operator/";
 const WHOLE: &str = "Operator";
-/// The file of the whole: its fields and its methods for the shell.
+/// The file of the whole operator: its fields and its methods for the shell.
 const ROOT: &str = "crates/addon-core/src/operator.rs";
 
-/// The words that all machines share: events, effects, questions, tasks, and the types that stand in them.
+/// The modules with the types that all machines share: events, effects, questions, tasks, and the types in them.
 const WORDS: &str = "edit effect event policy provenance query task ticket";
 
-/// From bottom to top: a row names only rows above it.
+/// From bottom to top: a row may name only rows above it in this list.
 pub(crate) const MACHINES: Table = Table {
     title: "The machines of the operator, in `crates/addon-core/src/operator`, beside the words that all of them share",
     folder: FOLDER,
@@ -58,10 +59,10 @@ pub(crate) const MACHINES: Table = Table {
     ],
 };
 
-/// The one that looks at the whole: it is read by all who only look, and changes nothing.
+/// The machine that reads the whole operator. All read-only code uses it, and it changes nothing.
 const SURVEY: &str = "survey";
 
-/// From bottom to top: methods of the whole in one file call those of files above it.
+/// From bottom to top: the methods of the whole in one file call those of files above it in this list.
 pub(crate) const WAYS: Table = Table {
     title: "The ways between the machines, in `operator/ways`: whose methods each of them calls",
     folder: "crates/addon-core/src/operator/ways/",
@@ -104,7 +105,7 @@ pub(crate) const WAYS: Table = Table {
     ],
 };
 
-/// The file inside of the operator's folder, without its ending; nothing for tests and files elsewhere.
+/// The path inside of the operator's folder, without the file extension; nothing for tests and other files.
 fn inside(file: &TextFile) -> Option<&str> {
     let inside = file.path.strip_prefix(FOLDER)?.strip_suffix(".rs")?;
     (!file.is_test()).then_some(inside)
@@ -115,7 +116,7 @@ fn code_of(file: &TextFile) -> String {
     scan::without(&code, &scan::test_items(&code))
 }
 
-/// A machine names what its row allows, and never the whole.
+/// A machine names only the machines of its row, and never the whole operator.
 fn check_machine(file: &TextFile) -> Vec<Finding> {
     let Some(inside) = inside(file) else { return Vec::new() };
     let path = layering::module_path(inside);
@@ -144,7 +145,7 @@ fn check_machine(file: &TextFile) -> Vec<Finding> {
     whole.chain(edges).collect()
 }
 
-/// The parts of a file in which the whole has methods.
+/// The parts of a file that define methods of the whole operator.
 fn methods_of_the_whole(code: &str) -> Vec<std::ops::Range<usize>> {
     let whole = scan::words(code, WHOLE).filter(|at| code[..*at].trim_end().ends_with("impl"));
     let bodies = whole.filter_map(|at| {
@@ -154,7 +155,7 @@ fn methods_of_the_whole(code: &str) -> Vec<std::ops::Range<usize>> {
     bodies.collect()
 }
 
-/// Methods of the whole stand in its own file and in the ways.
+/// Methods of the whole are only in its own file and in the ways.
 fn check_methods(file: &TextFile) -> Option<Finding> {
     let inside = inside(file)?;
     let code = code_of(file);
@@ -170,12 +171,12 @@ fn check_methods(file: &TextFile) -> Option<Finding> {
     })
 }
 
-/// The way that a file is.
+/// The row of ways to which a file belongs.
 fn way_of(file: &TextFile) -> Option<&'static Row> {
     WAYS.row(inside(file)?.strip_prefix("ways/")?)
 }
 
-/// The methods of the whole, each with the way that it stands in.
+/// The methods of the whole operator, each with its way.
 fn methods(files: &[TextFile]) -> BTreeMap<String, &'static str> {
     let mut all = BTreeMap::new();
     for file in files {
@@ -190,7 +191,7 @@ fn methods(files: &[TextFile]) -> BTreeMap<String, &'static str> {
     all
 }
 
-/// A way calls methods of the ways that its row names.
+/// A way calls only methods of the ways in its row.
 fn check_calls(file: &TextFile, methods: &BTreeMap<String, &'static str>) -> Vec<Finding> {
     let Some(way) = way_of(file) else { return Vec::new() };
     let code = code_of(file);
@@ -213,14 +214,14 @@ fn check_calls(file: &TextFile, methods: &BTreeMap<String, &'static str>) -> Vec
     findings
 }
 
-/// The name behind `.` or `::`.
+/// The name after `.` or `::`.
 fn called(code: &str, at: usize) -> Option<&str> {
     let rest = code[at..].trim_start();
     let rest = rest.strip_prefix("::").or_else(|| rest.strip_prefix('.'))?.trim_start();
     Some(&rest[..scan::word_end(rest.as_bytes(), 0)])
 }
 
-/// A field of a machine that others may reach into is none of its own.
+/// Fields of a machine must be private to it.
 fn check_fields(file: &TextFile) -> Vec<Finding> {
     if file.path != ROOT {
         return Vec::new();

@@ -1,9 +1,9 @@
-//! The rules of the house that no compiler knows: who may use whom, how long a file may grow, what a name may be,
-//! what the core may link, and whether the documents say the truth about all of it.
+//! The rules of the house that no compiler checks: dependencies between modules, the length of files, names, the crates
+//! that the core may link, and whether the documents are true about all of this.
 //!
-//! Every check is a function from text to findings, so that it can be shown to fail on text made up for the purpose;
-//! one test per check then applies it to the repository. Nothing here may change the tree, except for the quoted table
-//! in ARCHITECTURE.md when `UPDATE=1` is set.
+//! Every check is a function from text to findings, so a test can show that it fails on invented text. One more test
+//! per check applies it to the repository. Nothing here may change the tree, except the quoted table in ARCHITECTURE.md
+//! with `UPDATE=1`.
 
 mod commits;
 mod dependencies;

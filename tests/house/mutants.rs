@@ -1,8 +1,8 @@
-//! The faults of the simulator fit the core: each finds the lines that it changes, and finds them in one place.
+//! The patches with the simulator's faults fit the core: the lines that each patch changes are found exactly once.
 //!
-//! A patch goes by the lines around its change. When these are written anew it fits no more, which nobody sees until all faults are
-//! looked for again; and one that lands in another place is another fault. Reads files as they lie in the work tree, committed or
-//! not. Must never change one.
+//! A patch finds its place by the lines around its change. When these lines are edited the patch does not apply any
+//! more, which would be noticed only at the next run of all faults. A patch that applies at another place would be
+//! another fault. The files are read from the work tree, committed or not. This check must never change one.
 
 use std::path::Path;
 
@@ -13,21 +13,21 @@ const FAULTS: &str = "crates/addon-sim/mutants/";
 const REMEDY: &str =
     "make the same fault where its code is now and write the diff of it here; if that code is gone, delete the patch";
 
-/// A place that a patch changes.
+/// One place that a patch changes.
 #[derive(Debug, Default)]
 struct Hunk<'a> {
     path: &'a str,
-    /// The line of the patch at which it begins.
+    /// The line of the patch at which the hunk begins.
     line: usize,
-    /// How many lines it says that there are, before the change and after it.
+    /// The numbers of lines that its head states, before the change and after it.
     says: Option<(usize, usize)>,
-    /// The lines before the change.
+    /// The hunk's lines before the change.
     before: Vec<&'a str>,
-    /// How many there are after it.
+    /// The number of its lines after the change.
     after: usize,
 }
 
-/// The numbers of lines in `@@ -2,7 +2,6 @@`; of a single line it says none.
+/// The numbers of lines in `@@ -2,7 +2,6 @@`. A single line has no number.
 fn counts(head: &str) -> Option<(usize, usize)> {
     let mut ranges = head.split(' ').skip(1);
     let mut count = |sign: char| {
@@ -61,7 +61,7 @@ fn hunks(patch: &str) -> Vec<Hunk<'_>> {
     hunks
 }
 
-/// The places of a file at which these lines stand.
+/// How many times these lines occur in a file.
 fn places(text: &str, lines: &[&str]) -> usize {
     let text: Vec<&str> = text.lines().collect();
     text.windows(lines.len().max(1))
@@ -69,7 +69,7 @@ fn places(text: &str, lines: &[&str]) -> usize {
         .count()
 }
 
-/// Why a fault cannot be woven in where it was meant to be.
+/// The reasons for which a patch cannot be applied at its place.
 fn check(patch: &TextFile, files: &[TextFile]) -> Vec<Finding> {
     let finding = |line, what: String| Finding::new(&patch.path, line, what, REMEDY);
     let hunks = hunks(&patch.text);
@@ -116,7 +116,7 @@ mod tests {
     const PATCH: &str = "# A fault.\n--- a/a.rs\n+++ b/a.rs\n@@ -1,3 +1,2 @@\n one\n-two\n three\n\
                          --- a/b.rs\n+++ b/b.rs\n@@ -7 +7,2 @@ fn f()\n-four\n+five\n+six\n";
 
-    /// The findings about a patch beside two files, by the lines of the patch.
+    /// The findings about a patch and two files, by the lines of the patch.
     fn found(patch: &str, a: &str, b: &str) -> Vec<(usize, String)> {
         let files = [TextFile::new("a.rs", a), TextFile::new("b.rs", b)];
         let findings = check(&TextFile::new("a.patch", patch), &files).into_iter();

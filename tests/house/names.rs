@@ -1,12 +1,12 @@
-//! What files may be called, how they begin, and what they never mention.
+//! The names of files, their heads, and texts that they must not contain.
 
 use crate::finding::{Finding, assert_none};
 use crate::repository::{self, TextFile};
 
-/// Names that say nothing: whatever is in them has a better one.
+/// Names that say nothing about the contents.
 const EMPTY_NAMES: [&str; 7] = ["util", "utils", "helper", "helpers", "common", "types", "misc"];
 
-/// Folders of somebody's machine. Written in halves, so that this file passes its own check.
+/// Folders of a developer's machine. They are written in halves, so that this file passes its own check.
 const MACHINE_FOLDERS: [&str; 4] = [
     concat!("/ho", "me/"),
     concat!("/Us", "ers/"),
@@ -14,7 +14,7 @@ const MACHINE_FOLDERS: [&str; 4] = [
     concat!("/wo", "rk/"),
 ];
 
-/// Work that was put off; likewise in halves.
+/// Marks of postponed work, also written in halves.
 const PUT_OFF: [&str; 3] = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X:")];
 
 fn check_name(file: &TextFile) -> Vec<Finding> {
@@ -39,7 +39,7 @@ fn check_name(file: &TextFile) -> Vec<Finding> {
     findings
 }
 
-/// The `tests.rs` beside a module is the end of that module, and the module has its head.
+/// The `tests.rs` beside a module belongs to that module, which has its own head.
 fn check_head(file: &TextFile) -> Option<Finding> {
     let told = file.text.starts_with("//!") || file.path.ends_with("/tests.rs");
     (!told).then(|| {
@@ -66,7 +66,7 @@ fn check_machine(file: &TextFile) -> Vec<Finding> {
     breaches.collect()
 }
 
-/// `/a/` begins a path in ` /a/b` and `"/a/b"`, not in `@TMP@/a/b` or `x/a/b`.
+/// Whether a path begins here: `/a/` begins one in ` /a/b` and `"/a/b"`, not in `@TMP@/a/b` or `x/a/b`.
 fn begins_a_path(line: &str, folder: &str) -> bool {
     line.match_indices(folder).any(|(at, _)| {
         let before = line[..at].chars().next_back();

@@ -1,7 +1,7 @@
-//! The tests that the documents name for our promises: each of them exists.
+//! The tests that the documents name as proofs of promises exist.
 //!
-//! Reads code quoted in the two documents and nothing else of them. A name that is none any more was renamed or removed, and
-//! nobody holds us to the promise beside it.
+//! Only code that the two documents quote is read. A name without a test was renamed or removed, and then nothing
+//! checks the promise beside it.
 
 use std::path::Path;
 
@@ -12,16 +12,16 @@ use crate::scan;
 const PROMISES: &str = "docs/reliability.md";
 const MENDS: &str = "bench/campaigns/mends.md";
 
-/// Something in code that stands for tests.
+/// A piece of quoted code that names tests.
 #[derive(Debug, PartialEq, Eq)]
 enum Quoted<'a> {
     Test(&'a str),
-    /// The path of a module, for all tests below it.
+    /// The path of a module: all tests below it.
     Module(&'a str),
     File(&'a str),
 }
 
-/// Where to look: the kind of test that stands before a name, as in `cluster: a_test`.
+/// A quoted name, and the kind of test that precedes it, as in `cluster: a_test`.
 #[derive(Debug, PartialEq, Eq)]
 struct Named<'a> {
     kind: Option<&'a str>,
@@ -29,7 +29,7 @@ struct Named<'a> {
 }
 
 impl<'a> Named<'a> {
-    /// Names of tests are sentences: other words in code have fewer than two underscores.
+    /// Names of tests are sentences. Other quoted words have fewer than two underscores.
     fn of(code: &'a str) -> Option<Self> {
         let (kind, name) = match code.split_once(": ") {
             Some((kind, name)) => (Some(kind), name),
@@ -107,7 +107,7 @@ impl Tests {
         }
     }
 
-    /// The module of that path is this file, or around it.
+    /// Whether the module of that path is this file or contains it.
     fn is_below(&self, module: &str) -> bool {
         let path = format!("/{}", self.path.trim_end_matches(".rs"));
         path.ends_with(&format!("/{module}")) || path.contains(&format!("/{module}/"))

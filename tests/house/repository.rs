@@ -1,4 +1,4 @@
-//! The files of the repository as git sees them, tracked or about to be. Build output and ignored files do not exist here.
+//! The files of the repository as git lists them: tracked, or new and not ignored. Build output does not occur.
 #![expect(
     clippy::disallowed_methods,
     reason = "git is asked for the files; process.rs belongs to the program"
@@ -10,7 +10,7 @@ use std::process::Command;
 /// One text file.
 #[derive(Debug, Clone)]
 pub(crate) struct TextFile {
-    /// Path from the root of the repository, with `/`.
+    /// The path from the root of the repository, with `/`.
     pub(crate) path: String,
     pub(crate) text: String,
 }
@@ -39,7 +39,7 @@ pub(crate) fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Every file that is text, in the order of git.
+/// Every text file, in the order of git.
 pub(crate) fn text_files() -> Vec<TextFile> {
     let output = Command::new("git")
         .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
@@ -53,7 +53,7 @@ pub(crate) fn text_files() -> Vec<TextFile> {
     );
     let listing = String::from_utf8(output.stdout).expect("file names are UTF-8");
     let paths = listing.split('\0').filter(|path| !path.is_empty());
-    // A file that was deleted but not yet staged is listed and absent; a binary file is not text.
+    // A deleted file is still listed until the deletion is staged. A binary file is skipped.
     let files: Vec<TextFile> = paths
         .filter_map(|path| {
             fs_err::read_to_string(root().join(path))

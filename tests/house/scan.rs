@@ -1,7 +1,7 @@
-//! A small reader of Rust text: it knows comments, strings, characters and brackets, and nothing else.
+//! A small reader of Rust text: it recognises only comments, strings, characters and brackets.
 //!
-//! That is enough to find functions, test items and inline modules in formatted code, and it must never pretend to more:
-//! macros that make up items are invisible to it.
+//! That is enough to find functions, test items and inline modules in formatted code. It must never be used for more:
+//! it does not see items that macros generate.
 
 use std::ops::Range;
 
@@ -9,19 +9,19 @@ use std::ops::Range;
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Function {
     pub(crate) name: String,
-    /// First line is 1.
+    /// The line of `fn`, from 1.
     pub(crate) line: usize,
-    /// From the line of `fn` to the line of the closing brace, both counted.
+    /// The number of lines from `fn` to the closing brace, both included.
     pub(crate) lines: usize,
 }
 
-/// The text with every comment, string and character literal turned into spaces: as long as before, line for line.
+/// The text with spaces in place of comments, strings and character literals. Its length and line breaks stay the same.
 pub(crate) fn blank(source: &str) -> String {
     let parts: Vec<Range<usize>> = parts(source).into_iter().map(|(_, part)| part).collect();
     without(source, &parts)
 }
 
-/// The text with all but its string literals turned into spaces: as long as before, line for line.
+/// The text with spaces in place of everything except string literals. Its length and line breaks stay the same.
 pub(crate) fn only_texts(source: &str) -> String {
     let texts = parts(source).into_iter().filter(|(kind, _)| *kind == Part::Text);
     let mut others = Vec::new();
@@ -41,7 +41,7 @@ enum Part {
     Character,
 }
 
-/// Comments, strings and characters, in their order.
+/// The comments, strings and character literals, in their order.
 fn parts(source: &str) -> Vec<(Part, Range<usize>)> {
     let bytes = source.as_bytes();
     let mut parts = Vec::new();
@@ -70,7 +70,7 @@ fn parts(source: &str) -> Vec<(Part, Range<usize>)> {
     parts
 }
 
-/// The items under `#[cfg(test)]`, attribute included. `code` is blanked text.
+/// The items with `#[cfg(test)]`, including the attribute. `code` is blanked text.
 pub(crate) fn test_items(code: &str) -> Vec<Range<usize>> {
     let mut items: Vec<Range<usize>> = Vec::new();
     for (start, _) in code.match_indices("#[cfg(") {
@@ -83,7 +83,7 @@ pub(crate) fn test_items(code: &str) -> Vec<Range<usize>> {
     items
 }
 
-/// The text with the given parts turned into spaces.
+/// The text with spaces in place of the given parts.
 pub(crate) fn without(code: &str, parts: &[Range<usize>]) -> String {
     let mut out = code.as_bytes().to_vec();
     for part in parts {
@@ -92,7 +92,7 @@ pub(crate) fn without(code: &str, parts: &[Range<usize>]) -> String {
     String::from_utf8(out).expect("parts begin and end at ASCII")
 }
 
-/// Every function with a body, nested ones too. `code` is blanked text.
+/// Every function with a body, including nested ones. `code` is blanked text.
 pub(crate) fn functions(code: &str) -> Vec<Function> {
     let named = words(code, "fn").filter_map(|at| {
         let rest = code[at + 2..].trim_start();
@@ -109,14 +109,14 @@ pub(crate) fn functions(code: &str) -> Vec<Function> {
     named.collect()
 }
 
-/// The bodies of modules written in place. `code` is blanked text.
+/// The bodies of inline modules. `code` is blanked text.
 pub(crate) fn inline_modules(code: &str) -> Vec<Range<usize>> {
     words(code, "mod")
         .filter_map(|at| body(code, at).map(|open| open..closing(code, open)))
         .collect()
 }
 
-/// Where a word stands by itself.
+/// The positions of a word that is not part of a longer one.
 pub(crate) fn words<'a>(code: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
     let bytes = code.as_bytes();
     code.match_indices(word).map(|(at, _)| at).filter(move |&at| {
@@ -125,12 +125,12 @@ pub(crate) fn words<'a>(code: &'a str, word: &'a str) -> impl Iterator<Item = us
     })
 }
 
-/// First line is 1.
+/// The line of a position, from 1.
 pub(crate) fn line_of(text: &str, at: usize) -> usize {
     text[..at].matches('\n').count() + 1
 }
 
-/// How many lines the parts touch.
+/// The number of lines that the parts touch.
 pub(crate) fn lines_in(text: &str, parts: &[Range<usize>]) -> usize {
     parts
         .iter()
@@ -146,7 +146,7 @@ pub(crate) fn word_end(bytes: &[u8], at: usize) -> usize {
     at + bytes[at..].iter().take_while(|&&byte| is_word(byte)).count()
 }
 
-/// Where the bracket that opens at `open` is closed; the end of the text if it never is.
+/// The position of the bracket that closes the one at `open`; the end of the text if none does.
 pub(crate) fn closing(code: &str, open: usize) -> usize {
     let mut depth = 0_usize;
     for (offset, byte) in code.bytes().enumerate().skip(open) {
@@ -162,7 +162,7 @@ pub(crate) fn closing(code: &str, open: usize) -> usize {
     code.len() - 1
 }
 
-/// The opening brace of the item that begins at `start`, unless the item ends with a semicolon before one.
+/// The opening brace of the item at `start`; none if the item ends with a semicolon before one.
 fn body(code: &str, start: usize) -> Option<usize> {
     let mut depth = 0_usize;
     for (offset, byte) in code.bytes().enumerate().skip(start) {
@@ -182,7 +182,7 @@ fn is_test_attribute(attribute: &str) -> bool {
     text == "#[cfg(test)]" || text.starts_with("#[cfg(all(test,")
 }
 
-/// The end of the item that follows an attribute, further attributes included.
+/// The end of the item after an attribute and further attributes.
 fn item_end(code: &str, mut at: usize) -> usize {
     loop {
         at += code[at..].len() - code[at..].trim_start().len();
@@ -193,7 +193,7 @@ fn item_end(code: &str, mut at: usize) -> usize {
     }
     let word = &code[at..word_end(code.as_bytes(), at)];
     if !ITEM_WORDS.contains(&word) {
-        // A field, a variant or an arm: it ends at the comma, or where its list does.
+        // A field, a variant or a match arm: it ends at the comma, or at the end of its list.
         return code[at..].find([',', '}']).map_or(code.len(), |length| at + length);
     }
     body(code, at).map_or_else(
@@ -202,7 +202,7 @@ fn item_end(code: &str, mut at: usize) -> usize {
     )
 }
 
-/// What an item may begin with.
+/// The keywords at the beginning of an item.
 const ITEM_WORDS: [&str; 14] = [
     "async", "const", "enum", "extern", "fn", "impl", "mod", "pub", "static", "struct", "trait", "type", "unsafe",
     "use",
@@ -250,7 +250,7 @@ fn string_end(bytes: &[u8], open: usize) -> usize {
     (at + 1).min(bytes.len())
 }
 
-/// The end of a character literal, or just behind the quote when it opens a lifetime or a label.
+/// The end of a character literal; for a lifetime or a label the position after the quote.
 fn character_end(source: &str, quote: usize) -> usize {
     let mut rest = source[quote + 1..].char_indices();
     match rest.next() {
@@ -269,7 +269,7 @@ fn character_end(source: &str, quote: usize) -> usize {
     }
 }
 
-/// The end of the raw string that the word introduces, if it does.
+/// The end of the raw string that begins with this word, if one does.
 fn raw_string_end(bytes: &[u8], word: Range<usize>) -> Option<usize> {
     if !matches!(&bytes[word.clone()], b"r" | b"br" | b"cr") {
         return None;

@@ -1,23 +1,24 @@
-//! How long a file and a function may be. Tests do not count; an exception has a reason, and goes when it is not needed.
+//! The longest allowed files and functions. Tests do not count. An exception needs a reason, and is removed when it is
+//! no longer needed.
 
 use crate::finding::{Finding, assert_none};
 use crate::repository::{self, TextFile};
 use crate::scan;
 
-/// A file is rarely longer than this.
+/// A longer file needs an exception.
 const FILE_RULE: usize = 400;
-/// No file is longer than this, whatever its reason.
+/// No file may be longer, not even with an exception.
 const FILE_LIMIT: usize = 600;
-/// A function longer than this needs a reason.
+/// A longer function needs an exception.
 const FUNCTION_RULE: usize = 60;
 
-/// A file between the rule and the limit.
+/// An exception for a file between the rule and the limit.
 struct LongFile {
     path: &'static str,
     reason: &'static str,
 }
 
-/// A function above the rule.
+/// An exception for a function above the rule.
 struct LongFunction {
     path: &'static str,
     name: &'static str,
@@ -107,7 +108,7 @@ fn check_functions(file: &TextFile, excused: &[LongFunction]) -> Vec<Finding> {
     findings.collect()
 }
 
-/// Exceptions that excuse nothing any more.
+/// Exceptions that are no longer needed.
 fn stale(files: &[TextFile], long_files: &[LongFile], long_functions: &[LongFunction]) -> Vec<Finding> {
     let is_long = |entry: &LongFunction| {
         let file = files.iter().find(|file| file.path == entry.path);

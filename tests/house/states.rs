@@ -1,6 +1,7 @@
-//! Matches over the states of the core name every state, so that the compiler lists them all when one is added.
+//! Matches over states of the core name every state, so that the compiler points to each of them when a state is added.
 //!
-//! `matches!` says "no" for a state that it does not know. Only states that a new feature is likely to add to are looked at.
+//! `matches!` would silently return `false` for a new state. Only states that a new feature is likely to extend are
+//! checked.
 
 use std::ops::Range;
 
@@ -8,7 +9,7 @@ use crate::finding::{Finding, assert_none};
 use crate::repository::{self, TextFile};
 use crate::scan;
 
-/// The types of these states, each with the file that declares it: there they go by the name `Self`.
+/// The checked types, each with the file that declares it. In that file they are also called `Self`.
 const STATES: [(&str, &str); 3] = [
     ("Lifecycle", "crates/addon-core/src/module/lifecycle.rs"),
     ("Task", "crates/addon-core/src/operator/task.rs"),
@@ -17,7 +18,7 @@ const STATES: [(&str, &str); 3] = [
 
 const ASKED: &str = "matches!(";
 
-/// The state of which a part of a file asks by its name.
+/// The state type that a piece of code names.
 fn state_in(file: &TextFile, part: &str) -> Option<&'static str> {
     let names = |name: &str| scan::words(part, name).any(|at| part[at + name.len()..].starts_with("::"));
     let asks = |(state, home): &&(&str, &str)| names(state) || file.path == *home && names("Self");

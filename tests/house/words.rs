@@ -1,6 +1,7 @@
-//! The words that CONTRIBUTING.md bans, where a noun belongs: in texts of the program, in heads of files and in the docs.
+//! The words that CONTRIBUTING.md bans because they hide the noun: in texts of the program, in heads of files and in
+//! the docs.
 //!
-//! Must never ban a word that has a right use: "what" and "who" may stand inside of a sentence.
+//! It must never ban a word that has a right use: "what" and "who" are allowed inside of a sentence.
 
 use std::path::Path;
 
@@ -10,13 +11,13 @@ use crate::scan;
 
 const BANNED: [&str; 4] = ["somebody", "whoever", "anybody", "but for"];
 
-/// Rooms of the program whose texts and heads are checked.
+/// The folders whose texts and heads are checked.
 const ROOMS: [&str; 3] = ["src/", "crates/addon-core/src/", "crates/gojq/src/"];
 
-/// Texts that scripts read: the help of metrics is recorded.
+/// Exempt, because the help of metrics is recorded in the contract.
 const RECORDED: [&str; 1] = ["src/meters/"];
 
-/// Pages that quote recorded texts, or compare word by word with the originals.
+/// Pages that quote recorded texts or the originals word by word.
 const QUOTING: [&str; 5] = [
     "docs/adr/",
     "docs/building.md",
@@ -25,14 +26,14 @@ const QUOTING: [&str; 5] = [
     "docs/metrics.md",
 ];
 
-/// A head that begins so hides its subject.
+/// Beginnings of a head that hide its subject.
 const BEGINNINGS: [&str; 4] = ["What ", "Who ", "Whose ", "Whom "];
 
 fn is_one_of(file: &TextFile, places: &[&str]) -> bool {
     places.iter().any(|place| file.path.starts_with(place))
 }
 
-/// The banned words of a text, each with its line from 1.
+/// The banned words in a text, each with its line from 1.
 fn banned(text: &str) -> Vec<(usize, &'static str)> {
     let lower = text.to_ascii_lowercase();
     let found = BANNED.into_iter().flat_map(|word| {
@@ -52,7 +53,7 @@ fn findings(file: &TextFile, text: &str) -> Vec<Finding> {
     found.collect()
 }
 
-/// Literals in the program's code without its tests.
+/// Checks the string literals of the program without its tests.
 fn check_texts(file: &TextFile) -> Vec<Finding> {
     let code = scan::blank(&file.text);
     let tests = scan::test_items(&code);
