@@ -1,6 +1,6 @@
-//! The operator as a cluster has it: the image in a registry, installed by the chart, its pods processes of a real node; a long
-//! story with helm 3, then a short one with helm 4. Nothing here has more rights than the chart gives. Needs root, and fails where
-//! it does not have it.
+//! The operator in a cluster: the image comes from a registry, the chart installs it, and its pods are processes on a
+//! real node. A long story is played with helm 3, then a short one with helm 4. The operator has only the rights that
+//! the chart gives. Needs root and fails without it.
 
 mod installed {
     mod aging;

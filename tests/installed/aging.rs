@@ -1,5 +1,5 @@
-//! Certificates of the webhooks come to their end: others take their place by themselves, and meanwhile every review gets
-//! its answer.
+//! The certificates of the webhooks expire. The operator replaces them in time, and meanwhile every review gets its
+//! answer.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 use std::io;
@@ -25,25 +25,27 @@ use testbed::wait::wait_until;
 use super::stage::{PATIENCE, Stage};
 use super::story::SAYS_NO;
 
-/// How long before its end the operator replaces its authority, and the certificate that it serves with.
+/// How long before its end the operator replaces its authority, and likewise the server certificate.
 const CA_SPARE: Duration = Duration::from_hours(120 * 24);
 const CERT_SPARE: Duration = Duration::from_hours(30 * 24);
-/// Time enough to be served before that, and less than the minute after which the operator looks again.
+/// The time until the certificates have to be replaced. It is enough for serving them before, and less than the minute
+/// after which the operator checks again.
 const DUE_IN: Duration = Duration::from_secs(50);
 
 const SECRET: &str = "addon-operator-webhook-certs";
-/// What the API server asks about, and the port at which a pod answers.
+/// The two kinds of webhooks, and the port of each in a pod.
 const SIDES: [(&str, u16); 2] = [("validating", 9680), ("conversion", 9681)];
 
 type Certificate = CertificateDer<'static>;
 
-/// What the Secret holds: who signs now, who did before, and what is served.
+/// The contents of the Secret: the current authority, the earlier ones, and the served certificate.
 pub(crate) struct Kept {
     authorities: Vec<Certificate>,
     served: Certificate,
 }
 
-/// Also when somebody deletes what the operator made.
+/// Reviews go on without a failure while certificates are replaced: once because of their age, and once because a
+/// person deleted the Secret.
 pub(crate) fn certificates_rotate_without_a_failed_review(stage: &Stage<'_>) -> Kept {
     let (asked, enough) = (AtomicU32::new(0), AtomicBool::new(false));
     thread::scope(|scope| {
@@ -59,7 +61,7 @@ pub(crate) fn certificates_rotate_without_a_failed_review(stage: &Stage<'_>) -> 
         stage.kubectl(&format!("delete secret {SECRET}"));
         touch(stage);
         let made_anew = once_others_are_served(stage, &renewed);
-        // The listeners, the bundles and what the API server remembers come to the same one after another.
+        // The listeners, the CA bundles and the API server's cache change one after another, so more reviews follow.
         let more = asked.load(Ordering::Relaxed) + 20;
         let look = || Ok::<_, String>((asked.load(Ordering::Relaxed) >= more).then_some(()));
         wait_until(PATIENCE, "twenty more reviews", look).unwrap();
@@ -67,7 +69,7 @@ pub(crate) fn certificates_rotate_without_a_failed_review(stage: &Stage<'_>) -> 
     })
 }
 
-/// Tells others that it is over, also when it ends badly.
+/// Sets the flag when the scope ends, also by a panic.
 struct AtItsEnd<'a>(&'a AtomicBool);
 
 impl Drop for AtItsEnd<'_> {
@@ -76,7 +78,7 @@ impl Drop for AtItsEnd<'_> {
     }
 }
 
-/// One of each kind: what a hook changes, another one refuses; and what is converted.
+/// Makes one review of each kind: a mutating, a validating and a conversion webhook.
 fn review(stage: &Stage<'_>) {
     let said = stage.refused("create configmap bad --dry-run=server");
     assert!(said.contains(SAYS_NO), "{said}");
@@ -84,7 +86,7 @@ fn review(stage: &Stage<'_>) {
     assert_eq!(converted, "trial.example.com/v1");
 }
 
-/// What is kept is replaced by something that is about to be due, and the operator serves that.
+/// Replaces the kept certificates by ones that soon have to be replaced, and waits until the operator serves them.
 fn grow_old(stage: &Stage<'_>) -> Kept {
     let texts = aged(SIDES.map(|(side, _)| host(stage, side)).to_vec());
     let patch = format!("--patch={}", json!({"stringData": texts}));
@@ -96,7 +98,7 @@ fn grow_old(stage: &Stage<'_>) -> Kept {
     aged
 }
 
-/// Their time comes, and nobody does anything.
+/// Waits until the operator has replaced the certificates by itself.
 fn are_replaced(stage: &Stage<'_>, aged: &Kept) -> Kept {
     let renewed = once_others_are_served(stage, aged);
     let ([signs, before], [gone]) = (&renewed.authorities[..], &aged.authorities[..]) else {
@@ -119,7 +121,7 @@ fn once_others_are_served(stage: &Stage<'_>, before: &Kept) -> Kept {
     now
 }
 
-/// A pod serves all that is asked of it with what is kept, to those who trust nobody but who signs now.
+/// Waits until a pod serves the kept certificates to clients that trust only the current authority.
 pub(crate) fn wait_until_served(stage: &Stage<'_>, pod: &str, kept: &Kept) {
     let about = stage.json(&format!("get pod {pod}"));
     let address: IpAddr = about["status"]["podIP"].as_str().unwrap().parse().unwrap();
@@ -132,7 +134,7 @@ pub(crate) fn wait_until_served(stage: &Stage<'_>, pod: &str, kept: &Kept) {
     }
 }
 
-/// The certificate that whoever listens there has to show.
+/// The certificate of the listener at this address, which has to be valid for the host and the authority.
 fn shown(stage: &Stage<'_>, address: SocketAddr, host: &str, trusted: &Certificate) -> io::Result<Certificate> {
     let mut roots = RootCertStore::empty();
     roots.add(trusted.clone()).unwrap();
@@ -154,7 +156,7 @@ fn host(stage: &Stage<'_>, side: &str) -> String {
     format!("ao-addon-operator-{side}-svc.{}.svc", stage.namespace.name())
 }
 
-/// Somebody touches what the operator looks after, who then looks at once.
+/// Changes objects that the operator watches, so that it checks them at once.
 fn touch(stage: &Stage<'_>) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis();
     stage.kubectl(&format!(
@@ -172,13 +174,13 @@ fn kept(stage: &Stage<'_>) -> Option<Kept> {
     })
 }
 
-/// From PEM, as objects hold it.
+/// Parses certificates from the PEM in an object's field.
 fn certificates(bytes: &Value) -> Vec<Certificate> {
     let pem = STANDARD.decode(bytes.as_str().unwrap()).unwrap();
     CertificateDer::pem_slice_iter(&pem).map(Result::unwrap).collect()
 }
 
-/// Whom the API server believes, wherever it is told.
+/// The CA bundles of all webhooks: the authorities that the API server trusts.
 fn bundles(stage: &Stage<'_>) -> Vec<Vec<Certificate>> {
     let configurations = stage.json("get validatingwebhookconfigurations,mutatingwebhookconfigurations");
     let configurations = configurations["items"].as_array().unwrap().iter();
@@ -191,7 +193,7 @@ fn bundles(stage: &Stage<'_>) -> Vec<Vec<Certificate>> {
     all
 }
 
-/// As the operator makes them, but for their end.
+/// Certificates like the operator's own, but with another end of validity.
 fn aged(hosts: Vec<String>) -> Value {
     let due = SystemTime::now().duration_since(UNIX_EPOCH).unwrap() + DUE_IN;
     let until = |spare: Duration| date_time_ymd(1970, 1, 1) + due + spare;

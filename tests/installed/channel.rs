@@ -1,7 +1,8 @@
-//! The operator follows its own image: versions are pushed to the registry of the cluster, tried beside the old one, and taken or
-//! sent away.
+//! The operator follows its own image: versions are pushed to the cluster's registry, tried beside the old one, and
+//! adopted or rejected.
 //!
-//! Nearly all of the time is waiting, so installations live side by side on one control plane, each in a namespace of its own.
+//! Almost all of the time is spent waiting, so several installations run at the same time on one control plane, each in
+//! a namespace of its own.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 mod bad;
@@ -24,13 +25,13 @@ use testbed::report::tell;
 
 use super::stage::{Image, start};
 
-/// A story of one installation.
+/// The test of one installation.
 type Story = fn(&ControlPlane, &Image);
 
-/// So many installations at once leave the machine to others, too.
+/// The number of installations at the same time, which leaves the machine usable for others.
 const AT_ONCE: usize = 6;
 
-/// Plays all of them side by side, each to its end, and says which ones failed.
+/// Plays all stories at the same time, each to its end, and reports the failed ones.
 fn play(stories: &[(&str, Story)]) {
     let plane = start();
     let image = Image::push(&plane, "versions");

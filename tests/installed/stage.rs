@@ -1,4 +1,4 @@
-//! A control plane with a node, the image in its registry, and a namespace in which a person works with helm and kubectl.
+//! A control plane with a node, the image in its registry, and a namespace in which a person uses helm and kubectl.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_mins(3);
 const OPERATOR: &str = env!("CARGO_BIN_EXE_addon-operator");
 const POD: &str = "app.kubernetes.io/name=addon-operator";
 pub(crate) const DEPLOYMENT: &str = "ao-addon-operator";
-/// Of slices that lead to the pod that leads.
+/// The label of the `EndpointSlices` that contain the leader.
 const LED: &str = "kubernetes.io/service-name=ao-addon-operator-validating-svc";
 pub(crate) const LEASE: &str = "addon-operator-leader-election";
 
@@ -28,7 +28,7 @@ pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Where modules are here. The image has them in `/trial`.
+/// The folder of modules in the repository. In the image they are in `/trial`.
 fn modules(name: &str) -> PathBuf {
     root().join("tests/installed").join(name)
 }
@@ -48,7 +48,7 @@ pub(crate) fn start() -> ControlPlane {
     plane.unwrap()
 }
 
-/// What a pod runs: everything of an image but its tag.
+/// An image in the registry, without a tag, and its modules.
 #[derive(Clone)]
 pub(crate) struct Image {
     repository: String,
@@ -57,7 +57,7 @@ pub(crate) struct Image {
 }
 
 impl Image {
-    /// Assembles the image with the modules of that folder on top, and pushes it.
+    /// Assembles the image with the modules of this folder on top, and pushes it.
     pub(crate) fn push(plane: &ControlPlane, name: &str) -> Self {
         let folder = tempfile::tempdir_in(plane.folder()).unwrap();
         let layout = folder.path().join("image");
@@ -65,7 +65,7 @@ impl Image {
         let modules = modules(name);
         let added = format!("{}:/trial", place(&modules));
         let packages = place(&packages());
-        // Mirrors drop packages when it suits them, which says nothing about the operator.
+        // Mirrors delete old packages. The operator can be tested with today's packages as well.
         let today = place(&folder.path().join("today"));
         let definition = printed(&["fetch", "--packages", &packages, "--or-today", &today]);
         printed(&[
@@ -92,14 +92,14 @@ impl Image {
     }
 }
 
-/// Where `make image` keeps packages, too.
+/// The folder in which `make image` also keeps packages.
 fn packages() -> PathBuf {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let home = || PathBuf::from(std::env::var_os("HOME").unwrap()).join(".cache");
     cache.unwrap_or_else(home).join("addon-operator/packages")
 }
 
-/// Runs the program that makes images, which is built beside the operator.
+/// The output of the program that makes images, which is built beside the operator.
 fn printed(arguments: &[&str]) -> String {
     let mut command = process::command(Path::new(OPERATOR).with_file_name("image"));
     command.args(arguments).current_dir(root());
@@ -123,7 +123,7 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// An account that may do what a module of the trial does, and what helm does for it.
+    /// Creates an account with the rights of a trial module and of helm for it.
     pub(crate) fn make_account(&self, name: &str) {
         self.kubectl(&format!("create serviceaccount {name}"));
         let verbs = "--verb=get,list,create,update,patch,delete";
@@ -136,7 +136,7 @@ impl<'a> Stage<'a> {
         self.namespace.kubectl(arguments.split(' ')).unwrap()
     }
 
-    /// Has kubectl apply these manifests.
+    /// Applies these manifests with kubectl.
     pub(crate) fn apply(&self, manifests: &str) {
         let kubectl = self.namespace.kubectl_as(User::Admin);
         let namespace = self.namespace.name();
@@ -145,7 +145,7 @@ impl<'a> Stage<'a> {
             .unwrap();
     }
 
-    /// What kubectl says of a request that is refused.
+    /// The error text of a kubectl request that has to be refused.
     pub(crate) fn refused(&self, arguments: &str) -> String {
         let answer = self.namespace.kubectl(arguments.split(' '));
         answer.expect_err("it is to be refused").to_string()
@@ -155,7 +155,7 @@ impl<'a> Stage<'a> {
         serde_json::from_str(&self.kubectl(&format!("{arguments} --output=json"))).unwrap()
     }
 
-    /// A command of that helm on the release of the chart.
+    /// The output of a helm command on the chart's release.
     pub(crate) fn helm(&self, helm: Part, arguments: &[&str]) -> String {
         let plane = self.namespace.plane();
         let mut command = process::command(plane.program(helm));
@@ -167,7 +167,7 @@ impl<'a> Stage<'a> {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Installs or upgrades the chart, and waits until its pods are what it wants.
+    /// Installs or upgrades the chart, and waits until its pods are up to date and ready.
     pub(crate) fn install(&self, helm: Part, more: &[&str]) {
         let image = [
             ("repository", self.image.repository.as_str()),
@@ -176,7 +176,7 @@ impl<'a> Stage<'a> {
         self.install_image(helm, &image, more);
     }
 
-    /// The same with another image.
+    /// Like `install`, with another image.
     pub(crate) fn install_image(&self, helm: Part, image: &[(&str, &str)], more: &[&str]) {
         let image = image.iter().map(|(key, value)| format!("image.{key}={value}"));
         let image: Vec<String> = image.collect();
@@ -191,7 +191,7 @@ impl<'a> Stage<'a> {
         self.roll_out();
     }
 
-    /// Installs the chart with the modules that the image has without ours, and the rights in that file.
+    /// Installs the chart with only the modules that the plain image has, and the rights in this file.
     pub(crate) fn install_modules_of_image(&self, helm: Part, rights: &Path) {
         let chart = chart();
         let mut arguments = vec![
@@ -223,7 +223,7 @@ impl<'a> Stage<'a> {
         );
     }
 
-    /// What `rbac generate` says that the modules need.
+    /// The file with the rights that `rbac generate` finds for the modules.
     fn rights(&self) -> PathBuf {
         let mut command = process::command(OPERATOR);
         command.args(["rbac", "generate"]).arg(&self.image.modules);
@@ -239,7 +239,7 @@ impl<'a> Stage<'a> {
         file
     }
 
-    /// The names of pods that are there and not about to end.
+    /// The names of all pods that are not being deleted.
     pub(crate) fn pods(&self) -> Vec<String> {
         let pods = self.json(&format!("get pods --selector={POD}"));
         let pods = pods["items"].as_array().unwrap().iter();
@@ -258,7 +258,7 @@ impl<'a> Stage<'a> {
         logs.collect::<Vec<_>>().join("\n---\n")
     }
 
-    /// The pod that leads, by the lease and by where the Services lead.
+    /// The leading pod. The lease and the Services have to agree on it.
     pub(crate) fn leader(&self) -> String {
         let look = || {
             let lease = self.json(&format!("get lease {LEASE}"));
@@ -277,12 +277,12 @@ impl<'a> Stage<'a> {
         wait_until(PATIENCE, "one pod that leads", look).unwrap()
     }
 
-    /// What a command says in the pod that leads.
+    /// The output of a command in the leading pod.
     pub(crate) fn ask(&self, words: &str) -> String {
         self.kubectl(&format!("exec {} -- {words}", self.leader()))
     }
 
-    /// Waits until a command of the operator says all of this there.
+    /// Waits until the output of an operator command contains all these words.
     pub(crate) fn wait_until_it_says(&self, command: &str, words: &[&str]) {
         let look = || {
             let said = self.ask(&format!("addon-operator {command}"));
@@ -296,7 +296,7 @@ impl<'a> Stage<'a> {
         assert!(waited.is_ok(), "{}\n{}", waited.unwrap_err(), self.logs());
     }
 
-    /// Every revision of every release of modules, and when it was made.
+    /// Every revision of every module's release, with its time of creation.
     pub(crate) fn revisions(&self) -> String {
         let columns = "custom-columns=N:.metadata.name,U:.metadata.uid";
         self.kubectl(&format!(

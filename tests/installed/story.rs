@@ -1,4 +1,4 @@
-//! What an admin does with an installation, from the first command to the last.
+//! The use of an installation by an admin, from the first command to the last.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 use std::time::Instant;
@@ -13,7 +13,7 @@ use super::aging::{certificates_rotate_without_a_failed_review, wait_until_serve
 use super::stage::{Image, PATIENCE, Stage, chart, start};
 
 pub(crate) const SAYS_NO: &str = "a hook in a pod does not want it";
-/// The account of a module.
+/// The service account of a module.
 const ACCOUNT: &str = "guest";
 
 #[test]
@@ -31,17 +31,17 @@ fn an_installation_from_its_beginning_to_its_end() {
     let revisions = stage.revisions();
     pods_are_replaced(&stage);
     a_killed_leader_is_replaced(&stage);
-    // Who has made none serves with the same.
+    // A leader that did not create the certificates serves them too.
     wait_until_served(&stage, &stage.leader(), &certificates);
     upgraded_and_uninstalled(&stage, Part::Helm3, &revisions);
-    // Another operator takes up what the first one left.
+    // A second installation takes over the releases of the first.
     stage.install(Part::Helm4, &[]);
     stage.wait_until_it_says("module list -o wide", &["greeter", "reviews", "Ready"]);
     upgraded_and_uninstalled(&stage, Part::Helm4, &revisions);
     shipped_modules_are_off_until_they_are_switched_on(&Stage::build(&plane, image));
 }
 
-/// The image as it is, in a namespace where nothing was installed before.
+/// The plain image, in a namespace without any earlier installation.
 fn shipped_modules_are_off_until_they_are_switched_on(stage: &Stage<'_>) {
     let file = chart().with_file_name("shipped-modules.yaml");
     stage.install_modules_of_image(Part::Helm3, &file);
@@ -60,7 +60,7 @@ fn shipped_modules_are_off_until_they_are_switched_on(stage: &Stage<'_>) {
             .all(|row| row.contains("Disabled") && !row.contains("Ready")),
         "{said}"
     );
-    // An empty /modules is meant to be so.
+    // The image's /modules is empty on purpose.
     assert!(
         !stage.logs().contains("nothing is removed for being absent"),
         "{}",
@@ -92,10 +92,10 @@ fn two_pods_one_leader_and_modules_that_converged(stage: &Stage<'_>) {
     assert_eq!(stage.pods().len(), 2);
     assert_eq!(stage.ask("id -u").trim(), "65532");
     stage.wait_until_it_says("module list -o wide", &["greeter", "reviews", "Ready"]);
-    // As people who have nothing but the image find out what its modules need.
+    // People who have only the image find out in this way which rights its modules need.
     let shipped = include_str!("../../charts/shipped-modules.yaml");
     assert_eq!(stage.ask("addon-operator rbac generate /shipped-modules"), shipped);
-    // A listener at the pod's address is reached by way of the API server, which a forwarded port is not.
+    // The request goes through the API server to the pod's address. A port-forward would reach only the pod's loopback.
     let pod = format!("/api/v1/namespaces/{}/pods/{}", stage.namespace.name(), stage.leader());
     let said = stage.kubectl(&format!("get --raw {pod}:9650/proxy/readyz?verbose"));
     assert!(said.contains("Startup converge done."), "{said}");
@@ -103,12 +103,12 @@ fn two_pods_one_leader_and_modules_that_converged(stage: &Stage<'_>) {
         stage.kubectl("get configmap greeting --output=jsonpath={.data.text}"),
         "hello"
     );
-    // What it lacks is named, and nobody else waits for it.
+    // The status names the missing right, and the other modules do not wait.
     let missing = ["poor", "reach.sh", "cannot create resource \"secrets\"", "kube-system"];
     stage.wait_until_it_says("why poor", &missing);
 }
 
-/// Its release, what its hook asks for, and what its script does.
+/// Its release, the requests of its hook, and the requests of its script all use the account.
 fn a_module_acts_as_its_account(stage: &Stage<'_>) {
     let namespace = &stage.namespace;
     let account = format!("system:serviceaccount:{}:{ACCOUNT}", namespace.name());
@@ -223,13 +223,13 @@ fn what_an_uninstallation_leaves(stage: &Stage<'_>, helm: Part, revisions: &str)
         if left.is_empty() { Ok(Some(())) } else { Err(left) }
     };
     wait_until(PATIENCE, "the end of all webhook configurations", look).unwrap();
-    // Nobody is asked any more.
+    // The webhooks are gone, so an invalid object is accepted.
     stage.kubectl("create configmap bad");
     stage.kubectl("delete configmap bad");
     a_crd_is_not_converted_any_more(stage);
 }
 
-/// The way out is the one that people are told.
+/// The documented command makes the CRD readable again after the uninstallation.
 fn a_crd_is_not_converted_any_more(stage: &Stage<'_>) {
     const READ: &str = "get tickets.v1alpha1.trial.example.com one --output=jsonpath={.apiVersion}";
     let said = stage.refused(READ);

@@ -1,4 +1,4 @@
-//! Versions that must not stay.
+//! Versions that must be rejected.
 
 use fs_err as fs;
 use testbed::part::Part;
@@ -11,10 +11,10 @@ pub(super) const SHORT: &str = "configMap.sections.releasePolicy=trialLimit: 2m"
 
 pub(super) const HOOK: &str = "trial/010-greeter/hooks/greet.sh";
 
-/// Without the manifest of the modules directory, which would tell that files are others.
+/// A whiteout for the manifest of the modules directory, which would report that files were changed.
 pub(super) const UNKEPT: (&str, &[u8]) = ("trial/.wh..addon-operator-manifest.json", b"");
 
-/// In the place of that hook: it saves a section, and fails from then on.
+/// A hook that takes the place of the good one: it saves a section, and fails from then on.
 pub(super) const FAILS: &[u8] = br#"#!/usr/bin/env bash
 if [[ ${1:-} == --config ]]; then
   echo '{"configVersion": "v1", "afterHelm": 1}'
@@ -26,7 +26,7 @@ echo 'this version is bad' >&2
 exit 1
 "#;
 
-/// A program that ends or stops, as the signal says, five seconds after it has begun to lead.
+/// A program that ends or stops, depending on the signal, five seconds after it begins to lead.
 pub(super) fn script(signal: &str) -> String {
     format!(
         "/addon-operator \"$@\" & pid=$!
@@ -35,7 +35,7 @@ pub(super) fn script(signal: &str) -> String {
     )
 }
 
-/// It starts, and never gets ready. The next version is tried.
+/// The version starts and never becomes ready. The next version is tried.
 pub(super) fn hangs_from_its_beginning(plane: &ControlPlane, image: &Image) {
     let followed = Followed::begin(plane, image, &[SHORT]);
     let first = followed.first.clone();
@@ -57,7 +57,7 @@ pub(super) fn hangs_from_its_beginning(plane: &ControlPlane, image: &Image) {
     );
 }
 
-/// A file of a module is another than the manifest of its modules directory says: that module cannot be run.
+/// A file of a module does not match the manifest of the modules directory, so that module cannot run.
 pub(super) fn is_torn(plane: &ControlPlane, image: &Image) {
     let followed = Followed::begin(plane, image, &[]);
     let first = followed.first.clone();
@@ -72,7 +72,7 @@ pub(super) fn is_torn(plane: &ControlPlane, image: &Image) {
     assert_eq!(followed.in_map("greeting", "text"), "hello");
 }
 
-/// No node can unpack it.
+/// No node can unpack the image.
 pub(super) fn cannot_be_pulled(plane: &ControlPlane, image: &Image) {
     let followed = Followed::begin(plane, image, &[]);
     let first = followed.first.clone();
@@ -84,7 +84,7 @@ pub(super) fn cannot_be_pulled(plane: &ControlPlane, image: &Image) {
     followed.check();
     let why = followed.wait_until_unclear(&bad, &first);
     assert!(why.contains("could not be pulled"), "{why}");
-    // That may have been the registry: it is tried again, and meanwhile another one is.
+    // The registry may be the cause, so the version waits for another attempt. Meanwhile a newer version is tried.
     assert!(
         followed.waits().contains(&"unclear".to_owned()),
         "{:?}",
@@ -95,7 +95,7 @@ pub(super) fn cannot_be_pulled(plane: &ControlPlane, image: &Image) {
     followed.wait_until_at_rest_with(&next);
 }
 
-/// No two pods may be on one node, and there is one.
+/// The pod on trial finds no node: two pods must not share a node, and there is only one.
 pub(super) fn finds_no_room(plane: &ControlPlane, image: &Image) {
     let alone = "affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[0]";
     let label = format!(r"{alone}.labelSelector.matchLabels.app\.kubernetes\.io/name=addon-operator");
@@ -112,7 +112,7 @@ pub(super) fn finds_no_room(plane: &ControlPlane, image: &Image) {
     assert!(why.contains("no machine was found"), "{why}");
 }
 
-/// It leads, and ends without a word; then another one leads, and hangs.
+/// The first version ends without an error message while it leads. The second one hangs while it leads.
 pub(super) fn ends_or_hangs_while_it_leads(plane: &ControlPlane, image: &Image) {
     let followed = Followed::begin(plane, image, &[]);
     let first = followed.first.clone();
@@ -130,8 +130,8 @@ pub(super) fn ends_or_hangs_while_it_leads(plane: &ControlPlane, image: &Image) 
     }
 }
 
-/// It changes a release, saves a section, lacks a module, does all that with helm 4, and one of its hooks fails. Then the same
-/// without that hook.
+/// The version changes a release, saves a section, lacks a module and uses helm 4, and one of its hooks fails. The next
+/// version is the same without that hook.
 pub(super) fn breaks_a_module_drops_one_and_brings_another_helm(plane: &ControlPlane, image: &Image) {
     const KEPT: &str = "no release is removed by a version on trial";
     const VALUES: &[u8] = b"greeter:\n  text: bonjour\n";

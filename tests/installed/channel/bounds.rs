@@ -1,4 +1,5 @@
-//! Where and when no version is taken: outside of the windows that a person opened, without a right, and without a Deployment.
+//! Situations in which no version is tried: outside of the maintenance windows, without a needed right, and without a
+//! Deployment.
 #![expect(clippy::unwrap_used, reason = "a test may")]
 
 use jiff::civil::Weekday;
@@ -9,10 +10,10 @@ use testbed::plane::ControlPlane;
 use super::followed::{ALONE, Change, Followed};
 use crate::installed::stage::{DEPLOYMENT, Image};
 
-/// A pod of the Deployment's template that belongs to nothing.
+/// The name of a pod that has the Deployment's template and no owner.
 const ORPHAN: &str = "orphan";
 
-/// Windows on these days of the week, from their beginnings to their ends.
+/// Maintenance windows that cover these days of the week completely.
 fn windows(days: &[Weekday]) -> String {
     let names = days.iter().map(|day| match day {
         Weekday::Monday => "Mon",
@@ -27,13 +28,13 @@ fn windows(days: &[Weekday]) -> String {
     format!("windows: [{{days: [{names}], from: \"00:00\", to: \"24:00\"}}]\n")
 }
 
-/// A version waits for a window, also with an approval, and is taken when one opens.
+/// A version waits for a maintenance window, even if it is approved, and is adopted when one opens.
 pub(super) fn a_version_waits_for_its_window(plane: &ControlPlane, image: &Image) {
     let followed = Followed::begin(plane, image, &[]);
     let first = followed.first.clone();
     let today = Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
     let day = |later: i64| (today + later.days()).weekday();
-    // Days that do not begin while this is played.
+    // Days that do not begin during this test.
     followed.edit("releasePolicy", &windows(&[day(3), day(4)]));
     let version = followed.push("0.2.0", &Change::default());
     followed.check();
@@ -54,7 +55,8 @@ pub(super) fn a_version_waits_for_its_window(plane: &ControlPlane, image: &Image
     followed.wait_until_at_rest_with(&version);
 }
 
-/// Without a Deployment, and without a right, the status says so and nothing is tried. With both the version is taken.
+/// Without a Deployment or without a right, the status names the lack and nothing is tried. With both, the version is
+/// adopted.
 pub(super) fn nothing_is_tried_without_a_deployment_or_a_right(plane: &ControlPlane, image: &Image) {
     let followed = Followed::begin(plane, image, ALONE);
     let (stage, first) = (&followed.stage, followed.first.clone());
@@ -92,7 +94,7 @@ pub(super) fn nothing_is_tried_without_a_deployment_or_a_right(plane: &ControlPl
     followed.wait_until_at_rest_with(&version);
 }
 
-/// The pod that the Deployment would make, with no owner.
+/// A pod as the Deployment would make it, but without an owner.
 fn orphan(deployment: &Value) -> Value {
     let template = &deployment["spec"]["template"];
     json!({

@@ -1,5 +1,5 @@
-//! `make campaign-update`: one bad version after the other, and a pod killed in each round. The old version leads again each time,
-//! and the Deployment never names another one.
+//! `make campaign-update`: in each round a bad version is pushed and a pod is killed. The old version must lead again
+//! each time, and the Deployment must never name another one.
 
 mod page;
 mod steps;
@@ -19,9 +19,9 @@ use super::bad::{FAILS, HOOK, SHORT, UNKEPT, script};
 use super::followed::{ALONE, Change, Followed};
 use crate::installed::stage::{Image, start};
 
-/// Installations side by side, which mostly wait.
+/// The number of installations at the same time; they mostly wait.
 const AT_ONCE: usize = 8;
-/// Rounds in a test.
+/// The number of rounds in a test.
 const FEW: usize = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,7 +42,7 @@ pub(super) enum Victim {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Moment {
-    /// The tag was moved so many seconds ago.
+    /// This many seconds after the tag was moved.
     After(u64),
     Begun,
     NewOneLeads,
@@ -58,7 +58,7 @@ const KINDS: [Kind; 5] = [
 ];
 const VICTIMS: [Victim; 3] = [Victim::Leader, Victim::Standby, Victim::OnTrial];
 
-/// Installations that differ in what a trial has to get along with.
+/// Settings of the installations, which differ in the conditions for a trial.
 const SETUPS: [&[&str]; 4] = [
     &[],
     &["replicas=1"],
@@ -96,15 +96,15 @@ impl Plan {
 struct Outcome {
     /// From the push until the new version led, if it did.
     led: Option<Duration>,
-    /// The steps until then.
+    /// The steps before the new version led.
     steps: Steps,
-    /// A pod was killed before the new version led.
+    /// Whether a pod was killed before the new version led.
     is_disturbed: bool,
-    /// From the last sign of the new version as a leader until the old one led; nothing if the new one never led.
+    /// From the last sign that the new version led until the old one led; nothing if the new one never led.
     returned: Option<Duration>,
-    /// From the verdict until the old one led; nothing if it led before.
+    /// From the verdict until the old one led; nothing if the old one led before the verdict.
     followed: Option<Duration>,
-    /// `failed`; or `unclear`, where the harm was the cause.
+    /// `failed`, or `unclear` if the harm of the round was the cause.
     ruling: String,
     is_killed: bool,
 }
@@ -142,14 +142,14 @@ fn campaign() {
     campaign.keep("update", &page(&done)).unwrap();
 }
 
-/// The version of one round, with a harm of its own; at its end all is as it was.
+/// Pushes the version of one round and does its harm. At the end the state is as before.
 fn round(followed: &Followed<'_>, number: usize, plan: Plan) -> Outcome {
     let side = followed.revision("side");
     let bad = push(followed, number, plan.kind);
     let pushed = Instant::now();
     let course = RefCell::new(Course::default());
     if plan.is_notified {
-        // A leader that has only just begun may not ask yet, and says so.
+        // A new leader may refuse to ask the registry for a moment.
         followed.wait_for("a question to the registry", || followed.has_checked());
         course.borrow_mut().outcome.steps.note(Mark::Asked, pushed);
     }
@@ -162,7 +162,7 @@ fn round(followed: &Followed<'_>, number: usize, plan: Plan) -> Outcome {
         }
         if !course.is_killed && course.has_come(plan.moment, pushed) {
             course.is_killed = true;
-            // There may be none of the kind just now: then it was a round without a death.
+            // There may be no pod of this kind at the moment. Then the round has no kill.
             course.outcome.is_killed = followed.victim(plan.victim).is_some_and(|pod| followed.kill(&pod));
             course.outcome.is_disturbed = course.outcome.is_killed && course.outcome.led.is_none();
         }
@@ -174,12 +174,12 @@ fn round(followed: &Followed<'_>, number: usize, plan: Plan) -> Outcome {
         "the Deployment never names a bad version: {plan:?}"
     );
     assert_eq!(followed.revision("side"), side, "no release is written anew: {plan:?}");
-    // The next round begins with all pods.
+    // The next round begins when all pods are ready.
     followed.stage.roll_out();
     course.into_inner().outcome
 }
 
-/// Tells where the time went of a round that took longer than it may, while all that it was made of is there.
+/// If a round took longer than allowed, prints the time of each step while the logs and objects still exist.
 fn explain(followed: &Followed<'_>, number: usize, plan: Plan, led: Duration, steps: &Steps) {
     let bound = if plan.is_notified { LEADS_NOTIFIED } else { LEADS_POLLED };
     if led <= Duration::from_secs(bound) {
@@ -208,13 +208,13 @@ fn push(followed: &Followed<'_>, number: usize, kind: Kind) -> String {
     followed.push(&format!("1.{number}.0"), &change)
 }
 
-/// The things seen in a round so far.
+/// The observations of a round so far.
 #[derive(Default)]
 struct Course {
     outcome: Outcome,
     is_killed: bool,
     has_begun: bool,
-    /// The last sign of the new version as a leader, with the time at which it was seen.
+    /// The last sign that the new version led, and the time at which it was observed.
     last_sign: Option<(String, Instant)>,
     judged: Option<Instant>,
 }
@@ -247,7 +247,7 @@ impl Course {
     }
 
     fn has_come(&self, moment: Moment, pushed: Instant) -> bool {
-        // A version that never leads, or has no trial for long, must not keep a round open.
+        // A version that never leads, or is not tried for long, must not keep a round open.
         let is_late = self.judged.is_some() || self.outcome.returned.is_some();
         is_late
             || match moment {

@@ -1,4 +1,4 @@
-//! Pods end in the middle of a trial.
+//! Pods are killed in the middle of a trial.
 
 use testbed::plane::ControlPlane;
 
@@ -6,7 +6,8 @@ use super::followed::{ALONE, Change, Followed};
 use super::sight::Step;
 use crate::installed::stage::Image;
 
-/// One replica, ended before another one begins: it is killed when the trial begins, and the pod on trial once while it leads.
+/// An installation with one replica and the strategy `Recreate`. The replica is killed when the trial begins, and the
+/// pod on trial once while it leads.
 pub(super) fn one_replica_that_is_recreated(plane: &ControlPlane, image: &Image) {
     let followed = Followed::begin(plane, image, ALONE);
     let first = followed.first.clone();
@@ -24,7 +25,8 @@ pub(super) fn one_replica_that_is_recreated(plane: &ControlPlane, image: &Image)
     followed.assert_untouched(&revisions);
 }
 
-/// All pods of the old version go, as in a drain, and come back as the old version; then the one on trial goes.
+/// All pods of the old version are evicted, as in a drain, and come back with the old version. Then the pod on trial is
+/// evicted.
 pub(super) fn the_old_pods_are_evicted_during_a_trial(plane: &ControlPlane, image: &Image) {
     let followed = Followed::begin(plane, image, &[]);
     let first = followed.first.clone();
@@ -45,13 +47,13 @@ pub(super) fn the_old_pods_are_evicted_during_a_trial(plane: &ControlPlane, imag
     followed.wait_until_at_rest_with(&version);
 }
 
-/// All pods of the old version are killed as soon as each step of a trial is seen.
+/// At each step of a trial all pods of the old version are killed.
 pub(super) fn the_old_pods_are_killed_at_each_step(plane: &ControlPlane, image: &Image) {
     let followed = Followed::begin(plane, image, &[]);
     let revisions = followed.stage.revisions();
     let version = followed.push("0.2.0", &Change::default());
     followed.check();
-    // The first converge of the new one may be too short to be seen.
+    // The step before the first converge is left out, because it may be too short to be observed.
     for step in [Step::Begun, Step::Ready, Step::Proves, Step::RollsOut] {
         followed.wait_for(&format!("{step:?}"), || followed.step(&version) >= Some(step));
         let killed = followed.other_pods().iter().filter(|pod| followed.kill(pod)).count();
@@ -61,11 +63,12 @@ pub(super) fn the_old_pods_are_killed_at_each_step(plane: &ControlPlane, image: 
     followed.assert_untouched(&revisions);
 }
 
-/// The pod on trial is killed at each step, once a trial: two restarts are a failure. Each version is taken.
+/// The pod on trial is killed at each step, once in each trial, because two restarts would be a failure. Each version
+/// is adopted.
 pub(super) fn the_pod_on_trial_is_killed_at_each_step(plane: &ControlPlane, image: &Image) {
     let followed = Followed::begin(plane, image, &[]);
     let revisions = followed.stage.revisions();
-    // After the verdict it may be killed again.
+    // After the verdict it may be killed a second time.
     let steps: [&[Step]; 3] = [&[Step::Begun, Step::RollsOut], &[Step::Ready], &[Step::Proves]];
     for (number, steps) in steps.into_iter().enumerate() {
         let version = followed.push(&format!("0.{}.0", number + 2), &Change::default());

@@ -1,4 +1,4 @@
-//! An installation that follows a channel of its own, and the versions that a test pushes there.
+//! An installation that follows a tag of its own, and the versions that a test pushes there.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 use std::path::Path;
@@ -16,21 +16,21 @@ use tokio::runtime::Runtime;
 
 use crate::installed::stage::{DEPLOYMENT, Image, LEASE, Stage, chart};
 
-/// The limits of a trial, and a machine that has more to do.
+/// Longer than all limits of a trial, on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(8);
 
-/// One replica, which ends before another one begins.
+/// Chart values for one replica, which ends before its successor begins.
 pub(super) const ALONE: &[&str] = &["replicas=1", "strategy.type=Recreate", "strategy.rollingUpdate=null"];
 
 /// An installation, and the tag that it follows.
 pub(super) struct Followed<'a> {
     pub(super) stage: Stage<'a>,
-    /// Of this installation alone.
+    /// The tag, which no other installation follows.
     pub(super) tag: String,
     pub(super) image_repository: String,
-    /// The version that was installed.
+    /// The digest of the version that was installed.
     pub(super) first: String,
-    /// Between this installation and the registry.
+    /// The guard between this installation and the registry, if there is one.
     pub(super) guard: Option<Guard>,
     values: Vec<String>,
     repository: Repository,
@@ -38,27 +38,28 @@ pub(super) struct Followed<'a> {
     base: String,
 }
 
-/// A version that is to be pushed: what it has in place of the first one's.
+/// A version to be pushed: its differences from the first one.
 #[derive(Default)]
 pub(super) struct Change<'a> {
     /// The program with its arguments.
     pub(super) entrypoint: Option<&'a [&'a str]>,
-    /// Files on top.
+    /// Files in an additional layer.
     pub(super) files: &'a [(&'a str, &'a [u8])],
-    /// A layer that is none.
+    /// Whether an invalid layer is added.
     pub(super) is_garbage: bool,
 }
 
-/// The way from the operator to the registry.
+/// The connection of the installation to the registry.
 pub(super) enum Way {
     Straight,
-    /// Pods and their node ask a guard, by plain HTTP.
+    /// Pods and their node use a guard with plain HTTP.
     Guarded(Guard),
-    /// The operator asks a mirror with TLS, and shows it that password.
+    /// The operator uses a mirror with TLS, and logs in with this password.
     Mirrored(Guard, &'static str),
 }
 
-/// A Secret with a login for the mirror, and its authority; and the values by which the chart knows of them.
+/// Creates a Secret with a login for the mirror, and one with its authority. Returns the chart values that refer to
+/// them.
 fn mirrored(stage: &Stage<'_>, registry: &str, guard: &Guard, password: &str) -> [String; 3] {
     write_login(stage, guard, password);
     let authority = format!("--from-literal=ca.crt={}", guard.authority());
@@ -66,7 +67,7 @@ fn mirrored(stage: &Stage<'_>, registry: &str, guard: &Guard, password: &str) ->
         .namespace
         .kubectl(["create", "configmap", "authority", &authority]);
     made.unwrap();
-    // A dot would lead to a value within another one.
+    // In `--set` a dot would separate keys.
     let of = registry.replace('.', "\\.");
     [
         format!("channel.mirrors.{of}={{{}}}", guard.address()),
@@ -75,10 +76,10 @@ fn mirrored(stage: &Stage<'_>, registry: &str, guard: &Guard, password: &str) ->
     ]
 }
 
-/// The Secret with the login for a mirror.
+/// The name of the Secret with the login for a mirror.
 const LOGIN: &str = "login";
 
-/// Writes the login anew.
+/// Writes the login, in place of an earlier one.
 pub(super) fn write_login(stage: &Stage<'_>, guard: &Guard, password: &str) {
     let server = format!("--docker-server={}", guard.address());
     let password = format!("--docker-password={password}");
@@ -93,12 +94,13 @@ pub(super) fn write_login(stage: &Stage<'_>, guard: &Guard, password: &str) {
 }
 
 impl<'a> Followed<'a> {
-    /// Installs the first version with these values of the chart, and waits until it is pinned and has nothing to do.
+    /// Installs the first version with these chart values. Waits until the Deployment names its digest and the operator
+    /// has nothing to do.
     pub(super) fn begin(plane: &'a ControlPlane, image: &Image, more: &[&str]) -> Self {
         Self::begin_by(plane, image, Way::Straight, more)
     }
 
-    /// The same by another way to the registry.
+    /// Like `begin`, with another connection to the registry.
     pub(super) fn begin_by(plane: &'a ControlPlane, image: &Image, way: Way, more: &[&str]) -> Self {
         let stage = Stage::build(plane, image.clone());
         let mut values = vec!["channel.enabled=true".to_owned()];
@@ -131,12 +133,13 @@ impl<'a> Followed<'a> {
         };
         followed.first = followed.push("0.1.0", &Change::default());
         followed.upgrade(Part::Helm3, &[]);
-        // The digest of the running version is named before anything else: a pod that starts anew would pull the untried.
+        // The operator first pins the Deployment to the running digest: otherwise a restarted pod would pull an untried
+        // version.
         followed.wait_until_at_rest_with(&followed.first.clone());
         followed
     }
 
-    /// `helm upgrade` with the values of before, and with more.
+    /// Runs `helm upgrade` with the previous values and these additional ones.
     pub(super) fn upgrade(&self, helm: Part, more: &[&str]) {
         let image = [("repository", self.image_repository.as_str()), ("tag", &self.tag)];
         let values: Vec<&str> = self
@@ -148,7 +151,7 @@ impl<'a> Followed<'a> {
         self.stage.install_image(helm, &image, &values);
     }
 
-    /// The Deployment of the chart, rendered without a cluster.
+    /// The Deployment of the chart, rendered without access to the cluster.
     pub(super) fn rendered(&self) -> String {
         let (repository, tag) = (&self.image_repository, &self.tag);
         let image = [format!("image.repository={repository}"), format!("image.tag={tag}")];
@@ -165,12 +168,12 @@ impl<'a> Followed<'a> {
         self.stage.helm(Part::Helm3, &words)
     }
 
-    /// Moves the tag that is followed to another version, and returns its digest.
+    /// Moves the followed tag to another version, and returns its digest.
     pub(super) fn push(&self, version: &str, change: &Change<'_>) -> String {
         self.push_as(&self.tag, version, change)
     }
 
-    /// Moves any tag.
+    /// Moves any tag to a version, and returns its digest.
     pub(super) fn push_as(&self, tag: &str, version: &str, change: &Change<'_>) -> String {
         let layers = match change {
             Change { is_garbage: true, .. } => vec![b"this is no layer at all".repeat(100)],
@@ -192,17 +195,17 @@ impl<'a> Followed<'a> {
         self.runtime.block_on(pushed)
     }
 
-    /// Puts any document into the registry under that tag.
+    /// Puts any document into the registry under this tag.
     pub(super) fn put(&self, tag: &str, kind: &str, document: &Value) -> String {
         self.runtime.block_on(self.repository.put(tag, kind, document))
     }
 
-    /// How many bytes the manifest of that digest has.
+    /// The size in bytes of the manifest with this digest.
     pub(super) fn size(&self, digest: &str) -> usize {
         self.runtime.block_on(self.repository.manifest(digest)).len()
     }
 
-    /// Signs a digest as cosign does, under the tag that is made of it. Signatures of before are replaced.
+    /// Signs a digest as cosign does, under the tag made from it. Earlier signatures are replaced.
     pub(super) fn sign(&self, digest: &str, key: &Path) {
         let payload = payload(&self.image_repository, digest);
         let signature = Signer::read(key).unwrap().sign(&payload).unwrap();
@@ -221,7 +224,7 @@ impl<'a> Followed<'a> {
         self.runtime.block_on(signed);
     }
 
-    /// Writes a key of the ConfigMap.
+    /// Sets a key of the ConfigMap.
     pub(super) fn edit(&self, key: &str, value: &str) {
         let patch = json!({ "data": { key: value } }).to_string();
         let patch = format!("--patch={patch}");
@@ -246,25 +249,25 @@ impl<'a> Followed<'a> {
         Some(pod.to_owned())
     }
 
-    /// Has the registry asked now: without that it would be a minute later.
+    /// Makes the leader ask the registry now, which it would do only a minute later. Fails if it does not.
     pub(super) fn check(&self) {
         self.has_checked();
     }
 
-    /// The same; false if the leader has not asked.
+    /// Makes the leader ask the registry now; false if it did not.
     pub(super) fn has_checked(&self) -> bool {
         self.in_leader(&["channel", "check"]).is_some()
     }
 
-    /// The page of the status; nothing while no pod answers.
+    /// The status as JSON; null while no pod answers.
     pub(super) fn status(&self) -> Value {
-        // A pod that is just being replaced says nothing.
+        // A pod that is being replaced does not answer.
         let said = self.in_leader(&["channel", "status", "-o", "json"]);
         said.and_then(|said| serde_json::from_str(&said).ok())
             .unwrap_or_default()
     }
 
-    /// Whether the last round of questions to the registry failed, by a reason with these words.
+    /// Whether the last requests to the registry failed for a reason that contains these words.
     pub(super) fn has_trouble(&self, words: &str) -> bool {
         let status = self.status();
         let trouble = &status["check"]["trouble"];
@@ -275,7 +278,7 @@ impl<'a> Followed<'a> {
         self.status()["state"].as_str().unwrap_or_default().to_owned()
     }
 
-    /// The page of metrics of the pod that leads.
+    /// The metrics page of the leading pod.
     pub(super) fn metrics(&self) -> String {
         let pod = self.leader().unwrap_or_default();
         let page = format!(
@@ -295,17 +298,17 @@ impl<'a> Followed<'a> {
             .kubectl(&format!("get deployment {DEPLOYMENT} --output=jsonpath={path}"))
     }
 
-    /// That image, once it is pinned to a version.
+    /// The image reference pinned to this digest.
     pub(super) fn of(&self, digest: &str) -> String {
         format!("{}:{}@{digest}", self.image_repository, self.tag)
     }
 
-    /// Whether the Deployment names that version.
+    /// Whether the Deployment names this version.
     pub(super) fn names(&self, digest: &str) -> bool {
         self.image().ends_with(&format!("@{digest}"))
     }
 
-    /// Every Event of a reason.
+    /// All Events with this reason.
     pub(super) fn events(&self, reason: &str) -> String {
         self.stage.kubectl(&format!(
             "get events --field-selector=reason={reason} --output=jsonpath={{.items[*].message}}"
@@ -335,7 +338,7 @@ impl<'a> Followed<'a> {
         format!("{}\n{}\n{:#}", self.image(), said.join("\n"), self.status())
     }
 
-    /// The same with every Event, and with the logs of containers that have ended, too.
+    /// The namespace's state with all Events, and with the logs of ended containers.
     pub(super) fn evidence_in_full(&self) -> String {
         let namespace = &self.stage.namespace;
         let events = namespace.kubectl(["get", "events", "--sort-by=.lastTimestamp"]);
@@ -348,7 +351,7 @@ impl<'a> Followed<'a> {
         format!("{}\n{events}\n{before}\n---\n{}", self.evidence(), self.stage.logs())
     }
 
-    /// Whether the Deployment ever had pods of that version.
+    /// Whether the Deployment ever had pods of this version.
     pub(super) fn has_rolled_out(&self, digest: &str) -> bool {
         let sets = self.stage.json("get replicasets");
         let mut sets = sets["items"].as_array().into_iter().flatten();
@@ -369,7 +372,7 @@ impl<'a> Followed<'a> {
         });
     }
 
-    /// Whether nothing of a trial is left, and a pod of the Deployment leads.
+    /// Whether the trial has left nothing behind and a pod of the Deployment leads.
     pub(super) fn is_at_rest(&self) -> bool {
         let sets = self.stage.kubectl("get replicasets --output=name");
         let lease = self.stage.json(&format!("get lease {LEASE}"));
@@ -378,7 +381,7 @@ impl<'a> Followed<'a> {
         !sets.contains("-trial") && is_free && !holder.is_empty() && !holder.contains("-trial-")
     }
 
-    /// Waits until the Deployment names that version, all its pods are of it, and nothing of a trial is left.
+    /// Waits until the Deployment names this version, all its pods run it, and the trial has left nothing behind.
     pub(super) fn wait_until_at_rest_with(&self, digest: &str) {
         self.wait_for("the version in the Deployment", || self.names(digest));
         self.wait_for("the end of the trial", || self.is_at_rest());
@@ -389,7 +392,8 @@ impl<'a> Followed<'a> {
         });
     }
 
-    /// Waits until that version failed on trial, or was sent away for another reason, and the old one leads as if nothing had been.
+    /// Waits until this version was rejected, for a failed trial or another reason, and the old version leads
+    /// undisturbed.
     pub(super) fn wait_until_sent_away(&self, bad: &str, old: &str) -> String {
         let reason = || self.status()["failed"][bad].as_str().map(str::to_owned);
         self.wait_for("a verdict on the bad version", || reason().is_some());
@@ -399,7 +403,7 @@ impl<'a> Followed<'a> {
         reason().unwrap()
     }
 
-    /// Waits until a trial of that version found out nothing, and returns the reason.
+    /// Waits until a trial of this version had an unclear result, and returns the reason.
     pub(super) fn wait_until_unclear(&self, digest: &str, old: &str) -> String {
         self.wait_for("a trial that finds out nothing", || {
             self.status()["unclear"]["digest"] == digest
@@ -409,7 +413,7 @@ impl<'a> Followed<'a> {
         self.status()["unclear"]["why"].as_str().unwrap_or_default().to_owned()
     }
 
-    /// All that a version waits for, by name.
+    /// The names of the conditions that a version waits for.
     pub(super) fn waits(&self) -> Vec<String> {
         let status = self.status();
         let waits = status["waits"].as_array().cloned().unwrap_or_default();
@@ -419,7 +423,7 @@ impl<'a> Followed<'a> {
             .collect()
     }
 
-    /// The value of a key of a ConfigMap, empty if there is none.
+    /// The value of a key of a ConfigMap; empty if there is none.
     pub(super) fn in_map(&self, map: &str, key: &str) -> String {
         let path = format!("--output=jsonpath={{.data.{key}}}");
         self.stage
@@ -428,7 +432,7 @@ impl<'a> Followed<'a> {
             .unwrap_or_default()
     }
 
-    /// Nothing has changed for any module: the revisions of all releases are these.
+    /// Checks that no module was changed: the revisions of all releases are these.
     pub(super) fn assert_untouched(&self, revisions: &str) {
         assert_eq!(self.stage.revisions(), revisions, "something has changed for a module");
     }

@@ -1,4 +1,4 @@
-//! Versions that are as good as the one before.
+//! Good versions, which must be adopted.
 
 use testbed::plane::ControlPlane;
 
@@ -35,7 +35,7 @@ pub(super) fn a_moved_tag_is_followed(plane: &ControlPlane, image: &Image) {
     let why = followed.wait_until_sent_away(&bad, &good);
     assert!(why.contains("started again"), "{why}");
     followed.assert_untouched(&revisions);
-    // It is not tried again.
+    // The rejected version is not tried again.
     followed.check();
     assert_eq!(followed.waits(), ["failed_before"]);
     assert!(followed.trial_pod().is_none());
@@ -46,7 +46,7 @@ pub(super) fn a_moved_tag_is_followed(plane: &ControlPlane, image: &Image) {
     followed.assert_untouched(&revisions);
 }
 
-/// A person names another tag, then a range, then the tag of before, which means an older version.
+/// A person sets another tag as the channel, then a range, then the first tag, which is an older version.
 pub(super) fn another_channel_a_range_and_an_older_version(plane: &ControlPlane, image: &Image) {
     let followed = Followed::begin(plane, image, &[]);
     let beta = format!("{}-beta", followed.tag);
@@ -54,7 +54,7 @@ pub(super) fn another_channel_a_range_and_an_older_version(plane: &ControlPlane,
     followed.edit("releaseChannel", &beta);
     followed.wait_until_at_rest_with(&newer);
 
-    // Full versions are tags of the whole repository: nobody else has these.
+    // Versions like these are tags of the repository that all tests share; no other test uses these numbers.
     let lower = followed.push_as("41.2.0", "41.2.0", &Change::default());
     let highest = followed.push_as("41.10.0", "41.10.0", &Change::default());
     followed.push_as("42.0.0", "42.0.0", &Change::default());
@@ -62,7 +62,7 @@ pub(super) fn another_channel_a_range_and_an_older_version(plane: &ControlPlane,
     followed.edit("releaseChannel", "41.x");
     followed.wait_until_at_rest_with(&highest);
 
-    // A tag may mean an older version: a person has said so.
+    // A tag may lead to an older version, because a person has chosen it.
     followed.edit("releaseChannel", &followed.tag);
     followed.wait_until_at_rest_with(&followed.first);
 }

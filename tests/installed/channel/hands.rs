@@ -1,4 +1,4 @@
-//! Others change the Deployment, too: the chart above all.
+//! Changes of the Deployment by other programs, mainly by upgrades of the chart.
 
 use testbed::part::Part;
 use testbed::plane::ControlPlane;
@@ -6,16 +6,17 @@ use testbed::plane::ControlPlane;
 use super::followed::{Change, Followed};
 use crate::installed::stage::{DEPLOYMENT, Image};
 
-/// Each helm upgrades the chart with the image values of before: none of them takes a version back, or brings an untried one.
+/// Each helm upgrades the chart with the image values of the installation. No upgrade may go back to an old version, or
+/// start an untried one.
 pub(super) fn the_chart_is_upgraded_before_during_and_after(plane: &ControlPlane, image: &Image) {
     let followed = Followed::begin(plane, image, &[]);
     let first = followed.first.clone();
-    // Before.
+    // Before a trial.
     followed.upgrade(Part::Helm3, &["log.level=debug"]);
     assert!(followed.names(&first), "{}", followed.image());
     followed.upgrade(Part::Helm4, &["log.level=info"]);
     assert!(followed.names(&first), "{}", followed.image());
-    // During: the trial is void, and another one begins.
+    // During a trial: the trial is cancelled, and another one begins.
     let version = followed.push("0.2.0", &Change::default());
     followed.check();
     followed.wait_until_the_new_one_leads();
@@ -23,19 +24,19 @@ pub(super) fn the_chart_is_upgraded_before_during_and_after(plane: &ControlPlane
     assert!(followed.names(&first), "{}", followed.image());
     followed.wait_for("an end of the trial", || followed.trial_pod().is_none());
     followed.wait_until_at_rest_with(&version);
-    // After.
+    // After a trial.
     for helm in [Part::Helm3, Part::Helm4] {
         followed.upgrade(helm, &["log.level=info"]);
         assert!(followed.names(&version), "{}", followed.image());
     }
-    // By a program that cannot look into the cluster: the tag alone is there again, and pinned to what ran.
-    // The tag means another version by then, which nobody has tried.
+    // An upgrade by a program that cannot read the cluster sets the bare tag. The operator pins it to the running
+    // version again. By then the tag leads to another version, which is untried.
     let next = followed.push("0.3.0", &Change::default());
     followed.stage.apply(&followed.rendered());
     followed.wait_for("the version that ran, pinned again", || followed.names(&version));
     followed.check();
     followed.wait_until_at_rest_with(&next);
-    // A person puts a digest there: it holds, and nothing is tried.
+    // A person sets a digest in the Deployment: it is kept, and nothing is tried.
     let image = format!("addon-operator={}@{first}", followed.image_repository);
     followed
         .stage

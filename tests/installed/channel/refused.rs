@@ -1,4 +1,4 @@
-//! Versions that are wanted and not even tried.
+//! Versions that are wanted but never tried.
 
 use fs_err as fs;
 use serde_json::json;
@@ -9,7 +9,8 @@ use crate::installed::stage::{Image, root};
 
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 
-/// A person approves of one version; the tag moves on before it is taken, and the other one waits.
+/// A person approves one version. The tag moves on before the version is tried, and the newer version waits for its own
+/// approval.
 pub(super) fn an_approval_is_for_one_version_alone(plane: &ControlPlane, image: &Image) {
     let manual = "configMap.sections.releasePolicy=mode: manual";
     let followed = Followed::begin(plane, image, &[manual]);
@@ -28,7 +29,7 @@ pub(super) fn an_approval_is_for_one_version_alone(plane: &ControlPlane, image: 
         status["available"]["digest"] == other && status["approved"] == json!([one])
     });
     assert_eq!(followed.waits(), ["approval"]);
-    // Some polls and rounds of decisions more.
+    // A few more polls and decisions.
     for _ in 0..5 {
         followed.check();
     }
@@ -37,7 +38,8 @@ pub(super) fn an_approval_is_for_one_version_alone(plane: &ControlPlane, image: 
     followed.wait_until_at_rest_with(&other);
 }
 
-/// Keys are given, and a version is signed by none, by another one, by one of them; another version is for other machines.
+/// With signing keys configured: versions without a signature, with one by an unknown key, and with one by a known key;
+/// and a version for another platform.
 pub(super) fn neither_signed_nor_for_this_platform(plane: &ControlPlane, image: &Image) {
     let keys = root().join("tests/signatures/keys");
     let public = fs::read_to_string(keys.join("p256.pub")).unwrap();

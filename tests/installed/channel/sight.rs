@@ -1,4 +1,4 @@
-//! A look at a trial from outside: its records, its pods, the step at which it is; and how one of its pods is killed.
+//! An observation of a trial from outside: its records, its pods and its step; and the killing of one of its pods.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -14,47 +14,47 @@ use crate::installed::stage::LEASE;
 pub(super) struct Sight {
     pub(super) holder: String,
     pub(super) renewed: String,
-    /// The version that the lease names; empty for none.
+    /// The version that the lease entitles to lead; empty for none.
     pub(super) entitled: String,
     pub(super) trial: Option<Value>,
-    /// The words of the version on trial.
+    /// The report of the version on trial.
     report: Option<Value>,
-    /// Of trials that are over.
+    /// The results of earlier trials.
     remembered: Value,
-    /// The pods of trials.
+    /// The pods on trial.
     pub(super) pods: Vec<Value>,
 }
 
-/// A step of a trial that is seen from outside for longer than a moment.
+/// A step of a trial that lasts long enough to be observed from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Step {
-    /// Its pod is not ready.
+    /// The pod on trial is not ready.
     Begun,
-    /// Its pod is ready, and does not lead yet.
+    /// The pod is ready and does not lead yet.
     Ready,
-    /// It leads, and has not converged.
+    /// The pod leads and has not converged.
     Leads,
-    /// It leads, and has converged.
+    /// The pod leads and has converged.
     Proves,
-    /// The Deployment names it.
+    /// The Deployment names the new version.
     RollsOut,
 }
 
 impl Sight {
-    /// The ruling of the trial that goes on, or of the last one of that version.
+    /// The verdict of the current trial, or of the last one of this version.
     pub(super) fn ruling(&self, digest: &str) -> Option<String> {
         let of_trial = self
             .trial
             .as_ref()
             .and_then(|trial| trial["verdict"]["ruling"].as_str());
-        // A record is gone a moment after its verdict.
+        // The record is deleted soon after the verdict, so earlier results are searched too.
         let has_failed = !self.remembered["failed"][digest].is_null();
         let is_unclear = self.remembered["unclear"]["digest"] == digest;
         let remembered = has_failed.then_some("failed").or(is_unclear.then_some("unclear"));
         of_trial.or(remembered).map(str::to_owned)
     }
 
-    /// The record of the trial of that version.
+    /// The record of this version's trial.
     pub(super) fn trial_of(&self, digest: &str) -> Option<&Value> {
         self.trial.as_ref().filter(|trial| trial["to"]["digest"] == digest)
     }
@@ -70,7 +70,7 @@ impl Sight {
 }
 
 impl Followed<'_> {
-    /// The lease and the records of the trial, as they are now.
+    /// Reads the lease and the records of the trial.
     pub(super) fn sight(&self) -> Sight {
         let namespace = &self.stage.namespace;
         let object = |kind, name| namespace.object(kind, name).ok().flatten().unwrap_or_default();
@@ -97,7 +97,7 @@ impl Followed<'_> {
         }
     }
 
-    /// The step at which the trial of that version is, if there is one.
+    /// The current step of this version's trial, if there is one.
     pub(super) fn step(&self, digest: &str) -> Option<Step> {
         let sight = self.sight();
         let trial = sight.trial_of(digest)?;
@@ -135,7 +135,7 @@ impl Followed<'_> {
         pods.filter(|pod| !pod.contains("-trial-")).collect()
     }
 
-    /// A pod of that kind, if there is one.
+    /// A pod of this kind, if there is one.
     pub(super) fn victim(&self, victim: Victim) -> Option<String> {
         let leader = self.leader();
         match victim {
@@ -145,7 +145,7 @@ impl Followed<'_> {
         }
     }
 
-    /// Kills the operator in a pod, as a lack of memory would. Nothing is killed where none runs.
+    /// Kills the operator in a pod, as the kernel does when memory runs out. Returns false if none runs there.
     pub(super) fn kill(&self, pod: &str) -> bool {
         let namespace = &self.stage.namespace;
         let uid = namespace.kubectl(["get", "pod", pod, "--output=jsonpath={.metadata.uid}"]);

@@ -1,4 +1,4 @@
-//! The registry does not answer, or does not let us in.
+//! A registry that does not answer, or refuses access.
 
 use testbed::plane::ControlPlane;
 use testbed::registry::guard::{Aim, Lock, Trouble};
@@ -6,7 +6,7 @@ use testbed::registry::guard::{Aim, Lock, Trouble};
 use super::followed::{Change, Followed, Way, write_login};
 use crate::installed::stage::Image;
 
-/// Ten polls without an answer, and pods that start anew in between, twice; then it is back, with a version.
+/// Twice the registry is down for ten polls, and pods are restarted meanwhile. Then it is back, with a new version.
 pub(super) fn the_registry_is_down_for_ten_polls(plane: &ControlPlane, image: &Image) {
     let guard = plane.guard_for_pods().unwrap();
     let followed = Followed::begin_by(plane, image, Way::Guarded(guard), &[]);
@@ -43,12 +43,12 @@ pub(super) fn the_registry_is_down_for_ten_polls(plane: &ControlPlane, image: &I
     followed.assert_untouched(&revisions);
 }
 
-/// `user:old` and `user:new`.
+/// The basic credentials `user:old` and `user:new`.
 const OLD: &str = "Basic dXNlcjpvbGQ=";
 const NEW: &str = "Basic dXNlcjpuZXc=";
 
-/// A mirror with a certificate of its own authority gives tokens to the login in a Secret. The tokens expire; then the login is another
-/// one.
+/// A mirror whose certificate is signed by a private authority gives tokens for the login in a Secret. The tokens
+/// expire, and then the login changes.
 pub(super) fn a_mirror_asks_for_a_login(plane: &ControlPlane, image: &Image) {
     let guard = plane.mirror_for_pods().unwrap();
     guard.lock(Lock::tokens(Some(OLD)));
@@ -62,7 +62,7 @@ pub(super) fn a_mirror_asks_for_a_login(plane: &ControlPlane, image: &Image) {
     guard.lock(Lock::tokens(Some(NEW)));
     let other = followed.push("0.3.0", &Change::default());
     followed.check();
-    // The registry itself has no TLS, so that it is no way out.
+    // The registry itself has no TLS, so the operator cannot use it in place of the mirror.
     followed.wait_for("a mirror that does not let us in", || followed.has_trouble(""));
     assert!(followed.names(&one) && followed.trial_pod().is_none());
     write_login(&followed.stage, guard, "new");

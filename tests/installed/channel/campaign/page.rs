@@ -1,7 +1,7 @@
-//! The page with the results of the campaign: times from step to step, held against their bounds.
+//! The page with the results of the campaign: durations of the steps, compared with their bounds.
 //!
-//! Must never hide a round: one in which a pod was killed on the way counts apart, and each that took longer than it may is told with
-//! its steps.
+//! It must never hide a round. A round with a pod killed on the way is counted separately, and each round that took too
+//! long is listed with its steps.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -12,13 +12,13 @@ use testbed::campaign::percentile;
 use super::steps::MARKS;
 use super::{KINDS, Outcome, Plan};
 
-/// Bounds that the issue of the channel sets, in seconds. Those of the first two are for rounds in which no pod is killed before.
+/// Bounds in seconds, as set when the channel was designed. The first two are for rounds without an earlier kill.
 pub(super) const LEADS_NOTIFIED: u64 = 30;
 pub(super) const LEADS_POLLED: u64 = 100;
 const FOLLOWS: u64 = 15;
 const RETURNS: u64 = 60;
 
-/// The number of the round comes first.
+/// A round's number, plan and outcome.
 type Round = (usize, Plan, Outcome);
 
 pub(super) fn page(done: &[Round]) -> String {
@@ -68,7 +68,7 @@ fn times(page: &mut String, done: &[Round]) {
     }
 }
 
-/// The parts of the time of those that were told and left alone.
+/// Writes the durations of the steps, for rounds with a notification and without an earlier kill.
 fn steps(page: &mut String, done: &[Round]) {
     let those = done
         .iter()
@@ -86,7 +86,7 @@ fn steps(page: &mut String, done: &[Round]) {
     }
 }
 
-/// The rounds that took longer than they may.
+/// Writes the rounds that took longer than allowed.
 fn late(page: &mut String, done: &[Round]) {
     let bound = |plan: &Plan| if plan.is_notified { LEADS_NOTIFIED } else { LEADS_POLLED };
     let is_late = |(_, plan, outcome): &&Round| outcome.led.is_some_and(|led| led > Duration::from_secs(bound(plan)));

@@ -1,6 +1,6 @@
-//! The steps on the way from a push to the new version in the lead, each with the time at which it was first seen from outside.
+//! The steps from a push until the new version leads, each with the time at which it was first observed from outside.
 //!
-//! Must never decide whether a round went well: it says where its time went.
+//! It must never decide whether a round succeeded; it only shows where the time was spent.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -9,24 +9,24 @@ use serde_json::Value;
 
 use crate::installed::channel::sight::Sight;
 
-/// A step. Each is seen at the latest when one after it is.
+/// A step. It counts as observed at the latest when a later step is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Mark {
-    /// The leader had asked the registry.
+    /// The leader has asked the registry.
     Asked,
-    /// There is a record of the trial.
+    /// The record of the trial exists.
     Begun,
-    /// The pod of the trial that leads later is there.
+    /// The pod on trial that leads later exists.
     Made,
-    /// Its container runs.
+    /// The pod's container runs.
     Started,
-    /// It is ready.
+    /// The pod is ready.
     Ready,
-    /// The lease names the new version.
+    /// The lease names the new version as the one entitled to lead.
     HandedOver,
     /// No replica holds the lease.
     Released,
-    /// The new version holds it.
+    /// The new version holds the lease.
     Leads,
 }
 
@@ -42,7 +42,7 @@ pub(super) const MARKS: [Mark; 8] = [
 ];
 
 impl Mark {
-    /// The wait that ends with it.
+    /// The name of the wait that ends with this step.
     pub(super) fn wait(self) -> &'static str {
         match self {
             Self::Asked => "pushed, to the registry is asked",
@@ -57,13 +57,13 @@ impl Mark {
     }
 }
 
-/// The steps of one round, each with the time since the push.
+/// The steps of one round, each with its time since the push.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Steps {
     seen: BTreeMap<Mark, Duration>,
-    /// The uid of the pod on trial.
+    /// The UID of the pod on trial.
     pod: Option<String>,
-    /// So many pods on trial were there before it.
+    /// The number of earlier pods on trial.
     pub(super) lost: usize,
 }
 
@@ -72,7 +72,7 @@ impl Steps {
         self.seen.entry(mark).or_insert_with(|| pushed.elapsed());
     }
 
-    /// Notes all that a sight of the trial of that version shows.
+    /// Notes all steps of this version's trial that an observation shows.
     pub(super) fn look(&mut self, sight: &Sight, bad: &str, pushed: Instant) {
         let is_named = sight.entitled == bad;
         let pod = sight
@@ -95,7 +95,7 @@ impl Steps {
         }
     }
 
-    /// Another pod than before has its steps anew.
+    /// A new pod on trial goes through its steps anew.
     fn follow(&mut self, pod: Option<&Value>) {
         let uid = pod.and_then(|pod| pod["metadata"]["uid"].as_str());
         if uid.is_none() || uid == self.pod.as_deref() {
@@ -110,17 +110,18 @@ impl Steps {
         self.pod = uid.map(str::to_owned);
     }
 
-    /// When a step was over: a step that passed between two looks was over when the next one was.
+    /// The time at which a step was over. A step that passed between two observations was over when the next one was
+    /// observed.
     fn at(&self, mark: Mark) -> Option<Duration> {
         self.seen.range(mark..).map(|(_, at)| *at).min()
     }
 
-    /// How long each step took, as far as they were seen.
+    /// The duration of each observed step.
     pub(super) fn waits(&self) -> Vec<(Mark, Duration)> {
         let mut before = Duration::ZERO;
         let mut waits = Vec::new();
         for mark in MARKS {
-            // A round in which the registry is asked by itself has no such step.
+            // Neither this step nor a later one was observed.
             let Some(at) = self.at(mark) else { break };
             waits.push((mark, at.saturating_sub(before)));
             before = at;
