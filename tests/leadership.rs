@@ -1,5 +1,5 @@
-//! Several operators, one lease: real ones on a real API server. One leads, the others wait and do nothing; whatever
-//! becomes of the leader, no release ever has two helms.
+//! Several real operators share one lease on a real API server. One leads, the others wait and do nothing. Whatever
+//! happens to the leader, no two helms ever work on the same release.
 
 mod leadership {
     mod entitled;

@@ -1,4 +1,5 @@
-//! A version that the lease names leads without a wait; whoever is of another one stands back for a whole lease.
+//! A version that the lease entitles leads without waiting. A replica of another version waits for the duration of a
+//! lease.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 use std::collections::BTreeSet;
@@ -35,12 +36,12 @@ const TIMING: Timing = Timing {
 const YIELDS: &str = "The lease names another version as the next leader, ending our work to hand the lease over";
 const RELEASED: &str = "Leadership is released";
 
-/// No operator here knows of which version it is.
+/// The digest of a version that no operator here runs.
 fn another_version() -> ImageDigest {
     ImageDigest::parse(&format!("sha256:{:064x}", 7)).unwrap()
 }
 
-/// The version that the lease names.
+/// The version that the lease entitles to lead.
 fn entitled(stage: &Stage) -> String {
     stage.kubectl(
         r"get lease addon-operator-leader-election -o=jsonpath={.metadata.annotations.addon-operator/entitled}",
@@ -51,7 +52,7 @@ fn time(stage: &Stage, field: &str) -> Timestamp {
     stage.lease(field).parse().unwrap()
 }
 
-/// Waits until the lease says so.
+/// Waits until the holder of the lease meets a condition, and returns it.
 fn wait_for_holder(stage: &Stage, is_it: impl Fn(&str) -> bool) -> String {
     let look = || match stage.lease("holderIdentity") {
         holder if is_it(&holder) => Ok(Some(holder)),
@@ -73,14 +74,14 @@ fn a_leader_of_another_version_ends_its_work_and_waits_for_a_whole_lease() {
     wait_for_holder(&stage, str::is_empty);
     let released = time(&stage, "renewTime");
     assert_eq!(entitled(&stage), version.as_str());
-    // In the same process, under the name by which it has held the lease.
+    // The same process leads again, with the same identity.
     assert_eq!(wait_for_holder(&stage, |holder| !holder.is_empty()), leader.identity);
     let waited = time(&stage, "acquireTime").duration_since(released);
     assert!(waited >= SignedDuration::from_secs(14), "it has waited for {waited:#}");
     leader.wait_for(LEADS, 2);
     leader.wait_until_ready();
 
-    // That version does not come, so another one leads on, and forgets nothing.
+    // No replica of the entitled version appears, so another one leads on and keeps the annotation.
     let acquired = stage.lease("acquireTime");
     let beginning = time(&stage, "renewTime");
     let renewed = || {
@@ -104,12 +105,12 @@ fn a_leader_of_another_version_ends_its_work_and_waits_for_a_whole_lease() {
     );
 }
 
-/// A replica of another version, which does nothing with what it leads.
+/// A replica of another version that elects itself and does nothing as leader.
 struct Candidate {
     election: Election,
     lease: SharedLease,
     news: BoxStream<'static, Sighting>,
-    /// When the lease was released, as who did so says.
+    /// The time at which the lease was released, as its last holder has written it.
     released: Option<Timestamp>,
     acquired: Option<Timestamp>,
 }
@@ -134,7 +135,7 @@ impl Candidate {
         }
     }
 
-    /// Does what it should about the lease until that is so.
+    /// Takes part in the election until a condition is met.
     async fn run_until(&mut self, what: &str, is_so: impl Fn(&Self) -> bool) {
         let run = async {
             while !is_so(self) {
@@ -198,7 +199,7 @@ fn an_entitlement_moves_the_lease_between_versions_without_a_wait() {
     let runtime = Runtime::new().unwrap();
     let mut candidate = runtime.block_on(Candidate::new(&stage));
     runtime.block_on(candidate.run_until("a look at the lease", |candidate| candidate.election.leader().is_some()));
-    // As the judge of a trial would: it does not lead, and says who is to.
+    // A judge of a trial does the same: it does not lead, and names the version that should.
     candidate.election.entitle(now().tick, Some(another_version()));
     runtime.block_on(candidate.run_until("the lease", Candidate::leads));
     let waited = candidate.acquired.unwrap().duration_since(candidate.released.unwrap());
@@ -213,7 +214,7 @@ fn an_entitlement_moves_the_lease_between_versions_without_a_wait() {
     leader.wait_for(RELEASED, 1);
     assert_eq!(standby.said().matches(LEADS).count(), 0, "{}", standby.said());
 
-    // It renews, and the others stand by: the one that has led, too.
+    // The candidate renews the lease, and the others wait, including the previous leader.
     let renewed = candidate.acquired.unwrap() + TIMING.lease;
     runtime.block_on(candidate.run_until("a lease that is renewed", |_| Timestamp::now() > renewed));
     assert!(candidate.leads());
@@ -221,7 +222,8 @@ fn an_entitlement_moves_the_lease_between_versions_without_a_wait() {
     leader.wait_for_answer("/readyz?self", 200, WAITS);
     assert_eq!(entitled(&stage), another_version().as_str());
 
-    // It is gone without a word. One of the others leads, though nobody has named its version.
+    // The candidate disappears without releasing the lease. One of the others leads, although its version is not the
+    // entitled one.
     let last = time(&stage, "renewTime");
     drop(candidate);
     let next = wait_for_holder(&stage, |holder| holder != "candidate");

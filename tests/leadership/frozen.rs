@@ -1,4 +1,4 @@
-//! A leader that stands still for longer than its lease lasts, in the middle of its work, and then goes on.
+//! A leader that is frozen in the middle of its work for longer than its lease lasts, and then goes on.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 use std::path::Path;
@@ -12,10 +12,10 @@ use testbed::wait::wait_until;
 use super::stage::{PATIENCE, Stage};
 use super::takeover::{LEADS, runs};
 
-/// Of a process that has ended itself because its lease had run out.
+/// The exit code of a process that ended itself because its lease had run out.
 const OVERDUE: i32 = 75;
 
-/// The process of the helm that was noted first.
+/// The process id of the first helm in the notes.
 fn helm_of(notes: &Path) -> u32 {
     let text = fs::read_to_string(notes).unwrap();
     let first = text.lines().next().unwrap();
@@ -28,7 +28,7 @@ fn a_leader_that_thaws_after_its_lease_has_run_out_writes_nothing_more() {
     let (proxy, kubeconfig) = stage.proxy();
     let mut leader = stage.start("a", kubeconfig);
     let (frozen, notes) = (leader.process(), stage.path("notes/helm"));
-    // The first of its writes is its note that it has begun.
+    // Helm's first write creates its pending revision; the trap is at the second.
     proxy.trap(Trap {
         agent: "Helm/",
         nth: 2,
@@ -45,7 +45,8 @@ fn a_leader_that_thaws_after_its_lease_has_run_out_writes_nothing_more() {
 
     let standby = stage.start("b", stage.namespace().kubeconfig(User::Admin));
     standby.wait_for(LEADS, 1);
-    // It has read who was at work there, and lets that one have its time.
+    // The new leader has read that the previous one's helm may still be at work, and waits until that helm's time is
+    // over.
     standby.wait_for("which led before us and may still have a helm at work on it", 1);
     assert_eq!(stage.history(), "pending-install");
     stage.wait_for_history("superseded deployed");

@@ -1,4 +1,4 @@
-//! The pod of a leader tells of its end.
+//! The status of a leader's pod tells other replicas that the leader has ended.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 use jiff::{SignedDuration, Timestamp};
@@ -7,10 +7,10 @@ use testbed::wait::wait_until;
 use super::stage::{PATIENCE, Replica, Stage};
 use super::takeover::{LEADS, pair};
 
-/// Long enough that nobody would wait for its end by mistake.
+/// So long that no test passes merely because the lease ran out.
 const LEASE: &str = "2m";
 
-/// Says of the pod of a replica what its kubelet would.
+/// Writes the status of a replica's pod, as its kubelet would.
 fn tell(stage: &Stage, pod: &str, replica: &Replica, state: &str) {
     let address = replica.address.ip();
     let container =
@@ -33,8 +33,8 @@ fn leads(stage: &Stage, replica: &Replica) {
     wait_until(PATIENCE, "another holder of the lease", look).unwrap();
 }
 
-/// The leader ends, its kubelet says so, and the rest of it happens to the pod: the other replica leads before the lease runs
-/// out.
+/// The leader ends, its kubelet reports this, and `rest` happens to the pod. The other replica has to lead before the
+/// lease runs out.
 fn is_replaced_early(prefix: &str, rest: impl FnOnce(&Stage)) {
     let stage = Stage::with_lease(prefix, LEASE);
     stage.kubectl("run a --image=example.com/none");
@@ -58,7 +58,7 @@ fn a_leader_whose_container_has_ended_is_replaced_long_before_its_lease_runs_out
 
 #[test]
 fn a_leader_whose_pod_is_gone_after_it_had_ended_is_replaced_long_before_its_lease_runs_out() {
-    // As its kubelet does it: first the end of the container is told, then the pod goes.
+    // In the order of a kubelet: it first reports the end of the container, then the pod is deleted.
     is_replaced_early("gone", |stage| {
         stage.kubectl("delete pod a --grace-period=0 --force");
     });
@@ -70,7 +70,7 @@ fn a_leader_whose_pod_was_deleted_by_force_keeps_its_lease_until_that_runs_out()
     stage.kubectl("run a --image=example.com/none");
     let (mut leader, standby) = pair(&stage);
     tell(&stage, "a", &leader, "running");
-    // Nothing more is heard of it, and nobody knows whether it runs.
+    // The leader is frozen: nothing shows whether its process still runs.
     leader.signal(libc::SIGSTOP);
     let renewed: Timestamp = stage.lease("renewTime").parse().unwrap();
     stage.kubectl("delete pod a --grace-period=0 --force");

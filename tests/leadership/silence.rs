@@ -1,4 +1,4 @@
-//! A leader whose log nobody reads.
+//! A leader whose log is not read.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use testbed::wait::wait_until;
 
 use super::stage::{PATIENCE, Stage};
 
-/// Each of its runs says far more than a pipe holds, and a few of them more than may wait for a reader.
+/// Each run writes far more than a pipe holds. A few runs write more than the operator buffers.
 const LOUD_HOOK: &str = r#"#!/bin/bash
 if [[ $1 == --config ]]; then
   echo '{"configVersion": "v1", "onStartup": 1, "schedule": [{"crontab": "* * * * * *"}]}'
@@ -26,7 +26,7 @@ fn a_log_that_nobody_reads_holds_nothing_up() {
     leader.wait_for_answer("/metrics", 200, "addon_operator_log_records_lost_total");
     assert!(stage.notes("loud").len() > 1, "{:?}", stage.notes("loud"));
 
-    // From here on as long as it is renewed twice.
+    // The log must stay unread for at least two renewals of the lease.
     let mut renewals = BTreeSet::new();
     let look = || {
         renewals.insert(stage.lease("renewTime"));

@@ -1,4 +1,5 @@
-//! A namespace with a module, and replicas of the operator in it: each with a pod's name, an address and files of its own.
+//! A namespace with modules, and replicas of the operator in it: each has the name of a pod, an address and files of
+//! its own.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 use std::collections::BTreeMap;
@@ -27,12 +28,12 @@ use testbed::watched_helm::WatchedHelm;
 /// Longer than a lease, and a converge on a busy machine after it.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(2);
 
-/// What the module `eyes` watches.
+/// The kind that the module `eyes` watches.
 const SEEN: &str = "ServiceAccount";
 const OPERATOR: &str = env!("CARGO_BIN_EXE_addon-operator");
-/// Of the pod that leads.
+/// The label of the leading pod.
 pub(crate) const LABEL: &str = "addon-operator/leader";
-/// So many that helm is in the middle of it for some time.
+/// So many objects that helm works on them for some time.
 const MEMBERS: usize = 100;
 const GLOBAL_HOOK: &str = r#"#!/bin/sh
 if [ "$1" = --config ]; then
@@ -50,7 +51,7 @@ END
 fi
 echo "$REPLICA runs" >>"$NOTES/hooks"
 "#;
-/// Of modules that have nothing else. What each wants to see nobody else does.
+/// The hook of modules that have nothing else. Each module watches a kind that no other hook watches.
 const MODULE_HOOK: &str = r#"#!/bin/sh
 if [ "$1" = --config ]; then
   echo "$REPLICA config" >>"$NOTES/@MODULE@"
@@ -67,16 +68,16 @@ echo "$REPLICA runs" >>"$NOTES/@MODULE@"
 "#;
 
 pub(crate) struct Stage {
-    /// Shows the logs in the folder, so it goes first.
+    /// Prints the logs when a test panics, so it is declared (and dropped) before the folder that contains them.
     namespace: Namespace<'static>,
     folder: TempDir,
     port: u16,
-    /// How long the lease is to last, if not as usual.
+    /// The duration of the lease, if it is not the default.
     lease: Option<&'static str>,
 }
 
 impl Stage {
-    /// The same with a lease that does not last long.
+    /// A stage with a short lease.
     pub(crate) fn with_lease(prefix: &str, lease: &'static str) -> Self {
         Self {
             lease: Some(lease),
@@ -86,7 +87,7 @@ impl Stage {
 
     pub(crate) fn build(prefix: &str) -> Self {
         let plane = testbed::shared::plane();
-        // In the folder of the control plane, which is swept even after a kill.
+        // In the folder of the control plane, which the next start removes even after a kill.
         let folder = tempfile::Builder::new()
             .prefix("stage-")
             .tempdir_in(plane.folder())
@@ -142,7 +143,7 @@ impl Stage {
         &self.namespace
     }
 
-    /// A proxy before the API server, and the kubeconfig of an operator that goes through it.
+    /// A proxy before the API server, and the kubeconfig for an operator behind it.
     pub(crate) fn proxy(&self) -> (Proxy, PathBuf) {
         let (plane, namespace) = (self.namespace.plane(), self.namespace.name());
         let proxy = Proxy::start(plane, User::Operator).unwrap();
@@ -151,7 +152,7 @@ impl Stage {
         (proxy, kubeconfig)
     }
 
-    /// The notes of that name, a line each.
+    /// The lines of the notes with this name.
     pub(crate) fn notes(&self, name: &str) -> Vec<String> {
         let text = fs::read_to_string(self.path("notes").join(name)).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
@@ -161,7 +162,7 @@ impl Stage {
         self.namespace.kubectl(arguments.split(' ')).unwrap()
     }
 
-    /// The states of the release's revisions, the first one first.
+    /// The statuses of the release's revisions, the oldest first.
     pub(crate) fn history(&self) -> String {
         let columns = "-o=custom-columns=S:.metadata.labels.status --no-headers";
         let states = self.kubectl(&format!(
@@ -170,7 +171,7 @@ impl Stage {
         states.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
-    /// Waits until the states are these.
+    /// Waits until the revisions have these statuses.
     pub(crate) fn wait_for_history(&self, states: &str) {
         let look = || match self.history() {
             found if found == states => Ok(Some(())),
@@ -189,13 +190,13 @@ impl Stage {
         ))
     }
 
-    /// When the lease runs out, if nobody renews it.
+    /// The time at which the lease runs out without a renewal.
     pub(crate) fn end_of_lease(&self) -> Timestamp {
         let lasts = self.lease("leaseDurationSeconds").parse().unwrap();
         self.lease("renewTime").parse::<Timestamp>().unwrap() + Duration::from_secs(lasts)
     }
 
-    /// What the operators of this user, and helm for them, have asked for in our namespace.
+    /// The requests in the stage's namespace by operators with this user, and by their helms.
     pub(crate) fn requests(&self, since: Mark, user: User) -> Records {
         let all = self.namespace.plane().audit().since(since).unwrap();
         all.of(user)
@@ -203,35 +204,36 @@ impl Stage {
             .that(|record| !record.user_agent.starts_with("kubectl"))
     }
 
-    /// How often the operators of this user have asked for what the module `eyes` watches. A watch counts once it has ended.
+    /// The requests by operators with this user for the kind that the module `eyes` watches. A watch counts when it has
+    /// ended.
     pub(crate) fn looks(&self, since: Mark, user: User) -> Records {
         self.requests(since, user)
             .that(|record| record.resource == "serviceaccounts")
     }
 
-    /// Starts a replica that talks to the API server as told by the kubeconfig.
+    /// Starts a replica with this kubeconfig.
     pub(crate) fn start(&self, replica: &'static str, kubeconfig: PathBuf) -> Replica {
         self.launch(replica, kubeconfig, "ADDON_OPERATOR", &["start"], None)
     }
 
-    /// The same, whose log goes into a pipe. Nobody reads it but whoever is given the other end.
+    /// Starts a replica whose log goes into a pipe, which only the caller can read.
     pub(crate) fn start_unread(&self, replica: &'static str, kubeconfig: PathBuf) -> (Replica, PipeReader) {
         let (reader, writer) = io::pipe().unwrap();
         let replica = self.launch_into(writer.into(), replica, kubeconfig, "ADDON_OPERATOR", &["start"], None);
         (replica, reader)
     }
 
-    /// The same beside a pod of its name, which carries the label while it leads.
+    /// Starts a replica beside a pod of its name, which gets the leader's label while the replica leads.
     pub(crate) fn start_marked(&self, replica: &'static str, kubeconfig: PathBuf) -> Replica {
         self.launch(replica, kubeconfig, "ADDON_OPERATOR", &["start"], Some(LABEL))
     }
 
-    /// The pods with the label of the leader.
+    /// The pods with the leader's label.
     pub(crate) fn marked(&self) -> String {
         self.kubectl(&format!("get pods --selector={LABEL}=true --output=name"))
     }
 
-    /// The same with hooks alone.
+    /// Starts a replica that serves hooks without modules.
     pub(crate) fn start_hooks(&self, replica: &'static str, kubeconfig: PathBuf) -> Replica {
         self.launch(replica, kubeconfig, "SHELL_OPERATOR", &["hooks", "start"], None)
     }
@@ -312,7 +314,7 @@ impl Stage {
     }
 }
 
-/// A running operator. It is killed at the end of its test, whatever becomes of that.
+/// A running operator. Dropping it kills it, also when its test fails.
 pub(crate) struct Replica {
     bound: Bound,
     pub(crate) address: SocketAddr,
@@ -323,20 +325,20 @@ pub(crate) struct Replica {
 
 impl Replica {
     pub(crate) fn said(&self) -> String {
-        // One that nobody reads has no file.
+        // A replica whose log goes into a pipe has no file.
         fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    /// Waits until the log says this so many times.
+    /// Waits until the log contains these words this many times.
     pub(crate) fn wait_for(&self, words: &str, times: usize) {
         let look = || Ok::<_, String>((self.said().matches(words).count() >= times).then_some(()));
         wait_until(PATIENCE, &format!("'{words}' in the log"), look).unwrap();
     }
 
-    /// What a path on the public port answers.
+    /// The status and body of a path on the public port.
     pub(crate) fn get(&self, path: &str) -> io::Result<(u16, String)> {
         let mut stream = TcpStream::connect(self.address)?;
-        // One that does not answer is to fail a test, and not to hold it up.
+        // A server that does not answer must fail the test, not block it.
         stream.set_read_timeout(Some(PATIENCE))?;
         write!(stream, "GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n")?;
         let mut answer = String::new();
@@ -346,7 +348,7 @@ impl Replica {
         code.zip(body).ok_or_else(|| io::Error::other(answer))
     }
 
-    /// Waits until a path answers so.
+    /// Waits until a path answers with this status and these words.
     pub(crate) fn wait_for_answer(&self, path: &str, code: u16, words: &str) {
         let look = || match self.get(path) {
             Ok((found, body)) if found == code && body.contains(words) => Ok(Some(())),
@@ -359,7 +361,7 @@ impl Replica {
         self.wait_for_answer("/readyz", 200, "Startup converge done.");
     }
 
-    /// What a command that fails says.
+    /// The error output of a debug command that has to fail.
     pub(crate) fn refused(&self, arguments: &str) -> String {
         let mut command = process::command(OPERATOR);
         command
@@ -371,7 +373,7 @@ impl Replica {
         String::from_utf8(output.stderr).unwrap()
     }
 
-    /// `kill -9`.
+    /// Sends SIGKILL.
     pub(crate) fn kill(mut self) {
         self.signal(libc::SIGKILL);
         self.wait_for_end();
@@ -385,13 +387,13 @@ impl Replica {
         process::signal(self.bound.id(), signal);
     }
 
-    /// Returns its code, if it has one.
+    /// Waits for the end, and returns the exit code, if there is one.
     pub(crate) fn wait_for_end(&mut self) -> Option<i32> {
         let ended = wait_until(PATIENCE, "the end of the operator", || self.bound.ended());
         ended.unwrap().code()
     }
 
-    /// Asks it to stop, which it has to do well. Returns when it has ended.
+    /// Stops the operator, which has to end with success. Returns the time of its end.
     pub(crate) fn stop(mut self) -> Instant {
         process::signal(self.bound.id(), libc::SIGTERM);
         let status = wait_until(PATIENCE, "the end of the operator", || self.bound.ended()).unwrap();

@@ -1,4 +1,4 @@
-//! What becomes of a leader, and what another one does then.
+//! The end of a leader, and the first actions of the next one.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ use super::stage::{LABEL, PATIENCE, Replica, Stage};
 pub(super) const WAITS: &str = "HA mode is enabled and waiting for acquiring the lock.";
 pub(super) const HANDED_OVER: &str = "Restarting because the leadership was handed over";
 pub(super) const LEADS: &str = "Leadership is acquired";
-/// The ends of metrics that tell of what hooks of modules see.
+/// The ends of metric names about the snapshots of module hooks.
 const EYES: &str = r#"objects{binding="seen",hook="hooks/watch.sh",kind="ServiceAccount",module="eyes","#;
 const SHY: &str = r#"objects{binding="seen",hook="hooks/watch.sh",kind="LimitRange",module="shy","#;
 
@@ -37,7 +37,7 @@ fn a_standby_answers_and_has_done_nothing_else_until_its_leader_is_killed() {
     assert_eq!(stage.lease("leaseDurationSeconds"), "18");
     assert_eq!(stage.lease("leaseTransitions"), "0");
 
-    // As warm as it gets: its hooks are known, and what they want to see is seen.
+    // The standby is prepared as far as possible: it has loaded the hooks' configurations and filled their snapshots.
     standby.wait_for("Loaded config", 1);
     let snapshots = [
         r#"objects{binding="crowd",hook="note.sh",kind="ConfigMap",module="","#,
@@ -86,7 +86,8 @@ fn a_standby_answers_and_has_done_nothing_else_until_its_leader_is_killed() {
         stage.notes("hooks").iter().filter(|note| *note == "b config").count(),
         1
     );
-    // What it knew it used: its hooks were asked once, and what they want to see was listed once.
+    // The new leader used its preparation: its hooks were configured only once, and their objects were listed only
+    // once.
     assert_eq!(stage.notes("eyes"), ["a config", "a runs", "b config", "b runs"]);
     assert_eq!(of_shy(), ["b config"]);
     let metrics = standby.get("/metrics").unwrap().1;
@@ -116,7 +117,7 @@ fn a_leader_that_stops_hands_over_at_once() {
 #[test]
 fn a_service_finds_the_leader_by_its_label() {
     let stage = Stage::build("marked");
-    // Nothing runs in them, and what was a leader's pod in an earlier life carries the label still.
+    // Pods without a process. They still carry the label from an earlier leader.
     for pod in ["a", "b"] {
         let labels = format!("--labels={LABEL}=true");
         stage.kubectl(&format!("run {pod} --image=example.com/none {labels}"));
@@ -131,7 +132,7 @@ fn a_service_finds_the_leader_by_its_label() {
     let leader = stage.start_marked("a", stage.namespace().kubeconfig(User::Operator));
     marked("pod/a");
     leader.wait_until_ready();
-    // A pod that somebody marks by hand is no leader, and its operator says so when it starts.
+    // A pod that a person labels is no leader, and its operator removes the label at its start.
     stage.kubectl(&format!("label pod b {LABEL}=true"));
     let standby = stage.start_marked("b", stage.namespace().kubeconfig(User::Admin));
     marked("pod/a");
@@ -162,7 +163,7 @@ fn hooks_alone_share_a_lease_if_that_is_asked_for() {
 fn a_leader_that_is_cut_off_ends_its_helm_before_another_leads() {
     let stage = Stage::build("cut");
     let (proxy, kubeconfig) = stage.proxy();
-    // So slow that the cut comes in the middle.
+    // The delay makes the cut happen in the middle of helm's work.
     let slow = What::Delay(Duration::from_millis(100));
     proxy.impose(vec![Fault {
         on: On::Others,
@@ -192,12 +193,12 @@ fn a_leader_that_is_cut_off_ends_its_helm_before_another_leads() {
 
     standby.wait_for(LEADS, 1);
     tell(&format!("leader cut off: the standby leads after {:?}", cut.elapsed()));
-    // It leaves the release to its predecessor for a while, whose helm might have outlived it.
+    // The new leader first leaves the release alone, because the previous leader's helm may still be at work.
     stage.wait_for_history("superseded deployed");
     assert_eq!(stage.notes("helm").len(), 2);
     assert!(stage.notes("overlaps").is_empty(), "{:?}", stage.notes("overlaps"));
 
-    // It comes again as a standby, without having been started again.
+    // The old leader becomes a standby in the same process.
     proxy.heal();
     leader.wait_for_answer("/readyz", 200, WAITS);
     assert_eq!(leader.said().matches(HANDED_OVER).count(), 1);
@@ -206,7 +207,7 @@ fn a_leader_that_is_cut_off_ends_its_helm_before_another_leads() {
     assert_eq!(stage.notes("helm").len(), 2);
 }
 
-/// Whether a process is there that does more than wait for its burial.
+/// Whether a process exists and is not just waiting to be reaped.
 pub(super) fn runs(pid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
