@@ -1,4 +1,4 @@
-//! Our client asks a real registry, mostly through a guard that makes it as hard as registries elsewhere do.
+//! Our registry client against a real registry, mostly through a guard that adds the difficulties of public registries.
 
 mod registry {
     mod admission;

@@ -1,4 +1,4 @@
-//! How a registry lets us in: tokens, logins, and whom we show them to.
+//! Access to a registry: tokens, logins, and the hosts to which they are sent.
 
 use std::sync::atomic::Ordering;
 
@@ -13,7 +13,7 @@ use testbed::registry::guard::{Aim, Guard, Lock, Trouble};
 
 use super::stage::{access, client, guard, host, people, place, push, real, repository_of_one, tag, told};
 
-/// `user:old` and `user:new`.
+/// The basic credentials `user:old` and `user:new`.
 const OLD: &str = "Basic dXNlcjpvbGQ=";
 const NEW: &str = "Basic dXNlcjpuZXc=";
 
@@ -74,7 +74,7 @@ async fn credentials_are_read_again_when_they_are_refused() {
         guard.lock(of(NEW));
         assert_eq!(head().await.unwrap().digest, digest);
         assert_eq!(reads.load(Ordering::Relaxed), 2, "{name}");
-        // A wrong login that stays wrong is not tried twice.
+        // A refused login that is still the same in its file is not tried again.
         guard.lock(of("Basic nobody"));
         guard.seen();
         let error = head().await.unwrap_err();
@@ -174,7 +174,7 @@ async fn credentials_go_to_no_other_host() {
         ["GET admission/elsewhere/manifests/1"],
         "and it shows nothing"
     );
-    // The same program by another name is another host.
+    // Another name of the same server counts as another host.
     let alias = format!("https://localhost:{}", guard.address().port());
     guard.impose(vec![Aim::at("/manifests/", Trouble::ReferTo(format!("{alias}/v2/")))]);
     guard.seen();
@@ -185,7 +185,7 @@ async fn credentials_go_to_no_other_host() {
     );
     let shown: Vec<bool> = guard.seen().iter().map(|seen| seen.authorization.is_some()).collect();
     assert!(!shown[shown.len() - 1], "{shown:?}");
-    // Storage that asks who we are is not told.
+    // A storage host that asks for a login gets none.
     storage.lock(Lock::tokens(Some(OLD)));
     guard.impose(vec![Aim::at(
         "/manifests/",

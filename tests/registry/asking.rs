@@ -1,4 +1,4 @@
-//! Tags, manifests, blobs and referrers, as a registry tells of them.
+//! The tags, manifests, blobs and referrers that a registry returns.
 
 use addon_core::artifact::reference::{ImageDigest, Tag};
 use addon_operator::registry::documents::{Content, Kind};
@@ -108,7 +108,7 @@ async fn tags_come_page_by_page() {
     let tags = registry.tags(&place).await.unwrap();
     assert_eq!(tags.iter().map(Tag::as_str).collect::<Vec<_>>(), wanted);
     assert_eq!(guard.seen().len(), 1);
-    // The registry itself says where the next page is.
+    // The registry itself gives the link to the next page.
     guard.impose(vec![Aim::at("n=1000", Trouble::Instead("n=1000", "n=2"))]);
     assert_eq!(registry.tags(&place).await.unwrap(), tags);
     assert_eq!(guard.seen().len(), 3);
@@ -145,7 +145,7 @@ async fn what_refers_to_an_image_is_told_by_a_tag_or_by_the_registry() {
         format!("GET asking/referrers/manifests/{tag}"),
     ];
     assert_eq!(asked, both);
-    // As if the registry found them out by itself.
+    // Simulates a registry with the referrers API.
     let instead = Trouble::Instead("referrers/referrers/sha256:", "referrers/manifests/sha256-");
     guard.impose(vec![Aim::at("/referrers/sha256:", instead)]);
     assert_eq!(registry.referrers(&place, &image).await.unwrap(), listed);

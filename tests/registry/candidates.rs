@@ -1,4 +1,4 @@
-//! The questions of following: what is found out about a version, and whether it is signed.
+//! The requests of the channel about a version: its properties, and whether it is signed.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -196,7 +196,7 @@ async fn a_signature_that_cannot_be_fetched_is_no_bad_one() {
     assert!(slow.pause.is_some_and(|pause| pause.as_secs() > 60), "{slow:?}");
     let gone = trouble(".sig", Harm::Status(502, None)).await.unwrap_err();
     assert_eq!(gone.pause, None, "{gone:?}");
-    // A stranger may have laid it there: other signatures count all the same.
+    // Any client may have pushed the broken signature, so the other signatures still count.
     let odd = trouble(".sig", Harm::Endless).await.unwrap();
     assert_eq!(odd, Signature::Good, "the bundle counts");
     assert_eq!(

@@ -1,4 +1,4 @@
-//! The part that follows: it asks a real registry through the guard, and tells what comes of it.
+//! The follower asks a real registry through the guard, and reports the results.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 use std::any::Any;
@@ -37,7 +37,7 @@ use super::stage::{guard, host, nobody, people, repository};
 const PATIENCE: Duration = Duration::from_mins(2);
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 
-/// A follower whose operator has nothing to do, and a guard before its registry.
+/// A follower with an idle operator, and a guard in front of its registry.
 struct World {
     guard: Guard,
     settings: Arc<Mutex<Settings>>,
@@ -46,12 +46,12 @@ struct World {
     followed: watch::Receiver<Followed>,
     bell: Bell,
     meters: Arc<Meters>,
-    /// Dropped with the world, and all that runs with it.
+    /// The tasks, which end with the world.
     _tasks: JoinSet<()>,
     _authority: tempfile::NamedTempFile,
 }
 
-/// Pushes a version as one of ours is described.
+/// Pushes a version with the labels of an operator image.
 async fn push(name: &str, tag: &str, version: &str) -> ImageDigest {
     let repository = repository(name);
     let config = json!({ "os": "linux", "architecture": "amd64", "config": {} }).to_string();
@@ -144,7 +144,7 @@ impl World {
         }
     }
 
-    /// Waits until that is so.
+    /// Waits until the follower's knowledge meets a condition.
     async fn until(&mut self, what: &str, is_so: impl Fn(&Known) -> bool) -> Known {
         let known = |followed: &Followed| match followed {
             Followed::On(known) => Some(known.clone()),
@@ -160,7 +160,7 @@ impl World {
         *known(&seen.unwrap()).unwrap()
     }
 
-    /// The next round, asked for out of turn.
+    /// Makes the follower ask now, and returns the results.
     async fn round(&mut self) -> Known {
         let rounds = self.until("a first round", |known| known.rounds > 0).await.rounds;
         self.bell.ring();
@@ -189,7 +189,7 @@ async fn a_tag_that_moves_is_seen_and_told() {
     let two = push(name, "stable", "1.0.1").await;
     world.bell.ring();
     world.until("a choice", |known| begins(known, &two)).await;
-    // Others lead: they ask.
+    // Another replica leads and asks the registry.
     world.standing.send_replace(ActingRole::Seeks { trouble: None });
     world.guard.seen();
     let page = async || {
@@ -274,7 +274,7 @@ async fn a_registry_that_has_had_enough_is_left_alone() {
     world.guard.impose(Vec::new());
     world.guard.seen();
     world.bell.ring();
-    // It was rung for, and nobody was asked: the next time is the one that the registry wanted.
+    // The notification came while the registry demands a pause, so nothing is asked before the pause is over.
     world
         .installed
         .send_modify(|installed| installed.as_mut().unwrap().chart = Version::parse("0.9.0").ok());

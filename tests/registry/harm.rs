@@ -1,4 +1,4 @@
-//! Registries that are slow, break off, never end or lie.
+//! Registries that are slow, break connections, send endless answers or lie.
 
 use std::time::Duration;
 
@@ -101,7 +101,7 @@ async fn nobody_is_listened_to_without_an_end() {
     assert!(large(&error.problem, 4 << 20), "{error:?}");
     let error = registry.blob(&place, &layer, 100).await.unwrap_err();
     assert!(large(&error.problem, 100), "{error:?}");
-    // One that says beforehand how large it is, is not read at all.
+    // A blob whose stated size is too large is not read.
     guard.impose(Vec::new());
     let error = registry.blob(&place, &layer, 12).await.unwrap_err();
     assert!(large(&error.problem, 12), "{error:?}");
@@ -117,7 +117,7 @@ async fn more_tags_than_anybody_needs_are_an_error_and_not_a_part_of_them() {
     let (guard, place, _) = repository_of_one("harm/many").await;
     push("harm/many", "2", "two").await;
     let registry = client(access(&guard));
-    // Each page is the first one, and says that there is another.
+    // Each page is the first page again, with a link to a next one.
     guard.impose(vec![
         Aim::at("last=", Trouble::Instead("last=1", "last=0")),
         Aim::at("n=1000", Trouble::Instead("n=1000", "n=1")),
@@ -143,7 +143,7 @@ async fn content_that_has_not_its_digest_is_refused() {
         matches!(&error.problem, Problem::Content { wanted, .. } if *wanted == layer),
         "{error:?}"
     );
-    // By a tag the digest is what the bytes have, whatever the registry says.
+    // For a tag the digest is computed from the received bytes, whatever the registry states.
     let document = registry.manifest(&place, &tag("1")).await.unwrap();
     assert_eq!(document.digest, digest_of(&document.bytes));
     assert_ne!(document.digest, digest);
@@ -188,7 +188,7 @@ async fn what_is_no_description_of_an_image_is_none() {
         matches!(&error.problem, Problem::Kind(kind) if kind == "text/html"),
         "{error:?}"
     );
-    // An index says itself what it is.
+    // The media type in an index itself counts.
     let kind = "application/vnd.oci.image.index.v1+json";
     let index = json!({ "schemaVersion": 2, "mediaType": kind, "manifests": [] });
     repository.put("2", kind, &index).await;

@@ -1,4 +1,4 @@
-//! The real registry that all tests of this program share, and a guard and a client for each.
+//! The real registry that all tests of this program share, and a guard and a client for each test.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +18,7 @@ use serde_json::json;
 use testbed::registry::guard::{Guard, Seen};
 use testbed::registry::push::Repository;
 
-/// Never dropped, because statics are not: its program ends with ours.
+/// It is never dropped, because statics are not. Its program ends with this process.
 pub(crate) fn real() -> &'static str {
     static REAL: OnceLock<testbed::registry::Registry> = OnceLock::new();
     REAL.get_or_init(|| testbed::registry::Registry::start().unwrap())
@@ -29,7 +29,7 @@ pub(crate) fn repository(name: &str) -> Repository {
     Repository::at(real(), name)
 }
 
-/// Pushes a small image, which is another one for another mark.
+/// Pushes a small image; another mark gives another digest.
 pub(crate) async fn push(name: &str, tag: &str, mark: &str) -> ImageDigest {
     let config = json!({ "Labels": { "mark": mark } });
     let digest = repository(name).push(tag, &config, &[b"no real layer".to_vec()]).await;
@@ -51,7 +51,7 @@ pub(crate) fn place(host: &Host, name: &str) -> ImagePlace {
     }
 }
 
-/// A guard, and behind it a repository with one image under the tag 1.
+/// A guard, and a repository behind it with one image under the tag 1.
 pub(crate) async fn repository_of_one(name: &str) -> (Guard, ImagePlace, ImageDigest) {
     let guard = guard();
     let place = place(&host(guard.address()), name);
@@ -63,12 +63,13 @@ pub(crate) fn tag(text: &str) -> Reference {
     Reference::Tag(Tag::parse(text).unwrap())
 }
 
-/// Nobody.
+/// Credentials without any login.
 pub(crate) fn nobody() -> ReadCredentials {
     Box::new(|| Box::pin(ready(Ok(Credentials::default()))))
 }
 
-/// First the first of them, then the next, and the last from then on; and how often they were read.
+/// Credentials that are read anew each time: they have the passwords one after another, and then always the last one.
+/// Also returns the number of reads.
 pub(crate) fn people(host: &Host, passwords: &[&str]) -> (ReadCredentials, Arc<AtomicUsize>) {
     let of = |password: &&str| {
         let entry = json!({ "auths": { host.to_string(): { "username": "user", "password": password } } });
@@ -84,7 +85,7 @@ pub(crate) fn people(host: &Host, passwords: &[&str]) -> (ReadCredentials, Arc<A
     (read, reads)
 }
 
-/// Asks only through a guard, and trusts it. Nothing is slow here, but the machine may be busy.
+/// A client's settings that know only this guard and trust it, with time limits for a busy machine.
 pub(crate) fn access(guard: &Guard) -> Access {
     let authority = guard.authority();
     let authority = (!authority.is_empty()).then(|| Pem {
@@ -110,7 +111,7 @@ pub(crate) fn client(access: Access) -> Registry {
     Registry::new(access, nobody()).unwrap()
 }
 
-/// `METHOD path` for each, without what stands behind a question mark, and `*` behind those that showed something.
+/// `METHOD path` for each request, without the query. A `*` marks requests with credentials.
 pub(crate) fn told(seen: &[Seen]) -> Vec<String> {
     let line = |seen: &Seen| {
         let path = seen.path.split('?').next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The hosts that we ask and the ways to them: trust, permission, proxies, mirrors.
+//! The registry hosts and the ways to them: trusted authorities, permitted hosts, proxies, mirrors.
 
 use std::collections::BTreeMap;
 
@@ -117,7 +117,7 @@ async fn mirrors_are_asked_first_and_their_registry_where_they_do_not_help() {
     ];
     access.mirrors = BTreeMap::from([(place.host.clone(), mirrors)]);
     let registry = client(access);
-    // The mirror has nothing yet.
+    // The mirror does not have the image yet.
     assert_eq!(registry.head(&place, &tag("1")).await.unwrap().digest, own);
     let asked = mirror.seen();
     assert_eq!(told(&asked), ["HEAD mirrored/ways/app/manifests/1"]);
