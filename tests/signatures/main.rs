@@ -1,4 +1,4 @@
-//! Signatures of images: those that the real cosign has made, and those that `image push` makes, in a real registry.
+//! Signatures of images: those made by the real cosign, and those made by `image push`, in a real registry.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 mod pushed;

@@ -1,4 +1,5 @@
-//! An image that was pushed with a key, in a real registry: we find that it is signed, and so does the real cosign.
+//! An image that was pushed with a key to a real registry: both the operator's code and the real cosign accept its
+//! signature.
 #![expect(
     clippy::disallowed_methods,
     reason = "cosign is asked; process.rs belongs to the program"
@@ -22,7 +23,7 @@ use testbed::plane::{ControlPlane, Options};
 
 use crate::{folder, id, keys, parsed};
 
-/// The address of a registry. The plane of all tests need not have one.
+/// The address of a registry. The shared control plane may have none.
 fn registry() -> &'static str {
     static OWN: OnceLock<ControlPlane> = OnceLock::new();
     let start = || {
@@ -36,7 +37,7 @@ fn registry() -> &'static str {
     shared.unwrap_or_else(|| OWN.get_or_init(start).registry().unwrap())
 }
 
-/// A repository of our own with a small image, and the client that looks around in it.
+/// A repository of the test's own with a small image, and a client for it.
 struct Pushed {
     name: String,
     digest: String,
@@ -96,7 +97,7 @@ impl Pushed {
         bytes
     }
 
-    /// All that may be a signature, as an operator finds it.
+    /// All possible signatures, as an operator collects them.
     async fn evidence(&self) -> Evidence {
         let mut evidence = Evidence::default();
         let tag = simple::tag(&parsed(&self.digest));
@@ -119,7 +120,7 @@ impl Pushed {
         evidence
     }
 
-    /// What cosign thinks of it.
+    /// The result of `cosign verify`.
     fn cosign(&self, key: &str, form: &str) -> Output {
         static COSIGN: OnceLock<PathBuf> = OnceLock::new();
         let find = || {
@@ -136,7 +137,7 @@ impl Pushed {
             "--key",
         ]);
         command.arg(key).arg(format!("{}@{}", self.name, self.digest));
-        // It must not read the settings of whoever runs the tests, nor the logins.
+        // Cosign must not read the settings or logins of the user who runs the tests.
         command.env("HOME", self.folder.path());
         command.output().unwrap()
     }

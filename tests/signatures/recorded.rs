@@ -1,4 +1,4 @@
-//! What the real cosign has made with our test keys; the README beside the recordings says how.
+//! Signatures made by the real cosign with our test keys. The README beside the recordings tells how they were made.
 
 use addon_operator::signatures::bundle;
 use addon_operator::signatures::simple;
@@ -16,12 +16,12 @@ fn digest_of(bytes: &[u8]) -> String {
     format!("sha256:{}", sha256(bytes))
 }
 
-/// The image that was signed.
+/// The reference to the signed image.
 fn image() -> String {
     digest_of(&recorded("image.json"))
 }
 
-/// Payloads that were recorded, each with the signature that the manifest has for it.
+/// The recorded payloads, each with its signature from the manifest.
 fn payloads(manifest: &str, payloads: &[&str]) -> Vec<Simple> {
     let listed = simple::listed(&recorded(manifest)).unwrap();
     assert_eq!(listed.len(), payloads.len(), "{manifest}");
@@ -97,7 +97,7 @@ fn it_counts_for_that_image_and_that_key_alone() {
     }
 }
 
-/// With keys of Ed25519 cosign 3 signs a hash of what it signs otherwise (Ed25519ph), which its own `verify --key` refuses.
+/// With Ed25519 keys cosign 3 signs a hash of the message (Ed25519ph). Its own `verify --key` refuses that.
 #[test]
 fn the_hashed_form_of_ed25519_does_not_count() {
     for evidence in [payload_of("ed25519"), bundle_of("ed25519")] {
@@ -130,7 +130,7 @@ fn of_several_signatures_in_one_manifest_ours_is_found() {
 #[test]
 fn what_cosign_made_for_another_purpose_does_not_count() {
     let ours = keys(&["p256"]);
-    // Its own `verify --key` takes this for a signature.
+    // Cosign's own `verify --key` accepts this attestation as a signature.
     let attested = ours
         .check_bundle(&recorded("attested.bundle.json"), &parsed(&image()))
         .unwrap_err();
