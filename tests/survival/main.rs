@@ -1,7 +1,7 @@
-//! The promise that a `kill -9` at any moment leaves a state from which the next start finishes alone.
+//! The promise that after a `kill -9` at any moment the next start can finish without help.
 //!
-//! Twenty kills, at moments drawn from a seed: so many requests after a start, an edit, or an event such as a release half
-//! made, a section half saved, a delete half done. `SURVIVAL_SEED=N` plays the kills of seed N again.
+//! Twenty kills at moments drawn from a seed: a number of requests after a start, an edit, or an event such as a
+//! pending release, a saved section or a begun deletion. `SURVIVAL_SEED=N` plays the kills of seed N again.
 #![expect(clippy::unwrap_used, reason = "a test has no better way to end")]
 #![expect(clippy::print_stderr, reason = "the harness shows it with a failure, or when asked")]
 
@@ -25,7 +25,8 @@ use plan::{ROUNDS, Seed};
 use testbed::part::Part;
 use world::World;
 
-/// Kills an operator once while it installs, and then at each round of its world. Every other world has helm 4.
+/// Kills an operator once during the first installation, and then in each round of its world. Every second world has
+/// helm 4.
 fn survive(number: usize) {
     let seed = Seed::of_this_run();
     let helm = [Part::Helm3, Part::Helm4][number % 2];
@@ -42,7 +43,7 @@ fn survive(number: usize) {
     world.end().unwrap();
 }
 
-// Worlds of their own, so that they can be played side by side.
+// Independent worlds, so that their tests can run at the same time.
 
 #[test]
 fn the_first_world_survives() {

@@ -1,4 +1,4 @@
-//! Waiting for the moment of a kill. Follows the audit log by itself, because to ask kubectl takes longer than some of
+//! Waits for the moment of a kill. It reads the audit log directly, because a call of kubectl takes longer than some of
 //! these moments last.
 
 use std::io::{Read, Seek, SeekFrom};
@@ -15,10 +15,10 @@ use testbed::wait::wait_closely;
 use crate::cluster;
 use crate::plan::Event;
 
-/// Every event comes within this, or the operator does not do what it was asked.
+/// Every event has to come within this time; otherwise the operator does not do its work.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// What has happened since a moment.
+/// The requests since a moment.
 pub(crate) struct Watch {
     log: PathBuf,
     read_to: u64,
@@ -30,7 +30,7 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// From now on. `notes` is the file to which a hook appends.
+    /// Begins now. `notes` is the file to which a hook appends.
     pub(crate) fn begin(namespace: &Namespace<'_>, notes: &Path) -> anyhow::Result<Self> {
         let environment = namespace.plane().environment(User::Admin);
         let log = PathBuf::from(
@@ -48,7 +48,7 @@ impl Watch {
         })
     }
 
-    /// Returns when the operator, or helm for it, has made so many requests after the event.
+    /// Returns when the operator and its helm have made this many requests after the event.
     pub(crate) fn wait(&mut self, event: Event, requests: usize) -> anyhow::Result<()> {
         let (mut has_come, mut seen) = (event == Event::None, 0);
         wait_closely(PATIENCE, &format!("request {requests} after {event:?}"), || {
@@ -69,7 +69,7 @@ impl Watch {
         Ok(())
     }
 
-    /// The requests of the operator in the namespace since the last look: verb, resource and name of each.
+    /// The requests of the operator in the namespace since the last call: verb, resource and name of each.
     fn read(&mut self) -> anyhow::Result<Vec<[String; 3]>> {
         let mut file = fs::File::open(&self.log)?;
         file.seek(SeekFrom::Start(self.read_to))?;
@@ -110,7 +110,7 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// Of a file that may not be there yet.
+/// The length of a file that may not exist yet; then 0.
 fn length(file: &Path) -> u64 {
     std::fs::metadata(file).map_or(0, |metadata| metadata.len())
 }

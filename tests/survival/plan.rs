@@ -6,25 +6,25 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use testbed::draw::Draw;
 
-/// Kills in one world.
+/// The number of kills in one world.
 pub(crate) const ROUNDS: usize = 5;
 
-/// Something that the operator is doing when it dies.
+/// The operator's work during which it is killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
-    /// Its first start, with nothing there.
+    /// The first start in an empty namespace.
     Install,
-    /// A restart with nothing to do.
+    /// A restart without any work.
     Restart,
-    /// Another profile for the tuner.
+    /// An edit of the tuner's profile.
     Tune,
-    /// The audit off if it was on, and on if it was off.
+    /// Switching the audit module off or on.
     Switch,
-    /// A new song for the crowd, which takes helm a while.
+    /// A new text for the crowd, whose release takes helm a while.
     Sing,
-    /// A word that a hook notes in its own section of the ConfigMap.
+    /// A value that a hook saves in its own section of the ConfigMap.
     Note,
-    /// A greeting that the chart refuses, together with another profile; or one that it takes again.
+    /// A greeting that the chart refuses, together with another profile; the next time a greeting that it accepts.
     Break,
 }
 
@@ -40,7 +40,7 @@ impl Action {
     ];
 }
 
-/// Dealt to the worlds after the first install of each.
+/// The actions of all worlds, which are dealt after the installation in each.
 const DECK: [Action; 16] = [
     Action::Restart,
     Action::Tune,
@@ -60,18 +60,18 @@ const DECK: [Action; 16] = [
     Action::Break,
 ];
 
-/// What is waited for before the kill.
+/// The event that precedes the kill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     /// The action itself.
     None,
     /// A hook has run.
     HookRan,
-    /// Helm has written a release that is pending.
+    /// Helm has written a pending release.
     PendingRelease,
     /// The operator has saved a section of the ConfigMap.
     SectionSaved,
-    /// Something has been deleted.
+    /// An object has been deleted.
     DeleteBegun,
 }
 
@@ -80,7 +80,7 @@ pub(crate) enum Event {
 pub(crate) struct Kill {
     pub(crate) action: Action,
     pub(crate) event: Event,
-    /// After so many requests to the API server since the event.
+    /// The number of requests to the API server between the event and the kill.
     pub(crate) requests: usize,
 }
 
@@ -105,7 +105,7 @@ impl fmt::Display for Seed {
 }
 
 impl Seed {
-    /// The one asked for, otherwise a new one; the same for all worlds of a run.
+    /// The seed that was asked for, otherwise a new one; the same for all worlds of a run.
     pub(crate) fn of_this_run() -> Self {
         static SEED: OnceLock<u64> = OnceLock::new();
         let seed = *SEED.get_or_init(|| {
@@ -143,8 +143,8 @@ impl Seed {
     }
 }
 
-/// Kills fall within so many requests after the event. About a quarter more come for certain: counted in three runs with either
-/// helm, of which one action made almost equal numbers.
+/// The largest number of requests between the event and the kill. About a quarter more requests always follow: they
+/// were counted in three runs with each helm, and the numbers for one action were almost equal.
 fn span(action: Action, event: Event) -> usize {
     match (action, event) {
         (Action::Install, _) => 350,

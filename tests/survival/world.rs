@@ -1,4 +1,4 @@
-//! One operator's world: what it should come to, what is done in it, and what must be true after each death.
+//! One operator's world: its wanted state, the edits, and the checks after each kill.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt;
@@ -23,13 +23,13 @@ use crate::moment::Watch;
 use crate::plan::{Action, Kill};
 use crate::stage::{File, Stage};
 
-/// Longer than several back-offs of an operator that is refused at first.
+/// Longer than several retries of an operator whose first requests are refused.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// So many that helm is in the middle of it for about a second, which is longer than a start takes.
+/// So many objects that helm works on them for about a second, which is longer than an operator's start.
 const MEMBERS: usize = 150;
 
-/// A module that writes into its own section of the ConfigMap, and leaves a note whenever it runs.
+/// A module that saves values to its own section of the ConfigMap, and writes a note in each run.
 const SCRIBE: [File; 4] = [
     File {
         path: "050-scribe/Chart.yaml",
@@ -64,12 +64,12 @@ const PROFILES: [(&str, &str); 3] = [
     ("search", "net.ipv4.tcp_retries2 = 5"),
 ];
 
-/// What the world should look like.
+/// The wanted state of the world.
 #[derive(Debug)]
 struct Wanted {
     profile: usize,
     audit: bool,
-    /// What the greeter says: the last greeting that its chart took.
+    /// The last greeting that the chart accepted.
     greeting: String,
     broken: bool,
     song: String,
@@ -77,23 +77,23 @@ struct Wanted {
 }
 
 pub(crate) struct World {
-    /// Ends before the stage it stands on.
+    /// Declared before the stage, so that the operator ends before its stage is deleted.
     life: Option<Life>,
     stage: Stage<'static>,
     wanted: Wanted,
     notes: PathBuf,
     helm: WatchedHelm,
-    /// The foreign release and its object, as they were made.
+    /// The release of another program and its object, in their first state.
     stranger: (Release, String),
-    /// Everything before it has been looked at.
+    /// The position in the audit log up to which requests have been checked.
     checked: Mark,
     round: usize,
 }
 
-/// What a death left behind.
+/// The temporary files and processes that a kill has left.
 #[derive(Debug)]
 struct Remains {
-    /// Path and time of the last change: a name comes again, and a file's number too.
+    /// The path and the time of the last change, because names and inode numbers are reused.
     files: BTreeSet<(PathBuf, (i64, i64))>,
 }
 
@@ -145,7 +145,7 @@ impl World {
         })
     }
 
-    /// Does what the plan says, kills the operator at the moment it says, and tells what was there then.
+    /// Does the planned action, kills the operator at the planned moment, and describes the state at that time.
     pub(crate) fn kill(&mut self, kill: &Kill) -> anyhow::Result<String> {
         self.round += 1;
         if kill.action == Action::Restart
@@ -207,7 +207,7 @@ impl World {
         cluster::edit(self.stage.namespace(), &data)
     }
 
-    /// Starts the next life, which has to finish alone, and checks what it did on the way.
+    /// Starts the next operator, which has to finish without help, and checks its requests.
     pub(crate) fn recover(&mut self, kill: &Kill) -> anyhow::Result<()> {
         let remains = self.remains()?;
         self.start()?;
@@ -237,7 +237,7 @@ impl World {
         Ok(())
     }
 
-    /// Whether releases and objects are as they should be.
+    /// Checks that releases and objects are as they should be.
     fn look(&self) -> anyhow::Result<()> {
         let mut releases = cluster::releases(self.stage.namespace())?;
         let stranger = releases.remove(STRANGER);
@@ -302,7 +302,7 @@ impl World {
         Ok(())
     }
 
-    /// That nothing was deleted that should stay, since the last time this was asked.
+    /// Checks that nothing was deleted by mistake since the last check.
     fn check_writes(&mut self, kill: &Kill) -> anyhow::Result<()> {
         let audit = self.stage.plane().audit();
         let mark = audit.mark()?;
@@ -327,7 +327,7 @@ impl World {
         Ok(())
     }
 
-    /// The temporary files that are there now.
+    /// The temporary files that exist now.
     fn remains(&self) -> anyhow::Result<Remains> {
         let mut files = BTreeSet::new();
         gather(&self.stage.tmp(), &mut files)?;
@@ -340,7 +340,7 @@ impl World {
         Ok(items.into_iter().map(named).collect())
     }
 
-    /// The last life ends as it should.
+    /// Stops the last operator, which has to end with success.
     pub(crate) fn end(mut self) -> anyhow::Result<()> {
         let life = self.life.take().context("a world ends alive")?;
         life.stop(PATIENCE)?;
@@ -352,7 +352,7 @@ impl World {
 
 const STRANGER: &str = "stranger";
 
-/// A release that somebody else made with helm.
+/// Installs a release with helm, without the operator.
 fn install_stranger(stage: &Stage<'_>, helm: &Path) -> anyhow::Result<(Release, String)> {
     let chart = stage.folder().join(STRANGER);
     fs::create_dir_all(chart.join("templates"))?;
@@ -386,7 +386,7 @@ fn id_of(object: &Value) -> String {
     object["metadata"]["uid"].to_string()
 }
 
-/// Helm keeps ten revisions and deletes the oldest; a release is lost only with its newest.
+/// Helm keeps ten revisions and deletes the oldest. A release is lost only with its newest revision.
 fn is_old_revision(record: &Record, newest: &Releases) -> bool {
     let name = record.name.strip_prefix("sh.helm.release.v1.");
     let Some((release, Ok(revision))) = name
@@ -404,7 +404,7 @@ fn gather(folder: &Path, files: &mut BTreeSet<(PathBuf, (i64, i64))>) -> anyhow:
     };
     for entry in entries {
         let path = entry?.path();
-        // It may be gone by now: somebody works there.
+        // The file may have been deleted meanwhile.
         let Ok(metadata) = fs::symlink_metadata(&path) else {
             continue;
         };
