@@ -1,5 +1,6 @@
-//! The page about commands: each command on it is run beside an operator with the modules of `examples/admin`, on a real
-//! API server, and what it prints is what stands there. `UPDATE=1 cargo test --test admin_book` renews the page.
+//! The page about commands (book for admins). Each command on it is run beside an operator with the modules of
+//! `examples/admin`, on a real API server, and its output must equal the page. `UPDATE=1 cargo test --test admin_book`
+//! renews the page.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 use std::collections::BTreeMap;
@@ -34,7 +35,7 @@ fn root() -> &'static Path {
 struct Stage {
     namespace: Namespace<'static>,
     folder: TempDir,
-    /// Where the API server reaches the operator.
+    /// The address at which the API server reaches the operator's webhooks.
     webhooks: SocketAddr,
 }
 
@@ -42,7 +43,7 @@ impl Stage {
     fn build() -> Self {
         let plane = testbed::shared::plane();
         let namespace = plane.namespace("admin").unwrap();
-        // In the folder of the control plane, which is swept even after a kill.
+        // In the folder of the control plane, which the next start removes even after a kill.
         let folder = tempfile::Builder::new()
             .prefix("admin-")
             .tempdir_in(plane.folder())
@@ -107,7 +108,7 @@ impl Stage {
         Bound::start(command, Bond::Group).unwrap()
     }
 
-    /// What a command prints, both streams as they come.
+    /// The output of a command, both streams in the order of their writes.
     fn printed(&self, command: &str) -> String {
         let mut bash = process::command("bash");
         bash.args(["-c", &format!("{command} 2>&1")])
@@ -118,11 +119,11 @@ impl Stage {
         self.evened(&String::from_utf8(output.stdout).unwrap())
     }
 
-    /// Without what differs from run to run.
+    /// The text with constants in place of the parts that differ between runs.
     fn evened(&self, text: &str) -> String {
         let rows = [
             (r"\b\d+[smhd] ago", "5m ago"),
-            // The column is as wide as the longest age was.
+            // The width of a column depends on the longest age in it.
             (r"RELEASE +WAITS", "RELEASE    WAITS"),
             (r"5m ago +(\S)", "5m ago  $1"),
             (r"- +the next try", "-          the next try"),
@@ -135,7 +136,7 @@ impl Stage {
             (r"(resourceVersion: ).*", "$1\"1000\""),
             (r"(uid: ).*", "${1}8f6c5b2e-0000-4000-8000-000000000000"),
         ];
-        // Whole paths are those of this clone.
+        // Absolute paths contain the place of this clone.
         let here = format!("{}/", root().join("examples/admin").display());
         let text = text
             .replace(self.namespace.name(), "addon-operator")
@@ -145,7 +146,7 @@ impl Stage {
         })
     }
 
-    /// Until two modules are released and the one between them has failed.
+    /// Waits until two modules are released and the one between them has failed.
     fn wait_for_modules(&self) {
         let look = || {
             let list = self.printed("addon-operator module list -o wide");
@@ -155,7 +156,7 @@ impl Stage {
         wait_until(PATIENCE, "the modules", look).unwrap();
     }
 
-    /// Until the API server asks about edits.
+    /// Waits until the API server calls the webhook for edits.
     fn wait_for_webhooks(&self) {
         let patch = r#"{"data": {"databaseEnabled": "on"}}"#;
         let look = || {

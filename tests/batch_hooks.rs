@@ -1,5 +1,5 @@
-//! What an executable of several hooks may print for `hook config`: each document with the hooks that are found in it, or what
-//! its author is told.
+//! The output of batch executables for `hook config`: each document in the corpus with the hooks that are found in it,
+//! or the error for its author.
 //!
 //! `UPDATE=1 cargo test --test batch_hooks` writes the outcomes anew.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]

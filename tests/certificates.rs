@@ -1,4 +1,5 @@
-//! Every document under `tests/corpus/certificates` has the outcome that stands beside it: used or refused, never a panic.
+//! Every document under `tests/corpus/certificates` has the outcome in the file beside it: used or refused, never a
+//! panic.
 //!
 //! `UPDATE=1` writes the outcomes anew.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
@@ -17,7 +18,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus/certificates")
 }
 
-/// The good texts, as bytes under the names of their places.
+/// The valid texts, by the names of the roles that they have.
 fn good() -> Texts {
     let pem = |place: &str, file: &str| Pem {
         place: place.to_owned(),

@@ -1,7 +1,7 @@
-//! Whole commands as people type them: what they print, where, and how they end.
+//! Whole commands as people type them: their output, its streams, and their exit codes.
 //!
-//! Each file in `tests/cli` is one command: its first line is what is typed, the rest what comes of it. With `UPDATE=1`
-//! the tests write that rest. A new file needs only its first line.
+//! Each file in `tests/cli` is one command: its first line is the command line, the rest the result. With `UPDATE=1`
+//! the tests write the result. A new file needs only its first line.
 #![expect(clippy::disallowed_methods, reason = "the program under test is a process")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends there")]
 
@@ -17,7 +17,7 @@ use testbed::port::KeptPort;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_addon-operator");
 
-/// The program in an environment of its own.
+/// A command of the program with only these environment variables.
 fn program(args: &[&str], variables: &[(&str, &str)]) -> Command {
     let mut command = Command::new(PROGRAM);
     command.args(args).env_clear().stdin(Stdio::null());
@@ -31,8 +31,8 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-/// Runs the command of a file's first line, `$ NAME=VALUE… addon-operator ARGS…` or the same by the name of
-/// `shell-operator`, and shows all that came of it.
+/// Runs the command of a file's first line, `$ NAME=VALUE… addon-operator ARGS…` (or `shell-operator`), and returns its
+/// exit code and output as text.
 fn transcript(first_line: &str) -> String {
     let words: Vec<&str> = first_line.strip_prefix("$ ").unwrap().split(' ').collect();
     let at = words.iter().position(|word| word.ends_with("-operator")).unwrap();
@@ -71,7 +71,7 @@ fn commands_print_what_is_written_down() {
     }
 }
 
-/// A place to start the operator in, with a cluster that nobody answers for.
+/// A folder to start the operator in, with a kubeconfig of a cluster that does not answer.
 struct Place {
     dir: tempfile::TempDir,
     port: KeptPort,
@@ -113,7 +113,7 @@ impl Place {
         command
     }
 
-    /// Starts the operator with more arguments and waits until it gives up.
+    /// Starts the operator with more arguments and waits until it refuses to run.
     fn refused(&self, args: &[&str]) -> (i32, String) {
         let output = self.command(&[&["start"], args].concat()).output().unwrap();
         (
@@ -132,7 +132,7 @@ impl Place {
     }
 }
 
-/// An operator that is killed at the end of its test, whatever becomes of that.
+/// An operator. Dropping it kills it, also when its test fails.
 struct Running(Child);
 
 impl Running {
@@ -160,7 +160,7 @@ impl Drop for Running {
     }
 }
 
-/// Asks again until the answer is there.
+/// Repeats `look` until it returns a value.
 fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + Duration::from_secs(30);
     loop {
@@ -247,7 +247,7 @@ fn an_operator_without_a_cluster_can_be_looked_at_and_stopped() {
     let (_, parameters, _) = place.run(&["config", "list", "-o", "json"]);
     assert!(parameters.contains("\"value\":\"error\""), "{parameters}");
 
-    // Nobody follows a channel here, and nothing is available.
+    // No channel is followed here, so no version is available.
     let (code, status, _) = place.run(&["channel", "status"]);
     assert!(
         code == 0 && status.starts_with("state:      off\nwhy:        "),
@@ -261,7 +261,7 @@ fn an_operator_without_a_cluster_can_be_looked_at_and_stopped() {
         why.contains("no version is available: the state is off\nhint: "),
         "{why}"
     );
-    // Nobody can be reached, and so nobody leads who could ask.
+    // The cluster cannot be reached, so no leader can be asked.
     let (code, said, why) = place.run(&["channel", "check"]);
     assert!(
         code == 1 && said.is_empty() && why.starts_with("error: "),
@@ -296,12 +296,13 @@ fn a_second_signal_leaves_no_process_behind() {
     assert_eq!(running.0.wait().unwrap().code(), Some(143));
     wait_for("the end of the child", || {
         let stat = fs_err::read_to_string(format!("/proc/{}/stat", pid.trim()));
-        // Who has ended may still wait for somebody to hear of it.
+        // A process that has ended may still wait to be reaped.
         stat.map_or(true, |stat| stat.contains(") Z ")).then_some(())
     });
 }
 
-/// Makes a global hook that is busy with that when it is asked for its configuration, and waits for what it says.
+/// Makes a global hook that runs this script when it is asked for its configuration, and returns the text that the
+/// script writes.
 fn ask_hook(place: &Place, script: &str, start: impl FnOnce(&Place) -> Running) -> (Running, String) {
     let (hook, said) = (place.path("global-hooks/hook.sh"), place.path("said"));
     let script = format!("#!/bin/bash\n({script}) > {said}.new && mv {said}.new {said}\nsleep 1000\n");
@@ -317,7 +318,7 @@ fn lives(pid: &str) -> bool {
     stat.is_ok_and(|stat| !stat.contains(") Z "))
 }
 
-/// In a session of its own and without a parent, as services start themselves.
+/// A script that starts a process in a session of its own and without a parent, as daemons do.
 const ESCAPE: &str = "setsid bash -c 'sleep 1000 >/dev/null 2>&1 & echo $!'";
 
 #[test]
@@ -377,7 +378,7 @@ fn the_completion_of_bash_knows_our_commands() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("completion");
     fs_err::write(&path, &script.stdout).unwrap();
-    // As the shell does when somebody types `addon-operator module e` and the tabulator.
+    // As the shell does when a person types `addon-operator module e` and presses the tabulator.
     let typed = "source completion; complete -p addon-operator; COMP_WORDS=(addon-operator module e); COMP_CWORD=2; \
                  _addon_operator addon-operator e module; echo \"${COMPREPLY[@]}\"";
     let mut bash = Command::new("bash");

@@ -1,7 +1,7 @@
-//! The contract with hooks and admins: recorded scenarios, played against the built operator and a real API server.
+//! The contract with hooks and admins: recorded scenarios are played against the built operator and a real API server.
 //!
-//! The runner in `tests/contract/scenarios` judges; this target only calls it, and shows that it can say no. Nothing here
-//! knows what a scenario expects.
+//! The runner in `tests/contract/scenarios` judges. This target only calls it, and shows that it can fail. It knows
+//! nothing about the expectations of a scenario.
 
 use std::collections::BTreeSet;
 use std::fs::Permissions;
@@ -16,7 +16,7 @@ use testbed::{process, shared};
 
 const OPERATOR: &str = env!("CARGO_BIN_EXE_addon-operator");
 
-/// A scenario mostly waits for hooks and for time to pass, so that a core serves several.
+/// Several scenarios share a core, because a scenario mostly waits for hooks and for time to pass.
 const SCENARIOS_PER_CORE: usize = 2;
 
 fn folder() -> PathBuf {
@@ -47,8 +47,8 @@ fn the_recorded_scenarios_of_modules_come_out_as_expected() {
     assert!(output.status.success(), "{}", text(&output));
 }
 
-/// What the original does with its helm comes out the same with helm 4. What the scenarios themselves ask helm is answered by
-/// helm 3, which has to understand what helm 4 has written.
+/// Scenarios recorded with the original, which has helm 3, must have the same result with helm 4. The scenarios' own
+/// helm commands still use helm 3, which has to read the revisions of helm 4.
 #[test]
 fn the_recorded_scenarios_of_releases_come_out_as_expected_with_helm_4() {
     let files = tempfile::tempdir().expect("a temporary folder can be made");
@@ -65,7 +65,7 @@ fn the_recorded_scenarios_of_releases_come_out_as_expected_with_helm_4() {
 #[test]
 fn the_recorded_scenarios_of_hooks_come_out_as_expected() {
     let files = tempfile::tempdir().expect("a temporary folder can be made");
-    // The name under which it was called tells the program that it serves hooks alone.
+    // A program called `shell-operator` serves hooks without modules.
     let operator = files.path().join("shell-operator");
     symlink(OPERATOR, &operator).expect("the folder can be written");
     let output = check(&operator, "hooks", &[]);

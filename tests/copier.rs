@@ -1,5 +1,5 @@
-//! The registry secret copier, by hand: what its hook wants done in a cluster that looks like this. What the API server makes of
-//! it is for the demo.
+//! The registry secret copier, run directly: the operations that its hook asks for in a given cluster. The demo shows
+//! their effect on an API server.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ fn path(inside: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(inside)
 }
 
-/// What the hook sees of the cluster.
+/// The objects in the hook's snapshots.
 #[derive(Default)]
 struct Seen {
     sources: Vec<Value>,
@@ -25,7 +25,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// Namespaces of these names, all of them active.
+    /// Namespaces with these names, all active.
     fn active(names: &[&str]) -> Self {
         let namespace = |name: &&str| json!({"name": name, "active": true});
         Self {
@@ -59,12 +59,12 @@ impl Seen {
                "namespaces": snapshot(&self.namespaces)})
     }
 
-    /// Runs the hook: what it wants done, and what it says.
+    /// Runs the hook: returns its operations and its log.
     fn run(&self, context: &Value) -> (Vec<Value>, String) {
         self.run_with(context, &self.snapshots()).expect("the hook ends well")
     }
 
-    /// The same with these snapshots, or what the hook complains of.
+    /// Runs the hook with these snapshots; the error is the hook's message.
     fn run_with(&self, context: &Value, snapshots: &Value) -> Result<(Vec<Value>, String), String> {
         let files = tempfile::tempdir().expect("a temporary folder can be made");
         let file = |name: &str| files.path().join(name);
@@ -88,7 +88,7 @@ impl Seen {
         Ok((operations.collect(), String::from_utf8(output.stdout).unwrap()))
     }
 
-    /// What the hook wants done when something has changed.
+    /// The operations that the hook asks for after a change.
     fn wanted(&self) -> Vec<Value> {
         self.run(&json!({"binding": "namespaces", "type": "Group", "groupName": "copies"}))
             .0
@@ -242,7 +242,7 @@ fn five_thousand_namespaces_are_no_trouble() {
     assert_eq!(seen.wanted().len(), 5000);
 }
 
-/// What the filters of the configuration make of an object, asked of the jq of this machine.
+/// The filters of the hook's configuration, run with the machine's jq.
 #[test]
 fn the_filters_find_what_the_hook_works_with() {
     let mut command = process::command(path("modules/200-registry-secret-copier/hooks/copy.sh"));

@@ -1,6 +1,6 @@
-//! The demo must not be fooled by an operator that does nothing, and must leave nothing behind.
+//! The demo must fail with an operator that does nothing, and must leave nothing behind.
 //!
-//! Runs the built example as `make demo` does; what the tour shows with the real operator is checked by the tour itself.
+//! Runs the built example as `make demo` does. The claims about the real operator are checked by the tour itself.
 #![expect(clippy::unwrap_used, reason = "a test has no better way to end")]
 
 use std::fs::File;
@@ -19,27 +19,28 @@ use testbed::wait::wait_until;
 #[expect(dead_code, reason = "only the search for processes is needed here")]
 mod life;
 
-/// A start of the control plane on a busy machine, and building what it needs in the worst case.
+/// Long enough to start the control plane on a busy machine and, in the worst case, to build its programs.
 const PATIENCE: Duration = Duration::from_mins(10);
 
-/// Everything is killed and removed, on a machine that does other things too.
+/// Long enough to kill all processes and delete all files on a busy machine.
 const SOON: Duration = Duration::from_mins(1);
 
-/// What a shell would say of a program that Ctrl-C ended.
+/// The exit code of a program that Ctrl-C ended, as a shell reports it.
 const INTERRUPTED: u8 = 128 + 2;
 
-/// A demo with an operator that sleeps. All its files are below one folder, whose name everything carries that it starts.
+/// A demo with an operator that only sleeps. All its files are below one folder, and all its processes have the
+/// folder's name in their environment or command line.
 struct Demo {
     bound: Bound,
     folder: TempDir,
-    /// One control plane at a time is enough for the memory of a small machine.
+    /// Only one demo runs at a time, to spare the memory of a small machine.
     _turn: MutexGuard<'static, ()>,
 }
 
 static TURN: Mutex<()> = Mutex::new(());
 
 impl Demo {
-    /// Without an image it is to leave out what takes one.
+    /// Starts the demo. Without an image it leaves out the chapters that need one.
     fn start(patience: &str, image: Option<&str>) -> Self {
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let folder = tempfile::Builder::new().prefix("demo-").tempdir().unwrap();
@@ -72,24 +73,24 @@ impl Demo {
         text
     }
 
-    /// Waits for something that can only come while it runs.
+    /// Waits for a condition, as long as the demo runs.
     fn wait_for(&mut self, what: &str, check: impl Fn(&Self) -> bool) {
         let outcome = wait_until(PATIENCE, what, || match self.bound.ended() {
             Ok(None) => Ok(check(self).then_some(true)),
-            // Ends the wait: nothing more will come.
+            // The demo has ended, so the condition cannot come true any more.
             Ok(Some(_)) => Ok(Some(false)),
             Err(error) => Err(error),
         });
         assert!(outcome.unwrap(), "the demo ended before {what}:\n{}", self.said());
     }
 
-    /// Whether a process of it has these words in its command line.
+    /// Whether a process of the demo has these words in its command line.
     fn runs(&self, words: &str) -> bool {
         let running = life::marked(self.folder.path());
         running.iter().any(|(_, command)| command.contains(words))
     }
 
-    /// Its exit code, once it has ended.
+    /// Waits for the end of the demo, and returns its exit code.
     fn code(&mut self, patience: Duration) -> u8 {
         let ended = wait_until(patience, "the end of the demo", || self.bound.ended());
         let code = ended.map(process::exit_code);
@@ -106,7 +107,7 @@ impl Demo {
     }
 }
 
-/// The example, built into a folder of its own beside the operator.
+/// The path of the example, in a folder below that of the operator.
 fn built() -> PathBuf {
     let operator = Path::new(env!("CARGO_BIN_EXE_addon-operator"));
     let demo = operator.with_file_name("examples").join("demo");
@@ -129,7 +130,7 @@ fn walk(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// What this test made, and the empty home of all control planes with the lock at its door.
+/// Whether a file is one of this test's, or the testbed's own empty folder or lock.
 fn is_known(file: &Path) -> bool {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     ["sleeper", "said", "lock"].contains(&&*name) || name.starts_with("addon-operator-testbed-")

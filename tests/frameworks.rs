@@ -1,4 +1,5 @@
-//! The shell framework, as hooks use it: small hooks are written, run with a file of contexts, and what they print is compared.
+//! The shell framework as hooks use it: small hooks are written and run with a file of binding contexts, and their
+//! output is compared.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -18,7 +19,7 @@ struct Hook {
 }
 
 impl Hook {
-    /// The text between the framework and `hook::run`.
+    /// A hook with this text between the framework and `hook::run`.
     fn new(body: &str) -> Self {
         Self::sourcing(&framework().join("shell_lib.sh"), body)
     }
@@ -40,7 +41,7 @@ impl Hook {
         fs_err::write(&contexts_file, contexts.to_string()).expect("the folder can be written");
         let mut command = process::command(self.folder.path().join("hook.sh"));
         command.env("BINDING_CONTEXT_PATH", contexts_file);
-        // An unquoted star would find this folder's files.
+        // In a folder with files an unquoted star would expand to their names.
         command.current_dir(self.folder.path());
         process::run(command, None).expect("the hook is executable, and bash is installed")
     }
@@ -228,7 +229,7 @@ fn values_are_found_by_path() {
     assert_eq!(out(&whole), "{\"binding\":\"b\"}\n");
 }
 
-/// As a word of bash.
+/// The text quoted as one word for bash.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }

@@ -1,4 +1,4 @@
-//! Replays what fuzzing begins with and what it has found: see fuzz/README.md.
+//! Replays the seeds of fuzzing and the inputs that it found: see fuzz/README.md.
 #![expect(clippy::panic, reason = "that is how a target says that something is wrong")]
 
 use std::path::Path;
@@ -28,7 +28,7 @@ mod values_merge;
 #[path = "../fuzz/targets/values_patch.rs"]
 mod values_patch;
 
-/// Runs one target over its corpus, with as much stack as a worker of the async runtime has.
+/// Runs one target over its corpus, on a stack as large as that of a worker thread of the async runtime.
 fn replay(target: &str, check: fn(&[u8])) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target);
     let mut paths: Vec<_> = fs_err::read_dir(folder)

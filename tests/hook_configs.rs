@@ -1,4 +1,5 @@
-//! What a hook may print for `--config`: each document with what is made of it, or what its author is told.
+//! The output of hooks for `--config`: each document of the corpus with the resulting configuration, or the error for
+//! its author.
 //!
 //! `UPDATE=1 cargo test --test hook_configs` writes the outcomes anew.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]

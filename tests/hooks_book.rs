@@ -1,4 +1,4 @@
-//! The page about hooks: the files that it shows are those of `examples/hooks`, and what its commands print is what they print.
+//! The page about hooks: its files must equal those of `examples/hooks`, and its outputs those of the commands.
 //! `UPDATE=1 cargo test --test hooks_book` renews both.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
@@ -18,7 +18,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// A folder that looks like a checkout, in which commands may leave files.
+/// A folder like a checkout, in which commands may leave files.
 fn checkout() -> TempDir {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     for name in ["examples", "frameworks"] {
@@ -27,7 +27,7 @@ fn checkout() -> TempDir {
     folder
 }
 
-/// What the command prints, both streams as they come.
+/// The output of the command, both streams in the order of their writes.
 fn printed(command: &str, folder: &Path) -> String {
     let mut bash = process::command("bash");
     bash.args(["-c", &format!("{command}\n")]).current_dir(folder);
@@ -77,7 +77,7 @@ fn the_page_shows_the_files_and_what_the_commands_print() {
     assert_eq!(page, renewed);
 }
 
-/// The hooks of the examples.
+/// All hooks of the examples.
 fn hooks() -> Vec<PathBuf> {
     let entries = fs_err::read_dir(root().join("examples/hooks")).unwrap();
     let paths = entries.map(|entry| entry.unwrap().path());
@@ -130,7 +130,7 @@ fn the_example_of_several_hooks_is_shown_and_answers_as_one() {
     assert!(page.contains("<!-- examples/hooks/site -->"));
 }
 
-/// What a command of a test prints.
+/// The output of a hook that is run with `examples/hooks/try`.
 fn tried(folder: &TempDir, hook: &str, contexts: &str, values: &str) -> String {
     fs_err::write(folder.path().join("contexts"), contexts).unwrap();
     fs_err::write(folder.path().join("values"), values).unwrap();

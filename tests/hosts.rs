@@ -1,9 +1,9 @@
-//! The program finds hosts in an empty root: by `/etc/hosts`, by DNS with the search list of a pod, by IPv6, whatever
-//! `/etc/nsswitch.conf` says.
+//! The program resolves host names in an otherwise empty root: by `/etc/hosts`, by DNS with the search list of a pod,
+//! by IPv6, regardless of `/etc/nsswitch.conf`.
 //!
-//! The program is the one that the variable OPERATOR names, which must need no library, or else the one of this build with
-//! its libraries. Takes root, for chroot and for the port of DNS. Each host has an address of its own on loopback, so that the
-//! connection shows which one was found.
+//! The program is the one that the variable OPERATOR names, which must be static, or else the one of this build with
+//! its libraries. Needs root, for chroot and for the port of DNS. Each host has its own loopback address, so the
+//! connection shows which host was found.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends there")]
 
 use std::collections::BTreeMap;
@@ -18,15 +18,15 @@ use fs_err as fs;
 use tempfile::TempDir;
 use testbed::process;
 
-/// The name server of the root; no other test listens there.
+/// The address of the name server; no other test listens on it.
 const SERVER: Ipv4Addr = Ipv4Addr::new(127, 84, 53, 53);
 const HOSTS: &str = "127.0.0.1 localhost\n127.84.0.1 in-hosts short.example.com\n";
-/// As the kubelet writes it for a pod of the namespace `default`.
+/// The `resolv.conf` that a kubelet writes for a pod in the namespace `default`.
 const RESOLV: &str = "search default.svc.cluster.local svc.cluster.local cluster.local\noptions ndots:5\n";
-/// A source that no machine has, after which no other is to be asked.
+/// A setting that names an unknown source and forbids all others.
 const NSSWITCH: &str = "hosts: nowhere [UNAVAIL=return] files\n";
 
-/// Names that DNS knows, with their addresses.
+/// The names in DNS, with their addresses.
 const KNOWN: [(&str, &str); 5] = [
     ("kubernetes.default.svc.cluster.local", "127.84.0.2"),
     ("collector.default.svc.cluster.local", "127.84.0.3"),
@@ -35,7 +35,7 @@ const KNOWN: [(&str, &str); 5] = [
     ("in-hosts", "127.84.0.5"),
 ];
 
-/// Answers questions of DNS, and keeps the names that were asked.
+/// Answers DNS queries, and keeps their names.
 fn answer_questions(asked: Arc<Mutex<Vec<String>>>) {
     let socket = UdpSocket::bind((SERVER, 53)).expect("only root may listen on port 53");
     let known: BTreeMap<&str, IpAddr> = KNOWN.map(|(name, address)| (name, address.parse().unwrap())).into();
@@ -50,7 +50,7 @@ fn answer_questions(asked: Arc<Mutex<Vec<String>>>) {
     });
 }
 
-/// The name that a question is about, and the answer of RFC 1035.
+/// The name in a query, and the answer to it (RFC 1035).
 fn reply(question: &[u8], known: &BTreeMap<&str, IpAddr>) -> (String, Vec<u8>) {
     let mut labels = Vec::new();
     let mut at = 12;
@@ -60,7 +60,7 @@ fn reply(question: &[u8], known: &BTreeMap<&str, IpAddr>) -> (String, Vec<u8>) {
         at = end;
     }
     let name = labels.join(".");
-    // The root, the type and the class end the question; what follows are extensions.
+    // The root label, the type and the class end the question. Extensions follow.
     let end = at + 5;
     let kind = question[at + 2];
     let found = known.get(name.as_str());
@@ -82,7 +82,7 @@ fn reply(question: &[u8], known: &BTreeMap<&str, IpAddr>) -> (String, Vec<u8>) {
     (name, reply)
 }
 
-/// An API server that has nothing, on all addresses of this machine. Keeps the addresses on which it was asked.
+/// An API server without any object, on all addresses of this machine. It keeps the addresses at which it was asked.
 fn answer_requests(met: Arc<Mutex<Vec<IpAddr>>>) -> u16 {
     let listener = TcpListener::bind("[::]:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -112,7 +112,7 @@ fn libraries(program: &Path) -> Vec<PathBuf> {
     words.map(PathBuf::from).collect()
 }
 
-/// The folder that the program sees as its root.
+/// The folder that is the program's root.
 struct Root(TempDir);
 
 impl Root {
@@ -128,7 +128,7 @@ impl Root {
         for library in libraries {
             root.put(&library, &library);
         }
-        // Without an authority of its own the client looks for those of the machine.
+        // Without an authority in the kubeconfig the client would look for those of the machine.
         let authority = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus/certificates/good-ca.crt");
         root.put(Path::new("/ca.crt"), &authority);
         root.write("/etc/hosts", HOSTS);
@@ -153,7 +153,7 @@ impl Root {
         fs::write(to, text).unwrap();
     }
 
-    /// Has the program ask the API server at a host, and returns its last words.
+    /// Runs the program with an API server at this host, and returns the end of its output.
     fn ask(&self, host: &str, port: u16) -> String {
         let cluster =
             format!("{{name: it, cluster: {{server: 'http://{host}:{port}', certificate-authority: /ca.crt}}}}");
@@ -181,7 +181,7 @@ fn hosts_are_found_in_an_empty_root() {
     answer_questions(Arc::clone(&asked));
     let port = answer_requests(Arc::clone(&met));
     let root = Root::new();
-    // The host, the address that is found, and the names that DNS is asked on the way.
+    // Each row: the host, its address, and the names that DNS is asked for.
     let cluster = |name: &str, domains: usize| -> Vec<String> {
         let domains = ["default.svc.cluster.local", "svc.cluster.local", "cluster.local"]
             .iter()
@@ -221,7 +221,7 @@ fn hosts_are_found_in_an_empty_root() {
         let met: Vec<String> = met.lock().unwrap().iter().map(ToString::to_string).collect();
         assert!(met.iter().all(|found| found == address), "{host} is at {met:?}");
         let mut asked = asked.lock().unwrap().clone();
-        // For each name two questions: for IPv4 and for IPv6.
+        // Each name is asked for twice: for IPv4 and for IPv6.
         asked.dedup();
         assert_eq!(asked, names, "{host}");
     }

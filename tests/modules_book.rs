@@ -1,5 +1,6 @@
-//! The page about modules: the files that it shows are those of `examples/modules`, an operator runs them on a real API
-//! server, and what its commands print is what they print. `UPDATE=1 cargo test --test modules_book` renews the page.
+//! The page about modules: its files must equal those of `examples/modules`. An operator runs them on a real API
+//! server, and the outputs of the commands must equal the page. `UPDATE=1 cargo test --test modules_book` renews the
+//! page.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 use std::collections::BTreeMap;
@@ -27,7 +28,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// A folder that looks like a checkout, in which the operator and the commands run.
+/// A folder like a checkout, in which the operator and the commands run.
 struct Stage {
     namespace: Namespace<'static>,
     folder: TempDir,
@@ -37,7 +38,7 @@ struct Stage {
 impl Stage {
     fn build() -> Self {
         let plane = testbed::shared::plane();
-        // In the folder of the control plane, which is swept even after a kill.
+        // In the folder of the control plane, which the next start removes even after a kill.
         let folder = tempfile::Builder::new()
             .prefix("modules-")
             .tempdir_in(plane.folder())
@@ -89,7 +90,8 @@ impl Stage {
         Bound::start(command, Bond::Group).unwrap()
     }
 
-    /// What a command prints, both streams as they come, without what differs from run to run.
+    /// The output of a command, both streams in the order of their writes, with constants in place of the parts that
+    /// differ between runs.
     fn printed(&self, command: &str) -> String {
         let mut bash = process::command("bash");
         bash.args(["-c", &format!("exec 2>&1; {command}")])
@@ -120,7 +122,7 @@ fn the_page_shows_the_files_and_what_the_commands_print() {
     page::check(root(), PAGE, |command| stage.printed(command));
 }
 
-/// Nothing of the example is left out of the page that teaches it.
+/// The page must show every file of the example.
 #[test]
 fn each_file_of_the_guestbook_is_shown() {
     let page = fs_err::read_to_string(root().join(PAGE)).unwrap();

@@ -1,6 +1,6 @@
-//! Files of object patches that must be refused, each with what its author is told.
+//! Files of object patches that must be refused, each with the error for its author.
 //!
-//! `UPDATE=1 cargo test --test object_patches` writes the answers anew.
+//! `UPDATE=1 cargo test --test object_patches` writes the errors anew.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ fn corpus() -> Vec<PathBuf> {
     paths
 }
 
-/// The report, and below it what to do.
+/// The report, and the hint below it.
 fn answer(text: &str) -> Option<String> {
     let failure = Failure::from(patch::parse(text).err()?);
     Some(format!("{}\nhint: {}\n", failure.report, failure.hints.join("; ")))

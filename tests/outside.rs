@@ -1,5 +1,5 @@
-//! Commands typed outside of the operator's pod: a real API server passes them on to a kubelet, and what runs there is the
-//! built program beside an operator that runs. There is no container: the kubelet is kwok's, which starts programs of this
+//! Commands typed outside of the operator's pod. A real API server passes them on to a kubelet, and the built program
+//! runs there beside a running operator. There is no container: the kubelet is kwok's, which starts programs of this
 //! machine.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends there")]
 
@@ -46,7 +46,7 @@ impl World<'_> {
         self.namespace.kubectl([&arguments[..], what].concat()).unwrap();
     }
 
-    /// A node whose kubelet runs programs that it finds in our directory.
+    /// A node whose kubelet starts programs in the test's folder.
     fn kubelet(&self) -> Bound {
         let port = self.namespace.port().unwrap();
         self.plane().add_node(NODE).unwrap();
@@ -130,7 +130,7 @@ impl World<'_> {
         (status.success(), text(stdout), text(stderr))
     }
 
-    /// The pods in which something was run since the beginning, in the order of that.
+    /// The pods in which a program was run so far, in order.
     fn pods_used(&self) -> Vec<String> {
         let audit = self.plane().audit();
         let records = audit.since(audit.beginning()).unwrap();
@@ -149,7 +149,7 @@ impl World<'_> {
         kubectl.feed(["create", "--filename=-"], &lease.to_string()).unwrap();
     }
 
-    /// A kubeconfig of somebody who may do nothing.
+    /// A kubeconfig of a user without any rights.
     fn stranger(&self) -> PathBuf {
         let token = self.namespace.kubectl(["create", "token", "default"]).unwrap();
         let text = fs::read_to_string(self.namespace.kubeconfig(User::Operator)).unwrap();
@@ -161,7 +161,7 @@ impl World<'_> {
     }
 }
 
-/// What a person gets who types this outside, with a kubeconfig.
+/// The result for a person who types this outside of the pod, with a kubeconfig.
 fn typed(kubeconfig: &Path, arguments: &str) -> Output {
     let mut command = process::command(PROGRAM);
     command.args(arguments.split(' ')).env_clear();
@@ -195,7 +195,7 @@ fn what_is_typed_outside_is_answered_by_the_operator_in_its_pod() {
         };
         wait_until(PATIENCE, arguments, look).unwrap()
     };
-    // The namespace is the one of the kubeconfig, or a named one.
+    // The namespace is that of the kubeconfig, unless the command names one.
     assert_eq!(answered("hooks hook list --kube-context testbed"), "[\"greet.sh\"]\n\n");
     let listed = format!("hooks hook list -o yaml --namespace {}", namespace.name());
     assert_eq!(answered(&listed), "- greet.sh\n\n");
@@ -208,7 +208,7 @@ fn what_is_typed_outside_is_answered_by_the_operator_in_its_pod() {
     let none = "is labelled as addon-operator and runs\nhint: --namespace names the namespace to search, and --pod";
     assert!(!good && why.contains(none), "{why}");
 
-    // A command that changes something here asks there what it is to change.
+    // A command that changes the ConfigMap first asks the operator in the pod for the version to approve.
     let (_, said, _) = world.asked("channel status --pod first");
     assert!(said.starts_with("state:      off\n"), "{said}");
     let (good, said, why) = world.asked("channel approve --yes --pod first");
@@ -217,7 +217,7 @@ fn what_is_typed_outside_is_answered_by_the_operator_in_its_pod() {
         "{said}{why}"
     );
 
-    // Of two the leader is asked, once there is one.
+    // With two pods the leader is asked, once there is one.
     world.pod("second");
     let (good, _, why) = world.asked("hooks hook list --kube-context testbed");
     assert!(
@@ -228,7 +228,7 @@ fn what_is_typed_outside_is_answered_by_the_operator_in_its_pod() {
     assert_eq!(answered("hooks hook list --kube-context testbed"), "[\"greet.sh\"]\n\n");
     assert_eq!(world.pods_used(), ["first", "second"]);
 
-    // Whoever may not run programs in the pod sees nothing.
+    // A user who must not run programs in the pod gets an error and no answer.
     let Output { status, stdout, stderr } = typed(&world.stranger(), "hooks hook list --pod first");
     let why = String::from_utf8(stderr).unwrap();
     assert!(
@@ -236,7 +236,7 @@ fn what_is_typed_outside_is_answered_by_the_operator_in_its_pod() {
         "{why}"
     );
 
-    // What the program there says on standard error comes through, too.
+    // Standard error of the program in the pod is passed on too.
     process::signal(operator.id(), libc::SIGTERM);
     wait_until(PATIENCE, "the end of the operator", || operator.ended()).unwrap();
     let (good, _, why) = world.asked("hooks hook list --pod first");

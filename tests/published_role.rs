@@ -1,6 +1,6 @@
-//! The whole program under the roles that the examples of shell-operator publish: hooks alone, certificates in files, and no
-//! right beyond these. And parts of it under roles that give no more than the original operators need. A target of its own, since
-//! it makes CRDs.
+//! The whole program with the roles that the examples of shell-operator publish: hooks without modules, certificates in
+//! files, and no other right. And parts of the program with roles that have only the rights that the original operators
+//! need. A target of its own, because it creates CRDs.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 use std::net::SocketAddr;
@@ -34,7 +34,7 @@ const SERVICE: &str = "webhooks";
 const BAD: &str = "create configmap bad --dry-run=server";
 const DENIED: &str = "denied the request: this one is bad";
 
-/// Denies what is called bad, and labels everything.
+/// A hook that denies objects named `bad`, and labels all others.
 const ADMISSION: &str = r#"#!/bin/sh
 if [ "$1" = --config ]; then
   cat <<'END'
@@ -77,7 +77,7 @@ jq '{convertedObjects: [.[0].review.request | .desiredAPIVersion as $to | .objec
 "#;
 
 struct Stage {
-    /// Shows the logs in the folder, so it goes first.
+    /// Prints the logs when a test panics, so it is declared (and dropped) before the folder that contains them.
     namespace: Namespace<'static>,
     folder: TempDir,
     address: SocketAddr,
@@ -85,7 +85,7 @@ struct Stage {
 }
 
 impl Stage {
-    /// With this hook, and a service account that may do this and nothing else.
+    /// A stage with this hook, and a service account with only these rights.
     fn new(prefix: &str, hook: &str, rules: &Value) -> Self {
         let namespace = testbed::shared::plane().namespace(prefix).unwrap();
         let stage = Self {
@@ -115,7 +115,7 @@ impl Stage {
         self.namespace.kubectl(arguments.split(' ')).unwrap()
     }
 
-    /// What kubectl says, be it good or bad.
+    /// The output of kubectl, whether it fails or not.
     fn say(&self, arguments: &str) -> String {
         let said = self.namespace.kubectl(arguments.split(' '));
         said.unwrap_or_else(|error| error.to_string())
@@ -135,7 +135,7 @@ impl Stage {
         wait_until(PATIENCE, &format!("'{wanted}' from kubectl {arguments}"), said).unwrap();
     }
 
-    /// Another authority and another certificate than before.
+    /// Writes a new authority and a new certificate to the files.
     fn certify(&self) {
         let host = format!("{SERVICE}.{}.svc", self.name());
         let stored = renewed(None, &[host], Timestamp::now()).unwrap().unwrap();
@@ -175,7 +175,7 @@ impl Stage {
     }
 }
 
-/// Makes a service account that may do this and nothing else.
+/// Creates a service account with only these rights.
 fn allow(namespace: &Namespace<'_>, rules: &Value) {
     let name = namespace.name();
     let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
@@ -188,7 +188,7 @@ fn allow(namespace: &Namespace<'_>, rules: &Value) {
     }
 }
 
-/// Leads to the cluster as that account.
+/// The text of a kubeconfig for that account.
 fn kubeconfig(namespace: &Namespace<'_>) -> String {
     let plane = namespace.plane();
     let token = namespace.kubectl(["create", "token", "example"]).unwrap();
@@ -199,7 +199,7 @@ fn kubeconfig(namespace: &Namespace<'_>) -> String {
     kubeconfig.to_string()
 }
 
-/// A world whose operator is that account.
+/// A world whose operator acts as an account with only these rights.
 async fn world(prefix: &str, rules: &Value) -> World {
     let mut world = World::new(prefix).await;
     allow(&world.namespace, rules);
@@ -217,7 +217,8 @@ struct Life {
 }
 
 impl Life {
-    /// Asks it to stop, and returns its complaints: the verb and the resource of each, and the verb that serves instead.
+    /// Stops the operator, and returns the rights that its log says are missing: verb and resource, and the verb that
+    /// it uses instead.
     fn complaints(mut self) -> Vec<String> {
         process::signal(self.bound.id(), libc::SIGTERM);
         wait_until(PATIENCE, "the end of the operator", || self.bound.ended()).unwrap();
@@ -266,7 +267,7 @@ fn admission_works_with_the_role_of_the_published_examples() {
     first.sort();
     assert_eq!(life.complaints(), first);
 
-    // The configurations are there, and trust another authority.
+    // The configurations exist, but trust another authority.
     stage.certify();
     let life = stage.start("VALIDATING");
     stage.wait_for(BAD, DENIED);
@@ -316,7 +317,7 @@ fn conversion_works_with_the_role_of_the_published_example_and_with_that_of_the_
             &format!("get crd widgets.{group} {strategy}"),
             "Webhook,yes,v1alpha1 v1",
         );
-        // Until the API server has heard of it, it stores what it is given.
+        // The API server does not know the webhook yet: until then it stores objects unconverted.
         let converted = || {
             stage.say(&format!("delete widgets.v1.{group} one --ignore-not-found"));
             stage.apply(
@@ -339,7 +340,7 @@ async fn releases_are_kept_with_the_rights_on_secrets_that_helm_needs() {
     ]);
     let mut world = world("unpatched", &rules).await;
     world.simple_module().await;
-    // Other tests change what the API server serves, which is an input of every release.
+    // Charts may depend on the list of served APIs, which other tests change meanwhile.
     for (values, revision) in [
         (json!({"x": "a"}), 1),
         (json!({"x": "a", "y": 1}), 1),

@@ -1,5 +1,5 @@
-//! The modules and the global hook that we ship, by hand: each script with the files that the operator would give it, each
-//! chart with helm. What the operator does with them is for the contract tests and the demo.
+//! The shipped modules and the global hook, run directly: each script with the files that the operator would give it,
+//! each chart with helm. The contract tests and the demo show them with the operator.
 
 use std::path::{Path, PathBuf};
 use std::process::Output;
@@ -17,7 +17,7 @@ fn path(inside: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(inside)
 }
 
-/// What a script left behind.
+/// The files that a script has written.
 struct Ran {
     output: Output,
     files: tempfile::TempDir,
@@ -28,7 +28,7 @@ impl Ran {
         fs_err::read_to_string(self.files.path().join(name)).unwrap_or_default()
     }
 
-    /// The patch applied to nothing but its paths: path to value, in the order of the operations.
+    /// The path and value of each operation of the patch, in order; the operations must all be additions.
     fn added(&self) -> Vec<(String, Value)> {
         let operations: Vec<Value> = serde_json::from_str(&self.file("patch")).expect("the patch is a JSON list");
         let pair = |operation: &Value| {
@@ -44,12 +44,12 @@ impl Ran {
     }
 }
 
-/// Runs a script as the operator does: values in a file, answers in files, on the cluster of this test run.
+/// Runs a script as the operator does, with files for values and answers, and with the cluster of this test run.
 fn run(script: &str, values: &Value) -> Ran {
     run_for(script, values, &json!([]))
 }
 
-/// Runs a hook for these binding contexts.
+/// Runs a hook with these binding contexts.
 fn run_for(script: &str, values: &Value, contexts: &Value) -> Ran {
     let files = tempfile::tempdir().expect("a temporary folder can be made");
     let file = |name: &str| files.path().join(name);
@@ -203,7 +203,7 @@ fn the_facts_are_those_of_the_cluster() {
     assert_eq!(ran.added()[1..], facts);
 }
 
-/// What helm makes of a module with these values.
+/// The manifests that helm renders for a module with these values.
 fn rendered(module: &str, values: &Value) -> String {
     let mut command = process::command(shared::plane().programs().join("helm"));
     command
@@ -239,14 +239,14 @@ fn the_charts_render_with_the_values_that_they_bring() {
     assert!(manifest.contains("periodSeconds: 90\n"), "{manifest}");
 }
 
-/// Nothing of ours changes a cluster, or the values of somebody's own modules, before a person switches it on.
+/// No shipped module may change a cluster, or the values of a user's own modules, before a person switches it on.
 #[test]
 fn the_shipped_modules_are_off_and_say_nothing_of_values_that_all_modules_see() {
     let text = fs_err::read_to_string(path("modules/values.yaml")).unwrap();
     assert_eq!(addon_core::yaml::documents_v2(&text).unwrap(), [json!({})]);
     let image = fs_err::read_to_string(path("image/image.yaml")).unwrap();
     let image = addon_core::yaml::documents_v2(&image).unwrap().remove(0);
-    // What lies in the first directory counts.
+    // The first directory takes precedence.
     assert_eq!(image["run"]["environment"]["MODULES_DIR"], "/modules:/shipped-modules");
     let copies: Vec<&Value> = image["layers"]
         .as_array()

@@ -1,5 +1,5 @@
-//! Traces reach a collector that is named, and say what took how long; a collector that is away is no reason to wait.
-//! The receiver is what any collector begins with: the protocol's own service, with everything that arrives kept.
+//! Traces are sent to the configured collector, and show the duration of each step. A collector that does not answer
+//! delays nothing. The receiver here implements the OTLP service and keeps everything that it gets.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 use std::fs::Permissions;
@@ -46,7 +46,7 @@ echo "no, it is opensesame" >&2
 exit 3
 "#;
 
-/// What has arrived: whole requests, each with its authorization.
+/// The received requests, each with its `authorization` header.
 #[derive(Clone, Default)]
 struct Receiver(Arc<Mutex<Vec<(String, ExportTraceServiceRequest)>>>);
 
@@ -69,7 +69,7 @@ impl TraceService for Receiver {
 }
 
 impl Receiver {
-    /// Serves until the runtime ends; with TLS if it can prove who it is.
+    /// Serves until the runtime ends; with TLS if a certificate is given.
     fn serve(&self, runtime: &Runtime, proof: Option<&Proof>) -> SocketAddr {
         let listener = runtime
             .block_on(tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)))
@@ -101,7 +101,7 @@ impl Receiver {
             .collect()
     }
 
-    /// The spans of that name that are about that.
+    /// The spans with this name, and with this value of an attribute.
     fn spans_of(&self, name: &str, attribute: &str, value: &str) -> Vec<Span> {
         let about = |span: &Span| told(span, attribute).is_some_and(|found| found.ends_with(value));
         self.spans()
@@ -120,7 +120,7 @@ fn told(span: &Span, attribute: &str) -> Option<String> {
     Some(text)
 }
 
-/// A collector's certificate, as PEM, and that of who has signed it.
+/// A collector's certificate as PEM, its key, and the authority that signed it.
 struct Proof {
     ca: String,
     cert: String,
@@ -140,7 +140,7 @@ impl Proof {
         Self { ca, cert, key }
     }
 
-    /// A file with the certificate of who has signed.
+    /// A file with the authority's certificate.
     fn authority(&self) -> NamedTempFile {
         let file = NamedTempFile::new().unwrap();
         fs::write(file.path(), &self.ca).unwrap();
@@ -148,7 +148,7 @@ impl Proof {
     }
 }
 
-/// Hooks alone, in a namespace of their own.
+/// An operator that serves hooks without modules, in a namespace of its own.
 struct Operator {
     bound: Bound,
     log: PathBuf,
@@ -187,7 +187,7 @@ impl Operator {
         command.env("DEBUG_UNIX_SOCKET", path("debug.socket"));
         command.env("TRACING_OTLP_ENDPOINT", endpoint);
         command.env("TRACING_OTLP_AUTH_TOKEN", "letmein");
-        // The collector's own name for how long a batch waits for company, in milliseconds.
+        // The standard OpenTelemetry variable for the delay of a batch, in milliseconds.
         command.env("OTEL_BSP_SCHEDULE_DELAY", "100");
         command.envs(more.iter().copied());
         command.stdout(output.try_clone().unwrap()).stderr(output);
@@ -209,7 +209,7 @@ impl Operator {
         fs::read_to_string(&self.log).unwrap()
     }
 
-    /// How long it takes to end when it is asked to.
+    /// Stops the operator, and returns how long that took.
     fn stop(&mut self) -> Duration {
         let begin = Instant::now();
         process::signal(self.bound.id(), libc::SIGTERM);
@@ -243,7 +243,7 @@ fn a_collector_is_told_what_runs_and_how_it_ends() {
         (status.code(), status.message.as_str()),
         (StatusCode::Error, "hook_failed")
     );
-    // The program that it ran is a step of it.
+    // The process of the hook has a span of its own below the span of the run.
     let steps = receiver.spans_of("process", "program", "bad.sh");
     let step = steps.iter().find(|step| step.trace_id == bad.trace_id).unwrap();
     assert_eq!(step.parent_span_id, bad.span_id);
@@ -283,7 +283,7 @@ fn a_collector_proves_who_it_is_by_whom_we_trust() {
     let runtime = Runtime::new().unwrap();
     let proof = Proof::new();
     let authority = proof.authority();
-    // What was given for this, and what the whole machine trusts.
+    // Two sources of authorities: the variable for traces, and the one for the whole machine.
     for variable in ["OTEL_EXPORTER_OTLP_CERTIFICATE", "SSL_CERT_FILE"] {
         let receiver = Receiver::default();
         let endpoint = format!("https://{}", receiver.serve(&runtime, Some(&proof)));
@@ -297,7 +297,7 @@ fn a_collector_proves_who_it_is_by_whom_we_trust() {
     }
 }
 
-/// Goes through one handshake, and tells how that ended.
+/// Makes one TLS handshake, and returns its result.
 fn greet(listener: &TcpListener, proof: &Proof) -> io::Result<()> {
     let certificate = CertificateDer::from_pem_slice(proof.cert.as_bytes()).unwrap();
     let key = PrivateKeyDer::from_pem_slice(proof.key.as_bytes()).unwrap();

@@ -1,10 +1,12 @@
-//! A page of the documentation beside what it shows: files of the repository, and what commands print. Knows no command.
+//! A page of the documentation and the things that it shows: files of the repository, and outputs of commands. This
+//! module knows no particular command.
 
 use std::path::Path;
 
 const FENCE: &str = "```";
 
-/// Fails at the first line that is not what is shown; with `UPDATE` set the page is written anew instead.
+/// Fails at the first line of the page that differs from the file or output it shows. With `UPDATE` set it writes the
+/// page anew instead.
 pub(crate) fn check(root: &Path, path: &str, printed: impl Fn(&str) -> String) {
     let page = fs_err::read_to_string(root.join(path)).unwrap();
     let renewed = renewed(root, &page, printed);
@@ -17,7 +19,7 @@ pub(crate) fn check(root: &Path, path: &str, printed: impl Fn(&str) -> String) {
     assert_eq!(page, renewed);
 }
 
-/// The page with its files, and with what its commands print.
+/// The page with its files and outputs renewed.
 fn renewed(root: &Path, page: &str, printed: impl Fn(&str) -> String) -> String {
     let mut lines = page.lines();
     let mut out = Vec::new();
