@@ -1,7 +1,7 @@
-//! The operator from start to end: what is built, in which order it starts, in which order it stops.
+//! The operator from start to end: the parts that it builds, and the order in which they start and stop.
 //!
-//! Listeners come first, so that a start that hangs can be looked at. Must never decide anything about modules. An
-//! unreachable cluster is no reason to end the start; a missing directory is one.
+//! Listeners start first, so that a start that hangs can be examined. Must never decide anything about modules. An
+//! unreachable cluster does not end the start; a missing directory does.
 
 pub mod announcing;
 pub mod channel;
@@ -78,7 +78,7 @@ use told::Outside;
 
 /// The operator could not start, or a part of it failed.
 const FAILED: u8 = 1;
-/// How long the end waits until the log is written.
+/// How long the end of the process may wait until the log is written.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// Keeps modules as they should be until it is told to stop.
@@ -86,7 +86,7 @@ pub fn main(args: &StartArgs, environment: &Environment) -> ExitCode {
     start_with(Settings::check(args, environment, &Machine::this()), environment)
 }
 
-/// Serves hooks alone until it is told to stop.
+/// Serves hooks without modules until it is told to stop.
 pub fn serve_hooks(args: &HooksArgs, environment: &Environment) -> ExitCode {
     start_with(Settings::check_hooks(args, environment, &Machine::this()), environment)
 }
@@ -111,7 +111,7 @@ fn start_with(checked: Result<Settings, ConfigurationError>, environment: &Envir
     ExitCode::from(code)
 }
 
-/// The log, as it was started: what changes its level, and what it does not show.
+/// The running log: the handle that changes its level, its buffers, and the secrets that it masks.
 #[derive(Clone)]
 struct Log {
     levels: LevelHandle,
@@ -128,7 +128,7 @@ async fn operate(settings: &Settings, environment: &Environment, log: Log, spawn
     let code = match build(settings, environment, log, &traces, spawner, &mut parts).await {
         Ok(_socket) => parts.run().await,
         Err(error) => {
-            // First of all the reason: an end that takes its time must not hide it.
+            // The reason is logged first, because ending the parts may take time.
             let code = cannot_start(&error);
             parts.stop().await;
             code
@@ -207,7 +207,7 @@ async fn build(
     Ok(socket)
 }
 
-/// The sinks of notices: with modules also Kubernetes Events, unless they are switched off.
+/// The receivers of notices. With modules they include Kubernetes Events, unless a setting switches these off.
 fn notices(settings: &Settings, cluster: &Cluster, outside: &Outside, parts: &mut Parts) -> Notices {
     let Outside { meters, secrets, .. } = outside;
     let notices = |config_map: String| {
@@ -237,7 +237,8 @@ fn notices(settings: &Settings, cluster: &Cluster, outside: &Outside, parts: &mu
     }
 }
 
-/// The watches of objects for hooks, and those of releases where there are any; and the ear for how trials stand.
+/// Starts the watches of objects for hooks, the watches of releases if there are modules, and the part that reports the
+/// stage of a trial to the loop.
 fn watches(
     cluster: &Cluster,
     kinds: &Kinds,
@@ -280,7 +281,7 @@ async fn listen(
         bell,
         ..
     } = outside;
-    // On the first page already, so that a query for it does not take a young operator for a dead one.
+    // The counter exists from the first scrape, so that an alert on its absence does not fire for a young operator.
     meters.add(&table::LIVE_TICKS, [], 0.0);
     let listener = start::bind(settings.listen, "probes and metrics").await?;
     let probe = Probe {

@@ -1,18 +1,17 @@
-//! Work that takes its time with files, or with the texts in them. Must never run on a thread of the event loop: the
-//! lease, the probes and all hooks would wait for it.
+//! Blocking work with files, or with long texts. Must never run on a thread of the event loop: the lease, the probes
+//! and all hooks would have to wait for it.
 
 use std::panic::resume_unwind;
 
 use tokio::task::spawn_blocking;
 
-/// Does the work on a thread for such work, and panics where the work panics. The work goes on to its end, also where the
-/// future is dropped.
+/// Runs `work` on a blocking thread; a panic in it is passed on. Dropping the future does not stop the work.
 pub async fn run<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match spawn_blocking(work).await {
         Ok(done) => done,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => resume_unwind(panic),
-            // The runtime is shutting down, and all that waits with it.
+            // The runtime is shutting down, and drops this future too.
             Err(_) => std::future::pending().await,
         },
     }

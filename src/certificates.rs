@@ -1,6 +1,6 @@
-//! Certificates of the webhooks: read from files or made by us, checked before they are used, swapped while requests go on.
+//! The certificates of the webhooks: read from files or created, checked before use, and replaced while requests go on.
 //!
-//! Must never serve what it has not checked, and never show a private key.
+//! Must never serve an unchecked certificate, and never show a private key.
 
 pub mod authority;
 pub mod clients;

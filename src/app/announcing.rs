@@ -1,7 +1,7 @@
-//! The part that writes Kubernetes Events: announcements in, at their pace and one request after the other, Events out.
+//! Writes Kubernetes Events: it takes announcements from a channel, one request at a time, at their own pace.
 //!
-//! Nothing waits for it. An Event that cannot be written is counted and dropped; the log reports the first failure
-//! after each success. If the right to write is missing, the next try comes only after a long pause.
+//! No part waits for it. An Event that cannot be written is counted and dropped, and the log has the first failure
+//! after each success. If the right to write Events is missing, the next attempt comes after a long pause.
 
 use std::collections::BTreeMap;
 use std::future::pending;
@@ -24,9 +24,9 @@ use crate::notices::announcements::{About, Announcement, Weight};
 use crate::notices::pacing::{Due, Pacing};
 use crate::secrets::Secrets;
 
-/// How long it is believed that the `ConfigMap` is the one that it was.
+/// How long the identity of the `ConfigMap` is cached.
 const SAME_OBJECT: Duration = Duration::from_mins(1);
-/// How long no Event is tried after the API server refused one.
+/// The pause after the API server refused an Event.
 const REFUSED_PAUSE: Duration = Duration::from_mins(10);
 
 /// Writes Events about one `ConfigMap` and one Deployment.
@@ -34,26 +34,26 @@ const REFUSED_PAUSE: Duration = Duration::from_mins(10);
 pub struct Writer {
     pub cluster: Cluster,
     pub config_map: String,
-    /// The operator's own, once it is known.
+    /// The name of the operator's Deployment, once it is known.
     pub deployment: Arc<OnceLock<String>>,
-    /// Our own, in a cluster.
+    /// The name of the operator's pod, if it runs in a cluster.
     pub pod: Option<String>,
     pub meters: Arc<Meters>,
-    /// The notices without an Event.
+    /// Secrets that must not occur in an Event.
     pub secrets: Secrets,
 }
 
-/// Its memory of its requests.
+/// The state between requests.
 #[derive(Debug, Default)]
 struct Memory {
     regarding: BTreeMap<About, (Regarding, Instant)>,
     refused_until: Option<Instant>,
-    /// The last attempt failed, and that was logged.
+    /// Whether the last attempt failed and that was logged.
     complained: bool,
 }
 
 impl Writer {
-    /// Writes the announcements, until it is stopped.
+    /// Writes the announcements until the future is dropped.
     pub async fn run(self, mut announcements: mpsc::Receiver<Announcement>) {
         let mut pacing = Pacing::default();
         let mut memory = Memory::default();
@@ -62,7 +62,7 @@ impl Writer {
             tokio::select! {
                 announcement = announcements.recv() => match announcement {
                     Some(announcement) => pacing.take(announcement, Timestamp::now()),
-                    // The loop has ended, and the other parts are about to.
+                    // The loop has ended, and the other parts will end soon.
                     None => pending().await,
                 },
                 () = alarm(next) => {}
@@ -119,7 +119,8 @@ impl Writer {
         self.cluster.say(regarding, &saying, due.times, due.first).await
     }
 
-    /// News of the Deployment are about our pod where the Deployment is not known or may not be read.
+    /// The object that Events are about. News of the Deployment are about the operator's pod if the Deployment is
+    /// unknown or must not be read.
     async fn regarding(&self, about: About) -> Result<Regarding, RequestError> {
         let pod = self.pod.as_deref();
         let config_map = Object::ConfigMap(&self.config_map);

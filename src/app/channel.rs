@@ -22,7 +22,7 @@ use crate::cluster::deployment::{DeploymentError, Seen};
 use crate::cluster::installation::FORMER_IMAGE;
 use crate::settings::{Environment, Program, StartArgs};
 
-/// Why nothing was changed, or not all of it.
+/// Why nothing, or not everything, was changed.
 #[derive(Debug, Error)]
 pub enum ChannelError {
     #[error(transparent)]
@@ -86,23 +86,23 @@ impl ChannelError {
     }
 }
 
-/// The digests that are meant, and whether they are given or taken back.
+/// Whether digests are approved, or their approval is withdrawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Approval {
     Given,
     TakenBack,
 }
 
-/// The waiting version, as the operator reports it.
+/// The version that waits for approval, as the operator reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Available {
     pub digest: String,
-    /// For people.
+    /// The name for people.
     pub name: String,
 }
 
 impl Available {
-    /// Reads it from a status.
+    /// Reads the version from the JSON of a status.
     pub fn read(status: &str) -> Result<Self, ChannelError> {
         let status: Value = serde_json::from_str(status)?;
         let text = |value: &Value| value.as_str().map(str::to_owned);
@@ -118,7 +118,7 @@ impl Available {
     }
 }
 
-/// Where the operator is, whether it runs or not.
+/// The ConfigMap and the Deployment of an operator, whether it runs or not.
 #[derive(Debug)]
 pub struct Site {
     config_map: String,
@@ -127,25 +127,26 @@ pub struct Site {
     runtime: Runtime,
 }
 
-/// Something that is done to the Deployment.
+/// A change of the Deployment.
 #[derive(Debug)]
 enum Deed {
     Put { seen: Seen, image: String },
     NoteResumed(Seen),
 }
 
-/// All that is to be done.
+/// The planned changes of the ConfigMap and the Deployment.
 #[derive(Debug)]
 pub struct Plan {
     site: Site,
     edit: Edit,
     deed: Option<Deed>,
-    /// Said beside it.
+    /// Remarks for the person, shown beside the changes.
     remarks: Vec<String>,
 }
 
 impl Site {
-    /// The place that the settings lead to. The Deployment is the one of that name, or the only one with our labels.
+    /// Finds the site by the settings. The Deployment is the one with the given name, or the only one with the
+    /// operator's labels.
     pub fn reach(
         args: &StartArgs,
         environment: &Environment,
@@ -160,7 +161,7 @@ impl Site {
         })
     }
 
-    /// Approves of digests, or takes that back.
+    /// Plans the approval of digests, or its withdrawal.
     pub fn approve(self, digests: &[String], approval: Approval) -> Result<Plan, ChannelError> {
         let meant: BTreeSet<ImageDigest> = digests
             .iter()
@@ -174,7 +175,7 @@ impl Site {
         };
         let words: Vec<&str> = after.iter().map(ImageDigest::as_str).collect();
         let wanted = match (after == before, words.is_empty()) {
-            // The key has that value already, in any spelling.
+            // The key has that value already, in another notation.
             (true, _) => current.clone(),
             (false, true) => None,
             (false, false) => Some(words.join("\n")),
@@ -182,7 +183,7 @@ impl Site {
         Ok(self.plan(RELEASE_APPROVED, current, wanted))
     }
 
-    /// Holds a digest, or the one that runs.
+    /// Plans to hold a digest; without one, the digest that runs.
     pub fn pin(self, digest: Option<&str>) -> Result<Plan, ChannelError> {
         let current = self.current(RELEASE_CHANNEL)?;
         let digest = match digest {
@@ -195,7 +196,7 @@ impl Site {
         Ok(plan)
     }
 
-    /// Plans the end of a hold: the operator follows this channel again, or the tag of the image if a digest held it.
+    /// Plans the end of a hold. The operator then follows this channel, or the image's tag if a digest was held.
     pub fn resume(self, channel: Option<&str>) -> Result<Plan, ChannelError> {
         let current = self.current(RELEASE_CHANNEL)?;
         let is_digest = current.as_deref().is_some_and(ImageDigest::is_meant);
@@ -213,7 +214,7 @@ impl Site {
                 }
                 Some(Deed::NoteResumed(seen))
             }
-            // Without the Deployment the ConfigMap is enough in most cases.
+            // In most cases the change of the ConfigMap is enough.
             Err(error) => {
                 remarks.push(format!(
                     "The Deployment is left alone ({error}): an image that a person put there by its digest is held on"
@@ -226,7 +227,7 @@ impl Site {
         Ok(plan)
     }
 
-    /// Goes back to a digest, or to the image before the last change, and holds it.
+    /// Plans to return to a digest, or to the image before the last change, and to hold it.
     pub fn rollback(self, digest: Option<&str>) -> Result<Plan, ChannelError> {
         let current = self.current(RELEASE_CHANNEL)?;
         let seen = self.seen()?;
@@ -234,7 +235,7 @@ impl Site {
             Some(digest) => {
                 let digest = ImageDigest::parse(digest.trim())?;
                 image(&seen)?;
-                // As it is spelt there, and with the tag that is to be followed later.
+                // The new image keeps the notation of the old one, and its tag, which is followed again after the hold.
                 let name = seen.image.split_once('@').map_or(seen.image.as_str(), |(name, _)| name);
                 (format!("{name}@{digest}"), digest)
             }
@@ -294,7 +295,7 @@ fn image(seen: &Seen) -> Result<Reference, ChannelError> {
     })
 }
 
-/// The command that ends the hold of a digest.
+/// The command with which a person ends the hold of a digest.
 fn way_back(current: Option<&str>) -> String {
     let followed = current.filter(|channel| !ImageDigest::is_meant(channel));
     let channel = followed.map(|channel| format!(" --channel '{}'", channel.trim()));
@@ -305,7 +306,7 @@ fn way_back(current: Option<&str>) -> String {
 }
 
 impl Plan {
-    /// All of it is so already.
+    /// Whether nothing has to be changed.
     pub fn is_done(&self) -> bool {
         self.edit.is_done() && self.deed.is_none()
     }
@@ -315,12 +316,12 @@ impl Plan {
         &self.edit
     }
 
-    /// Where the ConfigMap is, for people.
+    /// The ConfigMap's name and namespace, for people.
     pub fn place(&self) -> String {
         edit::place(&self.site.cluster, &self.site.config_map)
     }
 
-    /// The change of the Deployment, for people, and remarks.
+    /// The change of the Deployment and the remarks, for people.
     pub fn besides(&self) -> Vec<String> {
         let mut lines = Vec::new();
         match &self.deed {
@@ -342,7 +343,8 @@ impl Plan {
         lines
     }
 
-    /// Does it, unless another writer has changed anything of it since it was planned. Returns the present state.
+    /// Carries out the plan, unless another writer has changed the ConfigMap or the Deployment since. Returns the new
+    /// state for people.
     pub fn carry_out(&self) -> Result<Vec<String>, ChannelError> {
         let Site {
             config_map,

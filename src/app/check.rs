@@ -1,4 +1,4 @@
-//! `config check`: the operator's judgement on a ConfigMap before it is in the cluster. Never asks a cluster.
+//! `config check`: judges a ConfigMap as the operator would, before it is in the cluster. Never asks a cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -13,17 +13,17 @@ use crate::disk::{self, Fault, Found, Layout, Severity};
 use crate::report::Chain;
 use crate::settings::MissingValues;
 
-/// Where nothing is to be found.
+/// A directory in which nothing is found.
 const NOWHERE: &str = "/dev/null";
 
-/// The schemas that judge sections. Without directories of modules no module counts as unknown.
+/// The directories with the schemas for sections. Without directories of modules no module name counts as unknown.
 #[derive(Debug, Clone, Default)]
 pub struct Places {
     pub modules_dirs: Vec<PathBuf>,
     pub global_hooks_dir: Option<PathBuf>,
 }
 
-/// Judges the text of a file: a manifest of a ConfigMap, or its data alone.
+/// Judges the text of a file: the manifest of a ConfigMap, or only its data.
 pub fn check(path: &Path, text: &str, places: &Places) -> Vec<Finding> {
     let document = match yaml::from_str_v2_strict(text) {
         Ok(document) => document,
@@ -50,7 +50,7 @@ pub fn check(path: &Path, text: &str, places: &Places) -> Vec<Finding> {
     findings
 }
 
-/// The files there, and the faults that prevent a judgement of sections.
+/// The modules and global hooks in the directories, and the faults that prevent a judgement of sections.
 fn read(places: &Places) -> (Found, Vec<Finding>) {
     let global_hooks_dir = places.global_hooks_dir.clone();
     let found = disk::read(&Layout {
@@ -70,7 +70,7 @@ fn read(places: &Places) -> (Found, Vec<Finding>) {
     (found, findings)
 }
 
-/// The values and schemas of files. The checks of modules report invalid ones.
+/// The values and schemas of the files. Invalid files are left out, because the checks of modules report them.
 fn store(found: &Found) -> Store {
     let mut store = Store::new();
     let global = (Owner::Global, &found.global_schemas, &found.global_values);
@@ -107,7 +107,8 @@ fn data_of(document: Value) -> Result<BTreeMap<String, String>, String> {
     texts.collect()
 }
 
-/// Whether the line is the one of that key. A `ConfigMap` is not so deep that another could look like it.
+/// Whether a line of the file defines this key. A `ConfigMap` is not nested so deeply that another line could look the
+/// same.
 fn is_key(line: &str, key: &str) -> bool {
     let line = line.trim_start().trim_start_matches(['"', '\'']);
     let rest = line.strip_prefix(key).map(|rest| rest.trim_start_matches(['"', '\'']));
@@ -163,7 +164,7 @@ mod tests {
         }
     }
 
-    /// A module `one` and global hooks, whose schemas these are.
+    /// Directories with a module `one` and global hooks, which have these schemas.
     fn places(dir: &Path, one: &str, global: &str) -> Places {
         let places = Places {
             modules_dirs: vec![dir.join("modules")],

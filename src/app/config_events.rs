@@ -1,5 +1,5 @@
-//! The parameter `log.configmap.events`: while it is on, the log reports every reading of the ConfigMap and every write
-//! to it. It names keys, and never shows their contents.
+//! The parameter `log.configmap.events`: while it is on, the log has a record for every reading of the ConfigMap and
+//! every write to it. A record names keys and never shows their contents.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,7 +8,7 @@ use addon_core::operator::effect::Job;
 use addon_core::operator::event::ConfigRead;
 use tracing::info;
 
-/// Whether the log records it. Clones share the answer.
+/// Whether the parameter is on. Clones share the value.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ConfigEvents(Arc<AtomicBool>);
 
@@ -17,7 +17,7 @@ impl ConfigEvents {
         self.0.store(told, Ordering::Relaxed);
     }
 
-    /// The ConfigMap was read.
+    /// Logs a reading of the ConfigMap.
     pub(super) fn read(&self, config_map: &str, read: &ConfigRead) {
         if !self.0.load(Ordering::Relaxed) {
             return;
@@ -35,7 +35,7 @@ impl ConfigEvents {
         }
     }
 
-    /// A job is about to start.
+    /// Logs the write that a job is about to make.
     pub(super) fn wanted(&self, job: &Job) {
         if let Job::SaveConfig { key, text, .. } = job
             && self.0.load(Ordering::Relaxed)

@@ -1,5 +1,5 @@
-//! An upgrade that is held, looked at and confirmed by a person. The confirmation is stored on the release, where the
-//! operator finds it at the module's next try; nothing else is changed.
+//! Confirms, for a person, an upgrade that the operator holds. The confirmation is stored on the release, where the
+//! operator finds it at the module's next run; nothing else is changed.
 
 use addon_core::failure::Failure;
 use addon_core::release::brake::Held;
@@ -10,10 +10,10 @@ use crate::cluster::Cluster;
 use crate::cluster::releases::Revision;
 use crate::settings::{Environment, StartArgs};
 
-/// An upgrade that waits for a person.
+/// An upgrade that waits for a confirmation.
 #[derive(Debug)]
 pub struct HeldUpgrade {
-    /// The objects that it would take away.
+    /// The objects that the upgrade would delete.
     pub held: Held,
     revision: Revision,
     cluster: Cluster,
@@ -21,7 +21,7 @@ pub struct HeldUpgrade {
 }
 
 impl HeldUpgrade {
-    /// The one of that module, if there is one; changes nothing.
+    /// Finds the held upgrade of a module, if there is one. Changes nothing.
     pub fn find(args: &StartArgs, environment: &Environment, module: &str) -> Result<Option<Self>, SwitchError> {
         let (module, _, runtime, cluster) = reach(args, environment, module)?;
         let newest = runtime.block_on(cluster.newest_revision(module.as_str()));
@@ -36,7 +36,7 @@ impl HeldUpgrade {
         }))
     }
 
-    /// Confirms the deletions of the upgrade.
+    /// Confirms these deletions.
     pub fn confirm(&self) -> Result<(), SwitchError> {
         let confirmed = self.runtime.block_on(self.cluster.allow(&self.revision, &self.held));
         confirmed.map_err(|error| SwitchError::Cluster(Failure::from(error)))

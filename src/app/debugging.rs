@@ -1,4 +1,4 @@
-//! Opens the debug routes: at the socket, and over TCP where a setting asks for it.
+//! Opens the debug routes: on the socket, and over TCP if a setting asks for it.
 //!
 //! Must never show a client of the TCP address data that only the user of the socket may see.
 

@@ -1,6 +1,6 @@
-//! An edit of one key of the ConfigMap that a person makes by a command: shown first, then written.
+//! An edit of one key of the ConfigMap by a command: it is shown first, then written.
 //!
-//! Must never overwrite a text that another writer has put under that key since it was shown.
+//! Must never overwrite a text that another writer has put under the key since it was shown.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use tokio::runtime::Runtime;
 use super::switch::SwitchError;
 use crate::cluster::Cluster;
 
-/// Another writer may change another key at the same moment.
+/// The number of attempts: another writer may change another key at the same moment.
 const ATTEMPTS: usize = 5;
 
-/// All keys of the ConfigMap, as they are now.
+/// Reads all keys of the ConfigMap.
 pub(super) fn read(
     runtime: &Runtime,
     cluster: &Cluster,
@@ -35,29 +35,29 @@ pub(super) fn read(
 pub struct Edit {
     /// The key.
     pub key: String,
-    /// The text that is there now, if the key is.
+    /// The present text; none if the key is absent.
     pub current: Option<String>,
-    /// The text that is to be there; nothing takes the key away.
+    /// The new text; none to remove the key.
     pub wanted: Option<String>,
 }
 
 impl Edit {
-    /// The key has that value already.
+    /// Whether the key already has that value.
     pub fn is_done(&self) -> bool {
         self.current == self.wanted
     }
 
-    /// The text that is there, for people.
+    /// The present text, for people.
     pub fn current(&self) -> String {
         shown(self.current.as_deref())
     }
 
-    /// The text that is to be there, for people.
+    /// The new text, for people.
     pub fn wanted(&self) -> String {
         shown(self.wanted.as_deref())
     }
 
-    /// Writes it, unless another writer has changed the key since it was read.
+    /// Writes the key, unless another writer has changed it since it was read.
     pub(super) fn carry_out(&self, runtime: &Runtime, cluster: &Cluster, config_map: &str) -> Result<(), SwitchError> {
         let (key, base) = (&self.key, self.current.as_deref());
         for _ in 0..ATTEMPTS {
@@ -85,13 +85,13 @@ impl Edit {
     }
 }
 
-/// The place of the ConfigMap, for people.
+/// The ConfigMap's name and namespace, for people.
 pub(super) fn place(cluster: &Cluster, config_map: &str) -> String {
     let (namespace, server) = (cluster.namespace(), cluster.server());
     format!("ConfigMap '{config_map}' in namespace '{namespace}' of {server}")
 }
 
-/// The text on one line, for an error: the value may have several lines.
+/// The text on one line, for an error message.
 fn shown(text: Option<&str>) -> String {
     let on_one_line = |text: &str| format!("'{}'", text.trim_end().replace('\n', " "));
     text.map_or_else(|| "not there".to_owned(), on_one_line)

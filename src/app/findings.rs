@@ -1,4 +1,4 @@
-//! The findings of a check of files, and how they are shown. Never decides what follows from them.
+//! The findings of a check of files, and their output. Never decides what follows from them.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use addon_core::yaml;
 use serde::Serialize;
 
-/// How bad it is.
+/// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Weight {
-    /// It has to be mended.
+    /// The file has to be corrected.
     Error,
-    /// It works, or works once something else is there.
+    /// The file works, or will work in a complete installation.
     Warning,
 }
 
@@ -20,7 +20,7 @@ pub enum Weight {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
     pub path: PathBuf,
-    /// From 1, if it is about one line.
+    /// The line, from 1, if the finding is about one.
     pub line: Option<usize>,
     pub weight: Weight,
     pub message: String,
@@ -61,7 +61,7 @@ impl Finding {
 }
 
 impl Finding {
-    /// Names paths below a place as they were typed, so that an editor finds them.
+    /// Shortens paths below a place to the form in which the person typed them, so that an editor finds the files.
     pub(super) fn show_as_typed(&mut self, place: &Path, typed: &Path) {
         if let Ok(rest) = self.path.strip_prefix(place) {
             self.path = typed.join(rest);
@@ -82,7 +82,7 @@ impl fmt::Display for Finding {
         if self.weight == Weight::Warning {
             f.write_str(" warning:")?;
         }
-        // Further lines belong to the first.
+        // Further lines are indented below the first.
         write!(f, " {}", self.message.trim_end().replace('\n', "\n  "))
     }
 }
@@ -100,7 +100,7 @@ pub fn shown(findings: &[Finding], form: Form) -> String {
     }
 }
 
-/// Whether one of them has to be mended.
+/// Whether one of them is an error.
 pub fn is_bad(findings: &[Finding]) -> bool {
     findings.iter().any(|finding| finding.weight == Weight::Error)
 }

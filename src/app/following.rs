@@ -1,7 +1,7 @@
-//! Our part in following the registry: it puts the core's questions to the registry, and passes the results to the
-//! other parts.
+//! Follows the registry: puts the core's questions to it, and passes the results to the other parts.
 //!
-//! Every replica has this part; only the leader asks. Must never act upon a choice: other parts carry it out.
+//! Every replica has this part, but only the leader asks. Must never act on a choice of a version: other parts carry it
+//! out.
 
 pub mod asking;
 mod credentials;
@@ -41,70 +41,71 @@ use crate::serve::standing::{ActingRole, Told};
 use crate::settings::channel::{CHANNEL, Follow};
 use crate::settings::{self, Environment, Work};
 
-/// How often it is looked whether time, people or the work under way have changed the choice.
+/// How often it is checked whether time, a person's edit or the running work has changed the choice.
 const BEAT: Duration = Duration::from_secs(1);
-/// How long the loop is given to answer.
+/// The timeout for an answer of the loop.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The registry is not asked at once more often than that, however often that is wanted.
+/// The shortest pause between two immediate checks of the registry, however many are asked for.
 const REST: Duration = Duration::from_secs(2);
 
 /// The state of following, for commands that show it and parts that act upon it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub enum Followed {
-    /// It is not known yet whether there is anything to follow.
+    /// It is not known yet whether a channel is to be followed.
     #[default]
     Unknown,
     /// The registry is not followed.
     Off {
-        /// Why not, in a sentence.
+        /// The reason, in a sentence.
         why: String,
     },
-    /// It is, by us or by the replica that leads.
+    /// The registry is followed, by this replica or by the leader.
     On(Box<Known>),
 }
 
 /// All that is known.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Known {
-    /// The settings that people made.
+    /// The settings in the ConfigMap.
     pub settings: Option<Settings>,
-    /// The operator as its cluster has it.
+    /// The operator's installation in the cluster.
     pub installed: Option<Installed>,
-    /// The findings at the registry, and the choice; of a replica that does not lead they are as they were when it did.
+    /// The results of asking the registry, and the choice. A replica that does not lead keeps those of its time as
+    /// leader.
     pub status: Status,
-    /// Whether the version that runs is signed; nothing if that is not known.
+    /// Whether the running version is signed; none if that is not known.
     pub signature: Option<Signature>,
-    /// Rounds of questions that came to an end, answered or not.
+    /// The number of finished rounds of questions, answered or not.
     pub rounds: u64,
-    /// Whether this is a quiet moment.
+    /// Whether work is running or waiting; none if that is not known.
     pub activity: Option<Activity>,
-    /// The memory of the choice, which is to be kept for later lives.
+    /// The state of the choice that has to survive a restart.
     pub memory: Memory,
-    /// The number of the last recalled memory.
+    /// The number of the last memory that was taken over.
     pub recalled: u64,
     /// The version whose trial may begin.
     pub wanted: Option<Wanted>,
 }
 
-/// The memory of the choice, left by the earlier leader. Each memory that is sent has a number.
+/// The memory of the choice that the earlier leader has left. Each one that is sent has a new number.
 #[derive(Debug, Clone, Default)]
 pub struct Recalled {
-    /// Tells it from those before.
+    /// Distinguishes it from earlier ones.
     pub number: u64,
-    /// That memory.
+    /// The memory.
     pub memory: Memory,
 }
 
-/// The ways by which a follower hears of the cluster. It ends when all their senders are gone.
+/// The channels by which a follower learns about the cluster. It stops when all their senders are dropped.
 #[derive(Debug)]
 pub(super) struct Heard {
-    /// How the operator is installed.
+    /// The operator's installation.
     pub(super) installed: watch::Receiver<Option<Installed>>,
     /// The memory of the choice.
     pub(super) recalled: watch::Receiver<Recalled>,
 }
 
-/// The door to the bell of this operator.
+/// The endpoint through which a webhook can ask for an immediate check of the registry.
 pub(super) fn door(settings: &settings::Settings, bell: &Bell) -> Door {
     let token = match &settings.work {
         Work::Modules(modules) => modules.channel.notify_token.clone(),
@@ -114,8 +115,8 @@ pub(super) fn door(settings: &settings::Settings, bell: &Bell) -> Door {
     Door { bell, token }
 }
 
-/// Follows the registry, unless a setting forbids it, or our own image is unknown. Returns the name of our pod if it
-/// does.
+/// Starts to follow the registry, unless a setting forbids it or the operator's own image is unknown. Returns the name
+/// of the operator's pod if it does.
 pub(super) fn start(
     settings: &settings::Settings,
     environment: &Environment,
@@ -125,7 +126,7 @@ pub(super) fn start(
     parts: &mut Parts,
 ) -> Result<Option<String>, BadFile> {
     let Work::Modules(modules) = &settings.work else {
-        // Hooks alone are installed by other charts, from images of other people.
+        // Hooks without modules are installed by other charts, with other images.
         return Ok(None);
     };
     outside.channel.send_replace(ChannelState::Unknown);
@@ -170,7 +171,7 @@ pub(super) fn start(
     Ok(Some(pod))
 }
 
-/// Says that nothing is followed, and why.
+/// Publishes that nothing is followed, and why.
 pub(super) fn be_off(outside: &Outside, why: &str) {
     info!(reason = why, "The registry is not asked for other versions");
     outside.bell.unhang(why);
@@ -178,18 +179,18 @@ pub(super) fn be_off(outside: &Outside, why: &str) {
     outside.followed.send_replace(Followed::Off { why: why.to_owned() });
 }
 
-/// The ways in and out.
+/// The channels of a follower.
 #[derive(Debug)]
 pub struct Ways {
-    /// To ask the loop for the settings, and for running work.
+    /// Asks the loop for the settings and the running work.
     pub doors: Loop,
-    /// Whether we lead.
+    /// Whether this replica leads.
     pub standing: Told,
-    /// How the operator is installed.
+    /// The operator's installation.
     pub installed: watch::Receiver<Option<Installed>>,
-    /// The memory of the choice as others left it.
+    /// The memory of the choice that the earlier leader left.
     pub recalled: watch::Receiver<Recalled>,
-    /// Rung when the registry is to be asked at once.
+    /// Rung to make the follower ask the registry at once.
     pub bell: Bell,
     /// The sender of the state of following.
     pub followed: watch::Sender<Followed>,
@@ -197,13 +198,13 @@ pub struct Ways {
     pub announcer: ChannelAnnouncer,
 }
 
-/// One question under way.
+/// A question that is being asked.
 struct Asking {
     question: Question,
     answer: BoxFuture<'static, Result<Answer, Trouble>>,
 }
 
-/// One replica's part.
+/// The follower of one replica.
 pub struct Follower {
     following: Following,
     office: Office,
@@ -211,13 +212,13 @@ pub struct Follower {
     clock: Clock,
     activity: Option<Activity>,
     settings: Option<Settings>,
-    /// The repository that our image came from when we first knew.
+    /// The repository of the image that this process runs, as first read.
     own: Option<Repository>,
     inquiry: Option<(Repository, Arc<Inquiry>)>,
     asking: Option<Asking>,
     rounds: u64,
     recalled: u64,
-    /// When the registry was last asked out of turn.
+    /// The time of the last immediate check.
     hastened: Option<Instant>,
     teller: Teller,
 }
@@ -231,7 +232,7 @@ impl fmt::Debug for Follower {
 }
 
 impl Follower {
-    /// Starts only with the memory of earlier lives.
+    /// `memory` is that of earlier processes.
     pub fn new(memory: Memory, seed: u64, office: Office, ways: Ways) -> Self {
         Self {
             following: Following::new(memory, seed),
@@ -250,7 +251,7 @@ impl Follower {
         }
     }
 
-    /// Never ends. When the sender of the installation is gone, it does nothing.
+    /// Never ends. Without an installation's sender it does nothing.
     pub async fn run(mut self) {
         loop {
             if self.ways.installed.has_changed().is_err() {
@@ -275,7 +276,7 @@ impl Follower {
         }
     }
 
-    /// The loop knows the settings of people, and whether it has work. A loop that does not answer counts as working.
+    /// Reads the settings and the running work from the loop. A loop that does not answer counts as busy.
     async fn look(&mut self) {
         match timeout(PATIENCE, self.ways.doors.ask(ChannelQuery)).await {
             Ok(Ok(report)) => {
@@ -286,7 +287,7 @@ impl Follower {
         }
     }
 
-    /// Returns when something is to be done again at the latest.
+    /// Decides what to do. Returns the latest time for the next decision.
     fn decide(&mut self) -> Instant {
         let leads = match &*self.ways.standing.borrow_and_update() {
             ActingRole::Leads => true,
@@ -324,7 +325,7 @@ impl Follower {
         due.map_or_else(|| Instant::now() + BEAT, |due| self.clock.instant(due))
     }
 
-    /// A question that is being asked already continues.
+    /// Asks a question, unless it is already being asked.
     fn ask(&mut self, question: Question, installed: Option<&Installed>) {
         if self.asking.as_ref().is_some_and(|asking| asking.question == question) {
             return;
@@ -385,7 +386,7 @@ impl Follower {
     }
 }
 
-/// The answer to the open question; none without one.
+/// Waits for the answer to the open question; for ever without one.
 async fn answered(asking: &mut Option<Asking>) -> Result<Answer, Trouble> {
     match asking {
         Some(asking) => (&mut asking.answer).await,

@@ -1,5 +1,5 @@
-//! The contents of the disk in the forms that the core and the jobs need, or the reason why the operator cannot start
-//! with them.
+//! Brings the contents of the disk into the forms that the core and the jobs need, or gives the reason why the operator
+//! cannot start with them.
 
 use std::collections::BTreeMap;
 
@@ -21,17 +21,17 @@ use crate::settings::{ModuleSettings, Settings, Work};
 /// One reading of the directories.
 #[derive(Debug)]
 pub(super) struct Read {
-    /// Where the modules lie; none where there are hooks alone.
+    /// The directories of modules; none for hooks without modules.
     pub(super) directories: Option<Directories>,
     pub(super) inventory: Inventory,
     pub(super) catalogue: Catalogue,
     /// The versions of charts, by module.
     pub(super) versions: BTreeMap<String, String>,
-    /// The drift that is reverted, of the modules that set it themselves.
+    /// Which drift is reverted, for the modules with a setting of their own.
     pub(super) restoring: BTreeMap<String, Restoring>,
 }
 
-/// Reads the directories on a thread that may block.
+/// Reads the directories on a blocking thread.
 pub(super) async fn read(settings: &Settings) -> Result<Read, StartError> {
     let directories = match &settings.work {
         Work::Modules(modules) => Some(Directories {
@@ -83,7 +83,7 @@ fn layout(modules: ModuleSettings) -> Layout {
     }
 }
 
-/// A named directory that is missing, or a module whose values cannot be addressed.
+/// Whether a problem forbids the start: a named directory is missing, or the key of a module's values is unusable.
 fn forbids_start(problem: &Problem) -> bool {
     problem.severity == Severity::Fatal || matches!(problem.fault, Fault::Name(_))
 }
@@ -103,7 +103,7 @@ fn tell(problem: &Problem) {
     }
 }
 
-/// A module that is off is reported, too: with broken files it would not be removed.
+/// Logs a broken module, also one that is switched off: with broken files it would not be removed.
 fn tell_broken(module: &ModuleName, fault: &Problem) {
     warn!(
         module = module.as_str(),

@@ -1,11 +1,11 @@
-//! Our part in the election of a leader: it carries out the decisions of the core about the lease, and informs the
-//! other parts. A leader that must yield to another version is stopped as by a signal, and releases the lease when none
-//! of its work runs any more.
+//! Takes part in the election of a leader: carries out the core's decisions about the lease, and informs the other
+//! parts. A leader that must yield to another version is stopped as by a signal, and releases the lease when none of
+//! its work runs any more.
 //!
 //! A standby does its other work meanwhile: listeners answer, hooks are asked for their configuration, the `ConfigMap`
-//! is read. Must never go on as a leader whose lease has run out: the loop ends everything at once; work that has not
-//! ended shortly before another replica may lead is aborted with this life (see `lives`); and if even that takes too
-//! long, a separate thread ends the process.
+//! is read. Must never lead on after the lease has run out. First the loop ends everything; then remaining work is
+//! aborted with this life (see `lives`), shortly before another replica may lead; if even that takes too long, a
+//! separate thread ends the process.
 
 pub(super) mod door;
 mod process;
@@ -46,11 +46,11 @@ use crate::settings::Settings;
 use crate::settings::leadership::{Leadership, Name, address_in};
 use crate::telemetry::Spools;
 
-/// How much of what is left of the lease after the deadline a leader that steps down may use: the rest is for the
-/// kernel to end processes that have not stopped, and for differing clocks.
+/// The part of a deposed leader's remaining time that its work must not use. The kernel needs it to end processes that
+/// have not stopped, and clocks may differ.
 const MARGIN: Duration = Duration::from_secs(3);
 
-/// How long running work may take to end after its leader was deposed.
+/// How long running work may go on after its leader was deposed.
 pub(super) fn farewell(settings: &Settings) -> Duration {
     match &settings.leadership {
         Leadership::Elected { timing, .. } => timing.farewell().saturating_sub(MARGIN),
@@ -58,14 +58,14 @@ pub(super) fn farewell(settings: &Settings) -> Duration {
     }
 }
 
-/// The parts that a change of leadership concerns.
+/// The parts that learn of a change of leadership.
 #[derive(Debug, Clone)]
 pub(super) struct Concerned {
     pub(super) doors: Loop,
     pub(super) meters: Arc<Meters>,
     /// The state that listeners report.
     pub(super) standing: watch::Sender<standing::ActingRole>,
-    /// The time until which work may begin, and its revocation.
+    /// The time until which work may begin, or its revocation.
     pub(super) warrant: Warrant,
     pub(super) spools: Spools,
 }
@@ -80,7 +80,8 @@ impl Concerned {
     }
 }
 
-/// Takes part in the election, unless there is none. Comes last at the start: from then on others may wait for us.
+/// Takes part in the election, if there is one. Called last at the start, because other replicas may wait for us from
+/// then on.
 pub(super) fn start(settings: &Settings, cluster: &Cluster, concerned: Concerned, parts: &mut Parts) -> Option<Door> {
     let follower = concerned.standing.subscribe();
     signpost::start(settings, cluster, &follower, parts);
@@ -97,7 +98,7 @@ pub(super) fn start(settings: &Settings, cluster: &Cluster, concerned: Concerned
     let (door, words) = door::door();
     let candidate = Candidate {
         lease: cluster.lease(lease),
-        // Until the door has our version, no version on the lease is ours.
+        // Until the version is known, no version that the lease names counts as ours.
         election: Election::new(me.clone(), BTreeSet::new(), *timing),
         words,
         me,
@@ -133,11 +134,11 @@ struct Candidate {
     yielded: CancellationToken,
     stopping: CancellationToken,
     at_rest: CancellationToken,
-    /// The reason why we cannot use the lease.
+    /// The last reason why the lease cannot be used.
     trouble: Option<String>,
-    /// The state that the loop got last.
+    /// The role that the loop was told last.
     told: ReplicaRole,
-    /// The loop knows that another replica leads.
+    /// Whether the loop knows that another replica leads.
     is_behind: bool,
 }
 
@@ -207,7 +208,7 @@ impl Candidate {
         }
     }
 
-    /// Reports changes to the parts that they concern.
+    /// Reports changes to the other parts.
     fn follow(&mut self) {
         let standing = self.election.standing(now().tick);
         if let Some(reign) = self.election.reign() {
@@ -219,12 +220,12 @@ impl Candidate {
                 ReplicaRole::Standby => {}
                 ReplicaRole::Leads => {
                     if let Err(error) = watchdog::start(self.concerned.warrant.clone(), self.concerned.spools.clone()) {
-                        // Without it nothing would end us in time: then another replica may lead.
+                        // Without the thread nothing would end this process before another replica may lead.
                         self.step_down();
                         error!(%error, "cannot start the thread that watches over the lease");
                         return;
                     }
-                    // A loop that has ended needs no leader.
+                    // If the loop has ended, there is nothing to lead.
                     let _ = self.concerned.doors.post(Event::Elected);
                     info!("Leadership is acquired");
                 }
@@ -265,7 +266,7 @@ impl Candidate {
         }
     }
 
-    /// Everything that begins or ends with our time as leader goes by this.
+    /// Publishes the time until which this leader may act. Everything that begins or ends with the leadership reads it.
     fn act_until(&self, reign: Reign) {
         let warrant = &self.concerned.warrant;
         let overlap = match reign.succession {
@@ -283,12 +284,12 @@ impl Candidate {
         warrant.extend(reign.deadline.since(Tick::ZERO), end.saturating_sub(watchdog::MARGIN));
     }
 
-    /// Our work comes to its end, the lease is kept as long, and released then.
+    /// Starts to yield: our work ends, and the lease is kept until then and released.
     fn hand_over(&self) {
         if self.stopping.is_cancelled() {
             return;
         }
-        // The act comes before its report.
+        // The action comes before its log record.
         self.yielded.cancel();
         self.shutdown.cancel();
         let entitled = self.election.entitled().map(ImageDigest::as_str);
@@ -303,7 +304,7 @@ impl Candidate {
         if self.stopping.is_cancelled() {
             return;
         }
-        // The act comes before its report.
+        // The action comes before its log record.
         let _ = self.concerned.doors.post(Event::Deposed);
         self.deposed.cancel();
         self.shutdown.cancel();
@@ -314,7 +315,7 @@ impl Candidate {
         warn!(leader, error, hint, "Restarting because the leadership was handed over");
     }
 
-    /// The result of a request; the same failure is logged once.
+    /// The result of a request. A failure that repeats is logged once.
     fn heeded<T>(&mut self, outcome: Result<T, RequestError>) -> Option<T> {
         let error = match outcome {
             Ok(outcome) => {
@@ -328,7 +329,7 @@ impl Candidate {
         let is_unreachable = error.is_unreachable();
         let Failure { report, hints, .. } = Failure::from(error);
         let is_news = self.trouble.as_ref() != Some(&report);
-        // The watch of the ConfigMap logs that the server does not answer, so that is logged here only by a leader.
+        // The watch of the ConfigMap already logs a server that does not answer, so only a leader logs it here.
         if is_news && (!is_unreachable || self.is_told_to_lead()) {
             let hint = (!hints.is_empty()).then(|| hints.join("; "));
             warn!(
@@ -353,7 +354,7 @@ impl Candidate {
                     info!("Leadership is released");
                     return;
                 }
-                // It may still be ours: the part that names the entitled version writes it, too.
+                // The lease may still be ours: the part that names the entitled version writes it too.
                 Ok(Written::Conflict | Written::Unknown) => is_overtaken = true,
                 Err(error) => return cannot_release(error),
             }
@@ -374,7 +375,7 @@ fn cannot_release(error: RequestError) {
     warn!(error, "Leadership cannot be released, the lease will expire");
 }
 
-/// The tick and the wall clock. The tick also counts while the machine sleeps, as a lease does.
+/// The tick and the wall clock. Like a lease, the tick goes on while the machine sleeps.
 fn now() -> Now {
     let micros = u64::try_from(boot_time().as_micros()).unwrap_or(u64::MAX);
     Now {
@@ -383,7 +384,7 @@ fn now() -> Now {
     }
 }
 
-/// When that tick comes, if the machine does not sleep meanwhile.
+/// The instant of a tick, if the machine does not sleep meanwhile.
 fn instant(tick: Tick) -> Instant {
     Instant::now() + tick.since(now().tick)
 }

@@ -19,7 +19,7 @@ use crate::process::Spawner;
 use crate::report::Chain;
 use crate::settings::{CRD_FILTERS, Environment, MissingValues};
 
-/// The entries that make a directory a module, apart from its name.
+/// The entries by which a directory is recognised as a module, apart from its name.
 const PARTS: [&str; 7] = [
     "Chart.yaml",
     "templates",
@@ -32,7 +32,7 @@ const PARTS: [&str; 7] = [
 /// Directories of a module whose files are YAML.
 const YAML_DIRS: [&str; 2] = ["openapi", "crds"];
 
-/// Why nothing could be looked at.
+/// Why nothing could be checked.
 #[derive(Debug, Error)]
 pub enum LintError {
     #[error("cannot look at {}", dir.display())]
@@ -41,7 +41,7 @@ pub enum LintError {
     Start(#[source] StartError),
 }
 
-/// All that is wrong with a module, or with all modules of a directory.
+/// All findings about a module, or about all modules of a directory.
 pub fn lint(dir: &Path, environment: &Environment) -> Result<Vec<Finding>, LintError> {
     let failed = |source| LintError::Dir {
         dir: dir.to_owned(),
@@ -53,7 +53,7 @@ pub fn lint(dir: &Path, environment: &Environment) -> Result<Vec<Finding>, LintE
     let tmp = tempfile::tempdir().map_err(failed)?;
     let found = disk::read(&Layout {
         modules_dirs: vec![parent.to_owned()],
-        // There are none to be looked at here.
+        // An empty directory: global hooks are not checked here.
         global_hooks_dir: tmp.path().to_owned(),
         unnumbered_order: 1,
         missing_values: MissingValues::NoValues,
@@ -73,11 +73,11 @@ pub fn lint(dir: &Path, environment: &Environment) -> Result<Vec<Finding>, LintE
     for module in found.modules.iter().filter(|module| is_meant(&module.path)) {
         findings.extend(module.faults.iter().map(told));
         let unread = yaml_files(&module.path);
-        // A schema that is not YAML is reported already.
+        // An invalid schema was already reported as invalid YAML.
         let unread: Vec<Finding> = unread.into_iter().filter(|one| !findings.contains(one)).collect();
         findings.extend(unread);
         findings.extend(runtime.block_on(hooks(&offline, module)));
-        // Helm would only repeat the mistakes of the files.
+        // With broken files helm would report the same mistakes again.
         if !module.is_broken() {
             findings.extend(runtime.block_on(rendered::chart(&offline, module)));
         }
@@ -109,7 +109,7 @@ pub(super) fn told(problem: &Problem) -> Finding {
     }
 }
 
-/// A schema, at its file and with the place in it.
+/// The finding about a schema, with the place in it.
 fn unusable(error: &SchemaError) -> Finding {
     let SchemaError { file, place, problem } = error;
     match problem {
@@ -122,7 +122,7 @@ fn unusable(error: &SchemaError) -> Finding {
     }
 }
 
-/// Files that must be YAML, with any contents.
+/// Checks that the files are valid YAML; their contents are not judged.
 fn yaml_files(module: &Path) -> Vec<Finding> {
     let files = YAML_DIRS.iter().flat_map(|dir| {
         let walk = WalkDir::new(module.join(dir)).sort_by_file_name().into_iter();

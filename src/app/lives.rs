@@ -1,7 +1,7 @@
-//! The lives of the operator in one process: a leader that is deposed ends as if it had been killed, one that yields to
-//! another version ends as if it had been asked to, and both begin anew.
+//! The lives of the operator in one process. A leader that is deposed ends its life as if it had been killed; one that
+//! yields to another version ends as if it had been asked to stop. After both, a new life begins in the same process.
 //!
-//! Must never let anything of one life reach into the next, nor into the time when another one may lead.
+//! Nothing of one life must remain in the next, or while another replica may lead.
 
 use tokio::time::{Duration, sleep};
 use tokio_util::sync::CancellationToken;
@@ -15,25 +15,24 @@ use crate::process::warrant::Warrant;
 use crate::process::{self, Spawner};
 use crate::settings::{Environment, Settings};
 
-/// How long the end of a life waits for its remaining tasks.
+/// How long the end of a life waits for tasks that still run.
 const BURIAL: Duration = Duration::from_secs(1);
-/// How long the whole stop may take; Kubernetes grants as much before it kills.
+/// How long a stop may take; after this time Kubernetes kills the process.
 const STOP_WITHIN: Duration = Duration::from_secs(30);
 
-/// How a life ends.
+/// The reason for which a life ends.
 enum End {
-    /// With the whole process.
+    /// The process ends with this exit code.
     Code(u8),
-    /// Because another replica leads, or must lead. Nothing of this life is left, and the next begins as if it were the
-    /// first.
+    /// Another replica leads, or has to lead. The next life begins as if it were the first.
     Followed,
 }
 
-/// Why something still ran when a life had to be over.
+/// Why a life was ended while something still ran.
 enum Cut {
-    /// Another one was about to lead.
+    /// Another replica was about to lead.
     Replaced,
-    /// A stop took too long.
+    /// The stop took too long.
     TooLate,
 }
 
@@ -43,7 +42,7 @@ struct Ended {
     cut: Option<Cut>,
 }
 
-/// One life after another, until one ends with the whole process.
+/// Runs one life after another, until one ends the process.
 pub(super) fn live(settings: &Settings, environment: &Environment, log: &Log) -> Result<u8, StartError> {
     let signals = Signals::listen().map_err(StartError::Signals)?;
     if let Err(error) = process::prepare_this_process() {
@@ -63,12 +62,12 @@ fn live_once(settings: &Settings, environment: &Environment, log: &Log, signals:
     let spawner = Spawner::new().map_err(StartError::Spawner)?.under(warrant.clone());
     let spawner = spawner.hiding(log.secrets.clone());
     let ended = runtime.block_on(one_life(settings, environment, log.clone(), spawner.clone(), signals));
-    // Tasks that still run have had their time, or a second signal took it away. With their tasks all children go down.
+    // The remaining tasks have had their time, or a second signal ended it. Dropping them kills their children.
     runtime.shutdown_timeout(BURIAL);
-    // And with these their descendants, in any group or session.
+    // This ends the children's descendants, in any process group or session.
     spawner.end_all_runs(BURIAL);
     warrant.lay_down();
-    // Logged late: the act comes before its report.
+    // Logged after the action, so that the log cannot delay it.
     match ended.cut {
         Some(Cut::Replaced) => warn!("Some work did not end in time, it was aborted before another replica leads"),
         Some(Cut::TooLate) => {
@@ -82,7 +81,7 @@ fn live_once(settings: &Settings, environment: &Environment, log: &Log, signals:
     Ok(ended.how)
 }
 
-/// From the first signal on there is a deadline; a second one ends everything at once, and so does another leader.
+/// Runs one life. The first signal starts a deadline; a second signal, or another leader, ends everything at once.
 async fn one_life(
     settings: &Settings,
     environment: &Environment,

@@ -1,4 +1,4 @@
-//! `module manifest`: the list of files that the operator must find in a modules directory.
+//! `module manifest`: the list of files that a modules directory must have when the operator starts.
 
 use std::path::{Path, PathBuf};
 

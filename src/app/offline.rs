@@ -1,5 +1,5 @@
-//! Facts about modules that commands find out without an operator: their charts are rendered with the values of their
-//! files, their hooks are asked for their configuration. Never talks to a cluster.
+//! Facts about modules without an operator: charts are rendered with the values of files, and hooks are asked for their
+//! configuration. Never talks to a cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -20,14 +20,15 @@ use crate::jobs::hook::config::{Asker, Said};
 use crate::process::Spawner;
 use crate::settings::Environment;
 
-/// A hook that is asked for its configuration has nothing else to do.
+/// The deadline of a hook that is asked for its configuration.
 const HOOK_DEADLINE: Duration = Duration::from_secs(30);
-/// The version of the cluster that charts get when no cluster is asked.
+/// The Kubernetes version for rendering, because no cluster is asked.
 const KUBE_VERSION: &str = "1.33.0";
-/// Helm's texts about a template that is valid, but fails with these values.
+/// The part of helm's errors about a valid template that fails with the given values.
 const OF_VALUES: &str = "executing \"";
 
-/// The image has the framework where hooks look for it; other machines must set its path.
+/// The error of a hook that does not find the shell framework. The image has the framework where hooks look for it;
+/// other machines have to set its path.
 const LACKS_FRAMEWORK: &str = "shell_lib.sh: No such file";
 const FRAMEWORK: &str = "FRAMEWORK_DIR has to name the directory of the shell framework: frameworks/shell in the repository of the operator";
 
@@ -39,24 +40,24 @@ fn with_framework(mut failure: Failure) -> Failure {
     failure
 }
 
-/// Whether a chart that failed may render with other values.
+/// Whether the chart may render with other values.
 pub(super) fn is_about_values(message: &str) -> bool {
     message.contains(OF_VALUES)
 }
 
-/// The tools that render charts.
+/// The settings of a rendering.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rendering<'a> {
-    /// Where they would be released.
+    /// The namespace of the release.
     pub(super) namespace: &'a str,
-    /// The modules that a chart sees; nothing for its own alone.
+    /// The modules that the chart sees as enabled; none for only its own.
     pub(super) enabled: Option<&'a [&'a str]>,
-    /// Values laid over those of the files.
+    /// Values that are laid over those of the files.
     pub(super) values: &'a Value,
     pub(super) verbosity: Verbosity,
 }
 
-/// The tools that all modules are checked with.
+/// The tools for checking modules without a cluster.
 pub(super) struct Offline<'a> {
     pub(super) found: &'a Found,
     pub(super) environment: &'a Environment,
@@ -65,7 +66,7 @@ pub(super) struct Offline<'a> {
 }
 
 impl Offline<'_> {
-    /// Asks a file for its hook configuration.
+    /// Runs a hook file to get its configuration.
     pub(super) async fn ask(&self, owner: &Owner, module: Option<&Path>, file: &HookFile) -> Result<Said, Failure> {
         let environment = self.environment.inherited();
         let asker = Asker {
@@ -84,7 +85,7 @@ impl Offline<'_> {
         said.map_err(with_framework)
     }
 
-    /// The rendered chart of the module.
+    /// Renders the chart of a module.
     pub(super) async fn render(
         &self,
         module: &FoundModule,
@@ -120,7 +121,7 @@ impl Offline<'_> {
         Ok(rendered)
     }
 
-    /// The values of the module's files, as the chart would get them.
+    /// The values of the module's files, in the form for the chart.
     fn values(&self, module: &FoundModule, rendering: Rendering<'_>) -> Value {
         let mut global = match &self.found.global_values {
             Value::Object(global) => global.clone(),
@@ -134,7 +135,7 @@ impl Offline<'_> {
             .into_iter()
             .filter_map(|key| Some((key.to_owned(), rendering.values.get(key)?.clone())))
             .collect();
-        // Only values that are nested too deep cannot be merged, and those no chart could read.
+        // Merging fails only for values that are nested too deep, which no chart could read either.
         merge(values.clone(), &Value::Object(over)).unwrap_or(values)
     }
 
@@ -143,7 +144,7 @@ impl Offline<'_> {
         let options = helm::Options {
             binary: environment.get("HELM_BIN").unwrap_or("helm".as_ref()).into(),
             dir: self.tmp.to_owned(),
-            // A rendering asks no cluster.
+            // Rendering needs no cluster.
             kubeconfig: PathBuf::from("/dev/null"),
             namespace: namespace.to_owned(),
             search_path: environment.get("PATH").unwrap_or_default().to_owned(),

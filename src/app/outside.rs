@@ -1,7 +1,7 @@
-//! Commands for an operator that runs elsewhere: the same command is run in its pod, and its output is passed on.
+//! Runs a command in the pod of an operator that runs elsewhere, and passes its output on.
 //!
-//! So only users who may run programs in that pod see anything, and the operator opens no port for it. Must never run
-//! another command than the one that was typed.
+//! So only users with the right to run programs in that pod see anything, and the operator opens no port for it. Must
+//! never run another command than the one that the person typed.
 
 use std::io::{self, Write as _};
 
@@ -15,21 +15,21 @@ use crate::settings::{
     ConfigurationError, Environment, HooksArgs, Machine, NAMESPACE_HINT, Program, Settings, StartArgs,
 };
 
-/// The escape sequence that shows a terminal's first screen again: sent after the end of a watching command.
+/// The escape sequence that shows a terminal's main screen again, after a watching command has ended.
 const FIRST_SCREEN: &str = "\u{1b}[?1049l";
 const OTHER_SCREEN: &[u8] = b"\x1b[?1049h";
 
-/// Where the operator is.
+/// The place of the operator.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Outside {
     pub namespace: Option<String>,
-    /// Its pod; nothing if it can be found.
+    /// The name of its pod; none to find it by its labels.
     pub pod: Option<String>,
     pub kube_config: Option<String>,
     pub kube_context: Option<String>,
 }
 
-/// Why the command was not run there.
+/// Why the command was not run in the pod.
 #[derive(Debug, Error)]
 pub enum OutsideError {
     #[error(transparent)]
@@ -49,7 +49,7 @@ pub enum OutsideError {
 }
 
 impl OutsideError {
-    /// The reason, if the error is that the output could not be written.
+    /// The cause, if the error is that the output could not be written here.
     pub fn unheard(&self) -> Option<&io::Error> {
         match self {
             Self::Pod(PodError::Tell(error)) => Some(error),
@@ -78,7 +78,7 @@ impl OutsideError {
     }
 }
 
-/// Runs the command in the pod of the program. Returns its exit code.
+/// Runs the command in the operator's pod, and returns its exit code.
 pub fn run(
     outside: &Outside,
     program: Program,
@@ -92,7 +92,7 @@ pub fn run(
         let mut tell = |stream, bytes: &[u8]| relay.tell(stream, bytes);
         let ended = tokio::select! {
             code = told(outside, program, command, environment, &mut tell) => code,
-            // The program there ends when its output has no reader.
+            // The program in the pod ends when its output has no reader.
             _ = interrupt.recv() => Ok(0),
         };
         relay.leave();
@@ -102,7 +102,7 @@ pub fn run(
     code
 }
 
-/// The output of the command in the pod of the program, if it ends well.
+/// The output of the command in the pod, if it succeeds.
 pub fn answer(
     outside: &Outside,
     program: Program,
@@ -169,10 +169,10 @@ fn settings(outside: &Outside, program: Program, environment: &Environment) -> R
     }
 }
 
-/// The output of the program there, written here.
+/// Writes the output of the program in the pod here.
 #[derive(Debug, Default)]
 struct Relay {
-    /// The terminal shows its other screen.
+    /// Whether the terminal shows its alternate screen.
     elsewhere: bool,
 }
 
@@ -188,10 +188,10 @@ impl Relay {
         }
     }
 
-    /// The terminal is as it was.
+    /// Shows the main screen again.
     fn leave(&self) {
         if self.elsewhere {
-            // Without a terminal there is nothing to be put right.
+            // Without a terminal nothing has to be restored.
             drop(writeln!(io::stdout(), "{FIRST_SCREEN}"));
         }
     }

@@ -1,4 +1,4 @@
-//! The long-lived tasks: each has a name, and none may end by itself.
+//! The long-lived tasks ("parts"): each has a name, and none may end by itself.
 
 use std::panic::AssertUnwindSafe;
 
@@ -9,7 +9,7 @@ use tracing::{error, info};
 
 use crate::report::last_words;
 
-/// A defect of ours ended the loop.
+/// The exit code after a bug of ours ended the loop.
 const DEFECT: u8 = 70;
 
 const DRIVER: &str = "the main loop";
@@ -21,7 +21,7 @@ struct Ended {
     panicked: bool,
 }
 
-/// All long-lived tasks and the two tokens that end them: first the loop, then the rest.
+/// All parts, and the tokens that end them: the loop ends first, then the others.
 #[derive(Debug)]
 pub(super) struct Parts {
     tasks: JoinSet<Ended>,
@@ -44,32 +44,32 @@ impl Parts {
         }
     }
 
-    /// Cancelled when the loop should come to its end.
+    /// Cancelled to make the loop end.
     pub(super) fn shutdown(&self) -> &CancellationToken {
         &self.shutdown
     }
 
-    /// Cancelled when the loop has ended and the others should follow.
+    /// Cancelled when the loop has ended, to make the other parts end.
     pub(super) fn stopping(&self) -> &CancellationToken {
         &self.stopping
     }
 
-    /// Cancelled when we no longer lead: running work is ended soon after.
+    /// Cancelled when this replica no longer leads: running work is ended soon after.
     pub(super) fn deposed(&self) -> &CancellationToken {
         &self.deposed
     }
 
-    /// Cancelled when another version is to lead: a stop like any other, after which this process begins anew.
+    /// Cancelled when another version has to lead: a normal stop, after which a new life begins in this process.
     pub(super) fn yielded(&self) -> &CancellationToken {
         &self.yielded
     }
 
-    /// Cancelled when the loop has ended in order: none of its jobs runs any more.
+    /// Cancelled when the loop has ended regularly, and no job runs any more.
     pub(super) fn at_rest(&self) -> &CancellationToken {
         &self.at_rest
     }
 
-    /// A part that is dropped when the others stop.
+    /// Starts a part that is dropped when the others stop.
     pub(super) fn spawn(&mut self, name: &'static str, part: impl Future<Output = ()> + Send + 'static) {
         let stopping = self.stopping.clone();
         self.spawn_graceful(name, async move {
@@ -80,7 +80,7 @@ impl Parts {
         });
     }
 
-    /// A part that ends by itself when the others stop.
+    /// Starts a part that ends by itself when the others stop.
     pub(super) fn spawn_graceful(&mut self, name: &'static str, part: impl Future<Output = ()> + Send + 'static) {
         self.tasks.spawn(async move {
             let outcome = AssertUnwindSafe(part).catch_unwind().await;
@@ -98,7 +98,7 @@ impl Parts {
         });
     }
 
-    /// The part whose end stops all others.
+    /// Starts the loop, whose end stops all other parts.
     pub(super) fn spawn_driver(&mut self, driver: impl Future<Output = ()> + Send + 'static) {
         let at_rest = self.at_rest.clone();
         self.spawn_graceful(DRIVER, async move {
@@ -114,7 +114,7 @@ impl Parts {
             let Ok(Ended { name, panicked }) = ended else { continue };
             let expected = self.shutdown.is_cancelled() && !panicked;
             if !expected {
-                // The act comes before its report.
+                // The action comes before its log record.
                 self.shutdown.cancel();
                 error!(part = name, "A part of the operator ended by itself, shutting down");
                 code = code.max(if panicked && name == DRIVER {
@@ -132,7 +132,7 @@ impl Parts {
         code
     }
 
-    /// Ends running work and waits for it, no longer than a stop may take.
+    /// Stops the loop and the other parts, within the time of a stop.
     pub(super) async fn stop(mut self) {
         self.shutdown.cancel();
         self.stopping.cancel();

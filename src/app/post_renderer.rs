@@ -1,5 +1,5 @@
-//! Our binary as helm's post-renderer: it reads manifests and writes them with labels, unless one of the objects
-//! belongs to another release, or comes twice. Never lets helm continue with objects that it could not claim.
+//! This binary as helm's post-renderer: it copies manifests and adds labels. It fails if an object belongs to another
+//! release or occurs twice. Must never let helm continue with objects that it could not claim.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read, Write};
@@ -30,16 +30,16 @@ enum RenderError {
     Write(#[source] io::Error),
 }
 
-/// The release for which objects are claimed, and the file of claims.
+/// The release for which objects are claimed, and the file with all claims.
 #[derive(Debug)]
 pub struct Claim {
     /// The claims of all releases.
     pub file: PathBuf,
-    /// The release of the manifests.
+    /// The release that the manifests belong to.
     pub release: String,
-    /// The namespace of objects that name none.
+    /// The namespace of objects without one.
     pub namespace: String,
-    /// Those of them that stay when the release goes.
+    /// The objects of the release that stay when it is removed.
     pub kept: BTreeSet<String>,
 }
 
@@ -57,13 +57,14 @@ impl Claim {
     }
 }
 
-/// Copies manifests from standard input to standard output and adds labels, `NAME=VALUE`, to their objects. An error is
-/// also written to the file for complaints.
+/// Copies manifests from standard input to standard output, and adds labels, `NAME=VALUE`, to their objects. An error
+/// is also written to the file `complaints`.
 pub fn post_render(labels: &[String], claim: Option<&Claim>, complaints: Option<&Path>) -> ExitCode {
     match render(labels, claim, io::stdin().lock(), io::stdout().lock()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Helm 3 shows standard error, helm 4 does not. If both ways fail, only the exit code is left.
+            // Helm 3 passes standard error on, helm 4 does not; so the error also goes to a file. If both fail, only
+            // the exit code is left.
             if let Some(file) = complaints {
                 drop(fs::write(file, Chain(&error).to_string()));
             }

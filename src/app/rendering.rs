@@ -1,4 +1,4 @@
-//! The charts that the debug socket shows, rendered with the tools of the jobs.
+//! Renders the charts that the debug socket shows, with the tools of the jobs.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -11,7 +11,7 @@ use crate::jobs::release::render::{self, Wanted};
 use crate::serve::debug::modules::Charts;
 use crate::serve::debug::render::{Look, Renderer};
 
-/// From now on charts can be asked for there.
+/// Makes rendering available on the debug socket.
 pub(super) fn offer(
     place: &OnceLock<Charts>,
     tools: &Arc<Tools>,
@@ -25,7 +25,7 @@ pub(super) fn offer(
     });
 }
 
-/// When everything stops, a waiting client gets the answer that its rendering ended early.
+/// A renderer. During a stop a waiting client gets an error.
 fn renderer(tools: &Arc<Tools>, stopping: &CancellationToken) -> Renderer {
     let (tools, stopping) = (Arc::clone(tools), stopping.clone());
     Renderer::new(move |module, values, look| {

@@ -1,4 +1,4 @@
-//! The listeners of webhooks, and the way of a question from there to the loop and back.
+//! The webhook listeners, and the channel for their questions to the loop.
 
 use std::sync::Arc;
 
@@ -24,10 +24,10 @@ use crate::serve::webhook::{self, Asked, Listener, Reviews};
 use crate::settings::webhooks::WebhookSide;
 use crate::settings::{Settings, Work};
 
-/// Margin for the way back: our own answer must arrive before the listener gives up.
+/// The margin for the reply: our own answer must arrive before the listener gives up.
 const MARGIN: std::time::Duration = std::time::Duration::from_millis(100);
 
-/// Listeners that open once there is a webhook, and the part that publishes them.
+/// Starts the listeners, which open once there is a webhook, and the part that publishes webhooks.
 pub(super) fn start(
     settings: &Settings,
     cluster: &Cluster,
@@ -58,13 +58,14 @@ pub(super) fn start(
         parts,
     )?;
     let published = watch::Sender::default();
-    // One for each namespace that is operated from: these configurations belong to none.
+    // The name contains the namespace, because webhook configurations are cluster-wide and operators in other
+    // namespaces have their own.
     let edits = has_config_map.then(|| format!("addon-operator-config.{}", cluster.namespace()));
     let watching = {
         let (cluster, doors, published) = (cluster.clone(), doors.clone(), published.subscribe());
         async move {
             let tell = || async {
-                // A loop that has ended looks after nothing.
+                // The loop may have ended.
                 let _ = doors.configure(Event::WebhooksTouched).await;
             };
             touched::follow(&cluster, published, tell).await;
@@ -84,7 +85,7 @@ pub(super) fn start(
     })
 }
 
-/// The API server asks about the ConfigMap whenever it is known that it can reach us.
+/// Whether the API server asks about edits of the ConfigMap: only if its way to us is known.
 pub(super) fn edits(settings: &Settings) -> Edits {
     let Work::Modules(modules) = &settings.work else {
         return Edits::Unasked;
@@ -135,11 +136,11 @@ fn listen(
     Ok(Side::new(side.service.clone(), source, side.client_ca.clone(), tls))
 }
 
-/// Where questions are handed in.
+/// The sender of questions to the loop.
 struct Desk {
     doors: Loop,
     replies: Replies<Reply>,
-    /// The answer.
+    /// The webhooks for the listeners.
     routes: watch::Sender<Arc<Routes>>,
     meters: Arc<Meters>,
 }

@@ -1,7 +1,7 @@
-//! The rights that modules need beyond those of the operator itself: read from their charts, hooks and resource
-//! definitions, and from their own lists.
+//! Finds the rights that modules need in addition to those of the operator itself, from their charts, hooks, resource
+//! definitions and declarations.
 //!
-//! Never talks to a cluster. It names rights that it cannot see, and never replaces them by wider ones.
+//! Never talks to a cluster. Rights that it cannot find are reported, and never replaced by wider ones.
 
 mod claimed;
 mod installed;
@@ -38,33 +38,33 @@ use rules::{Rights, Scope, Subject};
 
 pub use shown::{Form, shown};
 
-/// The name under which rights of global hooks are listed.
+/// The name under which the rights of global hooks are listed.
 const GLOBAL_HOOKS: &str = "global hooks";
-/// There in every cluster.
+/// Namespaces that exist in every cluster.
 const OF_KUBERNETES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
 
-/// The modules and hooks whose rights are requested.
+/// The modules and hooks whose rights are asked for.
 #[derive(Debug, Clone)]
 pub struct Question {
     pub modules_dirs: Vec<PathBuf>,
     pub global_hooks_dir: Option<PathBuf>,
     /// The modules whose rights are asked for; empty for all of them.
     pub only: Vec<String>,
-    /// Where modules are going to be released.
+    /// The namespace of the releases.
     pub namespace: String,
-    /// A file with values for charts, as hooks or the `ConfigMap` would set them.
+    /// A file with additional values for charts, in place of those from hooks or the `ConfigMap`.
     pub values: Option<PathBuf>,
 }
 
-/// The findings.
+/// The rights that were found, and remarks about them.
 #[derive(Debug)]
 pub struct Answer {
     pub rights: Rights,
-    /// Rights that were not found, or only guessed.
+    /// Remarks about rights that were not found, or only guessed.
     pub findings: Vec<Finding>,
 }
 
-/// Why nothing could be looked at.
+/// Why nothing could be read.
 #[derive(Debug, Error)]
 pub enum RightsError {
     #[error("cannot look at {}", path.display())]
@@ -79,7 +79,7 @@ pub enum RightsError {
     Start(#[source] StartError),
 }
 
-/// Reads everything and asks every hook.
+/// Reads all modules and asks every hook for its configuration.
 pub fn derive(question: &Question, environment: &Environment) -> Result<Answer, RightsError> {
     let look = |path: &Path| {
         let path = path.to_owned();
@@ -160,12 +160,12 @@ struct Deriver<'a> {
     findings: Vec<Finding>,
 }
 
-/// The account that acts for a module.
+/// The account with which the objects of a module are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Hands {
-    /// The operator's account.
+    /// The operator's own account.
     Ours,
-    /// An account of the module.
+    /// The module's service account.
     Theirs,
 }
 
@@ -238,7 +238,8 @@ impl Deriver<'_> {
         }
     }
 
-    /// A module with an account of its own needs from us only the right to act as it, and to read its objects.
+    /// Adds the rights for a module with a service account: the operator only needs to act as that account, and to read
+    /// the module's objects.
     fn account(&mut self, module: &FoundModule) {
         if let Some(account) = &module.service_account {
             let token = Subject::one("", "serviceaccounts/token", account.as_str());
@@ -266,7 +267,7 @@ impl Deriver<'_> {
 
     fn claims(&mut self, module: &FoundModule) {
         match claimed::of_module(&module.path) {
-            // The hooks of an account of its own have the rights of that.
+            // Hooks of such a module have the rights of its account.
             Ok(_) if Hands::of(module) == Hands::Theirs => {}
             Ok(claims) => self.claimed(&claims, module.name.as_str()),
             Err(mistake) => {

@@ -1,4 +1,4 @@
-//! SIGTERM and SIGINT, heard for as long as the process lives, through all lives of the operator in it.
+//! SIGTERM and SIGINT, received as long as the process runs, through all its lives.
 
 use std::io;
 use std::thread;
@@ -20,7 +20,7 @@ const INTERRUPT: Signal = ("SIGINT", 2);
 pub(super) struct Signals(watch::Receiver<Vec<Signal>>);
 
 impl Signals {
-    /// Listens from now on, on a thread of its own.
+    /// Starts to receive signals, on a thread of its own.
     pub(super) fn listen() -> io::Result<Self> {
         let runtime = Builder::new_current_thread().enable_io().build()?;
         let (mut terminate, mut interrupt) = {
@@ -49,10 +49,10 @@ impl Signals {
         !self.0.borrow().is_empty()
     }
 
-    /// The first one asks for a stop; returns the number of the second.
+    /// Waits for the second signal and returns its number. The first one cancels `shutdown`.
     pub(super) async fn second(&self, shutdown: &CancellationToken) -> u8 {
         let (name, _) = self.nth(0).await;
-        // The act comes before its report.
+        // The action comes before its log record.
         shutdown.cancel();
         info!(
             signal = name,

@@ -1,4 +1,4 @@
-//! The steps of the start, and every reason why it can end before it has begun.
+//! The steps of the start, and all errors that can end it.
 
 mod policy;
 mod zone;
@@ -38,8 +38,8 @@ use crate::settings::{Environment, ModuleSettings, Order, QueueActions, Settings
 use crate::traces::TracesError;
 pub(super) use policy::policy;
 
-/// How long running jobs may go on when a stop was asked for: with what they need to end after that it stays below
-/// the half minute that the whole stop may take.
+/// How long running jobs may go on during a stop. Together with their ending it is less than the 30 s of the whole
+/// stop.
 const GRACE: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Error)]
@@ -114,7 +114,7 @@ impl StartError {
     }
 }
 
-/// All of them, since whoever mends one should not have to start again to hear of the next.
+/// All problems in one text, so that a person can correct them all at once.
 fn listed(problems: &[Problem]) -> String {
     let texts: Vec<String> = problems.iter().map(|problem| Chain(problem).to_string()).collect();
     texts.join("; ")
@@ -133,9 +133,9 @@ fn about_disk(fault: &Fault, mode: Mode) -> &'static str {
     }
 }
 
-/// Ends before there is a log. The text of such an error names its own kind.
+/// Ends the process before the log exists. The error's text names its kind.
 pub(super) fn refuse(error: &dyn Error) -> ExitCode {
-    // When standard error is gone too, the exit code has to do.
+    // Without standard error only the exit code tells the failure.
     drop(writeln!(io::stderr(), "{}", Chain(error)));
     ExitCode::from(FAILED)
 }
@@ -144,7 +144,7 @@ pub(super) fn runtime() -> Result<Runtime, StartError> {
     threads::runtime().map_err(StartError::Runtime)
 }
 
-/// Logs the program, its version and its settings, so that a log alone is enough later.
+/// Logs the program's version and settings, so that the log alone explains later records.
 pub(super) fn announce(settings: &Settings) {
     let (version, program) = (env!("CARGO_PKG_VERSION"), settings.program().name());
     let (listen, debug_socket) = (settings.listen, settings.debug_socket.display());
@@ -200,7 +200,7 @@ fn no_tmp_dir(settings: &Settings, source: io::Error) -> StartError {
     }
 }
 
-/// Where the kubeconfig for children goes. Hooks that stand alone need none when their own environment leads to our
+/// The folder for the children's kubeconfig. Hooks without modules need none if their own environment leads to the same
 /// cluster.
 fn private_dir(settings: &Settings, environment: &Environment, tmp: &TmpDir) -> Result<Option<PathBuf>, StartError> {
     if matches!(settings.work, Work::Hooks(_)) && leads_to_our_cluster(settings, environment) {
@@ -210,7 +210,8 @@ fn private_dir(settings: &Settings, environment: &Environment, tmp: &TmpDir) -> 
     Ok(Some(dir.to_owned()))
 }
 
-/// The directory of hooks that stand alone, with links resolved: hooks run with it, or a part of it, as their own.
+/// The directory of hooks without modules, with links resolved. Hooks use it, or a folder below it, as their working
+/// directory.
 pub(super) fn hooks_dir(settings: &Settings) -> Result<Option<PathBuf>, StartError> {
     let Work::Hooks(dir) = &settings.work else {
         return Ok(None);
@@ -228,7 +229,7 @@ pub(super) fn address(settings: &Settings, environment: &Environment) -> Address
     }
 }
 
-/// The cluster of the settings. No request is made yet.
+/// Connects to the cluster of the settings, without a request.
 pub(super) async fn connect(
     settings: &Settings,
     environment: &Environment,
@@ -245,7 +246,7 @@ pub(super) async fn connect(
     Ok(cluster)
 }
 
-/// The same for a command from outside, which has no children; `None` if the namespace of the operator is not known.
+/// Connects for a command, which has no children. `None` if the namespace of the operator is not known.
 pub(super) async fn reach(settings: &Settings, environment: &Environment) -> Result<Option<Cluster>, ConnectError> {
     let address = address(settings, environment);
     let Some(namespace) = said_namespace(settings, &address)? else {
@@ -262,7 +263,7 @@ fn said_namespace(settings: &Settings, address: &Address) -> Result<Option<Strin
     }
 }
 
-/// Where modules are released to; for hooks alone it matters to their webhooks only.
+/// The namespace of the releases; hooks without modules need it only for their webhooks.
 fn namespace(settings: &Settings, address: &Address) -> Result<String, StartError> {
     let found = said_namespace(settings, address)?;
     match settings.work {
@@ -305,7 +306,7 @@ pub(super) async fn helm(
     Ok(helm)
 }
 
-/// Our own metrics, under the names of the program that we are.
+/// The program's own metrics, with the name prefix of the program that it plays.
 pub(super) fn meters(settings: &Settings, log: &Log) -> Meters {
     let prefix = &settings.metrics_prefix;
     let meters = match settings.work {
@@ -319,7 +320,7 @@ pub(super) fn meters(settings: &Settings, log: &Log) -> Meters {
     }
 }
 
-/// How the output of hooks gets into the log.
+/// The settings for the output of hooks in the log.
 pub(super) fn relay(settings: &Settings) -> Style {
     Style {
         labels: match settings.work {
@@ -344,8 +345,8 @@ async fn check_helm(helm: &Helm) {
     }
 }
 
-/// The environment of hooks is ours. Where flags lead us to another cluster than it says, it is told so: hooks talk to
-/// the same cluster as we do.
+/// The environment of hooks: that of the operator. If flags name another cluster than the environment does, it is
+/// changed, so that hooks use the operator's cluster.
 pub(super) fn hook_environment(
     settings: &Settings,
     environment: &Environment,
@@ -361,7 +362,7 @@ pub(super) fn hook_environment(
     variables
 }
 
-/// A kubectl in this environment finds the cluster that we found.
+/// Whether a kubectl in this environment uses the operator's cluster.
 fn leads_to_our_cluster(settings: &Settings, environment: &Environment) -> bool {
     let kube = &settings.kube;
     let said = match (environment.get("KUBECONFIG"), environment.get("HOME")) {
@@ -372,7 +373,7 @@ fn leads_to_our_cluster(settings: &Settings, environment: &Environment) -> bool 
     kube.context.is_none() && kube.server.is_none() && (kube.config.is_empty() || kube.config == said)
 }
 
-/// The policy of the core from the settings.
+/// The core's policy, from the settings.
 pub(super) fn mode(settings: &Settings) -> Mode {
     match settings.work {
         Work::Modules(_) => Mode::Addons,

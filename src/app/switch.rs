@@ -1,7 +1,6 @@
-//! Switches a module on or off for a person: its flag in the ConfigMap, and nothing else.
+//! Switches a module on or off for a person, by its flag in the ConfigMap.
 //!
-//! The objects that a switch would delete are shown before; a flag that another person has changed meanwhile is left
-//! alone.
+//! Objects that this would delete are shown before. A flag that another person has changed meanwhile is not written.
 
 use addon_core::failure::Failure;
 use addon_core::name::{ModuleName, NameError};
@@ -54,19 +53,19 @@ impl SwitchError {
     }
 }
 
-/// The planned edit, and its effects.
+/// The planned edit and its effects.
 #[derive(Debug)]
 pub struct Plan {
     edit: Edit,
     config_map: String,
     cluster: Cluster,
     runtime: Runtime,
-    /// The release that goes with it: its revision and its objects.
+    /// The release that would be removed: its revision and its objects.
     pub release: Option<(u32, Vec<String>)>,
 }
 
 impl Plan {
-    /// Looks at the cluster; changes nothing.
+    /// Reads the cluster and plans the edit; changes nothing.
     pub fn new(args: &StartArgs, environment: &Environment, module: &str, wanted: bool) -> Result<Self, SwitchError> {
         let (module, settings, runtime, cluster) = reach(args, environment, module)?;
         let config_map = config_map(&settings);
@@ -90,23 +89,23 @@ impl Plan {
         })
     }
 
-    /// The flag, as it is and as it will be.
+    /// The edit of the flag.
     pub fn edit(&self) -> &Edit {
         &self.edit
     }
 
-    /// Where it is, for people.
+    /// The ConfigMap's name and namespace, for people.
     pub fn place(&self) -> String {
         edit::place(&self.cluster, &self.config_map)
     }
 
-    /// Writes the flag, unless another person has changed it since the plan was made.
+    /// Writes the flag, unless it was changed since the plan was made.
     pub fn carry_out(&self) -> Result<(), SwitchError> {
         self.edit.carry_out(&self.runtime, &self.cluster, &self.config_map)
     }
 }
 
-/// The name of the ConfigMap; hooks alone have none.
+/// The name of the ConfigMap; an operator of hooks without modules has none.
 pub(super) fn config_map(settings: &Settings) -> String {
     match &settings.work {
         Work::Modules(modules) => modules.config_map.clone(),
@@ -114,7 +113,7 @@ pub(super) fn config_map(settings: &Settings) -> String {
     }
 }
 
-/// The cluster of a module, for a command that a person gave.
+/// The cluster of a module, for a person's command.
 pub(super) fn reach(
     args: &StartArgs,
     environment: &Environment,
@@ -128,7 +127,7 @@ pub(super) fn reach(
     Ok((module, settings, runtime, cluster))
 }
 
-/// The cluster, for a command that a person gave.
+/// The cluster, for a person's command.
 pub(super) fn reach_cluster(
     args: &StartArgs,
     environment: &Environment,
@@ -140,14 +139,14 @@ pub(super) fn reach_cluster(
     Ok((settings, runtime, cluster))
 }
 
-/// The release of that name and its objects, if it is ours.
+/// The revision and the objects of the release with this name, if it belongs to this operator.
 async fn release(cluster: &Cluster, name: &str) -> Result<Option<(u32, Vec<String>)>, SwitchError> {
     let newest = cluster.newest_revision(name).await.map_err(failed)?;
     let Some(revision) = newest.filter(|revision| revision.newest.ours) else {
         return Ok(None);
     };
     let manifest = cluster.manifest(&revision).await.map_err(failed)?;
-    // A text that is not YAML was never applied.
+    // A manifest that is not YAML was never applied.
     let documents = yaml::documents_v2(&manifest).unwrap_or_default();
     let objects = drift::keys_of(&documents).iter().map(ToString::to_string).collect();
     Ok(Some((revision.newest.revision, objects)))

@@ -1,4 +1,4 @@
-//! The threads of the event loop, and those for work that may wait.
+//! The threads of the async runtime: those of the event loop, and those for blocking work.
 
 use std::io;
 use std::sync::{Arc, RwLock};
@@ -6,18 +6,19 @@ use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
 
-/// Threads that are always reserved for work with files.
+/// The number of blocking threads that are started in advance.
 const SPARE_THREADS: usize = 4;
-/// Longer than any operator runs.
+/// The idle time after which a blocking thread ends: longer than any operator runs.
 const FOR_EVER: Duration = Duration::from_hours(24 * 365 * 10);
 
-/// Work that may wait needs threads, also when the machine has none to give: then the spare ones do it, one after the other.
+/// A runtime with some blocking threads started in advance. If the machine refuses more threads later, blocking work
+/// still runs on these, one piece after the other.
 pub(super) fn runtime() -> io::Result<Runtime> {
     let runtime = Builder::new_multi_thread()
         .enable_all()
         .thread_keep_alive(FOR_EVER)
         .build()?;
-    // Each is started because those before it are busy with a closed gate.
+    // Each task waits at the gate, so that the next one gets a new thread.
     let gate = Arc::new(RwLock::new(()));
     let closed = gate.write();
     for _ in 0..SPARE_THREADS {

@@ -1,4 +1,4 @@
-//! The answers and news outside of the loop, also before there is a cluster: one value that all parts share.
+//! The values that parts outside of the loop share: answers and news, also before the cluster is connected.
 //!
 //! Must never hold anything that a decision depends on.
 
@@ -26,10 +26,10 @@ use crate::serve::probe;
 use crate::serve::standing::ActingRole;
 use crate::telemetry::Spools;
 
-/// The answer about the channel of a program that follows none.
+/// The answer about a channel in a program that follows none.
 const NOT_FOLLOWED: &str = "this program follows no channel";
 
-/// All that answers need, also before there is a cluster.
+/// The values that answers need, also before the cluster is connected.
 #[derive(Clone)]
 pub(super) struct Outside {
     pub(super) doors: Loop,
@@ -42,14 +42,14 @@ pub(super) struct Outside {
     pub(super) secrets: Secrets,
     pub(super) spools: Spools,
     pub(super) standing: watch::Sender<ActingRole>,
-    /// The stage of the last trial of a version, as far as it is known.
+    /// The stage of the last trial; none while it is not known.
     pub(super) trial: watch::Sender<Option<TrialStage>>,
     pub(super) bell: Bell,
     pub(super) followed: watch::Sender<Followed>,
     pub(super) channel: watch::Sender<ChannelState>,
-    /// The Deployment that we are of, once it is known.
+    /// The name of the operator's Deployment, once it is known.
     pub(super) deployment: Arc<OnceLock<String>>,
-    /// Announces news of the channel as Events, where they are on.
+    /// Announces news of the channel as Events, if Events are on.
     pub(super) announcer: Arc<OnceLock<ChannelAnnouncer>>,
 }
 
@@ -77,7 +77,7 @@ impl Outside {
         }
     }
 
-    /// Announces news of the channel, or only counts them where Events are off.
+    /// An announcer for news of the channel; if Events are off, it only counts them.
     pub(super) fn channel_announcer(&self) -> ChannelAnnouncer {
         let announcer = self.announcer.get().cloned();
         announcer.unwrap_or_else(|| ChannelAnnouncer::silent(Arc::clone(&self.meters)))

@@ -1,14 +1,14 @@
-//! The way by which the state of a version's trial gets into the loop.
+//! Sends the stage of a version's trial to the loop.
 //!
-//! The part that reads the record of trials writes it here. Must never judge: the core decides what follows from a
-//! verdict.
+//! The part that reads the record of trials publishes the stage. This module must never judge it: the core decides what
+//! follows from a verdict.
 
 use addon_core::operator::event::{Event, TrialStage};
 use tokio::sync::watch;
 
 use crate::serve::Loop;
 
-/// Sends each change of the state to the loop; nothing while it is unknown.
+/// Sends each change of the stage to the loop; nothing while it is unknown.
 pub(super) async fn tell(mut said: watch::Receiver<Option<TrialStage>>, doors: Loop) {
     loop {
         let stage = *said.borrow_and_update();
@@ -18,7 +18,7 @@ pub(super) async fn tell(mut said: watch::Receiver<Option<TrialStage>>, doors: L
             return;
         }
         if said.changed().await.is_err() {
-            // All senders are gone.
+            // All senders are dropped.
             return std::future::pending().await;
         }
     }

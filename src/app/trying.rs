@@ -1,7 +1,7 @@
-//! Our part in the trials of versions: it carries out the decisions of the core about them, one request each, and
-//! informs the other parts. Every replica of both versions has it.
+//! Takes part in trials of versions: carries out the core's decisions about them, one request each, and informs the
+//! other parts. Every replica of both versions does this.
 //!
-//! Must never judge, and never hold up anything else: whatever it waits for, the operator works on without it.
+//! Must never judge, and never delay other parts: the operator works on while this part waits.
 
 mod deeds;
 mod finding;
@@ -46,17 +46,17 @@ use crate::serve;
 use crate::serve::standing::ActingRole;
 use crate::settings::{Environment, Settings};
 
-/// How often the state is read for changes without an event, and while a version is on trial.
+/// How often the state is read without an event; the second value applies while a trial runs or may begin.
 const BEAT: Duration = Duration::from_secs(10);
 const BEAT_ON_TRIAL: Duration = Duration::from_secs(1);
 /// How long one request may take.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Sights that are older are asked for anew while there is a trial.
+/// During a trial, observations that are older than this are renewed.
 const LOOK: Duration = Duration::from_secs(4);
-/// How long the loop is given to answer.
+/// The timeout for an answer of the loop.
 const LOOP_PATIENCE: Duration = Duration::from_secs(5);
 
-/// The channels by which the part that follows the registry hears of the cluster.
+/// The channels by which the follower of the registry learns about the cluster.
 #[derive(Debug)]
 struct Telling {
     installed: watch::Sender<Option<Installed>>,
@@ -81,7 +81,8 @@ fn ways(yielded: CancellationToken) -> (Telling, Heard) {
     (telling, heard)
 }
 
-/// Follows the registry and takes part in trials, where a person wants that and it is known which pod we are.
+/// Starts to follow the registry and to take part in trials, if the settings ask for it and the operator's own pod is
+/// known.
 pub(super) fn start(
     settings: &Settings,
     environment: &Environment,
@@ -99,7 +100,8 @@ pub(super) fn start(
         following::be_off(outside, why);
         return Ok(());
     };
-    // Judges do not lead: their writes count only at the state that they name.
+    // Judges do not lead, so their writes are not bound to a leader's warrant. Each takes effect only on the state that
+    // it names.
     let cluster = cluster.under(&Warrant::default()).within(PATIENCE);
     let outside = outside.clone();
     parts.spawn("trials of versions", async move {
@@ -135,12 +137,12 @@ struct Trying {
     reporter: Reporter,
     health: Option<Health>,
     clock: Clock,
-    /// The time of the last complete answer of the API server for a sight.
+    /// The time at which the API server last answered completely.
     heard: Tick,
     lead: Lead,
-    /// The memory of the choice has not been read since we lead.
+    /// Whether the memory of the choice has not been read since this replica began to lead.
     is_to_recall: bool,
-    /// The last logged failure of an action.
+    /// The last failure that was logged.
     told: Option<String>,
 }
 
@@ -194,7 +196,7 @@ impl Trying {
         }
     }
 
-    /// Brings up to date all that a decision depends on.
+    /// Updates everything that a decision depends on.
     async fn look(&mut self) {
         let lead = match &*self.standing.borrow_and_update() {
             // A leader that is to hand the lease over begins nothing more.
@@ -231,7 +233,7 @@ impl Trying {
             .await;
     }
 
-    /// Decides and acts until there is nothing to be done before a time.
+    /// Decides and acts until there is nothing to do. Returns the time of the next decision.
     async fn act(&mut self) -> Instant {
         let beat = if self.is_watchful() { BEAT_ON_TRIAL } else { BEAT };
         let beat = Instant::now() + beat;
@@ -246,7 +248,7 @@ impl Trying {
                 self.trials.did(action, outcome, self.clock.now());
                 self.shelf.doubt();
                 self.tell_trouble();
-                // The next decision follows at once, from the sights of that moment.
+                // The next decision follows at once, from new observations.
                 Instant::now()
             }
             Move::Wait(until) => self.clock.instant(until).min(beat),
@@ -260,7 +262,7 @@ impl Trying {
         due
     }
 
-    /// Something of a trial is there, or is to be.
+    /// Whether a trial runs or may begin, so that the state is read more often.
     fn is_watchful(&self) -> bool {
         let has_set = self.seen.borrow().trial.there().is_some();
         has_set || self.shelf.trial().is_some() || self.lease.borrow().entitled.is_some() || self.wanted().is_some()
@@ -273,12 +275,12 @@ impl Trying {
         }
     }
 
-    /// It continues from the memory of the earlier leader.
+    /// Whether the follower has taken over the memory of the earlier leader.
     fn is_current(&self, known: &following::Known) -> bool {
         !self.is_to_recall && known.recalled == self.telling.recalled.borrow().number
     }
 
-    /// We have begun to lead: the memory continues from that of the earlier leader.
+    /// Passes the memory of the earlier leader to the follower, when this replica begins to lead.
     fn recall(&mut self) {
         if let Some(remembered) = self.shelf.remembered() {
             let memory = remembered.choice.clone();
@@ -314,7 +316,7 @@ impl Trying {
         }
     }
 
-    /// Sends our installation to the part that follows the registry, once the memory of trials is read.
+    /// Sends the operator's installation to the follower of the registry, once the memory of trials is read.
     fn tell_installed(&self) {
         let seen = self.seen.borrow();
         let known = seen

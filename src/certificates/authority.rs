@@ -1,7 +1,7 @@
-//! A certificate authority of our own, for a cluster in which nobody hands us certificates.
+//! A certificate authority of the operator's own, for a cluster in which no other program provides certificates.
 //!
-//! Other parts store its certificates; here it is decided when a certificate must be made anew. A new authority stands
-//! in the bundle beside the old one as long as that is valid, so that clients that trust the bundle can verify either.
+//! This module decides when a certificate must be replaced; other parts store it. The CA bundle has a new authority
+//! together with the old ones that are still valid, so that clients with the bundle can verify certificates of both.
 
 use std::fmt;
 
@@ -19,20 +19,21 @@ use thiserror::Error;
 use super::material::{Validity, armoured, dns_names};
 
 const DAY: SignedDuration = SignedDuration::from_hours(24);
-/// How long the certificate of a listener is valid.
+/// The validity of a listener's certificate.
 const LEAF_DAYS: i32 = 90;
-/// How long before its end it is replaced.
+/// A listener's certificate is replaced this long before its end.
 const LEAF_SPARE_DAYS: i32 = 30;
 const CA_DAYS: i32 = 730;
-/// More than a listener's certificate lives, which must not outlive its authority.
+/// An authority is replaced this long before its end: longer than the validity of a listener's certificate, which must
+/// not outlive its authority.
 const CA_SPARE_DAYS: i32 = 120;
 
-/// The stored certificates: PEM texts.
+/// The certificates and keys in the Secret, as PEM.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Stored {
-    /// The authority that signs, then older ones that are still valid.
+    /// The current authority, followed by older ones that are still valid.
     pub ca: String,
-    /// The key of the first; a Secret without it is renewed by its owner.
+    /// The key of the current authority. A Secret without it belongs to another program, which renews it.
     pub ca_key: Option<String>,
     /// The certificate of the listeners.
     pub cert: String,
@@ -49,7 +50,7 @@ impl fmt::Debug for Stored {
     }
 }
 
-/// Nothing could be made.
+/// A certificate could not be created.
 #[derive(Debug, Error)]
 #[error("cannot make a certificate for the webhooks")]
 pub struct CannotMake(#[from] rcgen::Error);
@@ -60,8 +61,8 @@ impl From<CannotMake> for Failure {
     }
 }
 
-/// The certificates to store in the place of the present ones; nothing if those are good. The names are those under
-/// which the listeners are reached.
+/// The certificates that have to replace the stored ones; none if those are good. `names` are the host names of the
+/// listeners.
 pub fn renewed(stored: Option<&Stored>, names: &[String], now: Timestamp) -> Result<Option<Stored>, CannotMake> {
     let Some(stored) = stored else {
         return made(&[], names, now).map(Some);
@@ -84,11 +85,11 @@ pub fn renewed(stored: Option<&Stored>, names: &[String], now: Timestamp) -> Res
     Ok(Some(Stored { ca, ca_key, cert, key }))
 }
 
-/// A new authority before those that are there, and a certificate of it.
+/// A new authority, put before the existing ones, and a certificate signed by it.
 fn made(others: &[CertificateDer<'static>], names: &[String], now: Timestamp) -> Result<Stored, CannotMake> {
     let key = KeyPair::generate()?;
     let mut params = CertificateParams::default();
-    // Told apart by when they were made: some tools know an authority by nothing but its name.
+    // The time makes the name unique: some tools identify an authority only by its name.
     params.distinguished_name = named(&format!("addon-operator webhooks {}", now.as_second()));
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
@@ -127,7 +128,7 @@ fn named(name: &str) -> DistinguishedName {
     names
 }
 
-/// From yesterday on, since clocks differ.
+/// Sets the validity. It begins a day ago, because clocks differ.
 fn limit(params: &mut CertificateParams, now: Timestamp, days: i32) {
     let day = |time: Timestamp| {
         let date = time.to_zoned(TimeZone::UTC).date();
@@ -141,14 +142,15 @@ fn limit(params: &mut CertificateParams, now: Timestamp, days: i32) {
     params.not_after = day(now.saturating_add(DAY * (days + 1)).unwrap_or(now));
 }
 
-/// The key can be read and belongs to the authority.
+/// The issuer, if the key can be parsed and belongs to the authority.
 fn issuer(der: &CertificateDer<'static>, key: &str) -> Option<Issuer<'static, KeyPair>> {
     let key = KeyPair::from_pem(key).ok()?;
     let own = belongs(&key, der);
     own.then(|| Issuer::from_ca_cert_der(der, key).ok()).flatten()
 }
 
-/// The certificate is of one of these authorities, for these names, lasts, and has its key beside it.
+/// Whether the certificate is signed by one of these authorities, is for these names, lasts long enough, and has a
+/// matching key.
 fn is_good(stored: &Stored, authorities: &[CertificateDer<'static>], names: &[String], now: Timestamp) -> bool {
     let Ok(der) = CertificateDer::from_pem_slice(stored.cert.as_bytes()) else {
         return false;

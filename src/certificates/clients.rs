@@ -1,7 +1,8 @@
-//! The clients that may connect where certificates of clients are demanded.
+//! Client certificates, for listeners that demand them.
 //!
-//! Certificates of the first version, which openssl still makes when it is not told of any extension, are taken as they
-//! are by the original; the library that we use knows only the third. Must never take one that no authority has signed.
+//! The original accepts X.509 certificates of version 1, which openssl still makes if no extension is asked for. The
+//! TLS library knows only version 3, so the others are checked here. Must never accept a certificate that no authority
+//! has signed.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,7 +23,7 @@ use x509_parser::prelude::{ASN1Time, FromDer as _, X509Certificate, X509Version}
 use super::files::{Unread, read};
 use super::material::BadCertificate;
 
-/// The reason why the certificate of a client cannot be checked.
+/// Why client certificates cannot be checked.
 #[derive(Debug, ThisError)]
 pub enum ClientsError {
     #[error(transparent)]
@@ -37,14 +38,14 @@ impl From<ClientsError> for Failure {
     }
 }
 
-/// Authorities of clients.
+/// The authorities of client certificates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Clients {
     authorities: Vec<CertificateDer<'static>>,
 }
 
 impl Clients {
-    /// Reads the files; nothing if there are none, which lets everybody connect.
+    /// Reads the files; none if there are no paths, and then every client may connect.
     pub fn read(paths: &[PathBuf]) -> Result<Option<Self>, ClientsError> {
         let mut authorities = Vec::new();
         for path in paths {
@@ -55,7 +56,7 @@ impl Clients {
         Ok((!authorities.is_empty()).then_some(Self { authorities }))
     }
 
-    /// Requires a certificate of one of them.
+    /// A verifier that demands a certificate signed by one of the authorities.
     pub(super) fn verifier(&self) -> Result<Arc<dyn ClientCertVerifier>, VerifierBuilderError> {
         let mut roots = RootCertStore::empty();
         roots.add_parsable_certificates(self.authorities.iter().cloned());
@@ -138,7 +139,7 @@ impl ClientCertVerifier for Verifier {
 }
 
 impl Verifier {
-    /// Valid now, and signed by an authority that is valid now.
+    /// Checks that a version 1 certificate is valid now, and signed by an authority that is valid now.
     fn verify_old(&self, certificate: &X509Certificate<'_>, now: UnixTime) -> Result<ClientCertVerified, Error> {
         let seconds = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
         let now = ASN1Time::from_timestamp(seconds).map_err(|_| CertificateError::BadEncoding)?;
@@ -163,7 +164,7 @@ impl Verifier {
     }
 }
 
-/// The certificate, if it is of a version before extensions.
+/// The parsed certificate, if it is of version 1.
 fn old<'a>(der: &'a CertificateDer<'_>) -> Option<X509Certificate<'a>> {
     let (rest, certificate) = X509Certificate::from_der(der).ok()?;
     (rest.is_empty() && [X509Version::V1, X509Version::V2].contains(&certificate.version())).then_some(certificate)

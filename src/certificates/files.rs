@@ -1,6 +1,6 @@
-//! Certificates that another program keeps in files: a mounted Secret, mostly.
+//! Certificates in files that another program maintains, usually a mounted Secret.
 //!
-//! They are read again whenever they are asked for, so that a renewal is seen without a restart.
+//! The files are read at each use, so that a renewal takes effect without a restart.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use super::material::{Pem, Texts};
 
-/// Where they are.
+/// The paths of the files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Files {
     /// The certificate of the listener.
@@ -21,7 +21,7 @@ pub struct Files {
     pub ca: PathBuf,
 }
 
-/// A file that cannot be read.
+/// Why a file cannot be read.
 #[derive(Debug, Error)]
 #[error("cannot read the webhooks' {what} {}", path.display())]
 pub struct Unread {
@@ -37,12 +37,12 @@ impl From<Unread> for Failure {
 }
 
 impl Files {
-    /// None of the files exists: we are not meant to use any.
+    /// Whether none of the files exists: then files are not used.
     pub fn are_absent(&self) -> bool {
         ![&self.cert, &self.key, &self.ca].iter().any(|path| path.exists())
     }
 
-    /// Reads all three.
+    /// Reads all three files.
     pub fn read(&self) -> Result<Texts, Unread> {
         Ok(Texts {
             cert: read("certificate", &self.cert)?,
@@ -53,7 +53,7 @@ impl Files {
 }
 
 pub(super) fn read(what: &'static str, path: &Path) -> Result<Pem, Unread> {
-    // The error of this crate's `fs_err` would name the path a second time.
+    // The text already has the path, which the error of `fs_err` would repeat.
     let text = fs_err::read(path).map_err(|error| Unread {
         what,
         path: path.to_owned(),

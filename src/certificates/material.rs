@@ -1,4 +1,4 @@
-//! A certificate with its key and its signers, parsed and checked.
+//! A certificate with its key and its authorities, parsed and checked.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use thiserror::Error;
 use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
-/// A PEM text, with the place that errors name.
+/// A PEM text, and the place that errors name.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Pem {
     /// A file, or a key of a Secret.
@@ -32,14 +32,14 @@ impl fmt::Debug for Pem {
     }
 }
 
-/// The three texts that belong together.
+/// The three texts of a listener.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Texts {
-    /// The certificate, and those between it and the CA.
+    /// The certificate and the intermediate ones.
     pub cert: Pem,
     /// Its private key.
     pub key: Pem,
-    /// Certificates of authorities that may have signed it.
+    /// The authorities that may have signed it.
     pub ca: Pem,
 }
 
@@ -52,7 +52,7 @@ pub struct BadCertificate {
     problem: Problem,
 }
 
-/// Its mistake.
+/// The mistake in a text.
 #[derive(Debug, Error)]
 pub enum Problem {
     #[error("it holds no certificate in PEM form")]
@@ -100,7 +100,7 @@ impl Pem {
         }
     }
 
-    /// Every certificate of the text, in its order; there is at least one.
+    /// All certificates of the text, in their order; at least one.
     pub fn certificates(&self) -> Result<Vec<CertificateDer<'static>>, BadCertificate> {
         let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&self.text).collect();
         let found = found.map_err(|error| self.bad(error.into()))?;
@@ -124,7 +124,7 @@ impl Pem {
         })
     }
 
-    /// The certificates as those that are trusted.
+    /// The certificates as trusted roots.
     pub fn roots(&self) -> Result<RootCertStore, BadCertificate> {
         let mut roots = RootCertStore::empty();
         for (place, der) in self.certificates()?.into_iter().enumerate() {
@@ -136,17 +136,17 @@ impl Pem {
     }
 }
 
-/// When a certificate can be used.
+/// The time in which a certificate is valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Validity {
-    /// From then on.
+    /// The beginning.
     pub from: Timestamp,
-    /// Until then.
+    /// The end.
     pub until: Timestamp,
 }
 
 impl Validity {
-    /// Reads it out of a certificate.
+    /// Reads the validity of a certificate.
     pub fn of(der: &CertificateDer<'_>) -> Result<Self, String> {
         let parsed = X509Certificate::from_der(der).ok().filter(|(rest, _)| rest.is_empty());
         let (_, certificate) = parsed.ok_or("it is not in the form of X.509")?;
@@ -171,7 +171,7 @@ impl Validity {
     }
 }
 
-/// The DNS names that a certificate is for; none if it cannot be read.
+/// The DNS names of a certificate; none if it cannot be parsed.
 pub fn dns_names(der: &CertificateDer<'_>) -> Vec<String> {
     let Ok((_, certificate)) = X509Certificate::from_der(der) else {
         return Vec::new();
@@ -204,15 +204,15 @@ impl fmt::Debug for Material {
 }
 
 impl PartialEq for Material {
-    /// A key belongs to one certificate, so that it need not be looked at.
+    /// The key is not compared, because it follows from the certificate.
     fn eq(&self, other: &Self) -> bool {
         self.key.cert == other.key.cert && self.authorities == other.authorities
     }
 }
 
 impl Material {
-    /// Checks that the texts can be read, fit together and are valid now. Authorities that are not valid any more are
-    /// left out, as long as one remains.
+    /// Checks that the texts can be parsed, match and are valid now. Expired authorities are left out, as long as one
+    /// remains.
     pub fn read(texts: &Texts, now: Timestamp) -> Result<Self, BadCertificate> {
         let Texts { cert, key, ca } = texts;
         let chain = cert.certificates()?;
@@ -255,7 +255,7 @@ impl Material {
         &self.key
     }
 
-    /// When the first part of its chain ends.
+    /// The earliest end of validity in its chain.
     pub fn expires(&self) -> Timestamp {
         self.expires
     }
@@ -266,7 +266,7 @@ impl Material {
     }
 }
 
-/// Certificates as the API server takes them, each once.
+/// A CA bundle as the API server takes it, with each certificate once.
 pub fn bundle<'a>(authorities: impl IntoIterator<Item = &'a CertificateDer<'static>>) -> Option<CaBundle> {
     let mut once: Vec<&CertificateDer<'static>> = Vec::new();
     for authority in authorities {
@@ -278,7 +278,7 @@ pub fn bundle<'a>(authorities: impl IntoIterator<Item = &'a CertificateDer<'stat
     CaBundle::new(text).ok()
 }
 
-/// One certificate in PEM form.
+/// A certificate as PEM.
 pub(super) fn armoured(der: &CertificateDer<'_>) -> String {
     use base64::Engine as _;
     const WIDTH: usize = 64;

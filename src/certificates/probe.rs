@@ -1,4 +1,4 @@
-//! Asks our own listener as the API server would, before the API server is told of it.
+//! Asks the operator's own listener as the API server would, before the webhook is published.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -18,7 +18,7 @@ use tokio_rustls::TlsConnector;
 
 use super::material::{BadCertificate, Pem};
 
-/// It is our own process, on our own machine.
+/// The listener is in this process, so it answers soon.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Why the API server could not reach us.
@@ -56,8 +56,9 @@ impl From<ProbeError> for Failure {
     }
 }
 
-/// Succeeds if the listener shows a certificate for the name that the bundle verifies, and says that it is healthy. One
-/// that asks for certificates of clients is believed after the handshake: we have none to show.
+/// Succeeds if the listener shows a certificate for the name that the bundle verifies, and answers that it is healthy.
+/// For a listener that demands client certificates only the handshake is checked, because the operator has none to
+/// show.
 pub async fn probe(address: SocketAddr, name: &str, bundle: &CaBundle, asks_clients: bool) -> Result<(), ProbeError> {
     let address = reachable(address);
     let attempt = Box::pin(attempt(address, name, bundle, asks_clients));
@@ -103,7 +104,7 @@ async fn attempt(address: SocketAddr, name: &str, bundle: &CaBundle, asks_client
     Err(ProbeError::Answer { address, said })
 }
 
-/// A listener on every address is asked on the nearest.
+/// The address to ask for a listener on all addresses: loopback.
 fn reachable(mut address: SocketAddr) -> SocketAddr {
     if address.ip().is_unspecified() {
         address.set_ip(match address.ip() {

@@ -100,10 +100,10 @@ fn an_old_authority_stays_in_the_bundle_until_its_end() {
             .len(),
         2
     );
-    // While the old one lasts, the next certificates come from the new one.
+    // While the old authority is valid, new certificates are signed by the new one and the bundle has both.
     let later = renewed(Some(&rotated), &names(), after(700)).unwrap().unwrap();
     assert_eq!(later.ca, rotated.ca);
-    // After it, it goes when something is made anew anyway.
+    // After its end the old authority is left out at the next renewal.
     let after_it = renewed(Some(&later), &names(), after(770)).unwrap().unwrap();
     assert_eq!(der(&after_it.ca), std::slice::from_ref(new));
     assert_eq!(

@@ -1,7 +1,7 @@
-//! The TLS side of one listener: its present certificate, and whether it listens yet.
+//! The TLS state of one listener: its present certificate, and whether it is open.
 //!
-//! A listener is opened when it has a certificate. Open connections keep the certificate of their handshake; the next
-//! handshake uses the newest one.
+//! A listener is opened when it has a certificate. Open connections keep the certificate of their handshake; new ones
+//! use the newest.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -19,7 +19,7 @@ use tokio::sync::watch;
 use super::clients::Clients;
 use super::material::Material;
 
-/// Nothing can be served.
+/// Why TLS cannot be set up.
 #[derive(Debug, Error)]
 pub enum TlsError {
     #[error("cannot require certificates of clients")]
@@ -28,20 +28,20 @@ pub enum TlsError {
     Setup(#[from] rustls::Error),
 }
 
-/// How far a listener has got.
+/// The state of a listener.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Phase {
-    /// It is not needed.
+    /// The listener is not needed.
     Idle,
-    /// There is something to serve with.
+    /// The listener has to be opened; there is a certificate.
     Wanted,
-    /// It is open at this address.
+    /// The listener is open at this address.
     Listening(SocketAddr),
-    /// It could not be opened.
+    /// The listener could not be opened, for this reason.
     Failed(String),
 }
 
-/// The certificate of one listener. Clones share it.
+/// The TLS state of one listener. Clones share it.
 #[derive(Clone)]
 pub struct Tls(Arc<Inner>);
 
@@ -64,7 +64,7 @@ impl fmt::Debug for Tls {
 }
 
 impl Tls {
-    /// Refuses every handshake until there is something to serve with.
+    /// Refuses every handshake until there is a certificate.
     pub fn new() -> Result<Self, TlsError> {
         let config = RustlsConfig::from_config(config(None, WebPkiClientVerifier::no_client_auth())?);
         Ok(Self(Arc::new(Inner {
@@ -74,8 +74,8 @@ impl Tls {
         })))
     }
 
-    /// Serves with this from the next handshake on. Where there are authorities of clients, these have to show a
-    /// certificate of one of them. Says whether anything is served differently now.
+    /// Uses this certificate from the next handshake on. With `clients`, clients have to show a certificate by one of
+    /// these authorities. Returns whether anything has changed.
     pub fn serve(&self, material: &Material, clients: Option<Clients>) -> Result<bool, TlsError> {
         let changed = !self.serves(material, clients.as_ref());
         if changed {
@@ -85,7 +85,7 @@ impl Tls {
         Ok(changed)
     }
 
-    /// Has the listener opened if it is not, also after it could not be.
+    /// Asks for the listener to be opened, also after an earlier failure.
     pub fn want(&self) {
         self.0.phase.send_if_modified(|phase| {
             let idle = matches!(phase, Phase::Idle | Phase::Failed(_));
@@ -126,7 +126,7 @@ impl Tls {
         served.as_ref().is_some_and(|served| served.clients.is_some())
     }
 
-    /// For the listener.
+    /// The configuration for the listener.
     pub fn rustls(&self) -> RustlsConfig {
         self.0.config.clone()
     }
@@ -134,11 +134,11 @@ impl Tls {
     /// Waits until the listener has to be opened.
     pub async fn wanted(&self) {
         let mut phase = self.0.phase.subscribe();
-        // The sender lives as long as we do.
+        // `self` owns the sender, so the wait cannot fail.
         drop(phase.wait_for(|phase| *phase == Phase::Wanted).await);
     }
 
-    /// Tells how the listener fares.
+    /// Publishes the state of the listener.
     pub fn tell(&self, phase: Phase) {
         self.0.phase.send_replace(phase);
     }
@@ -170,7 +170,7 @@ fn config(
     Ok(Arc::new(config))
 }
 
-/// One certificate for all requested names.
+/// Resolves every requested name to one certificate.
 #[derive(Debug)]
 struct Only(Option<Arc<CertifiedKey>>);
 

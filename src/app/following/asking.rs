@@ -1,6 +1,7 @@
-//! The questions of following, put to the registry: tags, digests, all there is to know of a version.
+//! The channel's questions to the registry: tags, digests, and the description of a version.
 //!
-//! Must never take something for absent that could not be asked for, nor for bad a signature that could not be fetched.
+//! A document that could not be read must never count as absent, and a signature that could not be fetched never as
+//! bad.
 
 mod description;
 mod evidence;
@@ -19,7 +20,7 @@ use crate::registry::error::RegistryError;
 use crate::registry::place::{ImagePlace, Reference};
 use crate::signatures::{Keys, Verdict};
 
-/// All that is known of a version is some ten small documents; its signatures may be some more.
+/// The description of a version is some ten small documents; its signatures may be some more.
 const LONGEST: Duration = Duration::from_mins(3);
 
 /// One repository and the keys by which its versions must be signed, if any are set.
@@ -31,12 +32,12 @@ pub struct Inquiry {
 }
 
 impl Inquiry {
-    /// Asks nothing yet.
+    /// An inquiry that has not asked yet.
     pub fn new(registry: Registry, place: ImagePlace, keys: Option<Keys>) -> Self {
         Self { registry, place, keys }
     }
 
-    /// The answer, or why there is none.
+    /// The answer to a question, or the reason why there is none.
     pub async fn answer(&self, question: &Question) -> Result<Answer, Trouble> {
         let (registry, place) = (&self.registry, &self.place);
         let by_digest = |digest: &ImageDigest| Reference::Digest(digest.clone());
@@ -77,7 +78,8 @@ impl Inquiry {
         }))
     }
 
-    /// One good signature is enough: bundles, which cost more questions, are looked for where none lies under the tag.
+    /// The signature of a version. One good signature is enough, so bundles, which need more requests, are only fetched
+    /// if the signature's tag has no good one.
     async fn signature(&self, digest: &ImageDigest) -> Result<Signature, Trouble> {
         let Some(keys) = &self.keys else {
             return Ok(Signature::NotAsked);
@@ -95,7 +97,7 @@ impl Inquiry {
     }
 }
 
-/// A "not found" counts as an answer.
+/// The result as an option: "not found" is an answer and no error.
 fn present<T>(told: Result<T, RegistryError>) -> Result<Option<T>, Trouble> {
     match told {
         Ok(found) => Ok(Some(found)),

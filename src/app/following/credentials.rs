@@ -1,6 +1,7 @@
-//! Our logins at registries: the pull secrets of our pod, all together, read whenever the registry wants to see them anew.
+//! The operator's logins for registries: all pull secrets of its pod together. They are read again whenever a registry
+//! asks for a login.
 //!
-//! Must never show any part of them, nor continue without a secret that could not be read.
+//! Must never show any part of them, nor go on without a secret that could not be read.
 
 use addon_core::failure::{Class, Failure};
 
@@ -9,7 +10,7 @@ use crate::cluster::pull_secrets::{Form, PullSecret};
 use crate::registry::credentials::{Credentials, ReadCredentials};
 use crate::report::Chain;
 
-/// Reads those of this pod.
+/// A reader of the pull secrets of this pod.
 pub(super) fn of_pod(cluster: Cluster, pod: String) -> ReadCredentials {
     Box::new(move || {
         let (cluster, pod) = (cluster.clone(), pod.clone());

@@ -1,6 +1,7 @@
-//! All that is read once before a registry is asked: authorities, keys, mirrors, the proxy.
+//! The settings that are read once before a registry is asked: authorities, keys, mirrors, the proxy.
 //!
-//! Must never go on without a key or an authority that a person named: it is an error of the start that names the variable.
+//! Must never go on without a key or an authority that a person named: the start fails with an error that names the
+//! variable.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -25,7 +26,7 @@ use crate::settings::channel::{AUTHORITY, ChannelSettings, KEYS, MirrorAt, NOTIF
 use crate::signatures::Keys;
 use crate::signatures::keys::KeysError;
 
-/// A file that a variable names, and that cannot be used.
+/// A file that a variable names and that cannot be used.
 #[derive(Debug, Error)]
 pub enum BadFile {
     #[error("cannot read {}, which {variable} names", path.display())]
@@ -53,7 +54,7 @@ pub enum BadFile {
     },
 }
 
-/// Why registries cannot be asked, although nothing is wrong with our own variables.
+/// Why registries cannot be asked although the operator's own variables are valid.
 #[derive(Debug, Error)]
 pub enum Unusable {
     #[error("cannot use the proxy that HTTPS_PROXY names")]
@@ -62,7 +63,7 @@ pub enum Unusable {
     Name(#[from] BadName),
 }
 
-/// Asks any registry that may be asked.
+/// Makes inquiries for repositories.
 pub struct Office {
     access: Access,
     keys: Option<Keys>,
@@ -77,7 +78,7 @@ impl fmt::Debug for Office {
     }
 }
 
-/// The files that variables name, read and found good.
+/// The contents of the files that variables name, all valid.
 #[derive(Debug)]
 pub struct Files {
     authorities: Option<Pem>,
@@ -85,7 +86,7 @@ pub struct Files {
 }
 
 impl Files {
-    /// Reads them.
+    /// Reads the files.
     pub fn read(settings: &ChannelSettings) -> Result<Self, BadFile> {
         if let Some(path) = &settings.notify_token {
             let (variable, path) = (NOTIFY_TOKEN, path.clone());
@@ -102,7 +103,7 @@ impl Files {
 }
 
 impl Office {
-    /// No registry is asked yet.
+    /// An office that has not asked a registry yet.
     pub fn new(
         settings: &ChannelSettings,
         Files { authorities, keys }: Files,
@@ -128,12 +129,12 @@ impl Office {
         Ok(Self { access, keys, read })
     }
 
-    /// Whether keys are set, so that signatures are looked at.
+    /// Whether keys are set, so that signatures are checked.
     pub fn verifies(&self) -> bool {
         self.keys.is_some()
     }
 
-    /// Asks this repository. The registry that our own image comes from may always be asked.
+    /// An inquiry for this repository. The registry of the operator's own image may always be asked.
     pub fn inquiry(&self, repository: &Repository, own: &Repository) -> Result<Inquiry, Trouble> {
         let place = place(repository).map_err(|error| bad(&error))?;
         let mut access = self.access.clone();
@@ -166,7 +167,7 @@ fn mirror(at: &MirrorAt) -> Result<Mirror, BadName> {
     })
 }
 
-/// As Go reads them: in small letters, too.
+/// The proxy settings of the environment, in capital or small letters as in Go.
 fn proxies(environment: &Environment) -> Result<Proxies, BadProxy> {
     let said = |names: [&str; 2]| {
         let value = names.iter().find_map(|name| environment.get(name))?;
@@ -195,7 +196,7 @@ fn keys(path: &Path) -> Result<Keys, BadFile> {
     let mut all = String::new();
     for file in files(KEYS, path)? {
         let text = text(KEYS, &file)?;
-        // Each by itself, so that an error names the file.
+        // Parsed file by file, so that an error names the file.
         Keys::parse(&text).map_err(|source| bad_keys(&file, source))?;
         all.push_str(&text);
         all.push('\n');
@@ -212,7 +213,8 @@ fn bad_keys(path: &Path, source: KeysError) -> BadFile {
     BadFile::Keys { variable, path, source }
 }
 
-/// A file alone, or the files of a directory by name. A mounted ConfigMap has links in it, and folders whose names begin with a dot.
+/// A single file, or the files of a directory by name. Entries that begin with a dot are skipped, because a mounted
+/// ConfigMap has such folders and links.
 fn files(variable: &'static str, path: &Path) -> Result<Vec<PathBuf>, BadFile> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
@@ -233,7 +235,7 @@ fn text(variable: &'static str, path: &Path) -> Result<String, BadFile> {
     fs_err::read_to_string(path).map_err(|error| unread(variable, path, &error))
 }
 
-/// The error of `fs_err` would name the path a second time.
+/// The error without the path that `fs_err` adds, which the text already has.
 fn unread(variable: &'static str, path: &Path, error: &io::Error) -> BadFile {
     BadFile::Unread {
         variable,
@@ -277,7 +279,7 @@ mod tests {
             files.keys.unwrap().ids().count()
         };
         fs_err::write(dir.path().join("one.pub"), key("p256.pub")).unwrap();
-        // As a ConfigMap is mounted.
+        // The layout of a mounted ConfigMap.
         fs_err::create_dir(dir.path().join("..data")).unwrap();
         fs_err::write(dir.path().join("..data/two.pub"), key("rsa.pub")).unwrap();
         fs_err::os::unix::fs::symlink("..data/two.pub", dir.path().join("two.pub")).unwrap();

@@ -1,6 +1,6 @@
-//! The news of following as records of the log, and its figures.
+//! Logs the news of the channel, and sets its metrics.
 //!
-//! Must never report the same thing twice: the core decides which facts are news.
+//! Must never report the same fact twice: the core decides which facts are news.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ impl Teller {
         Self { meters }
     }
 
-    /// Returns how many rounds came to an end by that.
+    /// Reports one piece of news. Returns the number of rounds that it finishes.
     pub(super) fn tell(&self, news: &News) -> u64 {
         match news {
             News::Checked { is_answered } => {
@@ -65,7 +65,7 @@ impl Teller {
         0
     }
 
-    /// Only the replica that asks has figures.
+    /// Sets the metrics. Only the replica that asks the registry has them.
     pub(super) fn measure(&self, known: &Known, leads: bool) {
         let figures = known
             .installed

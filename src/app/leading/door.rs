@@ -1,7 +1,7 @@
-//! The way between our part in the election and those who follow versions: which version we are, which one is entitled to the
-//! lease, and how the lease stands.
+//! The channel between the election and the part that follows versions: it carries our version, the version that is
+//! entitled to the lease, and the state of the lease.
 //!
-//! Must never hold up the election: messages wait for its next pause, and the election waits for no message.
+//! Must never delay the election: it takes messages in its pauses and never waits for one.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ enum Word {
     Entitle(Option<ImageDigest>),
 }
 
-/// The outer side.
+/// The side of the other parts.
 #[derive(Debug)]
 pub(in crate::app) struct Door {
     words: mpsc::UnboundedSender<Word>,
@@ -45,25 +45,25 @@ pub(super) fn door() -> (Door, Words) {
 }
 
 impl Door {
-    /// These are the names of the version that we are.
+    /// Sets the digests of the version that this process runs.
     pub(in crate::app) fn name_versions(&self, versions: BTreeSet<ImageDigest>) {
-        // An election that has ended needs no words.
+        // The election may have ended.
         let _ = self.words.send(Word::Versions(versions));
     }
 
-    /// The lease must name this version as entitled, or none.
+    /// Sets the version that the lease names as entitled; none for no version.
     pub(in crate::app) fn entitle(&self, version: Option<ImageDigest>) {
         let _ = self.words.send(Word::Entitle(version));
     }
 
-    /// The lease as it was seen last, and each time that it is another.
+    /// The lease as it was last observed; a watch for changes.
     pub(in crate::app) fn lease(&self) -> watch::Receiver<LeaseSight> {
         self.lease.clone()
     }
 }
 
 impl Words {
-    /// Passes on the next message. Never returns when all senders are gone.
+    /// Waits for the next message. Never returns after all senders are dropped.
     pub(super) async fn heard(&mut self) -> Said {
         match self.words.recv().await {
             Some(word) => Said(word),
@@ -71,7 +71,7 @@ impl Words {
         }
     }
 
-    /// Tells how the lease stands.
+    /// Publishes the state of the lease.
     pub(super) fn show(&self, election: &Election, me: &str, is_ours: bool) {
         let holder = if is_ours { Some(me) } else { election.leader() };
         let sight = LeaseSight {

@@ -1,7 +1,7 @@
-//! The name of a process that has no pod of its own, and whether the process of that name has ended.
+//! The holder name of a process without a pod, and the check whether the process of such a name has ended.
 //!
-//! A name is `HOST_PLACE_PID_START`: the place tells machines, starts of machines and containers apart, the start tells apart
-//! the processes that came to have one number. Must never take a process for ended because it cannot be seen from here.
+//! A name is `HOST_PLACE_PID_START`. The place distinguishes machines, boots and containers; the start distinguishes
+//! processes that had the same id. A process that is not visible from here must never count as ended.
 
 use std::path::Path;
 
@@ -11,10 +11,10 @@ use addon_core::leadership::lease::Holder;
 const HOST: &str = "/proc/sys/kernel/hostname";
 const BOOT: &str = "/proc/sys/kernel/random/boot_id";
 const SPACE: &str = "/proc/self/ns/pid";
-/// Letters of a digest: enough to distinguish places.
+/// The length of the place: enough letters of a digest to distinguish places.
 const PLACE: usize = 12;
 
-/// The namespace in which our process numbers are valid; `None` if the machine does not report it.
+/// Identifies the namespace in which our process ids are valid; `None` if the machine does not report it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PidNamespace(Option<String>);
 
@@ -29,7 +29,7 @@ impl PidNamespace {
         Self(place())
     }
 
-    /// The name of this process. Without a place it is made unique by a random part.
+    /// The name of this process. If the place is unknown, a random part makes the name unique.
     pub(super) fn name(&self, pod: Option<&str>, chance: u64) -> String {
         let host = || fs_err::read_to_string(HOST).map(|host| host.trim().to_owned());
         let host = pod.map_or_else(|| host().unwrap_or_default(), str::to_owned);
@@ -40,7 +40,7 @@ impl PidNamespace {
         }
     }
 
-    /// Whether a holder of that name is known to have ended.
+    /// Whether the holder with this name has certainly ended.
     pub(super) fn judge(&self, holder: &str) -> Holder {
         let mut parts = holder.rsplitn(4, '_');
         let (start, pid, place) = (parts.next(), parts.next(), parts.next());
@@ -65,9 +65,9 @@ impl PidNamespace {
 /// The kernel's status of a process.
 #[derive(Debug, PartialEq, Eq)]
 struct Life {
-    /// When it started, counted from the start of the machine.
+    /// The start time, counted from the boot of the machine.
     start: u64,
-    /// It has not ended, waited for or not.
+    /// Whether the process has not ended. A zombie has ended.
     runs: bool,
 }
 
@@ -76,12 +76,12 @@ impl Life {
         Self::read(&fs_err::read_to_string(stat).ok()?)
     }
 
-    /// The name of the program may hold any character; the fields that count come after it.
+    /// Parses the kernel's status. The program's name may contain any character, so the fields are counted after it.
     fn read(stat: &str) -> Option<Self> {
         let (_, rest) = stat.rsplit_once(')')?;
         let fields: Vec<&str> = rest.split_whitespace().collect();
         let (state, threads, start) = (fields.first()?, fields.get(17)?, fields.get(19)?);
-        // The first thread may have ended before the others.
+        // The main thread may end before the others.
         let ended = matches!(*state, "Z" | "X" | "x") && threads.parse::<u32>().ok()? <= 1;
         Some(Self {
             start: start.parse().ok()?,
@@ -109,7 +109,7 @@ mod tests {
         let me = place.name(Some("a_pod"), 0);
         let (front, start) = me.rsplit_once('_').unwrap();
         let (front, _) = front.rsplit_once('_').unwrap();
-        // A number that no kernel gives to a process.
+        // No kernel gives a process this id.
         assert_eq!(place.judge(&format!("{front}_4194999_{start}")), Holder::Gone);
         let pid = std::process::id();
         assert_eq!(

@@ -1,7 +1,7 @@
-//! Keeps the signs of the leader up to date: the endpoints of Services, or a label on our pod, so that webhooks reach
-//! the leader.
+//! Keeps the marks of the leader up to date, so that webhooks reach it: the endpoints of Services, or a label on the
+//! pod.
 //!
-//! No other part waits for it. A leader that was cut off cannot remove its sign: the next leader does.
+//! No other part waits for it. A leader that was cut off cannot remove its mark; the next leader does it.
 
 use std::time::Duration;
 
@@ -19,14 +19,14 @@ use crate::serve::standing::ActingRole;
 use crate::settings::Settings;
 use crate::settings::leadership::{LeaderLabel, LeaderServices};
 
-/// How often a leader looks whether the sign was moved.
+/// How often a leader checks that the mark is still right.
 const LOOK_EVERY: Duration = Duration::from_mins(1);
-/// How soon an attempt that failed is made again. Each further one takes twice as long, up to the time between two looks.
+/// The pause before a failed attempt is repeated. It doubles each time, up to the interval of checks.
 const PAUSE: Duration = Duration::from_secs(2);
-/// The time that the end may take.
+/// How long the removal of the mark may delay the end.
 const FAREWELL: Duration = Duration::from_secs(3);
 
-/// Keeps the signs of the leader up to date with the election.
+/// Keeps the marks of the leader in line with the election.
 pub(super) fn start(settings: &Settings, cluster: &Cluster, standing: &watch::Receiver<ActingRole>, parts: &mut Parts) {
     if let Some(label) = &settings.leader_label {
         follow(
@@ -63,12 +63,12 @@ fn follow(
             () = stopping.cancelled() => {}
             () = bearer.follow() => {}
         }
-        // A sign that is not taken away in time is moved by the next leader.
+        // A mark that is not removed in time is removed by the next leader.
         let _ = timeout(FAREWELL, bearer.bring(Mark::Absent)).await;
     });
 }
 
-/// The sign that leads to us.
+/// The kind of mark.
 enum Sign {
     Label(LeaderLabel),
     Services(LeaderServices),
@@ -78,14 +78,14 @@ struct Bearer {
     sign: Sign,
     cluster: Cluster,
     standing: watch::Receiver<ActingRole>,
-    /// Why the sign is not where it should be.
+    /// The last reason why the mark is not as it should be.
     trouble: Option<String>,
-    /// How often in a row it could not be brought there.
+    /// The number of failures in a row.
     failures: u32,
 }
 
 impl Bearer {
-    /// Never ends.
+    /// Applies every change of the role; never ends.
     async fn follow(&mut self) {
         loop {
             let wanted = match &*self.standing.borrow_and_update() {
@@ -114,7 +114,7 @@ impl Bearer {
         Ok(())
     }
 
-    /// The same failure is logged once.
+    /// Logs a failure; one that repeats is logged once.
     fn complain(&mut self, error: RequestError) {
         let Failure { report, hints, .. } = Failure::from(error);
         if self.trouble.as_ref() != Some(&report) {
@@ -146,7 +146,7 @@ async fn mark(cluster: &Cluster, LeaderLabel { pod, key }: &LeaderLabel, wanted:
     Ok(())
 }
 
-/// A Service that fails does not stop the others; the first failure is returned.
+/// Writes the endpoints of all Services. A failure with one does not stop the others; the first failure is returned.
 async fn lead(cluster: &Cluster, services: &LeaderServices, wanted: Mark) -> Result<(), RequestError> {
     let LeaderServices { pod, address, names } = services;
     let mut outcome = Ok(());

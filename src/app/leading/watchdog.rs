@@ -1,6 +1,6 @@
-//! The thread that ends us when all else has failed: it knows until when we may run.
+//! The thread that ends this process as the last resort: it knows until when the process may run.
 //!
-//! A leader that steps down has ended everything before; this is for one that was frozen, or that can do nothing any more.
+//! A leader that steps down has ended everything before. This thread is for a process that was frozen or is blocked.
 //! Must never wait for anything but the time.
 
 use std::io;
@@ -11,14 +11,14 @@ use crate::process;
 use crate::process::warrant::Warrant;
 use crate::telemetry::Spools;
 
-/// The exit code of a process that ends itself because another replica may lead.
+/// The exit code of a process that ended itself because another replica may lead.
 const OVERDUE: u8 = 75;
-/// How long before the lease runs out everything is ended.
+/// How long before the end of the lease this thread acts.
 pub(super) const MARGIN: Duration = Duration::from_secs(1);
-/// How long the last log records may take to be written.
+/// How long the writing of the last log records may take.
 const LAST_WORDS: Duration = Duration::from_millis(100);
 
-/// Watches until no process remains to be ended.
+/// Starts the thread. It runs until the process ends.
 pub(super) fn start(warrant: Warrant, spools: Spools) -> io::Result<()> {
     let watch = move || {
         if warrant.outlast().is_err() {

@@ -1,7 +1,8 @@
-//! Whether the leader has ended, by the status of its pod: read on demand, and watched in between.
+//! Finds out whether the leader has ended, from the status of its pod. The status is read on demand; a watch tells when
+//! to read.
 //!
-//! A watch event is only a reason to read; only the pod that is read then counts. Never takes the end of another pod
-//! for that of the leader.
+//! A watch event only leads to a read, and only the status that is read counts. The end of another pod must never count
+//! as the leader's.
 
 use std::time::Duration;
 
@@ -21,7 +22,7 @@ pub(super) struct Witness {
 }
 
 struct Watched {
-    /// As it stands in the lease.
+    /// The holder's name in the lease.
     holder: String,
     pod: HolderPod,
     news: BoxStream<'static, Pod>,
@@ -32,7 +33,7 @@ impl Witness {
         Self { cluster, watched: None }
     }
 
-    /// Watches the pod of this one from now on, if it is one.
+    /// Watches the pod of this holder from now on, if it has one.
     pub(super) fn follow(&mut self, holder: Option<&str>) {
         if self.watched.as_ref().map(|watched| watched.holder.as_str()) == holder {
             return;
@@ -47,7 +48,7 @@ impl Witness {
         });
     }
 
-    /// Returns when there is a sign that it has ended.
+    /// Returns when the watch shows a sign that the holder has ended.
     pub(super) async fn sign(&mut self) {
         if let Some(watched) = &mut self.watched {
             while let Some(pod) = watched.news.next().await {
@@ -59,7 +60,7 @@ impl Witness {
         std::future::pending::<()>().await;
     }
 
-    /// Whether it has ended, by its present status.
+    /// Whether the holder has ended, by the present status of its pod.
     pub(super) async fn ask(&mut self, holder: &str, within: Duration) -> Holder {
         self.follow(Some(holder));
         let Some(watched) = &mut self.watched else {

@@ -1,4 +1,4 @@
-//! A module's chart, rendered with the values that its files give it, and what helm says to that.
+//! Renders a module's chart with the values of its files, and reports helm's errors.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::helm::labels::add_labels_noting;
 use crate::helm::{HelmError, Verbosity};
 use crate::report::Chain;
 
-/// Values may come from hooks, so that a chart which is sound fails without them: that is a warning.
+/// Renders the chart. A valid chart may fail because hooks would set some values, so such a failure is a warning.
 pub(super) async fn chart(offline: &Offline<'_>, module: &FoundModule) -> Vec<Finding> {
     let Some(chart) = module.chart else {
         return Vec::new();
@@ -42,10 +42,10 @@ pub(super) async fn chart(offline: &Offline<'_>, module: &FoundModule) -> Vec<Fi
     }
 }
 
-/// Mistakes in the rendered chart that helm accepts.
+/// Mistakes in the rendered objects that helm accepts.
 fn judged(module: &Path, manifest: &str) -> Vec<Finding> {
     let (mut each, mut twice) = (BTreeSet::new(), BTreeSet::new());
-    // Where releases are is not known here, so those that name no namespace are in none.
+    // The namespace of releases is unknown here, so objects without a namespace are compared with an empty one.
     let read = add_labels_noting(manifest, &BTreeMap::new(), &mut |object| {
         if let Some(known) = Object::of(object, "")
             && !each.insert(known)
@@ -61,7 +61,7 @@ fn judged(module: &Path, manifest: &str) -> Vec<Finding> {
     told.map(|message| Finding::error(&place, message)).collect()
 }
 
-/// The error of helm, at the place that it names.
+/// The finding for an error of helm, at the place that the error names.
 pub(in crate::app) fn said(module: &Path, message: &str) -> Finding {
     let (path, line) = match place(message) {
         Some((file, line)) => (module.join(file), line),
@@ -80,7 +80,7 @@ pub(in crate::app) fn said(module: &Path, message: &str) -> Finding {
     }
 }
 
-/// The first template that is named, from the chart's directory on, with its line.
+/// The first template in the message, relative to the chart, and its line.
 fn place(message: &str) -> Option<(&str, Option<usize>)> {
     let at = message.find("templates/")?;
     let end = message[at..]

@@ -1,8 +1,7 @@
-//! Declared rights: the field `rights` of a module's `module.yaml`, and of the file beside global hooks that has only
-//! this purpose.
+//! Declared rights: the field `rights` in a module's `module.yaml`, and a file of its own for global hooks.
 //!
-//! Only the author of hooks knows which objects they change and read. Must never ignore an entry that it does not
-//! understand: a lost right shows only when a hook fails without it.
+//! Only the author of hooks knows which objects they read and change. An entry that cannot be parsed must never be
+//! ignored: a lost right shows only when a hook fails without it.
 
 use std::io;
 use std::path::Path;
@@ -17,19 +16,19 @@ use super::installed::granted;
 use super::rules::{Rights, Scope};
 use super::watched::place_of;
 
-/// Of a module's `module.yaml`, which has other fields, too.
+/// The file of a module, which has other fields too.
 pub(super) const FILE: &str = "module.yaml";
-/// In the directory of global hooks.
+/// The file in the directory of global hooks.
 pub(super) const GLOBAL_FILE: &str = "rights.yaml";
 
-/// A rule, and where it is to count.
+/// A declared rule, and the namespaces in which it applies.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct Claim {
-    /// The whole cluster, unless a field restricts it.
+    /// The namespaces; empty for the whole cluster.
     #[serde(default)]
     namespaces: Vec<String>,
-    /// The namespace of the releases.
+    /// Whether it applies in the namespace of the releases.
     #[serde(default)]
     in_release: bool,
     #[serde(default)]
@@ -43,7 +42,7 @@ pub(super) struct Claim {
     verbs: Vec<String>,
 }
 
-/// Why the field cannot be used.
+/// Why a declaration cannot be used.
 #[derive(Debug, Error)]
 pub(super) enum Mistake {
     #[error("cannot be read: {0}")]
@@ -76,7 +75,7 @@ pub(super) fn of_global_hooks(dir: &Path) -> Result<Vec<Claim>, Mistake> {
     text(&dir.join(GLOBAL_FILE))?.map_or(Ok(Vec::new()), |text| parse_alone(&text))
 }
 
-/// Nothing if there is no such file.
+/// The text of the file; none if it does not exist.
 fn text(file: &Path) -> Result<Option<String>, Mistake> {
     match fs_err::read_to_string(file) {
         Ok(text) => Ok(Some(text)),
@@ -85,14 +84,14 @@ fn text(file: &Path) -> Result<Option<String>, Mistake> {
     }
 }
 
-/// Other fields are ignored.
+/// Parses a file whose other fields are ignored.
 fn parse(text: &str) -> Result<Vec<Claim>, Mistake> {
     let document = yaml::documents_v2(text).map_err(Mistake::Yaml)?.into_iter().next();
     let said = document.and_then(|mut document| document.get_mut(RIGHTS).map(Value::take));
     said.map_or(Ok(Vec::new()), rules)
 }
 
-/// No other program reads that file, so all its fields must be ours.
+/// Parses a file that has no other purpose, so an unknown field is a mistake.
 fn parse_alone(text: &str) -> Result<Vec<Claim>, Mistake> {
     let mut documents = yaml::documents_v2(text).map_err(Mistake::Yaml)?;
     if documents.len() > 1 {

@@ -1,7 +1,7 @@
-//! The rights to install the objects that charts render to, and to keep them unchanged.
+//! The rights to install the objects of charts and to keep them as they are.
 //!
-//! RBAC lets us grant only rights that we have: the rules of rendered roles become rights of ours, and a role that is
-//! only referred to must be one that we may give away.
+//! RBAC lets the operator grant only rights that it has. So the rules of rendered roles become rights of the operator,
+//! and a role that is only referred to needs the verb `bind`.
 
 use std::collections::BTreeSet;
 
@@ -11,19 +11,19 @@ use super::Hands;
 use super::kinds::Resource;
 use super::rules::{Rights, Scope, Subject};
 
-/// The verbs of helm on objects, and those to notice that they vanish.
+/// The verbs that helm needs for an object, and those with which the operator notices its deletion.
 const KEEPING: [&str; 6] = ["create", "delete", "get", "list", "patch", "watch"];
-/// The verbs for writing objects once more, before a version in which they are stored goes.
+/// The verbs to write objects anew before their stored version is removed.
 const REWRITING: [&str; 3] = ["get", "list", "update"];
-/// The verbs to notice that they vanish, if another account writes them.
+/// The verbs to notice the deletion of objects that another account writes.
 const SEEING: [&str; 3] = ["get", "list", "watch"];
 const RBAC: &str = "rbac.authorization.k8s.io";
 const CRDS: (&str, &str) = ("apiextensions.k8s.io", "customresourcedefinitions");
 
-/// Roles that charts render, by kind and name: we have the rights that they grant anyway.
+/// Rendered roles by kind and name. The operator has the rights that they grant, so it needs no right to bind them.
 pub(super) type Roles = BTreeSet<(String, String)>;
 
-/// Adds the rights for one rendered object; `place` is its namespace or the cluster.
+/// Adds the rights for one rendered object. `place` is the object's namespace, or the cluster.
 pub(super) fn collect(
     object: &Value,
     resource: &Resource,
@@ -37,7 +37,7 @@ pub(super) fn collect(
     } = resource;
     rights.allow(place, Subject::all(group, plural), &KEEPING, needed_by);
     if object.pointer("/metadata/annotations/helm.sh~1hook").is_some() {
-        // Before it makes such an object anew helm looks whether the namespace is about to go.
+        // Before helm recreates such an object, it checks whether the namespace is being deleted.
         rights.allow(&Scope::Release, Subject::all("", "namespaces"), &["get"], needed_by);
     }
     if group != RBAC {
@@ -50,13 +50,13 @@ pub(super) fn collect(
     }
 }
 
-/// Adds the rights to watch an object that an account of the module installs.
+/// Adds the rights to watch an object that the module's account installs.
 pub(super) fn seen(resource: &Resource, place: &Scope, needed_by: &str, rights: &mut Rights) {
     let subject = Subject::all(&resource.group, &resource.plural);
     rights.allow(place, subject, &SEEING, needed_by);
 }
 
-/// The role that an object is, if it is one.
+/// The kind and name of an object that is a role.
 pub(super) fn role(object: &Value) -> Option<(String, String)> {
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
     let kind = text("/kind").filter(|kind| matches!(*kind, "Role" | "ClusterRole"))?;
@@ -65,7 +65,7 @@ pub(super) fn role(object: &Value) -> Option<(String, String)> {
 
 fn of_role(role: &Value, plural: &str, place: &Scope, needed_by: &str, rights: &mut Rights) {
     if role.get("aggregationRule").is_some() {
-        // Rules that other roles add to it are not known.
+        // An aggregated role may have rules of other roles, which are not known.
         let name = role
             .pointer("/metadata/name")
             .and_then(Value::as_str)
@@ -123,7 +123,7 @@ pub(super) fn crd(name: &str, hands: Hands, needed_by: &str, rights: &mut Rights
     rights.allow(&Scope::Cluster, one, &["get", "list", "patch", "watch"], needed_by);
     let status = Subject::one(group, &format!("{resource}/status"), name);
     rights.allow(&Scope::Cluster, status, &["patch"], needed_by);
-    // Which of them will lose a version cannot be seen before it is gone from the file.
+    // It is not known which definition will lose a version later, so all of them get these rights.
     if let Some((plural, group)) = name.split_once('.') {
         rights.allow(&Scope::Cluster, Subject::all(group, plural), &REWRITING, needed_by);
     }

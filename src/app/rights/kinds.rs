@@ -1,14 +1,15 @@
-//! How the objects of a kind are addressed, where no API server can be asked: those of Kubernetes itself are written down
-//! beside this file, others are learnt from resource definitions.
+//! The API resources of kinds, without an API server: those of Kubernetes are in a table beside this file, others are
+//! read from resource definitions.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-/// Group (`-` for none), kind, plural, whether it lives in namespaces, short names. Renewed by `tests/chart/kinds.rs`.
+/// Columns: group (`-` for none), kind, plural, whether it is namespaced, short names. `tests/chart/kinds.rs` renews
+/// the file.
 const BUILT_IN: &str = include_str!("kinds.txt");
 
-/// Objects of one kind, as RBAC names them.
+/// A resource, as RBAC names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Resource {
     pub(super) group: String,
@@ -44,7 +45,7 @@ impl Kinds {
         )
     }
 
-    /// Learns the kind that a resource definition defines.
+    /// Adds the kind of a resource definition.
     pub(super) fn learn(&mut self, crd: &Value) {
         let text = |pointer: &str| crd.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
         let (Some(group), Some(kind), Some(plural)) = (
@@ -66,24 +67,25 @@ impl Kinds {
         self.0.insert((group, kind), resource);
     }
 
-    /// A kind as a manifest names it.
+    /// The resource of a kind in a manifest.
     pub(super) fn of_manifest(&self, api_version: &str, kind: &str) -> Option<&Resource> {
         self.0.get(&(group_of(api_version).to_owned(), kind.to_owned()))
     }
 
-    /// A kind as a hook names it: kind, plural or short name in any case, of any group if it names none.
+    /// The resource of a kind in a hook's binding: kind, plural or short name, in any case. Without an API version it
+    /// may be of any group.
     pub(super) fn of_binding(&self, api_version: Option<&str>, word: &str) -> Option<&Resource> {
         let is_meant = |one: &&Resource| {
             let mut names = [&one.kind, &one.plural].into_iter().chain(&one.short_names);
             api_version.is_none_or(|wanted| group_of(wanted) == one.group)
                 && names.any(|name| name.eq_ignore_ascii_case(word))
         };
-        // Without a group that of Kubernetes itself comes first, as it does when an API server is asked.
+        // Without a group a kind of Kubernetes itself comes first, as in an API server's order.
         self.0.values().find(is_meant)
     }
 }
 
-/// The likely address of a kind without a definition.
+/// The likely resource of a kind without a definition.
 pub(super) fn guess(api_version: &str, kind: &str, is_namespaced: bool) -> Resource {
     let word = kind.to_ascii_lowercase();
     let plural = match word.strip_suffix('y') {

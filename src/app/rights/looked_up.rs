@@ -1,5 +1,5 @@
-//! The objects that templates look up in the cluster. A rendering without a cluster finds none of them, so they are
-//! read from the text of a template; and helm fails at an object that it may not read.
+//! Finds the objects that templates look up in the cluster. A rendering without a cluster finds none of them, so the
+//! calls are read from the templates' text. Helm needs the right, because it fails at an object that it may not read.
 
 use std::path::{Path, PathBuf};
 
@@ -11,16 +11,16 @@ use super::watched::place_of;
 
 const CALL: &str = "lookup";
 
-/// One argument of a template's function.
+/// An argument of a template function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Word {
-    /// A text.
+    /// A literal text.
     Said(String),
-    /// Something that is only known when the chart is rendered.
+    /// An expression whose value is only known when the chart is rendered.
     Computed(String),
 }
 
-/// One call.
+/// One call of `lookup`.
 #[derive(Debug, PartialEq, Eq)]
 struct LookUp {
     api_version: Word,
@@ -29,8 +29,8 @@ struct LookUp {
     name: Word,
 }
 
-/// Adds the rights to objects that the templates of a chart look up. Returns the files with calls that cannot be
-/// parsed, and what they are about.
+/// Adds the rights for objects that the templates of a chart look up. Returns the files with calls that cannot be
+/// resolved, and those calls.
 pub(super) fn collect(
     chart: &Path,
     kinds: &Kinds,
@@ -40,7 +40,7 @@ pub(super) fn collect(
 ) -> Vec<(PathBuf, String)> {
     let mut unclear = Vec::new();
     for file in templates(chart) {
-        // Helm has already reported files that cannot be read.
+        // The rendering has already reported an unreadable file.
         let text = fs_err::read_to_string(&file).unwrap_or_default();
         for call in calls(&text) {
             let known = match (&call.api_version, &call.kind) {
@@ -103,7 +103,7 @@ fn calls(text: &str) -> Vec<LookUp> {
     found.collect()
 }
 
-/// The first word, and the text behind it.
+/// The first argument, and the rest of the text.
 fn word(text: &str) -> Option<(Word, &str)> {
     let first = text.chars().next()?;
     match first {
@@ -141,7 +141,7 @@ mod tests {
         let dir = chart.path().join("charts/sub/templates");
         fs_err::create_dir_all(&dir).unwrap();
         fs_err::write(dir.join("_a.tpl"), text).unwrap();
-        // Outside of a call the word has no meaning.
+        // In a file that is no template the word has no meaning.
         fs_err::write(chart.path().join("README.md"), "lookup \"v1\" \"Pod\" \"\" \"\"").unwrap();
         let mut rights = Rights::default();
         let unclear = collect(chart.path(), &Kinds::built_in(), "ours", "m", &mut rights);

@@ -1,5 +1,5 @@
-//! The objects of a module's chart: rendered, or where that takes values that only hooks set, as far as its templates name
-//! them. Never passes over a chart in silence.
+//! The objects of a module's chart: rendered, or, if the chart needs values of hooks, as far as the text of its
+//! templates names them. A chart that is skipped must always be reported.
 
 use std::path::Path;
 
@@ -69,7 +69,7 @@ pub(super) async fn render(
     }
 }
 
-/// The items of a list count as objects of their own.
+/// The objects, with the items of a list as objects of their own.
 fn flat(documents: Vec<Value>) -> Vec<Value> {
     let mut objects = Vec::new();
     for mut document in documents {
@@ -85,7 +85,7 @@ fn flat(documents: Vec<Value>) -> Vec<Value> {
     objects
 }
 
-/// The rendered text of the templates, without a namespace.
+/// The objects that the templates' text names, without their namespaces.
 fn named(module: &Path) -> Vec<Value> {
     let walk = WalkDir::new(module.join("templates")).sort_by_file_name();
     let files = walk.into_iter().filter_map(Result::ok);

@@ -1,28 +1,29 @@
-//! Rights as they are collected, and the rules of RBAC that grant just these. Knows who needs a right, and never why.
+//! Collects rights, and makes the RBAC rules that grant exactly these. It knows which module or hook needs a right, but
+//! not why.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-/// Where a right counts.
+/// The place in which a right applies.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
-    /// In all namespaces, and outside of them.
+    /// All namespaces, and cluster-wide objects.
     Cluster,
-    /// In the namespace of the releases, under any name.
+    /// The namespace of the releases, whatever its name is.
     Release,
-    /// In another one.
+    /// Another namespace.
     Namespace(String),
 }
 
-/// The subject of a right.
+/// The objects or path of a right.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Subject {
-    /// Objects; a subresource follows the resource behind a slash.
+    /// Objects of a resource; a subresource follows after a slash.
     Objects {
         group: String,
         resource: String,
-        /// Nothing for all of them.
+        /// The name of a single object; none for all.
         name: Option<String>,
     },
     /// A path of the API server.
@@ -46,7 +47,7 @@ impl Subject {
         }
     }
 
-    /// The same about all objects.
+    /// The same right for all objects.
     fn widened(&self) -> Self {
         match self {
             Self::Objects { group, resource, .. } => Self::all(group, resource),
@@ -71,18 +72,18 @@ pub struct Rule {
     pub needed_by: BTreeSet<String>,
 }
 
-/// The common part of rules that can be merged.
+/// The properties in which rules must agree to be merged.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Likeness {
     group: Option<String>,
-    /// Only names of one resource can stand in one rule.
+    /// The resource, if the rule names single objects: names of two resources cannot be in one rule.
     named: Option<String>,
     verbs: BTreeSet<String>,
     needed_by: BTreeSet<String>,
 }
 
 impl Rights {
-    /// Adds one right for a module or hook.
+    /// Adds a right for a module or hook.
     pub(super) fn allow(&mut self, place: &Scope, subject: Subject, verbs: &[&str], needed_by: &str) {
         let known = self.0.entry((place.clone(), subject)).or_default();
         for verb in verbs {
@@ -95,12 +96,13 @@ impl Rights {
         self.0.is_empty()
     }
 
-    /// The places in which there is anything to be granted.
+    /// The places in which rights are needed.
     pub fn places(&self) -> BTreeSet<&Scope> {
         self.0.keys().map(|(place, _)| place).collect()
     }
 
-    /// Rights in such a namespace become rights in the whole cluster: a role cannot be put into it beforehand.
+    /// Turns the rights in unknown namespaces into rights in the whole cluster, because no role can be created in a
+    /// namespace that does not exist yet.
     pub(super) fn lift(&mut self, is_unknown: impl Fn(&str) -> bool) {
         let all = std::mem::take(&mut self.0);
         for ((place, subject), verbs) in all {
@@ -115,7 +117,7 @@ impl Rights {
         }
     }
 
-    /// Takes away all rights that none of these needs.
+    /// Removes all rights that only other modules need.
     pub(super) fn keep(&mut self, is_asked_for: impl Fn(&str) -> bool) {
         for verbs in self.0.values_mut() {
             for needed in verbs.values_mut() {
@@ -126,7 +128,7 @@ impl Rights {
         self.0.retain(|_, verbs| !verbs.is_empty());
     }
 
-    /// Whether a right is granted by a wider one, which is of another place or about all objects.
+    /// Whether a wider right includes this one: one in the whole cluster, or one about all objects.
     fn is_covered(&self, place: &Scope, subject: &Subject, verb: &str) -> bool {
         let wider = [
             (place.clone(), subject.widened()),
@@ -138,7 +140,7 @@ impl Rights {
         wider.any(|wider| self.0.get(wider).is_some_and(|verbs| verbs.contains_key(verb)))
     }
 
-    /// Few rules that grant all of it in one place and nothing else, always in the same order.
+    /// The smallest set of rules that grants exactly the rights in one place, in a stable order.
     pub fn rules(&self, place: &Scope) -> Vec<Rule> {
         let mut rules: BTreeMap<Likeness, Rule> = BTreeMap::new();
         let here = self.0.iter().filter(|((of, _), _)| of == place);
@@ -193,7 +195,7 @@ impl Rule {
         }
     }
 
-    /// As it stands in a role.
+    /// The rule in the form of a role.
     pub fn document(&self) -> Value {
         let fields = [
             ("apiGroups", &self.groups),

@@ -1,4 +1,4 @@
-//! Rights as values for the chart that installs us. Must never print a value that the chart would refuse.
+//! Prints rights as values for the operator's chart. Must never print a value that the chart would refuse.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use super::Answer;
 use super::rules::{Rights, Rule, Scope};
 
-/// The form in which they are shown.
+/// The output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// With comments that name the users of each right.
+    /// YAML, with a comment at each rule that names its users.
     Yaml,
     Json,
 }
@@ -32,7 +32,7 @@ pub fn shown(answer: &Answer, form: Form) -> String {
     }
 }
 
-/// Names of other namespaces in which there is something to be granted.
+/// The other namespaces in which rights are needed.
 fn elsewhere(rights: &Rights) -> Vec<&Scope> {
     let places = rights.places().into_iter();
     let others = places.filter(|place| matches!(place, Scope::Namespace(_)) && !rights.rules(place).is_empty());
@@ -62,7 +62,7 @@ fn yaml(rights: &Rights) -> String {
         list(&mut text, "    ", name(place), rights.rules(place));
     }
     let others = elsewhere(rights);
-    // A list, since helm would merge a map with that of an earlier file.
+    // A list, because helm would merge a map with that of an earlier values file.
     if others.is_empty() {
         text.push_str("    namespaces: []\n");
     } else {
@@ -100,7 +100,7 @@ fn list(text: &mut String, indent: &str, key: &str, rules: Vec<Rule>) {
     }
 }
 
-/// In quotes where YAML might take it for something else.
+/// A YAML scalar; quoted where YAML would not read it as a string.
 fn word(text: &str) -> String {
     let is_plain = text.starts_with(|first: char| first.is_ascii_alphabetic())
         && text.bytes().all(|c| c.is_ascii_alphanumeric() || b"-./".contains(&c))

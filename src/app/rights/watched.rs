@@ -1,12 +1,12 @@
-//! The rights to read the objects that bindings of hooks select. Reviews need no right, and the requests that a hook
-//! makes itself cannot be seen in its configuration.
+//! The rights to read the objects that hooks' bindings select. Admission and conversion bindings need no right.
+//! Requests that a hook makes itself do not show in its configuration.
 
 use addon_core::hook::config::{HookConfig, KubernetesBinding};
 
 use super::kinds::{self, Kinds, Resource};
 use super::rules::{Rights, Scope, Subject};
 
-/// A watch begins with a list.
+/// A watch needs a list first.
 const WATCHING: [&str; 2] = ["list", "watch"];
 const CRDS: (&str, &str) = ("apiextensions.k8s.io", "customresourcedefinitions");
 
@@ -48,7 +48,8 @@ pub(super) fn collect(
     guessed
 }
 
-/// Names are asked for one at a time, which a right to these objects allows.
+/// The objects of a binding. With names in the binding each object is watched alone, so rights to single objects are
+/// enough.
 fn subjects(binding: &KubernetesBinding, Resource { group, plural, .. }: &Resource) -> Vec<Subject> {
     if binding.names.is_empty() {
         return vec![Subject::all(group, plural)];
@@ -68,7 +69,7 @@ fn places(binding: &KubernetesBinding, resource: &Resource, release_namespace: &
     }
 }
 
-/// The namespace of the releases has another name in another cluster.
+/// The place of a namespace. That of the releases is kept abstract, because its name differs between clusters.
 pub(super) fn place_of(namespace: &str, release_namespace: &str) -> Scope {
     if namespace == release_namespace {
         Scope::Release

@@ -1,4 +1,4 @@
-//! The settings as decisions know them.
+//! The settings in the form that the core needs for its decisions.
 //!
 //! Must never read anything but settings, environment and the time zone.
 
@@ -36,7 +36,7 @@ pub(in crate::app) fn policy(settings: &Settings, environment: &Environment, res
     }
 }
 
-/// The pod of a trial learns that from the `ReplicaSet` that it belongs to.
+/// Whether this pod is on trial. The `ReplicaSet` of a trial sets the variable.
 fn on_trial(environment: &Environment) -> OnTrial {
     match environment.get(ON_TRIAL) {
         Some(value) if value == "true" => OnTrial::Yes,

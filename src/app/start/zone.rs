@@ -1,5 +1,5 @@
-//! The time zone in which crontabs without one are read: found by the rules of Go, which the originals follow. Must never keep the
-//! program from starting.
+//! The time zone of crontabs without one, found by the rules of Go, which the originals follow. Must never prevent the
+//! start.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -9,11 +9,11 @@ use tracing::warn;
 
 use crate::report::Chain;
 
-/// The zone of the machine.
+/// The file with the machine's time zone.
 pub(super) const LOCALTIME: &str = "/etc/localtime";
 
-/// `TZ` names a zone, or a file of one by its whole path; a colon before it has no meaning, and the empty text is UTC. Without the variable
-/// it is the zone of the machine, and UTC if that has none.
+/// `TZ` names a zone, or a zone's file by its absolute path. A leading colon has no meaning, and the empty text is UTC.
+/// Without the variable the machine's zone counts, and UTC if it has none.
 pub(super) fn local(variable: Option<&OsStr>, of_machine: &Path) -> TimeZone {
     let Some(variable) = variable else {
         return of_file(of_machine).unwrap_or(TimeZone::UTC);
@@ -41,7 +41,7 @@ mod tests {
 
     use super::*;
 
-    /// A file of one zone, eight hours east of Greenwich.
+    /// A zone file with a single offset, eight hours east of Greenwich.
     fn eight_hours_east() -> Vec<u8> {
         let block = |version: u8| {
             let mut block = b"TZif".to_vec();

@@ -1,6 +1,6 @@
-//! Carries out the actions of a trial: each is one request that takes effect only on the state that was seen.
+//! Carries out the actions of a trial: each is one request that takes effect only on the observed state.
 //!
-//! Must never try again by itself: the next decision follows from the state that is seen then.
+//! Must never retry by itself: the next decision follows from the state at that time.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::cluster::error::RequestError;
 use crate::cluster::installation::patching;
 use crate::cluster::state::trial::Changed;
 
-/// How long the election may take to write which version is entitled.
+/// How long the election may take to write the entitled version.
 const ENTITLED_WITHIN: Duration = Duration::from_secs(15);
 
 impl Trying {
@@ -41,7 +41,7 @@ impl Trying {
         }
     }
 
-    /// Waits until the lease names the version: later steps must not come first.
+    /// Waits until the lease names the version, because later steps must not come first.
     async fn entitle(&mut self, version: Option<&ImageDigest>) -> Outcome {
         self.door.entitle(version.cloned());
         let says_so = self.lease.wait_for(|lease| lease.entitled.as_ref() == version);
@@ -56,11 +56,11 @@ impl Trying {
     async fn record(&self, over: Option<&Trial>, trial: Option<&Trial>) -> Outcome {
         let settles = self.health.as_ref().is_some_and(|health| !health.noted.is_empty());
         if trial.is_none() && settles {
-            // The operator needs this record to put back sections that hooks saved on trial.
+            // The operator still needs this record to put back sections that hooks saved during the trial.
             return Outcome::Changed;
         }
         if over.is_none() || trial.is_none() {
-            // The words of an earlier version are not those of this one.
+            // The report of an earlier version must not be taken for that of this one.
             if let Err(error) = self.cluster.forget_report().await {
                 return failed(error);
             }

@@ -1,5 +1,5 @@
-//! Where the operator is installed: its Deployment, and the version that its own pod runs. Must never give up for a right that is
-//! missing: it may be given later.
+//! Finds the operator's Deployment and the version that its own pod runs. Must never give up because of a missing
+//! right, which may be given later.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use crate::app::{Outside, following};
 use crate::cluster::Cluster;
 use crate::cluster::installation::{Found, Installation};
 
-/// Between two attempts to find out where we are installed.
+/// The pause between two attempts.
 const PAUSE: Duration = Duration::from_secs(15);
 
-/// Looks until it is known where we are installed, or that this is no place for trials.
+/// Repeats until the installation is found, or it is certain that trials are impossible here.
 pub(super) async fn find(cluster: &Cluster, pod: &str, outside: &Outside) -> Option<(Installation, Me)> {
     let mut told = None;
     loop {

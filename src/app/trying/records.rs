@@ -1,6 +1,6 @@
-//! The records that all replicas share, as they were read last.
+//! The records that all replicas share, as they were last read.
 //!
-//! Must never show a record that could not be read as one that is not there.
+//! A record that could not be read must never count as absent.
 
 use std::time::Duration;
 
@@ -13,19 +13,19 @@ use crate::cluster::Cluster;
 use crate::cluster::state::trial::{Kept, Records};
 use crate::report::Chain;
 
-/// Between two readings.
+/// The pause between two reads.
 const PAUSE: Duration = Duration::from_mins(1);
-/// The same while there is a trial.
+/// The pause during a trial.
 const PAUSE_ON_TRIAL: Duration = Duration::from_secs(3);
 
 #[derive(Debug, Default)]
 pub(super) struct Shelf {
     records: Option<Records>,
-    /// When they were asked for that are here.
+    /// The time at which the present records were requested.
     as_of: Option<Instant>,
-    /// They may be others by now.
+    /// Whether the records may have changed since.
     is_doubted: bool,
-    /// Why one of them cannot be used.
+    /// The last logged reason why a record cannot be used.
     told: Option<String>,
 }
 
@@ -35,12 +35,12 @@ impl Shelf {
         self.is_doubted || self.as_of.is_none_or(|as_of| as_of.elapsed() >= pause)
     }
 
-    /// They are to be read again at the next opportunity.
+    /// Makes the next read happen as soon as possible.
     pub(super) fn doubt(&mut self) {
         self.is_doubted = true;
     }
 
-    /// Returns whether that succeeded. Records that were read before stay.
+    /// Reads the records; returns whether that succeeded. After a failure the earlier ones stay.
     pub(super) async fn read(&mut self, cluster: &Cluster) -> bool {
         let asked = Instant::now();
         match cluster.channel_records().await {
@@ -58,7 +58,7 @@ impl Shelf {
         }
     }
 
-    /// When they were read.
+    /// The time at which the records were requested.
     pub(super) fn as_of(&self) -> Option<Instant> {
         self.as_of
     }
@@ -78,7 +78,7 @@ impl Shelf {
         known(self.records.as_ref().map(|records| &records.report))
     }
 
-    /// All that is remembered; nothing while that is not known.
+    /// The results of earlier trials; none while they are not known.
     pub(super) fn remembered(&self) -> Option<&Remembered> {
         static NOTHING: std::sync::LazyLock<Remembered> = std::sync::LazyLock::new(Remembered::default);
         match &self.records.as_ref()?.remembered {

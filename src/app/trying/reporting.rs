@@ -1,6 +1,6 @@
-//! The report of a version on trial about itself, and the news of trials in the log.
+//! The report that a version on trial writes about itself, and the log records about trials.
 //!
-//! Must never judge itself: it reports facts, and the other replicas judge.
+//! A version must never judge itself: it reports facts, and the other replicas judge.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use tracing::{info, warn};
 use crate::cluster::Cluster;
 use crate::report::Chain;
 
-/// An unchanged report is written at this interval.
+/// The interval at which an unchanged report is written again.
 const PAUSE: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Default)]
@@ -26,7 +26,7 @@ pub(super) struct Reporter {
 }
 
 impl Reporter {
-    /// Writes a report where one is due.
+    /// Writes a report if one is due.
     pub(super) async fn report(&mut self, is_on_trial: bool, me: &Me, health: Option<&Health>, cluster: &Cluster) {
         let Some(health) = health.filter(|_| is_on_trial) else {
             return;
@@ -60,7 +60,7 @@ impl Reporter {
     }
 }
 
-/// Writes the news into the log.
+/// Logs the news of trials.
 pub(super) fn tell(news: &TrialNews) {
     match news {
         TrialNews::Pinned(image) => info!(image, "The Deployment names the digest of our image beside its tag now"),

@@ -1,6 +1,6 @@
-//! The state of channel and trials, for the commands that show it.
+//! The state of channel and trials for the commands that show it.
 //!
-//! Must never leave out why something waits.
+//! A reason for which something waits must never be left out.
 
 use addon_core::artifact::trial::replica::Lead;
 use addon_core::artifact::trial::stage::Stage;
@@ -17,7 +17,7 @@ impl Trying {
         let followed = match &*self.followed.borrow() {
             Followed::On(followed) => (**followed).clone(),
             Followed::Unknown => super::following::Known::default(),
-            // The part that turned it off has logged the reason.
+            // The part that switched the channel off has logged the reason.
             Followed::Off { why: _ } => return,
         };
         let Seen {
@@ -57,7 +57,7 @@ impl Trying {
     }
 }
 
-/// The series with the state of the channel in its labels. Only the leader has one.
+/// The metric series whose labels have the state of the channel. Only the leader has one.
 #[derive(Debug, Default)]
 pub(super) struct Series(Option<[String; 3]>);
 
@@ -78,7 +78,8 @@ impl Trying {
     }
 }
 
-/// The version that runs and the one that is wanted instead, by its digest where it tells no version, and one word.
+/// The values of the labels: the running version, the wanted version (the digest if its version is unknown), and the
+/// state.
 fn labels(view: &View) -> [String; 3] {
     let digest = || view.running.digests.first().map(ToString::to_string);
     let running = view.running.version.clone().or_else(digest);

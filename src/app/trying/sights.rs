@@ -1,6 +1,7 @@
-//! The world as this replica sees it at one moment, put together of all that it hears; and the news of trials for the operator.
+//! The state of the world as this replica observes it, put together from all sources; and the stage of the trial for
+//! the loop.
 //!
-//! Must never show an old sight as a new one while a version is on trial.
+//! During a trial an old observation must never count as a new one.
 
 use addon_core::artifact::trial::sight::Sight;
 use addon_core::operator::event::TrialStage;
@@ -15,16 +16,17 @@ impl Trying {
         let is_watchful = self.is_watchful();
         let seen = self.seen.borrow_and_update().clone();
         let heard = if is_watchful {
-            // The older of both counts.
+            // The older of the two times counts.
             self.shelf
                 .as_of()
                 .zip(seen.heard)
                 .map(|(records, cluster)| records.min(cluster))
         } else {
-            // A silent watch means that nothing has changed, and a failing one shows nothing.
+            // Without a trial the watches are enough: a silent watch means no change, and a failed watch shows no
+            // objects at all.
             Some(Instant::now())
         };
-        // A time that goes back would begin the watch of a judge anew.
+        // The time must not go back, because a judge would then begin its waiting time anew.
         let heard = heard.map_or(Tick::ZERO, |heard| self.clock.tick(heard));
         self.heard = self.heard.max(heard);
         let Seen {
@@ -45,7 +47,7 @@ impl Trying {
         }
     }
 
-    /// By this the operator starts work that waited for the end of a trial.
+    /// Publishes the stage of the trial, at whose end the loop starts work that waited for it.
     pub(super) fn tell_operator(&self) {
         let stage = self.shelf.trial().map(|trial| match &trial.verdict {
             None => TrialStage::Open,

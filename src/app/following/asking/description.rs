@@ -1,7 +1,7 @@
-//! The description of a version: for which platforms it is made, and the notes on it.
+//! The description of a version: its platforms, and its annotations.
 //!
-//! Notes stand on an index or on its manifests, and some tools write them into the configuration alone. Must never mix those of
-//! two versions.
+//! Annotations are on an index or on its manifests, and some tools write them only into the configuration. Must never
+//! mix those of two versions.
 
 use std::collections::BTreeMap;
 
@@ -16,11 +16,11 @@ use super::{Inquiry, says, trouble};
 use crate::registry::documents::{Content, Document, Index, Manifest};
 use crate::registry::place::Reference;
 
-/// Configurations have some kilobytes.
+/// The largest configuration that is read; usual ones have some kilobytes.
 const LARGEST: usize = 1 << 20;
-/// A version that has all of these on its index is described without another question.
+/// If an index has all of these annotations, no manifest has to be read for them.
 const NOTES: [&str; 3] = [VERSION, LOWEST_CHART_KEY, STATE_FORMATS_KEY];
-/// On entries of an index that are no image, but papers about one.
+/// The annotation of an index entry that is no image but a paper about one.
 const PAPER: &str = "vnd.docker.reference.type";
 
 type Annotations = BTreeMap<String, String>;
@@ -30,7 +30,7 @@ pub(super) struct Described {
     pub(super) annotations: Annotations,
 }
 
-/// The part of a configuration that describes an image.
+/// The parts of a configuration that describe an image.
 #[derive(Deserialize)]
 struct Configuration {
     #[serde(default)]
@@ -68,12 +68,12 @@ impl Inquiry {
             let platform = listed.platform.as_ref().filter(|platform| platform.os != "unknown");
             let platform = platform.and_then(|platform| Platform::parse(&platform.to_string()).ok());
             if let Some(platform) = platform.filter(|_| !listed.annotations.contains_key(PAPER)) {
-                // The first one counts, as it does for the machines that pull it.
+                // The first manifest for a platform counts, as it does for nodes that pull the image.
                 manifests.entry(platform).or_insert_with(|| listed.digest.clone());
             }
         }
         let is_complete = NOTES.iter().all(|key| index.annotations.contains_key(*key));
-        // All of them are built at once: one of them describes all.
+        // All manifests come from one build, so one of them describes all.
         let first = manifests.values().next().filter(|_| !is_complete);
         let mut annotations = Annotations::new();
         if let Some(digest) = first {
@@ -87,7 +87,7 @@ impl Inquiry {
         Ok(Described { manifests, annotations })
     }
 
-    /// Its platform, which only the configuration has, and its annotations.
+    /// The platform of a manifest, which only its configuration has, and its annotations.
     async fn described_manifest(&self, manifest: Manifest) -> Result<(Option<Platform>, Annotations), Trouble> {
         let Some(config) = manifest.config else {
             return Ok((None, manifest.annotations));

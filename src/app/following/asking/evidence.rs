@@ -1,7 +1,7 @@
-//! All that lies beside a version in its registry and may be a signature of it.
+//! Collects all documents in the registry that may be signatures of a version.
 //!
-//! Strangers may lay there whatever they want: it is bounded, and one of their documents that cannot be read keeps no other one
-//! from being looked at. Must never judge any of it.
+//! Anyone who may push to the repository can add documents there. So their number and size are limited, and an
+//! unreadable one does not hide the others. Must never judge them.
 
 use addon_core::artifact::following::Trouble;
 use addon_core::artifact::reference::ImageDigest;
@@ -15,7 +15,7 @@ use crate::report::Chain;
 use crate::signatures::{Blob, Document, Evidence, MOST_BYTES, MOST_SIGNATURES, Refusal, Simple, bundle, simple};
 
 impl Inquiry {
-    /// The signatures in the form of simple signing, from the registry.
+    /// The signatures in the form of simple signing.
     pub(super) async fn simple_signatures(&self, digest: &ImageDigest) -> Result<Evidence, Trouble> {
         let mut evidence = Evidence::default();
         let tag = Reference::Tag(simple::tag(digest));
@@ -38,7 +38,7 @@ impl Inquiry {
         Ok(evidence)
     }
 
-    /// Those that refer to the version.
+    /// Adds the bundles that refer to the version.
     pub(super) async fn add_bundles(&self, digest: &ImageDigest, evidence: &mut Evidence) -> Result<(), Trouble> {
         let referrers = self.registry.referrers(&self.place, digest).await;
         let referrers = read(referrers, Document::Manifest, evidence)?.unwrap_or_default();
@@ -81,14 +81,13 @@ impl Inquiry {
     }
 }
 
-/// Some registries do not name the kind of a referrer.
+/// Whether a referrer may be a bundle. Some registries do not tell its kind.
 fn may_be_bundle(found: &Descriptor) -> bool {
     let kind = found.artifact_type.as_deref().unwrap_or_default();
     kind.is_empty() || kind.starts_with("application/vnd.dev.sigstore.bundle")
 }
 
-/// The document, or nothing if it does not exist. One that is not proper is the fault of its maker, and not of the
-/// registry.
+/// The document; none if it does not exist. An invalid document is recorded as such and is no error of the registry.
 fn read<T>(told: Result<T, RegistryError>, kind: Document, evidence: &mut Evidence) -> Result<Option<T>, Trouble> {
     match told {
         Err(error) if error.class() == Class::Invalid => {
