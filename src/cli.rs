@@ -1,7 +1,7 @@
-//! The command line: the arguments become one call, and its outcome an exit code.
+//! The command line: parses the arguments, runs the command, and makes the exit code.
 //!
-//! Data goes to standard output, messages to standard error. The debug commands know nothing of the operator but the
-//! answers of its debug socket.
+//! Data goes to standard output, messages to standard error. The debug commands know the operator only through its
+//! debug socket.
 #![expect(clippy::doc_markdown, reason = "the doc comments are the text of --help")]
 
 mod channel;
@@ -41,9 +41,9 @@ use crate::settings::{ConfigurationError, Environment, Program, StartArgs, varia
 pub use hooks::HooksCli;
 use socket::{Socket, SocketError};
 
-/// A command failed; its report has the reason.
+/// The exit code of a command that failed.
 pub const FAILED: u8 = 1;
-/// The command line could not be understood. The same code as the original's, equal to that of a failure.
+/// The exit code for an invalid command line; the same as the original's, and equal to that of a failure.
 pub const USAGE: u8 = 1;
 
 const AFTER_HELP: &str = "\
@@ -142,7 +142,7 @@ struct Raw {
     target: Target,
 }
 
-/// Where the running operator is.
+/// The flags that name the running operator.
 #[derive(Debug, Args)]
 struct Target {
     /// Socket of the running operator [env: DEBUG_UNIX_SOCKET] [default: /var/run/PROGRAM/debug.socket]
@@ -166,7 +166,7 @@ struct Target {
     kube_context: Option<String>,
 }
 
-/// The form in which an answer is printed. The variants need no help of their own.
+/// The output format. The variants need no help text of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Output {
     Text,
@@ -176,7 +176,7 @@ enum Output {
 }
 
 impl Output {
-    /// The operator's name for the format; its widest form is text.
+    /// The name of the format for the operator; the widest table is requested as text.
     fn extension(self) -> &'static str {
         match self {
             Self::Text | Self::Wide => "text",
@@ -186,7 +186,7 @@ impl Output {
     }
 }
 
-/// The reason why a command failed.
+/// Why a command failed.
 #[derive(Debug, Error)]
 enum CommandError {
     #[error(transparent)]
@@ -312,12 +312,12 @@ impl Command {
     }
 }
 
-/// The exit code of a command that has done its work or failed at it.
+/// The exit code of a command, after printing its error.
 fn end(outcome: Result<(), CommandError>) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(CommandError::Print(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-        // The operator's error text is an answer, too, for scripts that have always read it there.
+        // The operator's error text goes to standard output too, because scripts have always read it there.
         Err(CommandError::Socket(refused @ SocketError::Refused { .. })) => {
             refused
                 .hints()
@@ -336,21 +336,21 @@ impl Raw {
     }
 }
 
-/// Shows why the program ends.
+/// Prints why the program ends.
 pub fn fail(report: &Report) -> ExitCode {
-    // When standard error is gone too, the exit code has to do.
+    // Without standard error only the exit code tells the failure.
     drop(write!(io::stderr(), "{report}"));
     ExitCode::from(FAILED)
 }
 
-/// The caller: the name of the program, and its environment.
+/// The name by which the program was called, and its environment.
 struct Caller<'a> {
     program: Program,
     environment: &'a Environment,
 }
 
 impl Target {
-    /// The arguments of a start that reach the same cluster, for commands that work on its ConfigMap by themselves.
+    /// The start arguments that lead to the same cluster, for commands that edit its ConfigMap themselves.
     fn start_args(&self, config_map: Option<String>) -> StartArgs {
         let mut args = StartArgs {
             namespace: self.namespace.clone(),
@@ -362,7 +362,7 @@ impl Target {
         args
     }
 
-    /// The place of the operator, if flags name another one.
+    /// The place of the operator, if flags name one outside.
     fn outside(&self) -> Option<Outside> {
         let outside = Outside {
             namespace: self.namespace.clone(),
@@ -380,7 +380,7 @@ impl Target {
     }
 }
 
-/// Prints the operator's answer, as the original does: with one more line break.
+/// Prints the operator's answer with an additional line break, as the original does.
 fn show(answer: &str) -> Result<(), CommandError> {
     print(&format!("{answer}\n"))
 }

@@ -1,4 +1,4 @@
-//! `channel`: which version of the operator is wanted, how it gets there, and the words of a person about it.
+//! `channel`: shows and steers the version of the operator.
 
 use clap::{Args, Subcommand};
 
@@ -36,7 +36,7 @@ enum Question {
     Check,
 }
 
-/// The commands that edit the ConfigMap, and need no running operator.
+/// The commands that edit the ConfigMap and need no running operator.
 #[derive(Debug, Subcommand)]
 enum Deed {
     /// Approve a version: it skips mode, delay and the memory of a failed trial, but still waits for a window
@@ -86,7 +86,7 @@ enum Deed {
     },
 }
 
-/// Where it is written.
+/// The flags that name the ConfigMap and the Deployment.
 #[derive(Debug, Args)]
 struct ConfigMapPlace {
     /// Skip the question whether to go on
@@ -101,7 +101,7 @@ struct ConfigMapPlace {
 }
 
 impl Channel {
-    /// The operator that it asks, unless it needs no running one.
+    /// The operator that the command asks, unless it needs none.
     pub(super) fn asked(&self) -> Option<&Target> {
         match self.command {
             ChannelCommand::Ask(_) => Some(&self.target),
@@ -163,7 +163,7 @@ impl Deed {
 }
 
 impl ConfigMapPlace {
-    /// Shows the effects, asks the user, and makes the change.
+    /// Shows the effects, asks the person, and makes the change.
     fn carry_out(
         self,
         target: &Target,
@@ -196,7 +196,7 @@ impl ConfigMapPlace {
     }
 }
 
-/// That it is refused is no answer.
+/// Turns a refusal into a failure: for this command it is no answer.
 fn not_asked(error: SocketError) -> CommandError {
     match error {
         SocketError::Refused { message, .. } => CommandError::NotChecked { message },
@@ -204,7 +204,7 @@ fn not_asked(error: SocketError) -> CommandError {
     }
 }
 
-/// The status, from the operator here, or from the one that the cluster knows.
+/// The status, from the operator in this pod, or from the one that the flags name.
 fn status(target: &Target, caller: &Caller<'_>) -> Result<String, CommandError> {
     const PATH: &str = "/channel/status.json";
     let elsewhere = target.outside();

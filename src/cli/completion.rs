@@ -1,4 +1,4 @@
-//! Scripts by which a shell completes our commands and flags.
+//! Scripts that complete commands and flags in a shell.
 
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
@@ -13,15 +13,15 @@ pub(super) struct Completion {
 }
 
 impl Completion {
-    /// Prints the script for the program with this command line.
+    /// Prints the completion script for the program with this command line.
     pub(super) fn run<C: CommandFactory>(&self) -> Result<(), CommandError> {
         let mut command = C::command();
         let name = command.get_name().to_owned();
         if self.shell != Shell::Bash {
             return print(&script(self.shell, &mut command, &name));
         }
-        // The script for bash looks for its parts under two spellings of a dash and finds none of them, so it is made
-        // for a name without one; only the lines that bind it to the program say the name.
+        // The generator for bash spells a dash in two ways, so that parts of its script do not match. So the script is
+        // made for a name without a dash, and only the lines that bind it to the program get the real name.
         let plain = name.replace('-', "_");
         let script = script(self.shell, &mut command, &plain);
         print(&script.replace(&format!(" {plain}\n"), &format!(" {name}\n")))

@@ -44,7 +44,7 @@ enum ConfigCommand {
 }
 
 impl Config {
-    /// The operator that it asks, unless it only reads files.
+    /// The operator that the command asks, unless it only reads files.
     pub(super) fn asked(&self) -> Option<&Target> {
         match self.command {
             ConfigCommand::List { .. } | ConfigCommand::Lost { .. } | ConfigCommand::Set { .. } => Some(&self.target),

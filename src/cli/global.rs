@@ -35,7 +35,7 @@ impl Global {
             GlobalCommand::List => ("list", Output::Yaml),
             GlobalCommand::Values => ("values", Output::Yaml),
             GlobalCommand::Config => ("config", Output::Yaml),
-            // As the original: scripts read them with jq.
+            // JSON by default as in the original, because scripts read it with jq.
             GlobalCommand::Patches => ("patches", Output::Json),
             GlobalCommand::Snapshots => ("snapshots", Output::Yaml),
         };

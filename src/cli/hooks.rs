@@ -1,4 +1,4 @@
-//! The same binary as a server of hooks alone: `addon-operator hooks …`, or called by the name `shell-operator`.
+//! The binary as a server of hooks without modules: `addon-operator hooks …`, or called by the name `shell-operator`.
 
 use std::process::ExitCode;
 

@@ -16,7 +16,7 @@ const MODULES_DIR: &str = "modules";
 const GLOBAL_HOOKS_DIR: &str = "global-hooks";
 const STDIN: &str = "-";
 
-/// `config check`.
+/// The arguments of `config check`.
 #[derive(Debug, Args)]
 pub(super) struct Check {
     /// File with a manifest of the ConfigMap, or with its data alone; - for standard input
@@ -32,14 +32,14 @@ pub(super) struct Check {
     output: Output,
 }
 
-/// `module lint`.
+/// The arguments of `module lint`.
 #[derive(Debug, Args)]
 pub(super) struct Lint {
     /// Directory of a module, or of modules
     dir: PathBuf,
 }
 
-/// `module manifest`.
+/// The arguments of `module manifest`.
 #[derive(Debug, Args)]
 pub(super) struct Manifest {
     /// Modules directory; the manifest belongs into it as .addon-operator-manifest.json
@@ -92,7 +92,7 @@ impl Lint {
     }
 }
 
-/// Prints the findings; a finding of weight error fails the command.
+/// Prints the findings. Fails if one of them is an error.
 fn tell(found: &[Finding], output: Output) -> Result<(), CommandError> {
     let form = match output {
         Output::Text | Output::Wide => Form::Text,

@@ -33,7 +33,7 @@ enum ModuleCommand {
     Act(Deed),
 }
 
-/// Questions to the running operator.
+/// The commands that ask the running operator.
 #[derive(Debug, Subcommand)]
 enum Question {
     /// List the enabled modules; with `-o wide` all modules, their states and waits
@@ -62,7 +62,7 @@ enum Question {
     Snapshots(Named),
 }
 
-/// Commands without a running operator.
+/// The commands that need no running operator.
 #[derive(Debug, Subcommand)]
 enum Deed {
     /// Switch a module on in the ConfigMap
@@ -104,7 +104,7 @@ struct Render {
     diff: bool,
 }
 
-/// A command about one module, perhaps repeated.
+/// The arguments of a command about one module, which may be repeated.
 #[derive(Debug, Args)]
 struct OneModule {
     /// Name of the module
@@ -113,7 +113,7 @@ struct OneModule {
     watching: Watching,
 }
 
-/// `why` alone, since it is asked so often.
+/// `why` as a command of its own, because it is needed so often.
 #[derive(Debug, Args)]
 pub(super) struct Why {
     #[command(flatten)]
@@ -126,7 +126,7 @@ pub(super) struct Why {
 }
 
 impl Module {
-    /// The operator that it asks, unless it needs no running one.
+    /// The operator that the command asks, unless it needs none.
     pub(super) fn asked(&self) -> Option<&Target> {
         matches!(self.command, ModuleCommand::Ask(_)).then_some(&self.target)
     }
@@ -159,7 +159,7 @@ impl Module {
             Question::Values(section) => section.read(&socket, "values", form),
             Question::Config(section) => section.read(&socket, "config", form),
             Question::Render(render) => render.read(&socket),
-            // As the original: scripts read them with jq.
+            // JSON by default as in the original, because scripts read it with jq.
             Question::Patches(named) => named.read(&socket, "patches", output.unwrap_or(Output::Json).extension()),
             Question::Purge(purge) => return purge.run(&socket, output.unwrap_or(Output::Text)),
             Question::ResourceMonitor { module: _ } => socket.get(&format!("/module/resource-monitor.{form}")),

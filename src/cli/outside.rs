@@ -7,10 +7,10 @@ use std::process::ExitCode;
 use super::{Caller, CommandError, end};
 use crate::app::outside::{self, Outside, OutsideError};
 
-/// They lead here, and mean nothing there. Each has a value.
+/// The flags that name the pod. They have no meaning in the pod, so they are left out, with their values.
 const WAYS: [&str; 4] = ["--namespace", "--pod", "--kube-config", "--kube-context"];
 
-/// Ends as the command in the pod ends.
+/// Runs the command in the pod, and returns its exit code.
 pub(super) fn run(place: &Outside, caller: &Caller<'_>) -> ExitCode {
     let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
     match outside::run(place, caller.program, command(words), caller.environment) {
@@ -20,18 +20,18 @@ pub(super) fn run(place: &Outside, caller: &Caller<'_>) -> ExitCode {
     }
 }
 
-/// The answer of the program in its pod, for a command that processes it here.
+/// The output of the command in the pod, for a command that processes it here.
 pub(super) fn answer(place: &Outside, caller: &Caller<'_>, command: Vec<String>) -> Result<String, CommandError> {
     Ok(outside::answer(place, caller.program, command, caller.environment)?)
 }
 
-/// The reader of the output has closed it, which is no failure.
+/// Whether the reader has closed our output, which is no failure.
 fn is_unheard(error: &OutsideError) -> bool {
     let told = error.unheard();
     told.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// The program by its name without a path, and all typed arguments except those that name the pod.
+/// The program's name without a path, and all typed arguments except those that name the pod.
 fn command(words: impl IntoIterator<Item = String>) -> Vec<String> {
     let mut words = words.into_iter();
     let program = words.next().unwrap_or_default();
@@ -45,7 +45,7 @@ fn command(words: impl IntoIterator<Item = String>) -> Vec<String> {
         }
         let is_way = |way: &str| word.strip_prefix(way).is_some_and(|rest| rest.starts_with('='));
         if WAYS.contains(&word.as_str()) {
-            // Its value is the next argument.
+            // The flag's value is the next argument.
             words.next();
         } else if !WAYS.iter().any(|way| is_way(way)) {
             command.push(word);

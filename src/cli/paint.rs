@@ -1,5 +1,4 @@
-//! Colours for people at a terminal. Never in output for programs: not in files, pipes, or where `NO_COLOR` asks for
-//! none.
+//! Colours for a person at a terminal. Never used in files or pipes, or if `NO_COLOR` is set.
 
 use std::io::{self, IsTerminal as _};
 
@@ -12,18 +11,18 @@ pub(super) enum Paint {
     Colours,
 }
 
-/// The meaning of a text, shown as a colour.
+/// The meaning of a text, which determines its colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tone {
-    /// A text without a colour.
+    /// No particular meaning; printed without a colour.
     Neutral,
-    /// As it should be.
+    /// The state is as it should be.
     Good,
-    /// Under way.
+    /// Work is under way.
     Waiting,
     /// A person should look at it.
     Bad,
-    /// Not there on purpose.
+    /// The thing is absent on purpose.
     Faint,
 }
 

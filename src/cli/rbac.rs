@@ -47,7 +47,7 @@ struct Generate {
     output: Data,
 }
 
-/// The formats that a chart accepts.
+/// The formats that the chart reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Data {
     Yaml,
@@ -72,7 +72,7 @@ impl Generate {
             values: self.values,
         };
         let answer = rights::derive(&question, caller.environment)?;
-        // Data alone goes where it may be redirected to a file.
+        // The remarks go to standard error, so that the data can be redirected to a file.
         let told = findings::shown(&answer.findings, findings::Form::Text);
         drop(io::stderr().lock().write_all(told.as_bytes()));
         if answer.findings.iter().any(|found| found.weight == Weight::Error) {

@@ -1,4 +1,4 @@
-//! The client's side of the debug socket: one request, one answer.
+//! The client of the debug socket: one request, one answer.
 
 use std::io;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use tokio::time::timeout;
 
 /// An operator that has not answered by then hangs.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Unless it is asked to do something before it answers, for example to render a chart.
+/// The timeout for requests that make the operator work, such as rendering a chart.
 const MUCH_PATIENCE: Duration = Duration::from_mins(5);
 const FORM: &str = "application/x-www-form-urlencoded";
 
@@ -37,7 +37,7 @@ pub(super) enum SocketError {
     Unexpected(#[from] serde_json::Error),
     #[error("{message}")]
     Refused { message: String, status: StatusCode },
-    /// It cannot answer; another replica may, or it will later.
+    /// The operator cannot answer now; another replica may, or it will later.
     #[error("{message}")]
     Unable { message: String },
     #[error("cannot start the client")]
@@ -74,11 +74,11 @@ impl SocketError {
     }
 }
 
-/// Where the operator listens.
+/// The address of the socket.
 #[derive(Debug)]
 pub(super) struct Socket {
     path: PathBuf,
-    /// Answers hold secrets, too.
+    /// Whether answers contain secrets.
     show_secrets: bool,
 }
 
@@ -87,7 +87,7 @@ impl Socket {
         Self { path, show_secrets }
     }
 
-    /// The path with its query parameters.
+    /// The path with its query.
     fn asked(&self, path: &str) -> String {
         let mark = if path.contains('?') { '&' } else { '?' };
         if self.show_secrets {
@@ -103,24 +103,24 @@ impl Socket {
         self.request(Request::get(&path), &path, String::new(), PATIENCE)
     }
 
-    /// The answer to a path behind which there is work.
+    /// The answer to a path for which the operator has to work.
     pub(super) fn get_patiently(&self, path: &str) -> Result<String, SocketError> {
         let path = self.asked(path);
         self.request(Request::get(&path), &path, String::new(), MUCH_PATIENCE)
     }
 
-    /// The answer as a document.
+    /// The answer parsed as JSON.
     pub(super) fn read<T: DeserializeOwned>(&self, path: &str) -> Result<T, SocketError> {
         Ok(serde_json::from_str(&self.get(path)?)?)
     }
 
-    /// The answer to a wish behind which there is work.
+    /// The answer to a POST for which the operator has to work.
     pub(super) fn post_patiently(&self, path: &str) -> Result<String, SocketError> {
         let request = Request::builder().method(Method::POST).uri(path);
         self.request(request, path, String::new(), MUCH_PATIENCE)
     }
 
-    /// The answer to a form.
+    /// The answer to a POST with a form.
     pub(super) fn post(&self, path: &str, fields: &[(&str, &str)]) -> Result<String, SocketError> {
         let fields: Vec<String> = fields
             .iter()
@@ -179,7 +179,7 @@ impl Socket {
         };
         let (status, body) = tokio::select! {
             answer = answer => answer?,
-            // The connection moves the bytes; that it ends first means that it broke.
+            // The connection's future ends first only if the connection broke.
             Err(broken) = connection => return Err(broken.into()),
         };
         if status.is_success() {
@@ -198,7 +198,7 @@ impl Socket {
     }
 }
 
-/// The text as it may stand in a path or in a form.
+/// Percent-encodes a text for a path or a form.
 pub(super) fn encode(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     text.bytes()

@@ -1,4 +1,4 @@
-//! `module enable` and `module disable`: the flag of a module, after a question.
+//! `module enable` and `module disable`: edit the flag of a module, after a question.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
@@ -9,7 +9,7 @@ use super::{Caller, CommandError, Target, print};
 use crate::app::edit::Edit;
 use crate::app::switch::Plan;
 
-/// Which module, and where its ConfigMap is.
+/// The arguments: the module and its ConfigMap.
 #[derive(Debug, Args)]
 pub(super) struct Switch {
     /// Name of the module
@@ -22,7 +22,7 @@ pub(super) struct Switch {
     config_map: Option<String>,
 }
 
-/// Which way.
+/// Whether the module is switched on or off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
     On,
@@ -59,8 +59,8 @@ impl Switch {
 }
 
 impl Switch {
-    /// The modules that run and need this one, if an operator is here to be asked. One that is here for another cluster
-    /// has nothing to say.
+    /// The running modules that need this one, according to the operator in this pod. Without an operator, or if the
+    /// flags name another cluster, none are known.
     fn needy(&self, target: &Target, caller: &Caller<'_>) -> Result<Vec<String>, CommandError> {
         if target.kube_config.is_some() || target.kube_context.is_some() {
             return Ok(Vec::new());
@@ -78,7 +78,7 @@ impl Switch {
     }
 }
 
-/// The change, and its effects.
+/// The change and its effects, for people.
 fn describe(plan: &Plan) -> String {
     let change = change(&plan.place(), plan.edit());
     let Some((revision, objects)) = &plan.release else {
@@ -91,18 +91,18 @@ fn describe(plan: &Plan) -> String {
     )
 }
 
-/// The edit of a key, as it is shown before it is made.
+/// The text that shows the edit of a key.
 pub(super) fn change(place: &str, edit: &Edit) -> String {
     let (key, current, wanted) = (&edit.key, edit.current(), edit.wanted());
     format!("{place}\n  {key}: {current} -> {wanted}\n")
 }
 
-/// Talk goes to standard error.
+/// Prints a message to standard error.
 pub(super) fn say(text: &str) -> Result<(), CommandError> {
     write!(io::stderr(), "{text}").map_err(CommandError::Print)
 }
 
-/// Without a terminal there is no question.
+/// Asks the person. Without a terminal it fails.
 pub(super) fn ask() -> Result<(), CommandError> {
     let stdin = io::stdin();
     if !stdin.is_terminal() {

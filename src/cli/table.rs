@@ -1,4 +1,4 @@
-//! Columns for people: as wide as their widest cell, two spaces apart, nothing behind the last.
+//! Prints columns: as wide as their widest cell, separated by two spaces, without trailing spaces.
 
 use super::paint::{Paint, Tone};
 

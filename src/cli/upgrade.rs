@@ -5,7 +5,7 @@ use clap::Args;
 use super::{Caller, CommandError, Target, print};
 use crate::app::confirm::HeldUpgrade;
 
-/// Which module.
+/// The arguments: the module and the confirmation.
 #[derive(Debug, Args)]
 pub(super) struct Upgrade {
     /// Name of the module

@@ -1,4 +1,4 @@
-//! Shows something again and again, on a screen of its own, until Ctrl-C.
+//! Repeats an output on the terminal's alternate screen until Ctrl-C.
 
 use std::time::Duration;
 
@@ -11,12 +11,12 @@ use tokio::time::timeout;
 use super::{CommandError, print};
 use crate::settings::duration;
 
-/// The escape sequences that switch a terminal's screen, and that clear it and go to its top.
+/// The escape sequences that switch to the alternate screen, switch back, and clear the screen.
 const OTHER_SCREEN: &str = "\u{1b}[?1049h";
 const FIRST_SCREEN: &str = "\u{1b}[?1049l";
 const TOP: &str = "\u{1b}[H\u{1b}[2J";
 
-/// Whether to look once or again and again.
+/// Whether the output is printed once or repeated.
 #[derive(Debug, Args)]
 pub(super) struct Watching {
     /// Repeat the answer until Ctrl-C
@@ -33,8 +33,8 @@ fn interval(text: &str) -> Result<Duration, &'static str> {
 }
 
 impl Watching {
-    /// Prints what `look` sees. Watching ends with Ctrl-C, or when there is nothing to see any more; either way the
-    /// terminal is as it was.
+    /// Prints the result of `look`. Repeating ends with Ctrl-C, or when `look` fails. In both cases the terminal is
+    /// restored.
     pub(super) fn print(&self, look: impl Fn() -> Result<String, CommandError>) -> Result<(), CommandError> {
         if !self.watch {
             return print(&look()?);

@@ -13,7 +13,7 @@ pub(super) struct Purge {
     confirm: Option<String>,
 }
 
-/// A removal that is held, as the socket reports it.
+/// A held removal, as the socket reports it.
 #[derive(Debug, Deserialize)]
 struct Held {
     release: String,
@@ -32,14 +32,14 @@ impl Purge {
         }
         match socket.post("/module/purge", &[("confirm", &said)]) {
             Ok(answer) => print(&answer),
-            // A list without entries is a success; a removal that is not carried out is a failure.
+            // Only a confirmation that is not carried out is a failure; an empty list is none.
             Err(SocketError::Refused { message, .. }) => Err(CommandError::NotPurged { message }),
             Err(error) => Err(error.into()),
         }
     }
 }
 
-/// The text about a release whose module is gone, if its removal is held.
+/// Why the release of an absent module still exists: its removal is held.
 pub(super) fn why(socket: &Socket, release: &str) -> Result<Option<String>, SocketError> {
     let held: Vec<Held> = socket.read("/module/purge.json")?;
     let told = |Held { release, sign, reason }: Held| {

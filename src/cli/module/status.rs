@@ -1,4 +1,4 @@
-//! The state of modules: all of them as a table, one of them in full, or only the reason of its wait.
+//! The state of modules: a table of all, everything about one, or only the reason for which one waits.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -11,7 +11,7 @@ use super::super::paint::{Paint, Tone};
 use super::super::socket::Socket;
 use super::super::table::Table;
 
-/// A module as the socket reports it.
+/// The state of a module, as the socket reports it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(in crate::cli) struct Status {
     pub(in crate::cli) name: String,
@@ -32,7 +32,7 @@ pub(in crate::cli) struct Status {
     pub(super) release: Option<Release>,
 }
 
-/// A task that is tried again.
+/// A task that failed and is tried again.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(in crate::cli) struct Failing {
     pub(super) queue: String,
@@ -50,12 +50,12 @@ pub(in crate::cli) struct Release {
     pub(super) deployed: i64,
 }
 
-/// All modules by order and name.
+/// All modules, sorted by order and name.
 pub(in crate::cli) fn read(socket: &Socket) -> Result<Vec<Status>, CommandError> {
     Ok(socket.read("/module/status.json?releases=true")?)
 }
 
-/// The module of that name.
+/// The module with this name.
 pub(in crate::cli) fn find<'a>(modules: &'a [Status], name: &str) -> Result<&'a Status, CommandError> {
     let missing = || CommandError::NoSuchModule { name: name.to_owned() };
     modules.iter().find(|status| status.name == name).ok_or_else(missing)
@@ -76,7 +76,7 @@ impl Status {
         }
     }
 
-    /// In one line: the reason of its wait, or else the failure beside it.
+    /// One line: the reason for which the module waits, else its failure.
     fn trouble(&self) -> String {
         let beside = self.failing.first().map(Failing::line);
         let text = match beside {
@@ -119,7 +119,7 @@ impl Release {
     }
 }
 
-/// One line a module.
+/// A table with one line per module.
 pub(super) fn table(modules: &[Status], now: Timestamp, paint: Paint) -> String {
     if modules.is_empty() {
         return "No modules.\n".to_owned();
@@ -152,7 +152,7 @@ pub(super) fn table(modules: &[Status], now: Timestamp, paint: Paint) -> String 
     table.show(paint)
 }
 
-/// All that is known of a module.
+/// Everything that is known about a module.
 pub(super) fn full(status: &Status, now: Timestamp, paint: Paint) -> String {
     let mut text = head(status, paint);
     let _ = writeln!(text, "version: {}", status.version.as_deref().unwrap_or("none"));
@@ -171,7 +171,7 @@ pub(super) fn full(status: &Status, now: Timestamp, paint: Paint) -> String {
     text + &hindrances(status, paint)
 }
 
-/// The state of a module and the reason of its wait, and the same for every module that it waits for.
+/// The state of a module and the reason for which it waits, and the same for every module that it waits for.
 pub(in crate::cli) fn why(modules: &[Status], status: &Status, paint: Paint) -> String {
     let held_up = hindrances(status, paint);
     let mut text = head(status, paint);
@@ -212,7 +212,7 @@ fn hindrances(status: &Status, paint: Paint) -> String {
     if status.late {
         let _ = writeln!(text, "late: other modules go on without it, except those that need it");
     }
-    // The reason of the wait often contains the error already.
+    // The reason often contains the error already.
     if let Some(error) = status.error.as_ref().filter(|error| !status.waits_for.contains(*error)) {
         let failures = status.failures;
         let _ = writeln!(
@@ -221,7 +221,7 @@ fn hindrances(status: &Status, paint: Paint) -> String {
             paint.paint(Tone::Bad, error)
         );
     }
-    // The failure of the module's own run stands above.
+    // The failure of the module's own run was printed above.
     for failing in status.failing.iter().filter(|failing| !failing.hook.is_empty()) {
         let _ = writeln!(text, "failing: {}", failing.line());
         let _ = writeln!(
