@@ -1,8 +1,8 @@
-//! The connection to the cluster: one kubeconfig for our client, helm and the hooks' children, and the report of a
-//! failed request. The verbs that we need are listed in the files that use them.
+//! The connection to the cluster: one kubeconfig for our client, helm and the hooks' children, and the error of a
+//! failed request. The RBAC verbs that are needed are listed in the files that use them.
 //!
-//! Never retries: only the watch of the `ConfigMap` recovers by itself, and a hook's change of an object is made again
-//! when another writer was faster. Never deletes an object, unless a hook asks for it.
+//! It never retries, with two exceptions: the watch of the `ConfigMap` recovers by itself, and a hook's change of an
+//! object is repeated when another writer was faster. It never deletes an object, unless a hook asks for it.
 
 pub mod accounts;
 pub mod adoption;
@@ -58,35 +58,35 @@ use pace::Pace;
 use state::known::Known;
 use substitutes::Lacking;
 
-/// An API server that has not answered by then is not reachable for us.
+/// The timeout of a request. An API server that has not answered by then counts as unreachable.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long a connection may take to be made. Shorter than kube's own half a minute: the server is near.
+/// The timeout for a new connection. It is shorter than kube's default of 30 s, because the server is near.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// One cluster and the namespace that we work in. Clones share everything.
+/// A cluster, and the operator's namespace in it. Clones share everything.
 #[derive(Clone)]
 pub struct Cluster {
-    /// The client for requests.
+    /// The client for requests under the rate limit.
     client: Client,
-    /// The same without a limit.
+    /// A client without the rate limit.
     open: Client,
-    /// How long an answer may take.
+    /// The timeout of an answer.
     patience: Duration,
     namespace: String,
     server: String,
     kubeconfig: Option<PathBuf>,
     uses_plugin: bool,
-    /// Until when anything is written.
+    /// The time until which writes are allowed.
     warrant: Warrant,
-    /// The line that requests stand in, if there is one.
+    /// The queue of the rate limit, if there is one.
     pace: Option<Pace>,
-    /// The service account that this is, if it is not the operator's own.
+    /// The service account of this client, if it is not the operator's own.
     account: Option<Arc<str>>,
-    /// Others that can be acted as; none where no kubeconfig is written.
+    /// The other service accounts that jobs can act as; none if no kubeconfig is written.
     accounts: Option<Arc<Accounts>>,
     apis: Arc<Mutex<apis::Seen>>,
     known_state: Known,
-    /// The rights that we do without.
+    /// The rights that are known to be missing.
     lacking: Lacking,
 }
 
@@ -100,8 +100,8 @@ impl std::fmt::Debug for Cluster {
 }
 
 impl Cluster {
-    /// Reads the address and writes the private kubeconfig into the directory, if there is one. No request is made: a cluster that
-    /// cannot be reached now is not an error of the start. The meters count the requests.
+    /// Reads the cluster's address, and writes the private kubeconfig to the directory, if one is given. It makes no
+    /// request, because an unreachable cluster is no error of the start. The meters count later requests.
     pub async fn connect(
         address: &Address,
         namespace: &str,
@@ -137,7 +137,7 @@ impl Cluster {
         })
     }
 
-    /// The same cluster, asked no faster than that.
+    /// The same cluster with a rate limit.
     #[must_use]
     pub fn limited(&self, limit: RateLimit) -> Self {
         Self {
@@ -147,7 +147,7 @@ impl Cluster {
         .paced()
     }
 
-    /// The same cluster, to which nothing except the lease is written once this has run out.
+    /// The same cluster; writes are refused once the warrant has run out, except those of the lease.
     #[must_use]
     pub fn under(&self, warrant: &Warrant) -> Self {
         Self {
@@ -166,7 +166,7 @@ impl Cluster {
         Self { client, ..self }
     }
 
-    /// The same limits for another client: it shares our rate limit and its queue.
+    /// The same cluster with the rate limit of another client, and in its queue.
     #[must_use]
     fn as_patient_as(&self, other: &Self) -> Self {
         Self {
@@ -178,13 +178,13 @@ impl Cluster {
         .paced()
     }
 
-    /// The same cluster as object patches are to reach it.
+    /// The same cluster with the settings for object patches.
     #[must_use]
     pub fn patching(&self, kube: &KubeSettings) -> Self {
         self.limited(kube.patch_limit).within(kube.patch_timeout)
     }
 
-    /// The same cluster, with this timeout for answers.
+    /// The same cluster with this timeout for answers.
     #[must_use]
     pub fn within(&self, patience: Duration) -> Self {
         Self {
@@ -208,12 +208,13 @@ impl Cluster {
         self.kubeconfig.as_deref()
     }
 
-    /// Credentials come from a program, which needs the home directory of the person who set it up.
+    /// Whether a program provides the credentials. Such a program needs the home directory of the person who set it up.
     pub fn uses_credential_plugin(&self) -> bool {
         self.uses_plugin
     }
 
-    /// A client that does not stand in the line, for requests that others wait for; a warrant that has run out stops it all the same.
+    /// A client without the rate limit, for requests that others wait for. A warrant that has run out still refuses its
+    /// writes.
     fn unpaced(&self) -> Client {
         guard::before(&self.open, &self.warrant)
     }
@@ -237,7 +238,7 @@ impl Cluster {
         }
     }
 
-    /// Waits for the answer to one request, with a timeout. The wait for the rate limit does not count.
+    /// Waits for the answer to a request, with a timeout. The time in the rate limit's queue does not count.
     async fn ask<T>(
         &self,
         attempt: Attempt,
@@ -256,13 +257,13 @@ impl Cluster {
         }
     }
 
-    /// The API server's version and the APIs that it serves, not older than a few seconds.
+    /// The API server's version and served APIs, at most a few seconds old.
     pub async fn apis(&self) -> Result<Arc<Apis>, RequestError> {
         let mut seen = self.apis.lock().await;
         Box::pin(self.known_apis(&mut seen)).await
     }
 
-    /// Forgets the APIs that the API server serves: they have just changed.
+    /// Forgets the served APIs, because they have just changed.
     pub async fn forget_apis(&self) {
         self.apis.lock().await.forget();
     }

@@ -1,7 +1,6 @@
-//! Service accounts that modules act as instead of the operator's own: a short-lived token of each, and a kubeconfig
-//! with it.
+//! Service accounts that modules act as: a short-lived token for each, and a kubeconfig that uses it.
 //!
-//! A new token is requested when a job would outlive the present one; a program that runs longer finds the next token
+//! A new token is requested when a job would outlive the present one. A program that runs longer finds the next token
 //! in the same file. Must never fall back to the operator's own rights.
 
 use std::collections::BTreeMap;
@@ -28,16 +27,16 @@ use super::private;
 use crate::meters::Meters;
 use crate::report::Chain;
 
-/// The default lifetime of a token.
+/// The lifetime of a token that is asked for.
 const LIFETIME: Duration = Duration::from_hours(1);
-/// The time that a child may take beyond its deadline until it has ended.
+/// The time beyond its deadline that a child process may need to end.
 const MARGIN: Duration = Duration::from_mins(2);
 
-/// How any account reaches the cluster, and the accounts that are known so far.
+/// The way to the cluster for any account, and the accounts that are known.
 pub(super) struct Accounts {
     private: Private,
     ca_file: Option<PathBuf>,
-    /// Where tokens are kept.
+    /// The folder with the tokens.
     dir: PathBuf,
     meters: Arc<Meters>,
     known: Mutex<BTreeMap<AccountName, Known>>,
@@ -52,13 +51,13 @@ struct Known {
 /// A service account that can be acted as.
 #[derive(Debug, Clone)]
 pub struct Actor {
-    /// Leads children to the cluster as this account.
+    /// A kubeconfig for child processes of this account.
     pub kubeconfig: PathBuf,
-    /// The cluster, as this account sees it.
+    /// A client for this account.
     pub cluster: Cluster,
 }
 
-/// The reason why no job can act as an account.
+/// Why no job can act as an account.
 #[derive(Debug, Error)]
 enum AccountError {
     #[error(transparent)]
@@ -93,14 +92,14 @@ impl Known {
     }
 }
 
-/// Whether the rest of a token's lifetime is enough. An API server may grant less than was asked for; then half of that
-/// has to do.
+/// Whether the rest of a token's lifetime is long enough. An API server may grant less than was asked for; then half of
+/// the granted time must be enough.
 fn lasts(granted: Duration, left: Duration, needed: Duration) -> bool {
     left >= needed + MARGIN || left >= granted / 2
 }
 
 impl Cluster {
-    /// A service account of our namespace, for a job that needs it for this time.
+    /// An actor for a service account of the operator's namespace, with a token that lasts for `needed`.
     pub async fn acting_as(&self, account: &AccountName, needed: Duration) -> Result<Actor, Failure> {
         let Some(accounts) = &self.accounts else {
             return Err(Failure::defect(
@@ -130,7 +129,7 @@ impl Cluster {
         Ok(actor)
     }
 
-    /// The data of an account may be out of date: the next job reads it anew.
+    /// Forgets the token of an account, so that the next job requests a new one.
     pub async fn forget_account(&self, account: &AccountName) {
         if let Some(accounts) = &self.accounts
             && let Some(known) = accounts.known.lock().await.get_mut(account)
@@ -139,7 +138,8 @@ impl Cluster {
         }
     }
 
-    /// A token, how long it lasts, and until when: counted from when it was asked for, on our own clock.
+    /// Requests a token. Returns it with its lifetime and its end on the operator's own clock, counted from the
+    /// request.
     async fn ask_for_token(
         &self,
         account: &AccountName,
@@ -175,7 +175,7 @@ impl Cluster {
         Ok((token, granted, asked + granted))
     }
 
-    /// Writes the token into the file that all jobs of the account read.
+    /// Writes the token to the file that all jobs of the account read.
     async fn keep(
         &self,
         accounts: &Accounts,
@@ -211,7 +211,7 @@ impl Cluster {
     }
 }
 
-/// The missing account, or the missing right.
+/// The failure of a job: it names the missing account or right.
 fn told(error: AccountError, account: &AccountName, namespace: &str) -> Failure {
     let attempt = format!("cannot act as service account '{account}'");
     match error {

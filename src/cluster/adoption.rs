@@ -1,4 +1,4 @@
-//! Whether an object that a chart renders was there before the chart. Reads metadata only.
+//! Finds out whether an object that a chart renders existed before the release. Reads metadata only.
 
 use addon_core::release::brake::ADOPTED;
 use k8s_openapi::api::core::v1::{Namespace, PersistentVolumeClaim};
@@ -12,7 +12,7 @@ use super::error::{Attempt, RequestError};
 const RELEASE_NAME: &str = "meta.helm.sh/release-name";
 const RELEASE_NAMESPACE: &str = "meta.helm.sh/release-namespace";
 
-/// The kinds of objects that hold others.
+/// The kinds whose objects contain other objects or data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Namespace,
@@ -21,7 +21,7 @@ pub enum Kind {
 }
 
 impl Cluster {
-    /// The object is there, and not because the release has made it.
+    /// Whether the object exists and was not created by the release.
     pub async fn is_not_of(
         &self,
         release: &str,
@@ -50,7 +50,7 @@ impl Cluster {
     }
 }
 
-/// Helm created it for this release; an object that it took over for the release also has our mark.
+/// Whether helm created it for this release. An object that helm took over additionally has the operator's mark.
 fn is_of(found: &ObjectMeta, release: &str, namespace: &str) -> bool {
     let says = |key: &str| {
         found

@@ -1,5 +1,5 @@
-//! The version and the APIs of the API server: the part of the cluster that a chart's rendering may depend on.
-//! Must never be older than a few seconds, and never be guessed when the server does not answer.
+//! The API server's version and served APIs, on which the rendering of a chart may depend. They must never be older
+//! than a few seconds, and never be guessed when the server does not answer.
 
 mod memory;
 
@@ -15,31 +15,32 @@ use self::memory::{Listed, Memory};
 use super::Cluster;
 use super::error::{Attempt, RequestError};
 
-/// Long enough for one request per converge, short enough for a new kind to be seen soon.
+/// How long an answer is reused: long enough for one request per converge, short enough to see a new kind soon.
 const FRESH: Duration = Duration::from_secs(5);
 
-/// The server's version and all kinds that can be read from it.
+/// The server's version, and all kinds whose objects can be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Apis {
-    /// Such as `1.36.3`, without the leading letter.
+    /// For example `1.36.3`, without a leading `v`.
     pub version: String,
-    /// `group/version` and `group/version/Kind` of everything served, sorted.
+    /// All served APIs as `group/version` and `group/version/Kind`, sorted.
     pub names: BTreeSet<String>,
-    /// Changes with the version and with the names.
+    /// A digest that changes with the version and the names.
     pub digest: Digest,
     kinds: BTreeMap<(String, String), Kind>,
-    /// Group versions for which the last seen list stands in: the API server's present answer is incomplete.
+    /// Group versions whose last known list is used, because the present answer is incomplete.
     pub uncertain: Vec<String>,
-    /// Group versions whose kinds are unknown by now: a rendering that depends on them would be guessed.
+    /// Group versions that have been missing from answers for so long that their kinds count as unknown. A rendering
+    /// that depends on them would be a guess.
     pub doubtful: Vec<String>,
 }
 
-/// How objects of a kind are addressed.
+/// The API resource of a kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kind {
     /// Group, version, kind and plural.
     pub resource: ApiResource,
-    /// Its objects live in namespaces.
+    /// Whether its objects are namespaced.
     pub namespaced: bool,
 }
 
@@ -68,7 +69,7 @@ impl Apis {
         }
     }
 
-    /// How to address objects of this kind, `None` if the server does not serve it.
+    /// The API resource of this kind; `None` if the server does not serve it.
     pub fn kind(&self, api_version: &str, kind: &str) -> Option<&Kind> {
         self.kinds.get(&(api_version.to_owned(), kind.to_owned()))
     }
@@ -98,7 +99,7 @@ fn listed(groups: &[APIGroupDiscovery]) -> BTreeMap<String, Listed> {
     all
 }
 
-/// The API server could not ask the extension server, and lists its last known kinds, or none.
+/// Whether the aggregated API server did not answer the API server, which then lists the last known kinds, or none.
 pub(super) fn is_stale(version: &APIVersionDiscovery) -> bool {
     version.freshness.as_deref() == Some("Stale")
 }
@@ -125,7 +126,7 @@ fn listed_of(group: &str, number: &str, version: &APIVersionDiscovery) -> Listed
     }
 }
 
-/// The last list, and its time.
+/// The last list and its time.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     last: Option<(Arc<Apis>, Instant)>,
@@ -138,7 +139,7 @@ impl Seen {
         (seen.elapsed() < FRESH).then(|| Arc::clone(apis))
     }
 
-    /// The next question goes to the server.
+    /// Makes the next call ask the server.
     pub(super) fn forget(&mut self) {
         self.last = None;
     }
@@ -176,7 +177,7 @@ impl Cluster {
         Ok((version.git_version.trim_start_matches('v').to_owned(), listed(&all)))
     }
 
-    /// Those of these group versions that do not exist at their own addresses. One without an answer may exist.
+    /// Those of these group versions whose own paths answer 404. Without an answer a version may exist.
     async fn not_found(&self, versions: Vec<String>) -> BTreeSet<String> {
         let mut not_found = BTreeSet::new();
         for version in versions {

@@ -1,7 +1,7 @@
 //! The one `ConfigMap` that people edit: watched, and written one key at a time.
 //!
-//! Only an answer of the API server makes the ConfigMap "missing": an error, a refusal or silence is no reading. A
-//! write changes one key, and only if that key still holds the text that the writer had seen.
+//! Only an answer of the API server can show that the ConfigMap is missing: after an error, a refusal or silence
+//! nothing is known. A write changes one key, and only if that key still has the text that the writer knows.
 
 mod history;
 mod returning;
@@ -28,8 +28,8 @@ impl Cluster {
         Ok(config_map.as_ref().map_or(ConfigRead::Missing, present))
     }
 
-    /// Replaces one key, if it still holds the base; `None` stands for an absent key. A ConfigMap that is not there is
-    /// made only with `create`: one with this key alone would take back all that others say.
+    /// Replaces one key, if it still has the text `base`; `None` stands for an absent key. A missing ConfigMap is only
+    /// created with `create`: one with this key alone would withdraw all other settings of people.
     pub async fn save_config(
         &self,
         name: &str,
@@ -41,7 +41,7 @@ impl Cluster {
         self.change_config(name, key, Some(text), base, create).await
     }
 
-    /// The same, which takes the key away if there is no text for it.
+    /// Like `save_config`, but removes the key if `text` is none.
     pub async fn change_config(
         &self,
         name: &str,
@@ -91,7 +91,7 @@ impl Cluster {
                 version: version(&config_map),
                 created,
             }),
-            // Deleted between our two requests: an update then says "not found".
+            // If the ConfigMap was deleted between the two requests, the update answers "not found".
             Err(error) if error.is_conflict() || error.is_not_found() => {
                 Ok(Saved::Conflict(self.read_config(name).await?))
             }
@@ -113,7 +113,7 @@ fn provenance(config_map: &ConfigMap) -> Provenance {
     Provenance::read(metadata.uid.as_deref(), metadata.annotations.as_ref())
 }
 
-/// Puts the text there, or takes the key away.
+/// Sets or removes the key.
 fn put(config_map: &mut ConfigMap, key: &str, text: Option<String>) {
     let as_made = provenance(config_map).is_as_made(config_map.data.get_or_insert_default());
     let data = config_map.data.get_or_insert_default();
@@ -126,7 +126,7 @@ fn put(config_map: &mut ConfigMap, key: &str, text: Option<String>) {
     }
 }
 
-/// It holds only keys that we wrote: a missing key is no decision of people.
+/// Marks a new ConfigMap as made by the operator: a key that it lacks is no decision of a person.
 fn note_as_made(config_map: &mut ConfigMap) {
     let digest = provenance::digest(config_map.data.get_or_insert_default());
     let annotations = config_map.metadata.annotations.get_or_insert_default();
@@ -137,7 +137,7 @@ fn version(config_map: &ConfigMap) -> u64 {
     number(config_map.metadata.resource_version.as_deref().unwrap_or_default())
 }
 
-/// A version as a number, 0 if it is none.
+/// A resource version as a number; 0 if it is none.
 fn number(version: &str) -> u64 {
     version.parse().unwrap_or(0)
 }

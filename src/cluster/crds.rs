@@ -1,7 +1,8 @@
-//! CRDs of modules: created, brought up to date, and waited for. Never deleted, and never written to when nothing differs.
+//! CRDs of modules: creates and updates them, and waits until they are served. Never deletes one, and never writes
+//! without a difference.
 //!
-//! Once the CRD exists, the manifest does not change the webhook that converts its versions, nor labels and annotations
-//! that the manifest does not name.
+//! In an existing CRD, the webhook that converts its versions is not changed, nor are labels and annotations that the
+//! manifest does not name.
 
 mod difference;
 mod rewriting;
@@ -26,17 +27,17 @@ use super::unwatched;
 
 const RESOURCE: &str = "customresourcedefinitions";
 
-/// Once its names are accepted the API server needs a moment, and no more.
+/// The time that an API server may need to serve a CRD after it has accepted its names.
 const ESTABLISHED_WITHIN: Duration = Duration::from_secs(15);
-/// How soon it is looked again where a watch is forbidden.
+/// The interval of reads if a watch is forbidden.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
-/// The change that was made to a CRD.
+/// The outcome for a CRD.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ensured {
     Created,
     Updated,
-    /// Nothing, not even a write.
+    /// No difference, so no write.
     Unchanged,
 }
 
@@ -89,8 +90,8 @@ impl From<CrdError> for Failure {
 }
 
 impl Cluster {
-    /// Changes the CRD to its manifest, with these labels added. It may not be usable yet then. On trial
-    /// one that is there stays as it is.
+    /// Creates the CRD or changes it to its manifest, with these labels added. Its kind may not be served yet
+    /// afterwards. During a trial an existing CRD is not changed.
     pub async fn ensure_crd(
         &self,
         name: &str,
@@ -129,10 +130,11 @@ impl Cluster {
         Ok(if is_same { Ensured::Unchanged } else { Ensured::Updated })
     }
 
-    /// A version can be removed only when no object is stored in it: all objects are rewritten first.
+    /// Prepares the removal of versions: a version may be removed only if no object is stored in it, so all objects are
+    /// rewritten first.
     async fn forget_versions(&self, wanted: &Value, found: &DynamicObject, name: &str) -> Result<(), CrdError> {
         let (kept, dropped) = stored_versions(wanted, found);
-        // The API server refuses a CRD that would lose all of them, with its own error.
+        // The API server itself refuses a CRD that would lose all of its versions.
         if dropped.is_empty() || kept.is_empty() {
             return Ok(());
         }
@@ -159,7 +161,8 @@ impl Cluster {
         Ok(())
     }
 
-    /// Tries the patch in a dry run. Fields that the API server drops or fills in are no change.
+    /// Whether the patch would change anything: tries it in a dry run. Fields that the API server drops or fills in are
+    /// no change.
     async fn would_change(
         &self,
         wanted: &Value,
@@ -169,7 +172,7 @@ impl Cluster {
     ) -> Result<Ensured, CrdError> {
         let (_, dropped) = stored_versions(wanted, found);
         if !dropped.is_empty() {
-            // It would be refused before the objects are rewritten.
+            // Refused before the objects are rewritten for nothing.
             return Err(CrdError::Held { name: name.to_owned() });
         }
         let params = PatchParams {
@@ -218,7 +221,7 @@ impl Cluster {
         })
     }
 
-    /// The CRD once it can be used, or is known never to be; `None` if it is gone.
+    /// Waits until the CRD is served, or is known never to be; `None` if it does not exist.
     async fn decided_crd(&self, name: &str) -> Result<Option<DynamicObject>, CrdError> {
         let decided = |found: Option<&DynamicObject>| {
             found.is_none_or(|crd| is_true(crd, "Established") || refusal(crd).is_some())
@@ -260,7 +263,7 @@ impl Cluster {
     }
 }
 
-/// The versions that objects are stored in: those that the manifest keeps, and those that it does not name.
+/// The stored versions that the manifest keeps, and those that it lacks.
 fn stored_versions<'a>(wanted: &Value, found: &'a DynamicObject) -> (Vec<&'a Value>, Vec<&'a Value>) {
     let stored = found.data["status"]["storedVersions"].as_array();
     let versions = wanted["spec"]["versions"].as_array().map_or(&[][..], Vec::as_slice);
@@ -273,7 +276,7 @@ fn texts(versions: &[&Value]) -> Vec<String> {
     texts.map(str::to_owned).collect()
 }
 
-/// The commands by which a person rewrites the objects.
+/// The commands with which a person rewrites the objects.
 fn by_hand(name: &str, kept: &[String]) -> String {
     let status = json!({"status": {"storedVersions": kept}});
     format!(
@@ -291,7 +294,7 @@ fn is_true(crd: &DynamicObject, kind: &str) -> bool {
     condition(crd, kind).is_some_and(|condition| condition["status"] == "True")
 }
 
-/// The reason why the names are not accepted, if the status has one.
+/// Why the names are not accepted, according to the status.
 fn refusal(crd: &DynamicObject) -> Option<String> {
     let accepted = condition(crd, "NamesAccepted").filter(|condition| condition["status"] == "False")?;
     Some(accepted["message"].as_str().unwrap_or("it gives no reason").to_owned())

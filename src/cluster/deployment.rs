@@ -1,6 +1,6 @@
-//! The operator's Deployment, as a person's command sees it: which it is, the image that it names, and the changes of that.
+//! The operator's Deployment for a person's command: finds it, reads its image, and changes that.
 //!
-//! Each change is refused if the Deployment is not any more as it was seen. Must never choose between several Deployments.
+//! A change is refused if the Deployment is no longer as it was read. Must never choose between several Deployments.
 
 use std::collections::BTreeSet;
 
@@ -18,16 +18,16 @@ use super::error::RequestError;
 use super::installation::FORMER_IMAGE;
 use super::installation::patching::{Unwritten, Writing};
 
-/// Either of these labels has the program's name on our objects.
+/// Labels of the operator's objects whose value is the program's name; one of them is enough.
 const LABELS: [&str; 2] = ["app.kubernetes.io/name", "app"];
 /// The annotation that names the default container.
 const DEFAULT_CONTAINER: &str = "kubectl.kubernetes.io/default-container";
-/// An image that a person put there and that is to be followed by others again.
+/// The annotation with an image that a person put there by hand, and that the operator may replace again.
 pub const RESUMED: &str = "addon-operator/resumed";
-/// The time of the last resume by a person: the same image may be meant again.
+/// The annotation with the time of the last resume. It distinguishes two resumes of the same image.
 pub const RESUMED_AT: &str = "addon-operator/resumed-at";
 
-/// Why the Deployment is not found, or not changed.
+/// Why the Deployment was not found or not changed.
 #[derive(Debug, Error)]
 pub enum DeploymentError {
     #[error("{0}")]
@@ -54,23 +54,23 @@ impl From<RequestError> for DeploymentError {
     }
 }
 
-/// The Deployment, as it was seen.
+/// The Deployment as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen {
     /// Its name.
     pub name: String,
-    /// The image of the operator's container, unchanged.
+    /// The image of the operator's container, exactly as written.
     pub image: String,
-    /// The image that the last change replaced, if that noted it.
+    /// The image that the last change replaced, if the change has noted it.
     pub former: Option<String>,
     /// The name of the operator's container.
     container: String,
-    /// The labels that its pods have.
+    /// The labels that select its pods.
     selector: Vec<(String, String)>,
 }
 
 impl Cluster {
-    /// The Deployment of that name, or the only one that is labelled as the program.
+    /// Finds the Deployment with this name, or the only one with the program's label.
     pub async fn find_deployment(&self, program: &str, name: Option<&str>) -> Result<Seen, DeploymentError> {
         let api = self.deployments();
         if let Some(name) = name {
@@ -103,7 +103,7 @@ impl Cluster {
         }
     }
 
-    /// The digest that it runs: the one that it names, else the one that all its pods report.
+    /// The digest of the running image: the one in the image's name, else the one that all pods report.
     pub async fn digest_of(&self, deployment: &Seen) -> Result<ImageDigest, DeploymentError> {
         let named = Reference::parse(&deployment.image).ok().and_then(|image| image.digest);
         if let Some(digest) = named {
@@ -134,8 +134,8 @@ impl Cluster {
         }
     }
 
-    /// Puts another image into the Deployment, if it still names the one that was seen. Notes both, and why: an operator that finds them
-    /// takes the change for its own, and does not take it back.
+    /// Sets another image, if the Deployment still has the one that was read. Notes both images and the cause, so that
+    /// the operator recognises the change and does not revert it.
     pub async fn put_image(&self, deployment: &Seen, image: &str, why: &str) -> Result<(), DeploymentError> {
         let writing = Writing {
             container: &deployment.container,
@@ -147,7 +147,7 @@ impl Cluster {
         self.leave_fields(deployment, written).await
     }
 
-    /// Notes that a person wants the image that was seen to be followed by others again.
+    /// Notes on the Deployment that the operator may replace the image that was read.
     pub async fn note_resumed(&self, deployment: &Seen, at: &str) -> Result<(), DeploymentError> {
         let Seen {
             name, image, container, ..
@@ -157,8 +157,8 @@ impl Cluster {
         self.leave_fields(deployment, written).await
     }
 
-    /// Helm 4 does not change a field that another manager owns, so that we must not own the image. If giving it away
-    /// fails nothing is lost: the image is the one that a person wanted, and the operator looks after it again.
+    /// Gives up our ownership of the fields, because helm 4 changes no field that another manager owns. A failure does
+    /// no harm: the image is already the wanted one, and the operator later gives up the ownership itself.
     async fn leave_fields(
         &self,
         deployment: &Seen,
@@ -213,7 +213,7 @@ fn seen(found: &Deployment, program: &str) -> Result<Seen, DeploymentError> {
     })
 }
 
-/// The digest that a pod reports as running, unless it is ending.
+/// The digest of the image that a pod reports as running, unless it is being deleted.
 fn digest(pod: &Pod, container: &str) -> Option<ImageDigest> {
     if pod.metadata.deletion_timestamp.is_some() {
         return None;

@@ -1,5 +1,5 @@
-//! The changes that applying an object would make: the API server tries it in a dry run, so that defaults and admission
-//! webhooks are in the answer. Must never change anything.
+//! The changes that applying an object would make. The API server applies it in a dry run, so defaults and admission
+//! webhooks are included. Must never change anything.
 
 use addon_core::failure::{Class, Failure};
 use kube::Api;
@@ -15,20 +15,20 @@ use super::error::{Attempt, RequestError};
 /// The field manager of the dry run, as with kubectl and the original.
 const MANAGER: &str = "kubectl-client-side-apply";
 
-/// One object as it is, and as it would be.
+/// An object as it is and as it would be.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tried {
-    /// Version, kind, namespace and name with points between them, which is how kubectl calls it.
+    /// Version, kind, namespace and name, joined by dots as in the output of `kubectl diff`.
     pub name: String,
-    /// Nothing if it does not exist.
+    /// The present object; none if it does not exist.
     pub live: Option<Value>,
-    /// The object as it would be.
+    /// The object after the change.
     pub applied: Value,
 }
 
 impl Cluster {
-    /// Tries to apply an object, `None` for one that has no name yet. One that names no namespace goes to that of the
-    /// releases.
+    /// Applies an object in a dry run; `None` for an object without a name. An object without a namespace belongs to
+    /// that of the releases.
     pub async fn try_to_apply(&self, object: &Value, apis: &Apis) -> Result<Option<Tried>, Failure> {
         let Some(key) = drift::key_of(object) else {
             return Ok(None);

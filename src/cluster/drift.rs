@@ -1,7 +1,7 @@
-//! The objects of a release that exist.
+//! Finds out which objects of a release exist.
 //!
-//! Asks only for a little metadata; never changes anything. An object counts as existing if it has its name and our
-//! labels, as in the original. Its contents are compared only where a setting asks for it.
+//! It reads only metadata and never changes anything. An object counts as existing if it has its name and the
+//! operator's labels, as in the original. Its contents are compared only if a setting asks for it.
 
 pub mod alteration;
 pub mod lookout;
@@ -23,33 +23,34 @@ use super::Cluster;
 use super::apis::Apis;
 use super::error::{Attempt, RequestError};
 
-/// Up to this number, objects of one kind and namespace are read one by one: a list would bring those of all modules.
+/// Up to this number, objects of one kind and namespace are read one by one, because a list would contain the objects
+/// of all modules.
 const ONE_BY_ONE: usize = 4;
-/// Requests under way at once for one release.
+/// The number of concurrent requests for one release.
 const AT_ONCE: usize = 5;
 const PAGE: u32 = 500;
 
-/// The drift of releases that is reverted.
+/// The settings which drift of releases is reverted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Restored {
-    /// For modules without a setting of their own.
+    /// The setting for modules without one of their own.
     pub all: Restoring,
-    /// Of those that do, by the names of their modules.
+    /// The settings of single modules, by name.
     pub of_modules: BTreeMap<String, Restoring>,
 }
 
 impl Restored {
-    /// The drift that is reverted of one release.
+    /// The setting for a release.
     pub fn of(&self, release: &str) -> Restoring {
         self.of_modules.get(release).copied().unwrap_or(self.all)
     }
 
-    /// Anything, of any release.
+    /// Whether any drift is reverted, for any release.
     pub fn is_any(&self) -> bool {
         self.each().any(|restoring| restoring != Restoring::Off)
     }
 
-    /// Objects of any release are compared with their manifests.
+    /// Whether objects of any release are compared with their manifests.
     fn compares_any(&self) -> bool {
         self.each().any(|restoring| restoring == Restoring::Changed)
     }
@@ -59,7 +60,7 @@ impl Restored {
     }
 }
 
-/// One object that a manifest names.
+/// The identity of an object in a manifest.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ObjectKey {
     /// `v1`, `apps/v1`, …
@@ -68,7 +69,7 @@ pub struct ObjectKey {
     /// Its kind.
     #[serde(rename = "k")]
     pub kind: String,
-    /// The namespace that the manifest names, if it does.
+    /// The namespace in the manifest; none if it has none.
     #[serde(rename = "ns", default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
     /// Its name.
@@ -85,7 +86,8 @@ impl fmt::Display for ObjectKey {
     }
 }
 
-/// The objects of a manifest's documents that should stay. Helm reports documents without a kind or a name.
+/// The objects in a manifest that must keep existing. Documents without a kind or a name are left out; helm reports
+/// them.
 pub fn keys_of(documents: &[Value]) -> BTreeSet<ObjectKey> {
     let mut keys = BTreeSet::new();
     let mut take = |object: &Value| keys.extend(key_of(object).filter(|_| !is_passing(object)));
@@ -100,7 +102,7 @@ pub fn keys_of(documents: &[Value]) -> BTreeSet<ObjectKey> {
     keys
 }
 
-/// The objects of a document, which may be a list of them.
+/// The objects of a document, which may be a list.
 pub fn flat(mut document: Value) -> Vec<Value> {
     let is_list = document["kind"].as_str().is_some_and(|kind| kind.ends_with("List"));
     match document.get_mut("items").map(Value::take) {
@@ -109,13 +111,13 @@ pub fn flat(mut document: Value) -> Vec<Value> {
     }
 }
 
-/// A Job that is deleted after its end: its author wants it to be absent then.
+/// Whether it is a Job that is deleted after its end, as its author wants; then its absence is no drift.
 pub fn is_passing(object: &Value) -> bool {
     let api_version = object["apiVersion"].as_str().unwrap_or_default();
     api_version.starts_with("batch/") && object["kind"] == "Job" && object["spec"]["ttlSecondsAfterFinished"].is_u64()
 }
 
-/// Which object that is; nothing if it has no name yet.
+/// The identity of an object; none if it has no name yet.
 pub fn key_of(object: &Value) -> Option<ObjectKey> {
     let metadata = object.get("metadata")?;
     Some(ObjectKey {
@@ -138,8 +140,8 @@ struct Batch {
 }
 
 impl Cluster {
-    /// Looks for all of them; the first missing one is named. Of kinds that are not served nothing is known: no
-    /// helm could make such an object, and when they are served again it is looked for.
+    /// Looks for all objects; returns the first missing one. Objects of kinds that are not served are skipped: helm
+    /// could not create them either, and they are looked for when the kind is served again.
     pub async fn look_for(
         &self,
         keys: &BTreeSet<ObjectKey>,
@@ -157,7 +159,7 @@ impl Cluster {
         Ok(missing.map_or(Objects::Present, |key| Objects::Missing(key.to_string())))
     }
 
-    /// Objects by kind and namespace, without those whose kind the API server does not serve.
+    /// Objects grouped by kind and namespace, without those of kinds that are not served.
     fn batches(&self, keys: &BTreeSet<ObjectKey>, apis: &Apis) -> Vec<Batch> {
         let mut batches: BTreeMap<(&str, &str, Option<&str>), Batch> = BTreeMap::new();
         for key in keys {

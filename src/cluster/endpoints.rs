@@ -1,8 +1,8 @@
-//! Services without a selector: we write their endpoints, which name the pod of the leader.
+//! Services without a selector: the operator writes their endpoints, which lead to the leader's pod.
 //!
-//! Newer API servers and all nodes read slices; an API server before 1.33 that reaches pods itself reads the older
-//! object, so that both are written. Writes nothing when both are right. Never decides who leads, and never touches a
-//! Service that chooses its pods itself.
+//! Newer API servers and all nodes read slices; an API server before 1.33 that calls pods itself reads the older
+//! `Endpoints`. So both are written. Nothing is written if both are right. Never decides who leads, and never changes a
+//! Service with a selector.
 
 use std::net::IpAddr;
 
@@ -23,15 +23,15 @@ use super::error::RequestError;
 const OF_SERVICE: &str = "kubernetes.io/service-name";
 const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
 const US: &str = "addon-operator";
-/// The controller that makes slices for Services which choose their pods, and leaves them when a Service no longer
-/// does.
+/// The controller that makes slices for Services with a selector, and does not delete them when the selector is
+/// removed.
 const CHOOSER: &str = "endpointslice-controller.k8s.io";
-/// Tells the controller to make no slices from the older object: we write them.
+/// The label that keeps a controller from copying the `Endpoints` into another slice.
 const NO_MIRROR: &str = "endpointslice.kubernetes.io/skip-mirror";
 const SLICES: &str = "endpointslices";
 const ENDPOINTS: &str = "endpoints";
 
-/// Where a Service leads while we lead.
+/// The Service, and the pod to which it leads.
 #[derive(Debug, Clone, Copy)]
 pub struct Lead<'a> {
     pub service: &'a str,
@@ -40,7 +40,7 @@ pub struct Lead<'a> {
 }
 
 impl Lead<'_> {
-    /// A slice never changes its family, so that each has its own.
+    /// The name of the slice. The address family of a slice cannot change, so each family has its own.
     fn slice(&self) -> String {
         let family = if self.address.is_ipv4() { "" } else { "-v6" };
         format!("{}-leader{family}", self.service)
@@ -88,7 +88,7 @@ impl Lead<'_> {
 }
 
 impl Cluster {
-    /// Has the Service lead here and nowhere else. Says whether anything had to be written.
+    /// Makes the Service lead only to this pod. Returns whether anything was written.
     pub async fn lead_here(&self, lead: Lead<'_>) -> Result<bool, RequestError> {
         let Some(service) = self.led(lead.service).await? else {
             return Ok(false);
@@ -106,7 +106,7 @@ impl Cluster {
         Ok(self.remove_chosen(lead.service).await? || wrote)
     }
 
-    /// Has the Service lead nowhere, if it leads here. Says whether anything had to be written.
+    /// Makes the Service lead nowhere, if it leads to this pod. Returns whether anything was written.
     pub async fn lead_away(&self, lead: Lead<'_>) -> Result<bool, RequestError> {
         let (slices, name) = (self.slices(), lead.slice());
         let attempt = |verb| self.attempt(verb, SLICES, &name);
@@ -120,7 +120,7 @@ impl Cluster {
         if !slice.endpoints.iter().any(here) {
             return Ok(false);
         }
-        // Refused if another one has written since.
+        // The patch is refused if the slice was written since.
         let version = slice.metadata.resource_version;
         let patch = json!({"metadata": {"resourceVersion": version}, "endpoints": []});
         let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
@@ -135,7 +135,7 @@ impl Cluster {
         Ok(true)
     }
 
-    /// The Service, unless it has a selector of its own.
+    /// The Service, unless it has a selector.
     async fn led(&self, name: &str) -> Result<Option<Service>, RequestError> {
         let api: Api<Service> = Api::namespaced(self.open.clone(), &self.namespace);
         let service = self.ask(self.attempt("get", "services", name), api.get(name)).await?;
@@ -204,7 +204,7 @@ impl Cluster {
             let params = PostParams::default();
             let made = self.ask(attempt("create"), api.create(&params, &wanted)).await;
             return match made {
-                // A future API server may not serve that kind any more, and then no client reads it.
+                // A future API server may no longer serve `Endpoints`; then no client reads them.
                 Err(error) if error.is_not_found() => Ok(false),
                 made => made.map(|_| true),
             };
@@ -218,7 +218,7 @@ impl Cluster {
         Ok(true)
     }
 
-    /// Removes the slices of a time when the Service selected its pods. No controller removes them.
+    /// Deletes the slices from a time when the Service had a selector, because no controller does.
     async fn remove_chosen(&self, service: &str) -> Result<bool, RequestError> {
         let api = self.slices();
         let chosen = ListParams::default().labels(&format!("{OF_SERVICE}={service},{MANAGED_BY}={CHOOSER}"));
@@ -246,7 +246,8 @@ impl Cluster {
     }
 }
 
-/// By name, where they are on our side. One that says a name there speaks of a pod that it chose.
+/// The names and numbers of the Service's ports on the pod. A port that names the pod's port is left out, because it
+/// only makes sense with a selector.
 fn ports(service: &Service) -> Vec<(String, i32)> {
     let ports = service.spec.iter().flat_map(|spec| spec.ports.iter().flatten());
     let number = |port: &ServicePort| match &port.target_port {
@@ -271,7 +272,7 @@ fn meta(name: &str, labels: &[(&str, &str)], owner: &OwnerReference) -> ObjectMe
     }
 }
 
-/// Its labels and its owners, our part of its metadata.
+/// The labels and owners, which are the operator's part of the metadata.
 fn marks(wanted: &ObjectMeta) -> Value {
     json!({"labels": wanted.labels, "ownerReferences": wanted.owner_references})
 }

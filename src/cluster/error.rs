@@ -1,4 +1,4 @@
-//! A request that failed: the attempt, the reason of the failure, and its class. Must never show a secret's content.
+//! A failed request: what was attempted, why it failed, and its class. Must never contain the content of a Secret.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,20 +9,20 @@ use thiserror::Error;
 
 use crate::report::Chain;
 
-/// A request to the API server, for error texts.
+/// A request to the API server, for error messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attempt {
     /// The verb as RBAC spells it.
     pub verb: &'static str,
     /// The resource as RBAC spells it.
     pub resource: String,
-    /// The object's name, empty for none.
+    /// The object's name; empty for none.
     pub name: String,
-    /// The namespace, `None` for a kind without one.
+    /// The namespace; `None` for a cluster-wide kind.
     pub namespace: Option<String>,
     /// The server's address.
     pub server: String,
-    /// The service account that asked, if it was not the operator's own.
+    /// The service account of the request, if it was not the operator's own.
     pub account: Option<Arc<str>>,
 }
 
@@ -39,13 +39,13 @@ impl fmt::Display for Attempt {
     }
 }
 
-/// Why a request brought nothing.
+/// Why a request failed.
 #[derive(Debug, Error)]
 pub enum RequestError {
-    /// The server refused, or could not be asked.
+    /// The server refused the request, or could not be reached.
     #[error("cannot {attempt}")]
     Failed { attempt: Attempt, source: Box<kube::Error> },
-    /// The server took the request and gave no answer.
+    /// The server accepted the connection and did not answer.
     #[error("cannot {attempt}: no answer from {} within {waited:?}", attempt.server)]
     Silent { attempt: Attempt, waited: Duration },
     /// The answer is not valid.
@@ -54,7 +54,7 @@ pub enum RequestError {
 }
 
 impl RequestError {
-    /// The request that was made.
+    /// The request that failed.
     pub fn attempt(&self) -> &Attempt {
         match self {
             Self::Failed { attempt, .. } | Self::Silent { attempt, .. } | Self::Unusable { attempt, .. } => attempt,
@@ -72,27 +72,27 @@ impl RequestError {
         }
     }
 
-    /// The object that was asked for does not exist.
+    /// Whether the server answered "not found".
     pub fn is_not_found(&self) -> bool {
         self.code() == Some(404)
     }
 
-    /// We have no right to it.
+    /// Whether the account has no right to the request.
     pub fn is_forbidden(&self) -> bool {
         self.code() == Some(403)
     }
 
-    /// The object is not as the steps of a JSON patch test it, or cannot be changed by them.
+    /// Whether a test in a JSON patch failed, or the patched object would be invalid.
     pub fn is_failed_test(&self) -> bool {
         self.code() == Some(422)
     }
 
-    /// Another writer was faster.
+    /// Whether another writer was faster.
     pub fn is_conflict(&self) -> bool {
         self.code() == Some(409)
     }
 
-    /// The server's address does not answer.
+    /// Whether the server cannot be reached.
     pub fn is_unreachable(&self) -> bool {
         match self {
             Self::Silent { .. } => true,
@@ -125,7 +125,7 @@ impl RequestError {
     fn hint(&self) -> Option<String> {
         let attempt = self.attempt();
         match self.code() {
-            // A right to create cannot be limited to one name, so the roles give it only where necessary.
+            // RBAC cannot limit the right to create to one name, so the roles grant it only where necessary.
             Some(403) if attempt.verb == "create" && attempt.resource.ends_with("webhookconfigurations") => {
                 Some(format!(
                     "'{}' is made by the chart that installs the operator: upgrade that release once more, or create an empty one",

@@ -1,7 +1,7 @@
-//! Kubernetes Events of ours: written once, with a count that grows when the same happens again.
+//! Kubernetes Events of the operator: each is written once, and its count grows when the same thing happens again.
 //!
-//! The name of an Event follows from its contents, so that the next process finds it. Must never be waited for by
-//! anything that matters: Events are for people.
+//! The name of an Event is derived from its contents, so that the next process finds it. Nothing important may wait for
+//! an Event: Events are for people.
 
 use std::time::Duration;
 
@@ -19,26 +19,26 @@ use serde_json::json;
 use super::Cluster;
 use super::error::RequestError;
 
-/// The reporting controller of all of them, for selectors.
+/// The reporting controller of all Events of the operator, for field selectors.
 const CONTROLLER: &str = "addon-operator";
 const RESOURCE: &str = "events.events.k8s.io";
-/// The timeout of one Event: the next ones wait for it.
+/// The timeout of a request for one Event, because the next Events wait for it.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The API server takes no longer names of reporters.
+/// The API server accepts no longer reporter name.
 const INSTANCE_LIMIT: usize = 128;
 
 /// The contents of an Event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Saying<'a> {
-    /// Distinguishes Events that are otherwise equal.
+    /// A text that distinguishes Events with otherwise equal contents.
     pub subject: &'a str,
     pub reason: &'a str,
     pub action: &'a str,
     /// `Normal` or `Warning`.
     pub weight: &'a str,
-    /// At most 1 KiB.
+    /// The text for people, at most 1 KiB.
     pub note: &'a str,
-    /// When it happened last.
+    /// The time of its last occurrence.
     pub last: Timestamp,
 }
 
@@ -66,7 +66,7 @@ impl<'a> Object<'a> {
     }
 }
 
-/// The object that Events are about and the pod that writes them, if we are in one.
+/// The object that Events are about, and the pod that writes them, if the operator runs in one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Regarding {
     kind: (&'static str, &'static str),
@@ -76,7 +76,7 @@ pub struct Regarding {
 }
 
 impl Regarding {
-    /// The part of the name that is the same for the same saying.
+    /// The name of an Event with these contents, without the object's part.
     fn name_of(&self, saying: &Saying<'_>) -> String {
         let uid = self.uid.as_deref().unwrap_or_default();
         let parts = [&self.name, uid, saying.subject, saying.reason, saying.note];
@@ -124,7 +124,7 @@ impl Regarding {
 }
 
 impl Cluster {
-    /// The object that Events are about, as it is now. Kubectl finds them by its uid.
+    /// Reads the object that Events are about. Kubectl finds Events by the object's UID.
     pub async fn regarding(&self, object: Object<'_>, pod: Option<&str>) -> Result<Regarding, RequestError> {
         let patient = self.within(PATIENCE);
         let metadata = match object {
@@ -155,8 +155,8 @@ impl Cluster {
         })
     }
 
-    /// Counts the Event `times` higher, or creates it if there is none yet. The `first` time in its life
-    /// a process leaves an existing one as it is, because its contents have not changed since.
+    /// Adds `times` to the count of the Event, or creates it. With `first`, an existing Event stays as it is, because
+    /// it was written by an earlier process and nothing has changed since.
     pub async fn say(
         &self,
         regarding: &Regarding,
@@ -212,7 +212,7 @@ impl Cluster {
     }
 }
 
-/// As the API server counts.
+/// The number in the API's type.
 fn number(count: u32) -> i32 {
     i32::try_from(count).unwrap_or(i32::MAX)
 }

@@ -1,6 +1,6 @@
-//! No write of ours after the lease has run out: checked right before a request is sent.
+//! Refuses all writes after the lease has run out; the check is made just before a request is sent.
 //!
-//! Never stops a read, and never holds up requests for the lease itself, which pass without the check.
+//! Reads are never refused. Requests for the lease itself do not use this check.
 
 use std::task::{Context, Poll};
 
@@ -12,7 +12,7 @@ use tower::Service;
 
 use crate::process::warrant::Warrant;
 
-/// The client, whose writes are refused once the warrant has run out.
+/// A client that refuses writes once the warrant has run out.
 pub(super) fn before(client: &Client, warrant: &Warrant) -> Client {
     let namespace = client.default_namespace().to_owned();
     let guarded = Guarded {

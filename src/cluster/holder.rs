@@ -1,7 +1,7 @@
-//! The end of a lease's holder, by the status of its pod.
+//! Whether the holder of a lease has ended, by the status of its pod.
 //!
-//! A pod has ended if its kubelet has reported the end of all its containers. Must never take a pod for ended because
-//! it cannot be found: one that was deleted by force may still run, and so may one whose node is gone.
+//! A pod has ended if its kubelet has reported the end of all its containers. A pod that is not found must never count
+//! as ended: one that was deleted by force may still run, and so may one whose node is lost.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -17,24 +17,24 @@ use tracing::debug;
 use super::Cluster;
 use super::error::RequestError;
 
-/// Between a watch that has ended and the next one.
+/// The pause between a watch that has ended and the next one.
 const PAUSE: Duration = Duration::from_secs(15);
-/// Every version that there is, the newest of the cache first.
+/// The resource version for a list from the API server's cache, whatever its age.
 const FROM_CACHE: &str = "0";
 
-/// The knowledge of one holder's pod.
+/// The state of one holder's pod.
 #[derive(Debug)]
 pub struct HolderPod {
     name: String,
     address: Option<IpAddr>,
-    /// The uid of the pod that had that address: another pod may get its name.
+    /// The UID of the pod that had the holder's address, because another pod may get its name.
     uid: Option<String>,
-    /// It was last seen to have ended.
+    /// Whether the last observation showed its end.
     has_ended: bool,
 }
 
 impl HolderPod {
-    /// The pod of that name and address, of which nothing is known yet.
+    /// A pod with this name and address, which has not been observed yet.
     pub fn new(name: &str, address: Option<IpAddr>) -> Self {
         Self {
             name: name.to_owned(),
@@ -48,7 +48,7 @@ impl HolderPod {
         &self.name
     }
 
-    /// It was seen like this; nothing if there is none. Returns whether it has ended for certain.
+    /// Takes over an observation; none if the pod does not exist. Returns whether it has certainly ended.
     pub fn see(&mut self, pod: Option<&Pod>) -> bool {
         let Some(pod) = pod else {
             return self.has_ended;
@@ -73,7 +73,8 @@ fn has(pod: &Pod, address: IpAddr) -> bool {
     texts.any(|text| text.parse() == Ok(address))
 }
 
-/// A phase alone proves nothing: a controller also writes it when it has lost a node.
+/// Whether all containers have ended. A phase alone proves nothing: a controller also writes it when it has lost a
+/// node.
 fn has_ended(pod: &Pod) -> bool {
     let statuses = pod
         .status
@@ -82,7 +83,8 @@ fn has_ended(pod: &Pod) -> bool {
     statuses.is_some_and(|statuses| !statuses.is_empty() && statuses.iter().all(is_over))
 }
 
-/// It has ended, and has not begun anew: one that waits has been there before if it is known how it ended.
+/// Whether the container has ended and was not started again. One that waits has run before if the status has its last
+/// end.
 fn is_over(container: &ContainerStatus) -> bool {
     let state = container.state.clone().unwrap_or_default();
     let last = container.last_state.clone().unwrap_or_default();
@@ -90,14 +92,14 @@ fn is_over(container: &ContainerStatus) -> bool {
 }
 
 impl Cluster {
-    /// That pod as it is at this moment, nothing if there is none.
+    /// Reads the pod; none if it does not exist.
     pub async fn pod(&self, name: &str, within: Duration) -> Result<Option<Pod>, RequestError> {
         let api: Api<Pod> = Api::namespaced(self.open.clone(), &self.namespace);
         let attempt = self.attempt("get", "pods", name);
         self.within(within).ask(attempt, api.get_opt(name)).await
     }
 
-    /// That pod whenever it changes, the last time when it goes. It may come late and never for certain.
+    /// The pod after each change, the last time when it is deleted. Changes may come late or get lost.
     pub fn pod_news(&self, name: &str) -> impl Stream<Item = Pod> + Send + use<> {
         let api: Api<Pod> = Api::namespaced(self.open.clone(), &self.namespace);
         let params = WatchParams::default().fields(&format!("metadata.name={name}"));

@@ -1,7 +1,8 @@
-//! Our own installation: the pod that we are, the Deployment that wants it, and how both are found.
+//! The operator's own installation: its pod and its Deployment, and how both are found.
 //!
-//! A Deployment is ours if our pod belongs to a `ReplicaSet` of it, or to the `ReplicaSet` of a trial that names it as
-//! an owner. Must never guess: a pod that belongs to anything else is no installation, and the answer tells the reason.
+//! A Deployment is the operator's own if the operator's pod belongs to one of its `ReplicaSet`s, or to the `ReplicaSet`
+//! of a trial that names it as an owner. Must never guess: a pod of anything else is no installation, and the result
+//! tells the reason.
 
 mod kept;
 mod nodes;
@@ -27,68 +28,69 @@ use self::reading::WhichContainer;
 use super::Cluster;
 use super::error::RequestError;
 
-/// Marks the pod of a trial and its `ReplicaSet`; the value is the name of the Deployment.
+/// The label of a trial's pod and `ReplicaSet`; its value is the name of the Deployment.
 pub const TRIAL_LABEL: &str = "addon-operator/trial";
-/// The annotation in which a patch of ours notes the image that it replaced.
+/// The annotation in which a change by the operator notes the image that it replaced.
 pub const FORMER_IMAGE: &str = "addon-operator/former-image";
-/// The annotation with the image that the operator wrote: that one counts as ours.
+/// The annotation with the image that the operator wrote, by which it recognises that image as its own.
 pub const PATCHED_IMAGE: &str = "addon-operator/patched-image";
-/// The annotation in which it notes the image that the chart's values named by then.
+/// The annotation with the image that the chart's values named at the time of the operator's last change.
 pub const CHART_IMAGE_THEN: &str = "addon-operator/chart-image-then";
-/// The annotation in which the chart notes the image that its values name.
+/// The annotation in which the chart notes the image of its values.
 pub const CHART_IMAGE: &str = "addon-operator/chart-image";
 
 pub(super) const DEPLOYMENTS: &str = "deployments.apps";
 pub(super) const REPLICA_SETS: &str = "replicasets.apps";
 pub(super) const PODS: &str = "pods";
 
-/// A kubelet tells which image a container runs shortly after it has started it, and our process may be faster.
+/// The time to wait for the image in the pod's status: a kubelet reports it shortly after the container's start, and
+/// this process may be faster.
 const STATUS_PATIENCE: Duration = Duration::from_secs(15);
 const STATUS_PAUSE: Duration = Duration::from_millis(500);
 
-/// The outcome of a look for our own installation.
+/// The result of looking for the installation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found {
-    /// We are a pod of this one.
+    /// The operator's pod belongs to this installation.
     In(Box<Installation>),
-    /// We are not in a Deployment, or cannot know: a sentence with the reason.
+    /// The operator's pod belongs to no Deployment, or this cannot be known; a sentence with the reason.
     Elsewhere(String),
 }
 
-/// A Deployment that our own pod belongs to.
+/// The Deployment to which the operator's own pod belongs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Installation {
-    /// Our pod.
+    /// The name of the operator's pod.
     pub pod: String,
-    /// The image of our container as our pod names it.
+    /// The image of the operator's container, as its pod names it.
     pub image: String,
-    /// The digests of our version; none if neither the name of the image nor the runtime has one.
+    /// The digests of the running version; empty if neither the image's name nor the runtime has one.
     pub digests: BTreeSet<ImageDigest>,
-    /// The node that our pod is on.
+    /// The node of the operator's pod.
     pub node: Option<String>,
     /// The Deployment.
     pub deployment: String,
-    /// Tells it from one of the same name that was there before.
+    /// Distinguishes the Deployment from an earlier one with the same name.
     pub deployment_uid: String,
-    /// Our container, in our pod and in the template of the Deployment.
+    /// The name of the operator's container, in its pod and in the Deployment's template.
     pub container: String,
-    /// Our pod is that of a trial.
+    /// Whether the operator's pod is that of a trial.
     pub is_on_trial: bool,
-    /// The Secrets with credentials for registries that our pod names.
+    /// The image pull secrets of the operator's pod.
     pub pull_secrets: Vec<String>,
-    /// The service account of our pod.
+    /// The service account of the operator's pod.
     pub service_account: Option<String>,
-    /// Finds the pods of the Deployment and that of a trial, written as the API server takes it.
+    /// The label selector for the pods of the Deployment and of a trial, in the API server's form.
     pub selector: String,
 }
 
 impl Installation {
-    /// The `ReplicaSet` of a trial.
+    /// The name of the `ReplicaSet` of a trial.
     pub fn trial_set(&self) -> String {
         format!("{}-trial", self.deployment)
     }
 
-    /// The value of [`TRIAL_LABEL`]: the name of the Deployment, as much of it as a label takes.
+    /// The value of [`TRIAL_LABEL`]: the name of the Deployment, cut to the length of a label.
     pub fn trial_label(&self) -> &str {
         const LONGEST: usize = 63;
         let fits = self.deployment.len().min(LONGEST);
@@ -111,7 +113,7 @@ enum Lost {
 }
 
 impl Cluster {
-    /// Finds the installation that the pod of this name belongs to. After an error it may be found later.
+    /// Finds the installation of the pod with this name. After an error a later call may find it.
     pub async fn installation(&self, pod: &str) -> Result<Found, RequestError> {
         match self.search_installation(pod).await {
             Ok(found) => Ok(Found::In(Box::new(found))),
@@ -164,7 +166,7 @@ impl Cluster {
         })
     }
 
-    /// Our pod, once its status names its image; after a time also without that.
+    /// The operator's pod. Waits until its status has the image, but not for ever.
     async fn started_pod(&self, name: &str) -> Result<Pod, Lost> {
         let deadline = Instant::now() + STATUS_PATIENCE;
         let api: Api<Pod> = Api::namespaced(self.open.clone(), &self.namespace);
@@ -187,7 +189,7 @@ impl Cluster {
         }
     }
 
-    /// The `ReplicaSet` that a pod belongs to, and whether it is that of a trial.
+    /// The `ReplicaSet` of a pod, and whether it is that of a trial.
     async fn set_of(&self, pod: &Pod) -> Result<(ReplicaSet, bool), Lost> {
         let controller = controller(&pod.metadata);
         let Some(owner) = controller.filter(|owner| owner.kind == "ReplicaSet") else {
@@ -203,7 +205,7 @@ impl Cluster {
         Ok((set, is_on_trial))
     }
 
-    /// A Deployment as it stands there, with all that this program does not know.
+    /// The Deployment with all fields, including those that this program does not know.
     async fn raw_deployment(&self, name: &str) -> Result<DynamicObject, RequestError> {
         let attempt = self.attempt("get", DEPLOYMENTS, name);
         self.ask(attempt, self.raw_deployments().get(name)).await

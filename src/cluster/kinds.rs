@@ -1,6 +1,6 @@
-//! Finds the address of a kind's objects by the name of the kind.
+//! Finds the API resource of a kind by the kind's name.
 //!
-//! Must never guess: a kind that the API server does not list is unknown, and only a new list makes it so.
+//! Must never guess: a kind that the API server does not list is unknown, and stays so until a new list has it.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -42,31 +42,31 @@ type Listing = BoxFuture<'static, Result<Arc<Table>, Failure>>;
 /// Why a kind is not known.
 #[derive(Debug, Error)]
 pub enum KindError {
-    /// The API server serves nothing of that name. The sentence is the one that people know from the original.
+    /// The API server serves no kind of that name. The message is the original's.
     #[error(
         "Cannot get GroupVersionResource info for apiVersion '{api_version}' kind '{kind}' from api-server. \
          Possibly CRD is not created before informers are started."
     )]
     Unknown {
-        /// Group and version that were asked for, empty for any.
+        /// The requested group and version; empty for any.
         api_version: String,
-        /// The name that was asked for.
+        /// The requested name.
         kind: String,
     },
-    /// The API server could not ask the extension server of that group version.
+    /// The aggregated API server of that group version does not answer the API server.
     #[error(
         "cannot look up the kind '{kind}': the extension API server of {api_version} does not answer the API server"
     )]
     Stale {
-        /// Group and version that were asked for.
+        /// The requested group and version.
         api_version: String,
-        /// The name that was asked for.
+        /// The requested name.
         kind: String,
     },
     /// The API server did not list its kinds.
     #[error("cannot look up the kind '{kind}': {failure}")]
     Ask {
-        /// The name that was asked for.
+        /// The requested name.
         kind: String,
         /// The failure of the request, which several look-ups may share.
         failure: Failure,
@@ -85,7 +85,7 @@ impl From<KindError> for Failure {
 }
 
 impl Kinds {
-    /// Nothing is asked before the first look-up.
+    /// An empty memory; the first look-up asks the API server.
     pub fn new(cluster: Cluster) -> Self {
         Self {
             cluster,
@@ -119,7 +119,7 @@ impl Kinds {
         }
     }
 
-    /// Asks anew how the objects of a kind are addressed.
+    /// Asks the API server anew for the resource of a kind.
     pub(super) async fn again(&self, resource: &ApiResource) -> Result<Kind, KindError> {
         self.forget();
         self.resolve(Some(&resource.api_version), &resource.kind).await
@@ -196,7 +196,7 @@ impl fmt::Debug for Kinds {
 #[derive(Debug, Default)]
 struct Table {
     rows: Vec<Row>,
-    /// Group versions whose list may lack something.
+    /// Group versions whose lists may be incomplete.
     stale: BTreeSet<String>,
 }
 
@@ -204,7 +204,7 @@ struct Table {
 struct Row {
     names: Vec<String>,
     kind: Kind,
-    /// It stands in the version that the group prefers.
+    /// Whether the version is the one that the group prefers.
     preferred: bool,
 }
 
@@ -255,7 +255,7 @@ impl Table {
     }
 }
 
-/// The names of a resource in small letters, and how it is addressed; nothing for one that cannot be asked for.
+/// The names of a resource in small letters, and its kind; none for a resource without a kind.
 fn read(group: &str, version: &str, resource: &APIResourceDiscovery) -> Option<(Vec<String>, Kind)> {
     let plural = resource.resource.as_deref()?;
     let served = resource.response_kind.as_ref()?;

@@ -1,7 +1,7 @@
-//! Where the cluster is: from flags, a kubeconfig or our own pod to one kubeconfig that children can be given.
+//! Finds the cluster from flags, a kubeconfig or the operator's own pod, and makes one kubeconfig for child processes.
 //!
-//! Whatever was found is reduced to one context and written down anew, so that helm and kubectl cannot come to another
-//! cluster than we do. Credentials in files stay references to these files, because they rotate.
+//! The result is reduced to one context and written anew, so that helm and kubectl use the same cluster as the
+//! operator. Credentials in files stay references to these files, because they rotate.
 
 use std::env;
 use std::io;

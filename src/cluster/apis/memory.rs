@@ -1,33 +1,33 @@
-//! The kinds that the API server serves, across its answers: an incomplete answer must not count as a shorter list.
+//! The memory of served kinds over several answers: an incomplete answer must not count as a shorter list.
 //!
-//! An aggregated API whose server is down is marked as stale, and an API server that has just started may leave out what
-//! it does not know yet. Until a complete answer comes, the last list stands.
+//! An aggregated API whose server is down is marked as stale, and an API server that has just started may leave out
+//! what it does not know yet. Until a complete answer comes, the last list is used.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use super::Kind;
 
-/// For this time the last list stands in for a missing answer. After that the kinds are unknown.
+/// How long the last list replaces a missing answer. After that the kinds count as unknown.
 const PATIENCE: Duration = Duration::from_mins(5);
-/// A group version that is not listed, and not found at its own address either, is gone when both is so again after this.
+/// A group version that is neither listed nor found at its own path is gone if this is still so after this time.
 const GONE_AFTER: Duration = Duration::from_secs(15);
 
-/// The kinds that are served of one group version.
+/// The kinds of a group version in one answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Listed {
-    /// By kind.
+    /// The API resources by kind.
     pub(super) kinds: BTreeMap<String, Kind>,
-    /// The API server reports that it could not ask the extension server.
+    /// Whether the aggregated API server did not answer the API server.
     pub(super) stale: bool,
 }
 
 #[derive(Debug)]
 struct Remembered {
     listed: Listed,
-    /// The time since which its list was not renewed.
+    /// Since when its list was not confirmed.
     doubted: Option<Instant>,
-    /// Since when it is not found.
+    /// Since when its own path answers 404.
     missed: Option<Instant>,
 }
 
@@ -36,7 +36,7 @@ struct Remembered {
 pub(super) struct Memory(BTreeMap<String, Remembered>);
 
 impl Memory {
-    /// The group versions that an answer has left out.
+    /// The known group versions that an answer does not list.
     pub(super) fn left_out(&self, answer: &BTreeMap<String, Listed>) -> Vec<String> {
         let known = self.0.keys();
         known
@@ -45,7 +45,7 @@ impl Memory {
             .collect()
     }
 
-    /// Takes in an answer, with the missing group versions that were not found at their own addresses either.
+    /// Takes over an answer. `not_found` has the unlisted group versions whose own paths answer 404.
     pub(super) fn take(&mut self, answer: BTreeMap<String, Listed>, not_found: &BTreeSet<String>, now: Instant) {
         for version in self.left_out(&answer) {
             let Some(known) = self.0.get_mut(&version) else {
@@ -84,12 +84,12 @@ impl Memory {
         }
     }
 
-    /// The kinds that are served as far as known.
+    /// The served kinds, as far as known.
     pub(super) fn served(&self) -> impl Iterator<Item = (&String, &BTreeMap<String, Kind>)> {
         self.0.iter().map(|(version, known)| (version, &known.listed.kinds))
     }
 
-    /// The group versions for which the last list stands in: the server's present answer is incomplete.
+    /// The group versions whose last known list is used, because the present answer is incomplete.
     pub(super) fn uncertain(&self) -> Vec<String> {
         let uncertain = self
             .0
@@ -98,7 +98,7 @@ impl Memory {
         uncertain.map(|(version, _)| version.clone()).collect()
     }
 
-    /// The group versions whose kinds are unknown by now.
+    /// The group versions whose kinds count as unknown.
     pub(super) fn doubtful(&self, now: Instant) -> Vec<String> {
         let is_doubtful = |known: &Remembered| {
             let never = known.listed.stale && known.listed.kinds.is_empty();

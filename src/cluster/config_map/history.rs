@@ -1,13 +1,13 @@
-//! The newest resource versions that were seen.
+//! The newest resource versions that were observed.
 //!
-//! By them a restore of the API server's store from a backup is noticed. After a restore versions grow again, and may
-//! have passed the last one that was seen before we ask. The version of the `ConfigMap` itself shows the restore even
-//! then: otherwise it never becomes lower. Must never take a late answer for a restore, so only lists are judged, which
-//! are as new as the store was when they were asked for.
+//! They show that the API server's store was restored from a backup. After a restore the store's version begins lower,
+//! but may already have passed the last observed one. The version of the `ConfigMap` itself shows the restore even
+//! then, because otherwise it never becomes lower. A late answer must never count as a restore, so only lists are
+//! compared: they are as new as the store was when they were requested.
 
 use addon_core::operator::event::ConfigRead;
 
-/// Versions as numbers, 0 for an unknown one.
+/// The versions as numbers; 0 if unknown.
 #[derive(Debug, Default)]
 pub(super) struct History {
     store: u64,
@@ -20,7 +20,7 @@ impl History {
         self.store
     }
 
-    /// A list has come. Says whether the store went back since the last news; from now on the list counts.
+    /// Takes over the versions of a list. Returns whether the store is older than at the last news.
     pub(super) fn listed(&mut self, store: u64, read: &ConfigRead) -> bool {
         let object = version(read);
         let went_back = store < self.store || object.is_some_and(|object| object < self.object);

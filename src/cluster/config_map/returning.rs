@@ -1,6 +1,6 @@
-//! Sections that hooks saved on trial, put back into the `ConfigMap` in one write.
+//! Puts the sections that hooks saved during a trial back to their earlier texts in the `ConfigMap`, in one write.
 //!
-//! Must never touch a key that people have edited since, nor make a `ConfigMap` that is gone.
+//! Must never change a key that people have edited since, nor create a missing `ConfigMap`.
 
 use addon_core::artifact::trial::sections::{Return, TrialSections};
 use addon_core::operator::event::Settled;
@@ -10,11 +10,11 @@ use super::super::Cluster;
 use super::super::error::RequestError;
 use super::{note_as_made, present, provenance};
 
-/// So often people may be faster.
+/// The number of attempts if other writers are faster.
 const ROUNDS: usize = 5;
 
 impl Cluster {
-    /// Restores those of these sections that must be restored. One that is there already is not written.
+    /// Puts back those of the sections that need it. A section that already has its earlier text is not written.
     pub(in super::super) async fn put_back(
         &self,
         name: &str,
@@ -28,7 +28,7 @@ impl Cluster {
                 .ask(self.attempt("get", "configmaps", name), api.get_opt(name))
                 .await?;
             let Some(mut config_map) = found else {
-                // It was taken away with all that it held.
+                // The whole ConfigMap was deleted, which counts as an edit of all sections.
                 return Ok(Settled {
                     edited: sections.keys().map(str::to_owned).collect(),
                     ..Settled::default()
@@ -66,7 +66,7 @@ impl Cluster {
                         ..settled
                     });
                 }
-                // Others changed it since it was read, or took it away.
+                // Another writer has changed or deleted the ConfigMap since it was read.
                 Err(error) if round < ROUNDS && (error.is_conflict() || error.is_not_found()) => {}
                 Err(error) => return Err(error),
             }

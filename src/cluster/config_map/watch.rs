@@ -81,7 +81,7 @@ struct State {
     told: Option<Told>,
 }
 
-/// The last logged reason of a wait.
+/// The reason of a wait that was logged last.
 #[derive(PartialEq, Eq)]
 enum Told {
     Unreachable,

@@ -1,10 +1,9 @@
-//! The changes that a manifest makes to an existing CRD. Must not count fields that the API server fills in or drops as
-//! a difference.
+//! The difference between a manifest and an existing CRD. Fields that the API server fills in or drops must not count.
 
 use kube::api::DynamicObject;
 use serde_json::{Map, Value, json};
 
-/// Keys whose values count exactly as written, also when empty.
+/// Keys whose values are compared literally, even if they are empty.
 const LITERAL: [&str; 3] = ["default", "enum", "example"];
 
 /// A merge patch from the found object to the wanted one; `None` if they are equal.
@@ -46,7 +45,7 @@ pub(super) fn difference(wanted: &Value, found: &DynamicObject) -> Option<Value>
     (!patch.is_empty()).then_some(Value::Object(patch))
 }
 
-/// The names that the API server makes out of the kind.
+/// Adds the names that the API server derives from the kind.
 fn with_defaults(spec: &Map<String, Value>) -> Map<String, Value> {
     let mut spec = spec.clone();
     if let Some(names) = spec.get_mut("names").and_then(Value::as_object_mut) {
@@ -63,7 +62,7 @@ fn with_defaults(spec: &Map<String, Value>) -> Map<String, Value> {
     spec
 }
 
-/// The values of a key are equal on both sides, or absent on one and empty on the other.
+/// Whether the values of a key are equal, or absent on one side and empty on the other.
 fn is_same(key: &str, one: Option<&Value>, other: Option<&Value>) -> bool {
     let literal = LITERAL.contains(&key);
     match (one, other) {
@@ -73,7 +72,8 @@ fn is_same(key: &str, one: Option<&Value>, other: Option<&Value>) -> bool {
     }
 }
 
-/// An empty map is not among them: `status: {}` among the subresources means a lot.
+/// Whether a value is the same as an absent one. An empty map is not: `status: {}` among the subresources has a
+/// meaning.
 fn says_nothing(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) => true,
@@ -98,7 +98,7 @@ fn equals(one: &Value, other: &Value, literal: bool) -> bool {
         (Value::Array(one), Value::Array(other)) => {
             one.len() == other.len() && one.iter().zip(other).all(|(one, other)| equals(one, other, literal))
         }
-        // 1 and 1.0 are one number to the API server.
+        // 1 and 1.0 are the same number for the API server.
         (Value::Number(one), Value::Number(other)) => one == other || one.as_f64() == other.as_f64(),
         _ => one == other,
     }

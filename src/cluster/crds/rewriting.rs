@@ -1,5 +1,5 @@
-//! Objects of a CRD, written once more unchanged: the API server stores them in the present storage version, so that
-//! the CRD can drop older versions. Changes nothing else, and never deletes.
+//! Rewrites the objects of a CRD without a change, so that the API server stores them in the present storage version
+//! and the CRD can lose older ones. Changes nothing else, and never deletes.
 
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use kube::Api;
@@ -11,13 +11,13 @@ use super::super::Cluster;
 use super::super::error::{Attempt, RequestError};
 
 const PAGE: u32 = 500;
-/// Requests under way at once.
+/// The number of concurrent requests.
 const AT_ONCE: usize = 5;
-/// How often an object is read again because another writer was faster.
+/// The number of attempts for an object when another writer is faster.
 const TRIES: usize = 5;
 
 impl Cluster {
-    /// Writes every object of the CRD anew.
+    /// Rewrites every object of the CRD.
     pub(super) async fn rewrite_objects(&self, crd: &DynamicObject) -> Result<(), RequestError> {
         let resource = resource_of(crd);
         let all: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
@@ -47,7 +47,7 @@ impl Cluster {
         let params = PostParams::default();
         let about = |verb| self.about_object(verb, resource, &name, namespace.clone());
         for tried in 1.. {
-            // In a list they may be without.
+            // Items of a list may lack their kind and version.
             object.types = Some(TypeMeta {
                 api_version: resource.api_version.clone(),
                 kind: resource.kind.clone(),
@@ -57,7 +57,8 @@ impl Cluster {
                 Err(error) if error.is_not_found() => break,
                 written => return written.map(drop),
             }
-            // The faster writer wrote it, but maybe through an API server that had not heard of the new version.
+            // The faster writer has rewritten the object, but perhaps through an API server that did not know the new
+            // storage version yet.
             match self.ask(about("get"), api.get_opt(&name)).await? {
                 Some(found) => object = found,
                 None => break,
@@ -75,7 +76,7 @@ impl Cluster {
     }
 }
 
-/// How its objects are addressed: by the version in which they are stored if that is served, else by any that is.
+/// The API resource for its objects: in the storage version if that is served, else in any served one.
 fn resource_of(crd: &DynamicObject) -> ApiResource {
     let spec = &crd.data["spec"];
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();

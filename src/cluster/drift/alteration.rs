@@ -1,8 +1,8 @@
-//! The fields that another writer changed in an object of a manifest, and the patch that restores them.
+//! The fields of an object that another writer has changed, and the patch that restores them.
 //!
-//! An object never looks like its manifest: the API server fills in and rewrites, webhooks add, controllers work on it.
-//! Its managed fields name the writer of each field, and only fields that another writer has overwritten count. Must
-//! never count a field that an autoscaler or a controller has set.
+//! A live object always differs from its manifest: the API server adds and rewrites fields, webhooks add some, and
+//! controllers set some. `managedFields` name the writer of each field, and only fields that another writer has
+//! overwritten count. A field that an autoscaler or a controller has set must never count.
 
 use std::fmt::Write as _;
 
@@ -15,9 +15,9 @@ mod hand;
 
 use hand::{Hand, Owner};
 
-/// Parts of metadata that a manifest decides on.
+/// The parts of metadata that are compared.
 const METADATA: [&str; 2] = ["labels", "annotations"];
-/// Fields that are not compared: identity, status, and metadata that is compared by its parts.
+/// The top-level fields that are not compared as a whole.
 const PASSED_OVER: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
 
 /// A field that differs from the manifest because another writer has set or removed it.
@@ -25,21 +25,21 @@ const PASSED_OVER: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
 pub struct Alteration {
     place: Vec<Part>,
     wanted: Value,
-    /// Under which name, if it left one.
+    /// The name of the writer's field manager, if the object has one.
     pub by: Option<String>,
 }
 
-/// A step on the way to a field.
+/// A step in the path of a field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Part {
     Key(String),
     Item(usize),
-    /// A new item of a list.
+    /// An item that is missing in the list.
     New,
 }
 
 impl Alteration {
-    /// Where, as people write it.
+    /// The path of the field for people.
     pub fn field(&self) -> String {
         let mut text = String::new();
         for part in &self.place {
@@ -59,8 +59,8 @@ impl Alteration {
     }
 }
 
-/// A digest of the managed fields of an object: equal until the next write to it, even one of the same values. Writes
-/// of its status or its scale do not count.
+/// A digest of the object's managed fields. It changes with every write, even one of the same values. Writes of the
+/// status or the scale do not count.
 pub(super) fn fingerprint(object: &Value) -> Value {
     let entries = object["metadata"]["managedFields"].as_array();
     let counting = entries.into_iter().flatten().filter(|entry| !hand::is_aside(entry));
@@ -86,7 +86,7 @@ pub fn alterations(manifest: &Value, live: &Value) -> Vec<Alteration> {
     search.found
 }
 
-/// A merge patch that puts these right, for the object as it was seen.
+/// A merge patch that restores these fields, for the object as it was read.
 pub fn remedy(live: &Value, alterations: &[Alteration]) -> Value {
     let mut restored = live.clone();
     for Alteration { place, wanted, .. } in alterations {
@@ -97,7 +97,7 @@ pub fn remedy(live: &Value, alterations: &[Alteration]) -> Value {
     patch
 }
 
-/// Texts of a Secret are kept where its data are.
+/// The manifest of a Secret with `stringData` moved to `data`, where the API server keeps it.
 fn with_data(manifest: &Value) -> Value {
     let mut manifest = manifest.clone();
     let is_secret = manifest["kind"] == "Secret" && manifest["apiVersion"] == "v1";
@@ -172,7 +172,7 @@ impl Search {
         }
     }
 
-    /// Another writer set it, or removed it: then it has no manager.
+    /// Whether another writer has set or removed a field. A removed field has no manager.
     fn differs(&mut self, wanted: &Value, live: Option<&Value>, owners: &[Owner<'_>]) {
         let hands = || owners.iter().map(|owner| owner.hand);
         let stays = hands().any(|hand| hand == Hand::Controller);
@@ -191,7 +191,7 @@ impl Search {
     }
 }
 
-/// Values that the API server leaves out, too.
+/// Whether a value is empty, so that the API server may leave it out.
 fn says_nothing(wanted: &Value) -> bool {
     match wanted {
         Value::Null => true,
@@ -208,7 +208,7 @@ fn is_same(wanted: &Value, live: &Value) -> bool {
     }
 }
 
-/// All that is wanted is there; defaults may have joined it.
+/// Whether the live value contains everything that is wanted. It may have additional defaults.
 fn is_within(wanted: &Value, live: &Value) -> bool {
     match (wanted, live) {
         (Value::Object(wanted), Value::Object(live)) => wanted.iter().all(|(key, wanted)| {
@@ -245,7 +245,7 @@ fn set(object: &mut Value, place: &[Part], wanted: &Value) {
     }
 }
 
-/// The merge patch between two objects of which the second only has more, or other things.
+/// The merge patch between two objects; `to` has only additional or changed keys.
 fn difference(from: &Value, to: &Value) -> Value {
     let (Value::Object(from), Value::Object(to)) = (from, to) else {
         return to.clone();

@@ -1,8 +1,8 @@
-//! The lookout: watches our releases between two runs of their modules.
+//! The lookout watches the operator's releases between two runs of their modules.
 //!
-//! It reads the releases, their status and their objects from the Secrets of helm as they change, so that it needs no
-//! input from jobs, and a restart knows as much as before. It only reports the state of a release; the core decides
-//! whether that is damage, and what is done about it. Costs no request while nothing happens.
+//! It reads the releases, their status and their objects from helm's Secrets. So it needs no input from jobs, and knows
+//! the same after a restart. It only reports the state of a release; the core decides whether that is damage, and what
+//! to do about it. It makes no request while nothing happens.
 
 pub mod comparison;
 mod contents;
@@ -51,13 +51,13 @@ const AGAIN: Duration = Duration::from_secs(30);
 pub struct Settings {
     /// The labels of all objects of releases.
     pub labels: BTreeMap<String, String>,
-    /// How long any helm may work on a release.
+    /// How long a helm may work on a release.
     pub helm_timeout: Duration,
-    /// The drift of them that is reverted.
+    /// Which drift of releases is reverted.
     pub restored: Restored,
 }
 
-/// See the head of this file. Clones share everything.
+/// The lookout. Clones share everything.
 #[derive(Clone)]
 pub struct Lookout(Arc<Inner>);
 
@@ -83,14 +83,14 @@ impl Lookout {
         }))
     }
 
-    /// Looks from now on until everything ends. When this returns, all releases are known. Those that are expected and not
-    /// there have gone.
+    /// Starts the watches. When this returns, all releases are known. A release in `expected` that is not found is
+    /// reported as lost.
     pub async fn begin(&self, expected: &[ModuleName]) -> Result<(), Failure> {
         let shared = &self.0.shared;
         let (door, turns) = mpsc::unbounded_channel();
         let key = Key::Own(RELEASES);
         let lens = Lens::through("the essence of a release", Arc::new(|secret| Ok(essence(secret))));
-        // One that was given up half way is of no use.
+        // A watch whose start was given up half way is removed.
         shared.strike(key);
         let target = Target::own(Outlet::Own(door.clone()), lens, shared.token());
         shared.ledger().enter(key, target);
@@ -109,12 +109,12 @@ impl Lookout {
         Ok(())
     }
 
-    /// Anything is put right of any release.
+    /// Whether any drift is reverted, for any release.
     pub fn restores(&self) -> bool {
         self.0.settings.restored.is_any()
     }
 
-    /// The objects of each release that is looked after: `namespace/Kind/name`.
+    /// The watched objects of each release, as `namespace/Kind/name`.
     pub fn objects(&self) -> BTreeMap<String, Vec<String>> {
         let namespace = self.0.cluster.namespace();
         let releases = self.0.releases();
@@ -135,16 +135,16 @@ impl fmt::Debug for Lookout {
 
 impl Inner {
     fn releases(&self) -> MutexGuard<'_, BTreeMap<String, Release>> {
-        // The panic of a watch ends the operator elsewhere.
+        // The lock is still usable; the panic of a watch ends the operator elsewhere.
         self.releases.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Something that took its time.
+/// The result of an asynchronous task.
 enum Errand {
-    /// The first listing of a kind.
+    /// The first list of a kind has ended.
     Joined(KindName, OwnId, Joined),
-    /// The objects of a revision were read from itself.
+    /// The objects of a revision were read from its Secret.
     Read(Box<Revision>, Result<BTreeSet<ObjectKey>, Failure>),
     /// Objects were compared with the manifest of their revision.
     Compared(Comparison),
@@ -152,25 +152,25 @@ enum Errand {
 
 type Errands = JoinSet<Errand>;
 
-/// The work itself.
+/// The task of the lookout.
 struct Watch {
     inner: Arc<Inner>,
     turns: mpsc::UnboundedReceiver<Turned>,
     posts: Posts,
     errands: Errands,
-    /// The release of each Secret, and its revision.
+    /// The release and the revision of each Secret.
     secrets: BTreeMap<Arc<ObjectName>, (String, u32)>,
-    /// Releases that may not be as they were.
+    /// Releases whose state may have changed.
     dirty: BTreeSet<String>,
-    /// The times at which releases are looked at again in any case.
+    /// Releases that must be checked again, with the time.
     again: BTreeMap<String, Instant>,
-    /// How long others have been seen at work on releases.
+    /// How long other helms have been observed at work on releases.
     vigil: Vigil,
-    /// Revisions whose objects were asked for.
+    /// Revisions whose objects are being read.
     asked: BTreeMap<String, u32>,
-    /// Revisions whose objects could not be read, which was logged.
+    /// Revisions whose objects could not be read, after that was logged.
     unread: BTreeMap<String, u32>,
-    /// Releases of which objects are being compared.
+    /// Releases whose objects are being compared.
     comparing: BTreeSet<String>,
 }
 
@@ -226,7 +226,7 @@ impl Watch {
         }
     }
 
-    /// Later changes are also in the queue, and are taken from there once more.
+    /// Takes all waiting changes. Each turn leads to the present state, so an older one does no harm.
     fn take_in(&mut self) {
         let present = {
             let ledger = self.inner.shared.ledger();
@@ -270,7 +270,7 @@ impl Watch {
         self.dirty.extend(touched.map(|(release, _)| release.clone()));
     }
 
-    /// The present state of a Secret of helm, or its deletion.
+    /// Takes over the present state of a helm Secret, or its deletion.
     fn saw_secret(&mut self, secret: &Arc<ObjectName>, view: Option<ObjectView>) {
         let essence = view.and_then(|view| Some(view.filter_result?.to_value()));
         let mut releases = self.inner.releases();
@@ -312,7 +312,7 @@ impl Watch {
         }
     }
 
-    /// Looks at releases that may have changed, and returns the ones to report.
+    /// Checks the releases that may have changed, and returns those to report.
     fn look(&mut self) -> Vec<ReleaseSight> {
         let now = Instant::now();
         let dirty = std::mem::take(&mut self.dirty);

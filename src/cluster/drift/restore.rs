@@ -1,5 +1,5 @@
-//! Restores the fields of one object of a release that another writer has altered, field by field: fields that others
-//! have added stay, and no revision is made.
+//! Restores the altered fields of one object of a release. Fields that others have added stay, and there is no new
+//! revision.
 
 use addon_core::failure::Failure;
 use kube::Api;
@@ -13,19 +13,19 @@ use crate::cluster::Cluster;
 use crate::cluster::apis::Apis;
 use crate::cluster::error::Attempt;
 
-/// The field manager of restores: helm's own, so that the field is helm's again.
+/// The field manager of restores: helm's own, so that helm owns the field again.
 const MANAGER: &str = "helm";
-/// The number of tries when another writer changes the object at the same time.
+/// The number of attempts when another writer changes the object at the same time.
 const TRIES: usize = 3;
 
-/// An object where it lives.
+/// The API resource and the place of an object.
 struct ObjectPlace {
     api: Api<DynamicObject>,
     key: ObjectKey,
     attempt: Attempt,
 }
 
-/// The outcome of a restore of an object.
+/// The outcome of restoring an object.
 #[derive(Debug, Default)]
 pub struct PutRight {
     /// The alterations that were restored.
@@ -35,7 +35,7 @@ pub struct PutRight {
 }
 
 impl Cluster {
-    /// The alterations in the object of a manifest; nothing if it does not exist.
+    /// The alterations in the live object of a manifest; none if the object does not exist.
     pub async fn alterations(&self, manifest: &Value, apis: &Apis) -> Result<Vec<Alteration>, Failure> {
         let Some(place) = self.place_of(manifest, apis) else {
             return Ok(Vec::new());
@@ -44,7 +44,7 @@ impl Cluster {
         Ok(live.map_or_else(Vec::new, |live| alterations(manifest, &live)))
     }
 
-    /// Restores the altered fields of an object of a manifest, except those that are left to others.
+    /// Restores the altered fields of an object, except those that are left to other writers.
     pub async fn put_right(
         &self,
         manifest: &Value,
@@ -86,8 +86,8 @@ impl Cluster {
         Ok(PutRight::default())
     }
 
-    /// Nothing for a document that is no object, and for a kind that is not served: the runs of modules notice that it
-    /// is absent.
+    /// Where the object of a manifest is. None for a document without an object, and for a kind that is not served: the
+    /// runs of modules notice that it is absent.
     fn place_of(&self, manifest: &Value, apis: &Apis) -> Option<ObjectPlace> {
         let key = key_of(manifest)?;
         let kind = apis.kind(&key.api_version, &key.kind)?;

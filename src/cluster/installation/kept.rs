@@ -1,8 +1,8 @@
-//! Objects of one selection, kept as they are: a list, then all that changes, and a list again whenever the watch has
-//! lost its place.
+//! The objects of a selection, kept up to date: a list, then its changes, and a new list whenever the position in the
+//! watch is lost.
 //!
-//! It never ends and recovers by itself, with pauses; between its events it can be asked to read everything anew. Must
-//! never show an old state as known: when a watch fails twice in a row, or is forbidden, its objects count as unknown.
+//! It never ends and recovers by itself, with pauses. Between its events a complete read can be requested. An old state
+//! must never count as known: when a watch fails twice in a row, or is forbidden, its objects are unknown.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,41 +22,41 @@ use tracing::{debug, info, warn};
 use crate::cluster::error::{Attempt, RequestError};
 use crate::cluster::monitor::trouble::Pause;
 
-/// How long a list may take.
+/// The timeout of a list.
 const LISTING: Duration = Duration::from_secs(15);
-/// A watch after a failure that has lasted for this time counts as working.
+/// A watch after a failure counts as working when it has lasted this long.
 const TRIAL: Duration = Duration::from_secs(1);
 
-/// All objects of a selection by their names.
+/// The objects of a selection by name.
 pub(super) type Objects<K> = BTreeMap<String, K>;
 
-/// The objects of one selection.
+/// The objects of one selection, and the state of their watch.
 pub(super) struct Kept<K> {
     api: Api<K>,
     config: watcher::Config,
-    /// The request as errors name it; its verb is that of the watch.
+    /// The watch request, for error messages.
     attempt: Attempt,
-    /// How long a watch may bring nothing before everything is read anew.
+    /// The time without an event after which everything is read anew.
     pub(super) silence: Duration,
     place: Progress<K>,
     known: Option<Objects<K>>,
     pause: Pause,
     told: Option<String>,
-    /// The version of the last list that was asked for: events up to there are old.
+    /// The version of the last requested list; events up to this version are old.
     confirmed: u64,
 }
 
-/// How far we have read.
+/// The position in the watch.
 enum Progress<K> {
-    /// Nothing is asked until then.
+    /// No request is made until this time.
     Resting(Instant),
-    /// The list is on its way.
+    /// A list is being read.
     Listing {
         stream: Stream<K>,
         found: Objects<K>,
         until: Instant,
     },
-    /// All changes arrive, if the watch works.
+    /// Changes arrive; the watch has not yet lasted long enough to count as working.
     OnTrial {
         stream: Stream<K>,
         found: Objects<K>,
@@ -94,12 +94,12 @@ where
         }
     }
 
-    /// All objects, if that is known.
+    /// All objects; none if they are unknown.
     pub(super) fn known(&self) -> Option<&Objects<K>> {
         self.known.as_ref()
     }
 
-    /// The request that reads all of them at this moment.
+    /// The request for a complete read.
     pub(super) fn listing(&self) -> (Attempt, impl Future<Output = kube::Result<ObjectList<K>>> + use<K>) {
         let params = ListParams {
             label_selector: self.config.label_selector.clone(),
@@ -110,7 +110,7 @@ where
         (self.attempt("list"), async move { api.list(&params).await })
     }
 
-    /// Takes in the objects of that request, if the watch works: otherwise the watch reads next.
+    /// Takes over the result of that request if the watch works. Otherwise the watch itself reads next.
     pub(super) fn confirm(&mut self, list: ObjectList<K>) {
         if self.known.is_some() {
             let version = number(list.metadata.resource_version.as_ref());
@@ -124,7 +124,7 @@ where
         }
     }
 
-    /// Waits for the next thing that happens; afterwards something may be known that was not. Dropping it loses nothing.
+    /// Waits for the next event. Dropping the future loses nothing.
     pub(super) async fn step(&mut self) {
         let next = match &mut self.place {
             Progress::Resting(until) => {
@@ -143,17 +143,17 @@ where
         match next {
             Ok(Some(Ok(event))) => self.take(event),
             Ok(Some(Err(error))) => self.fail(self.error(error)),
-            // That is how watches end; a list makes up for the gap.
+            // Watches end like this; the next list fills the gap.
             Ok(None) => self.place = Progress::Resting(Instant::now()),
             Err(_) => self.be_silent(),
         }
     }
 
-    /// Nothing came in time.
+    /// Handles a watch without an event in time.
     fn be_silent(&mut self) {
         let now = Instant::now();
         match std::mem::replace(&mut self.place, Progress::Resting(now)) {
-            // Its other end may be gone: a list shows that.
+            // The other end may be gone; the next list shows whether it is.
             Progress::Following { .. } | Progress::Resting(_) => {}
             Progress::OnTrial { stream, found, .. } => self.follow(stream, found),
             Progress::Listing { .. } => self.fail(RequestError::Silent {
@@ -176,7 +176,7 @@ where
         };
     }
 
-    /// One event while the list is on its way.
+    /// Handles an event while the list is being read.
     fn list(&mut self, event: Event<K>, stream: Stream<K>, mut found: Objects<K>, until: Instant) -> Progress<K> {
         match event {
             Event::Init => found.clear(),
@@ -198,7 +198,7 @@ where
         Progress::Listing { stream, found, until }
     }
 
-    /// One event of the watch.
+    /// Handles an event of the watch.
     fn hear(&mut self, event: Event<K>, stream: Stream<K>) -> Progress<K> {
         let now = Instant::now();
         let until = now + self.silence;
@@ -211,7 +211,7 @@ where
             Event::Delete(object) => {
                 known.remove(&object.name_any());
             }
-            // It has begun a list of its own.
+            // The watch has begun a new list.
             Event::Init | Event::InitApply(_) | Event::InitDone => {
                 let (found, until) = (Objects::new(), now + LISTING);
                 return Progress::Listing { stream, found, until };
@@ -220,10 +220,10 @@ where
         Progress::Following { stream, until }
     }
 
-    /// The list is complete, and the watch works.
+    /// Takes over the complete list and follows the changes.
     fn follow(&mut self, stream: Stream<K>, found: Objects<K>) {
         self.known = Some(found);
-        // Its list may be older than the one that was asked for: all later changes come once more.
+        // The watch's list may be older than the requested one; later changes come again.
         self.confirmed = 0;
         self.pause.reset();
         let until = Instant::now() + self.silence;
@@ -256,7 +256,7 @@ where
         }
     }
 
-    /// A single failure may only be the end of a connection; the next list shows more.
+    /// Handles an error. A single one may only be the end of a connection; the next list shows more.
     fn fail(&mut self, error: RequestError) {
         let is_first = self.pause.is_first();
         self.place = Progress::Resting(Instant::now() + self.pause.next(None));
@@ -285,7 +285,7 @@ fn version(object: &ObjectMeta) -> u64 {
     number(object.resource_version.as_ref())
 }
 
-/// A version that is no number is newer than any: nothing is left out for it.
+/// The resource version as a number. A version that is no number counts as newest, so its event is never skipped.
 fn number(version: Option<&String>) -> u64 {
     version.and_then(|version| version.parse().ok()).unwrap_or(u64::MAX)
 }

@@ -1,6 +1,6 @@
-//! Nodes, as far as we may read them: their platforms, and whether they are ready.
+//! The platforms of nodes and whether they are ready, as far as the operator may read them.
 //!
-//! Asks by name alone, and rarely. Must never take a node for gone because we have no right to ask.
+//! Nodes are read by name, and seldom. A node that cannot be read for want of a right must never count as lost.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,18 +16,18 @@ use crate::cluster::Cluster;
 use crate::cluster::error::{Attempt, RequestError};
 
 const RESOURCE: &str = "nodes";
-/// How long an answer may take: other sights wait for it.
+/// The timeout of a read, because other observations wait for it.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Between two questions after one that brought nothing. A right may be given later.
+/// The pause after a read that failed; a missing right may be given later.
 const PAUSE: Duration = Duration::from_mins(5);
 
-/// All that is known of nodes.
+/// The known platforms of nodes.
 #[derive(Debug)]
 pub(super) struct Nodes {
     cluster: Cluster,
-    /// Nothing for a node without one, or a deleted one.
+    /// The platform of each node; none if the node has none or was deleted.
     platforms: BTreeMap<String, Option<Platform>>,
-    /// Until then no platform is requested.
+    /// The time until which no platform is read.
     rests_until: Option<Instant>,
     is_told: bool,
 }
@@ -42,12 +42,12 @@ impl Nodes {
         }
     }
 
-    /// The platform of a node, if that is known.
+    /// The platform of a node, if it is known.
     pub(super) fn platform(&self, node: &str) -> Option<&Platform> {
         self.platforms.get(node)?.as_ref()
     }
 
-    /// Asks about those of these nodes that are not known.
+    /// Reads the platforms of those nodes that are not known.
     pub(super) async fn learn(&mut self, nodes: impl Iterator<Item = String>) {
         for node in nodes {
             if self.platforms.contains_key(&node) || self.rests_until.is_some_and(|until| Instant::now() < until) {
@@ -65,7 +65,7 @@ impl Nodes {
         }
     }
 
-    /// The reason why a node is not ready, if that is certain.
+    /// Reads why a node is not ready; none if this is not certain.
     pub(super) async fn unheard(&self, node: &str) -> Option<String> {
         match self.get(node).await {
             Ok(Some(found)) => unheard(&found).map(|why| format!("its node '{node}' is not ready: {why}")),
@@ -118,7 +118,7 @@ fn unheard(node: &Node) -> Option<String> {
     (ready.status != "True").then(|| why.cloned().unwrap_or_else(|| "no reason is given".to_owned()))
 }
 
-/// The platform that this program was built for, in the words of images.
+/// The platform of this program, in the terms of OCI images.
 pub(super) fn own_platform() -> Option<Platform> {
     let architecture = match std::env::consts::ARCH {
         "x86_64" => "amd64",

@@ -1,7 +1,8 @@
-//! The image of our Deployment, replaced by steps that test the one before: by the operator, and by the command of a person.
+//! Replaces the image of the operator's Deployment with a JSON patch that tests the old one. Both the operator and a
+//! person's command use it.
 //!
-//! No entry of ours stays in `managedFields`: helm's server-side apply takes no field that another manager holds. Must
-//! never replace an image that the caller did not name.
+//! No entry of ours stays in `managedFields`, because helm's server-side apply takes over no field that another manager
+//! owns. Must never replace an image that the caller did not name.
 
 use hyper::header::CONTENT_TYPE;
 use hyper::{Method, Request};
@@ -14,37 +15,37 @@ use super::{CHART_IMAGE, CHART_IMAGE_THEN, DEPLOYMENTS, FORMER_IMAGE, Installati
 use crate::cluster::Cluster;
 use crate::cluster::error::RequestError;
 
-/// Our name as a writer of the Deployment.
+/// The operator's field manager for the Deployment.
 pub const FIELD_MANAGER: &str = "addon-operator-channel";
-/// In which people look for the reason of a rollout; `kubectl rollout history` shows it.
+/// The annotation with the cause of a rollout, which `kubectl rollout history` shows.
 const CHANGE_CAUSE: &str = "kubernetes.io/change-cause";
 const JSON_PATCH: &str = "application/json-patch+json";
-/// So often others may change something else of the Deployment meanwhile.
+/// The number of attempts if other writers change the Deployment meanwhile.
 const ROUNDS: usize = 5;
 
-/// The outcome of a change that counts only if the world is as it was seen.
+/// The outcome of a change that is made only on the expected state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is as it was to be.
+    /// The state is as wanted.
     Done,
-    /// The state differs, and nothing was done: the present facts.
+    /// The state differs from the expected one, and nothing was done.
     Changed {
-        /// The text that stands there now.
+        /// The present value.
         now: String,
     },
 }
 
-/// Why steps were not taken.
+/// Why a patch was not accepted.
 #[derive(Debug)]
 enum Refused {
-    /// The object is not as they test it, or may not be as they make it.
+    /// A test in the patch failed, or the result would be invalid.
     Test(RequestError),
     Request(RequestError),
 }
 
 /// Why a Deployment was not written.
 pub(in crate::cluster) enum Unwritten {
-    /// It does not name the image that was seen: the text that stands there now.
+    /// The Deployment has another image, which is given here.
     Changed(String),
     Request(RequestError),
 }
@@ -55,18 +56,18 @@ impl From<RequestError> for Unwritten {
     }
 }
 
-/// One writing of an image.
+/// The data for writing an image.
 pub(in crate::cluster) struct Writing<'a> {
     pub(in crate::cluster) container: &'a str,
     pub(in crate::cluster) from: &'a str,
     pub(in crate::cluster) to: &'a str,
-    /// Told to people as the reason of the rollout.
+    /// The cause of the rollout, for people.
     pub(in crate::cluster) cause: &'a str,
 }
 
 impl Cluster {
-    /// Replaces the image of our container in the Deployment, if it is still `from`, and notes both. The same image twice notes only that
-    /// it counts as ours.
+    /// Replaces the image `from` of the operator's container and notes both images. With two equal images it only notes
+    /// that the image is the operator's own.
     pub async fn patch_image(
         &self,
         installation: &Installation,
@@ -90,7 +91,7 @@ impl Cluster {
         }
     }
 
-    /// The Deployment after that. Entries of ours are still in it.
+    /// Writes the image, and returns the Deployment with our entries in `managedFields`.
     pub(in crate::cluster) async fn write_image(
         &self,
         name: &str,
@@ -98,14 +99,15 @@ impl Cluster {
     ) -> Result<DynamicObject, Unwritten> {
         let steps = |found: &DynamicObject| match writing.steps(found) {
             Ok(steps) => Ok(Some(steps)),
-            // Ours, which has arrived without our knowing, or that of another replica.
+            // The image was already written: by a request of ours without an answer, or by another replica.
             Err(now) if now == writing.to && writing.is_noted(found) => Ok(None),
             Err(now) => Err(now),
         };
         self.write(name, steps).await
     }
 
-    /// Writes annotations into the Deployment, if the container still has this image. Returns it as it is then, with entries of ours.
+    /// Writes annotations, if the container still has this image. Returns the Deployment with our entries in
+    /// `managedFields`.
     pub(in crate::cluster) async fn write_notes(
         &self,
         name: &str,
@@ -121,7 +123,7 @@ impl Cluster {
         self.write(name, steps).await
     }
 
-    /// Takes the steps that follow from how the Deployment is, if any; an error of theirs is the image that is there instead.
+    /// Sends the patch that `steps` makes from the present Deployment. An error has the present image.
     async fn write(
         &self,
         name: &str,
@@ -142,7 +144,7 @@ impl Cluster {
         }
     }
 
-    /// Takes our entries out of `managedFields`.
+    /// Removes our entries from `managedFields`.
     pub(in crate::cluster) async fn disown(&self, name: &str, written: DynamicObject) -> Result<(), RequestError> {
         let (mut found, mut left) = (written, ROUNDS);
         loop {
@@ -178,12 +180,12 @@ impl Cluster {
 }
 
 impl Writing<'_> {
-    /// Whether the Deployment notes that this image was put there by us.
+    /// Whether the Deployment notes that the operator wrote this image.
     fn is_noted(&self, found: &DynamicObject) -> bool {
         reading::annotation(&found.metadata, PATCHED_IMAGE).is_some_and(|noted| noted == self.to)
     }
 
-    /// The steps that write it; the image that stands there if it is not the one to be replaced.
+    /// The patch that writes the image; the error is the present image if it is not the expected one.
     fn steps(&self, found: &DynamicObject) -> Result<Value, String> {
         let Self {
             container,
@@ -204,7 +206,7 @@ impl Writing<'_> {
     }
 }
 
-/// The path of a container's image, and the steps that test that it is this one; the image that stands there if it is another.
+/// The path of a container's image, and the tests that it is this one; the error is the present image if it is another.
 fn tests(found: &DynamicObject, container: &str, image: &str) -> Result<(String, Vec<Value>), String> {
     let containers = found.data["spec"]["template"]["spec"]["containers"].as_array();
     let mut containers = containers.into_iter().flatten().enumerate();
@@ -225,11 +227,11 @@ fn tests(found: &DynamicObject, container: &str, image: &str) -> Result<(String,
     Ok((path, steps))
 }
 
-/// The steps that write annotations, whether there are any yet or not.
+/// The patch steps that write annotations, whether or not there are any yet.
 fn noting(found: &DynamicObject, notes: &[(&str, &str)]) -> Vec<Value> {
     let mut steps = Vec::new();
     if found.metadata.annotations.is_none() {
-        // Others may make the first annotation meanwhile, which is not to be lost.
+        // Another writer may add the first annotation meanwhile, so the version is tested to keep it.
         let version = &found.metadata.resource_version;
         steps.push(json!({"op": "test", "path": "/metadata/resourceVersion", "value": version}));
         steps.push(json!({"op": "add", "path": "/metadata/annotations", "value": {}}));
@@ -239,7 +241,7 @@ fn noting(found: &DynamicObject, notes: &[(&str, &str)]) -> Vec<Value> {
     steps
 }
 
-/// The steps that record the image of the chart's values now, so that a later change of it is noticed.
+/// The steps that note the image of the chart's values, so that a later change of it is noticed.
 fn note_of_chart(found: &DynamicObject) -> Vec<Value> {
     let (read, noted) = (annotation(CHART_IMAGE), annotation(CHART_IMAGE_THEN));
     let now = reading::annotation(&found.metadata, CHART_IMAGE);
@@ -258,7 +260,7 @@ fn annotation(key: &str) -> String {
     format!("/metadata/annotations/{}", key.replace('~', "~0").replace('/', "~1"))
 }
 
-/// The steps that take our entries away, the last one first; nothing if there are none.
+/// The steps that remove our entries, the last one first; none if there are none.
 fn disowning(found: &DynamicObject) -> Option<Value> {
     let entries = found.metadata.managed_fields.as_deref().unwrap_or_default();
     let is_ours = |manager: Option<&String>| manager.is_some_and(|manager| manager == FIELD_MANAGER);
@@ -273,7 +275,7 @@ fn disowning(found: &DynamicObject) -> Option<Value> {
         let path = format!("/metadata/managedFields/{index}/manager");
         json!({"op": "test", "path": path, "value": FIELD_MANAGER})
     });
-    // An empty list of managers has no effect; a list with one empty entry removes them all.
+    // An empty list of managers has no effect. A list with one empty entry removes them all.
     let changes: Vec<Value> = if ours.len() == entries.len() {
         vec![json!({"op": "replace", "path": "/metadata/managedFields", "value": [{}]})]
     } else {

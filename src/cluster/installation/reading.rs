@@ -1,6 +1,6 @@
-//! Objects of the cluster, read as the sights that a trial needs.
+//! Converts objects of the cluster into the observations that a trial needs.
 //!
-//! Knows no connection. Must never fill in a fact that is not in the object.
+//! It uses no connection. Must never add a fact that is not in the object.
 
 mod pod;
 
@@ -21,18 +21,19 @@ use crate::cluster::deployment::{RESUMED, RESUMED_AT};
 
 /// The annotation by which a pod names its default container.
 pub(super) const DEFAULT_CONTAINER: &str = "kubectl.kubernetes.io/default-container";
-/// The name that the chart gives to ours.
+/// The name of the operator's container in the chart.
 const CONTAINER: &str = "addon-operator";
 const CHART: &str = "helm.sh/chart";
 
-/// The container of a pod that is ours.
+/// Which container of a pod is the operator's.
 pub(super) enum WhichContainer {
     Named(String),
-    /// It cannot be distinguished from the others, which have these names.
+    /// It cannot be told; the containers have these names.
     Unclear(Vec<String>),
 }
 
-/// Ours in a pod: the one that an annotation names, the one with our name, or the only one.
+/// The operator's container in a pod: the one that the annotation names, the one with the chart's name, or the only
+/// one.
 pub(super) fn container_of(pod: &Pod) -> WhichContainer {
     let annotations = pod.metadata.annotations.as_ref();
     let said = annotations.and_then(|annotations| annotations.get(DEFAULT_CONTAINER));
@@ -51,7 +52,7 @@ pub(super) fn container_of(pod: &Pod) -> WhichContainer {
     }
 }
 
-/// The image that a pod names for a container.
+/// The image of a container in a pod's spec.
 pub(super) fn image_in<'a>(pod: &'a Pod, container: &str) -> Option<&'a str> {
     named(&pod.spec.as_ref()?.containers, container)?.image.as_deref()
 }
@@ -60,17 +61,17 @@ fn named<'a>(containers: &'a [Container], name: &str) -> Option<&'a Container> {
     containers.iter().find(|container| container.name == name)
 }
 
-/// The pod template of a Deployment, unchanged.
+/// The pod template of a Deployment, with all its fields.
 pub(super) fn template(deployment: &DynamicObject) -> &Value {
     &deployment.data["spec"]["template"]
 }
 
-/// The hash of a pod template: of all that stands there, also of fields that this version does not know.
+/// The hash of a pod template, including fields that this version does not know.
 pub(super) fn template_hash(template: &Value) -> String {
     Digest::of(template).to_string()
 }
 
-/// The Deployment; a sentence if it is none that has our container.
+/// The observation of a Deployment; a sentence if it does not have the operator's container.
 pub(super) fn deployment(object: &DynamicObject, container: &str) -> Result<sight::Deployment, String> {
     let unfit = |error: serde_json::Error| format!("cannot read our Deployment: {error}");
     let spec: DeploymentSpec = serde_json::from_value(object.data["spec"].clone()).map_err(unfit)?;
@@ -100,7 +101,7 @@ pub(super) fn deployment(object: &DynamicObject, container: &str) -> Result<sigh
     })
 }
 
-/// The last resume by a person, with its time: the same image may be meant again later.
+/// The image and the time of a person's last resume. The time distinguishes two resumes of the same image.
 fn resumed(metadata: &ObjectMeta) -> Option<String> {
     let words: Vec<String> = [RESUMED_AT, RESUMED]
         .iter()
@@ -113,7 +114,7 @@ pub(super) fn annotation(metadata: &ObjectMeta, key: &str) -> Option<String> {
     metadata.annotations.as_ref()?.get(key).cloned()
 }
 
-/// The manager that wrote the image of our container last, of those that hold it.
+/// The owner of the container's image that wrote it last.
 fn manager(metadata: &ObjectMeta, container: &str) -> Option<(String, Option<Timestamp>)> {
     let holders = metadata.managed_fields.iter().flatten();
     let holders = holders.filter(|entry| entry.subresource.is_none() && holds_image(entry, container));
@@ -129,7 +130,7 @@ fn holds_image(entry: &ManagedFieldsEntry, container: &str) -> bool {
     fields.is_some_and(|fields| path.iter().try_fold(fields, |fields, part| fields.get(part)).is_some())
 }
 
-/// All pods run the template and are ready, and none of another template is left.
+/// Whether all pods have the present template and are ready, and no older pod is left.
 fn is_rolled_out(metadata: &ObjectMeta, spec: &DeploymentSpec, status: &DeploymentStatus) -> bool {
     let wanted = spec.replicas.unwrap_or(1);
     let is = |count: Option<i32>| count.unwrap_or_default() == wanted;
@@ -139,7 +140,7 @@ fn is_rolled_out(metadata: &ObjectMeta, spec: &DeploymentSpec, status: &Deployme
         && is(status.available_replicas)
 }
 
-/// Why the rollout goes no further.
+/// Why the rollout does not progress.
 fn stuck(spec: &DeploymentSpec, status: &DeploymentStatus) -> Option<String> {
     if spec.paused == Some(true) {
         return Some("its rollout is paused".to_owned());
@@ -154,7 +155,7 @@ fn stuck(spec: &DeploymentSpec, status: &DeploymentStatus) -> Option<String> {
     Some(sentence(reason, condition.message.as_deref()))
 }
 
-/// `reason: message`, as far as both are there.
+/// `reason: message`, or the one that exists.
 fn sentence(reason: &str, message: Option<&str>) -> String {
     match message.map(str::trim).filter(|message| !message.is_empty()) {
         Some(message) if reason.is_empty() => message.to_owned(),
@@ -163,7 +164,7 @@ fn sentence(reason: &str, message: Option<&str>) -> String {
     }
 }
 
-/// The `ReplicaSet` of a trial with those of these pods that are its own; a sentence if it is none.
+/// The observation of a trial's `ReplicaSet` with its pods from the list; a sentence if it is none.
 pub(super) fn trial_set<'a>(
     set: &ReplicaSet,
     container: &str,

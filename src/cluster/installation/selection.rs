@@ -1,18 +1,18 @@
-//! The selector of a Deployment: as a text for requests, and held against labels.
+//! The selector of a Deployment: as text for requests, and matched with labels.
 //!
-//! Must never take one that it cannot read for one that selects nothing.
+//! An unreadable selector must never count as one that selects nothing.
 
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::core::{Selector, SelectorExt as _};
 
-/// The selector as the API server takes it; a sentence if it is none.
+/// The selector in the API server's text form; a sentence if it is invalid.
 pub(super) fn read(selector: &LabelSelector) -> Result<String, String> {
     parse(selector).map(|selector| selector.to_string())
 }
 
-/// Whether it selects an object with these labels; a sentence if it cannot be read.
+/// Whether it matches these labels; a sentence if it is invalid.
 pub(super) fn selects(selector: &LabelSelector, labels: &BTreeMap<String, String>) -> Result<bool, String> {
     parse(selector).map(|selector| selector.matches(labels))
 }

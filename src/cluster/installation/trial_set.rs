@@ -1,7 +1,8 @@
-//! The `ReplicaSet` of a trial, made and deleted.
+//! The `ReplicaSet` of a trial: creates and deletes it.
 //!
-//! The Deployment owns it and is not its controller: it goes with the Deployment, and is neither scaled nor adopted by it. Must
-//! never have labels by which the Deployment would adopt it, nor be deleted for another one of the same name.
+//! The Deployment owns it but does not control it: it is deleted with the Deployment, and is neither scaled nor adopted
+//! by it. It must never have labels by which the Deployment would adopt it. Another set of the same name must never be
+//! deleted.
 
 use std::collections::BTreeMap;
 
@@ -20,16 +21,16 @@ use crate::cluster::Cluster;
 use crate::cluster::error::{Attempt, RequestError};
 use crate::cluster::state::trial::Kept;
 
-/// As long as a trial may take to end: others wait for the lease.
+/// The termination grace period of a trial's pod, because other replicas wait for the lease.
 const GRACE_SECONDS: u32 = 20;
-/// The variable that marks the pod of a trial.
+/// The environment variable in the pod of a trial.
 pub const ON_TRIAL: &str = "ADDON_OPERATOR_ON_TRIAL";
-/// The label that the controller of Deployments adds to pods of its own sets.
+/// The label that the controller of Deployments adds to its own sets and pods.
 const TEMPLATE_HASH: &str = "pod-template-hash";
 
 impl Cluster {
-    /// Makes the `ReplicaSet` of a trial: the template of the Deployment with this image. Nothing is done if the record of the trial is
-    /// another one by now, or the template is not the one of its hash any more; nothing needs to be if the set is there already.
+    /// Creates the `ReplicaSet` of a trial: the Deployment's template with this image. Nothing is done if the record of
+    /// the trial or the template has changed, or if the set already exists.
     pub async fn make_trial_set(
         &self,
         installation: &Installation,
@@ -64,7 +65,7 @@ impl Cluster {
         }
     }
 
-    /// One of that name is there: ours, or an obstacle.
+    /// Judges an existing object of that name: it is the trial's own, or an obstacle.
     async fn judge_existing(&self, installation: &Installation, digest: &ImageDigest) -> Result<Outcome, RequestError> {
         let Some(found) = self.trial_replica_set(installation).await? else {
             let now = "it was there, and is gone".to_owned();
@@ -84,7 +85,7 @@ impl Cluster {
         }
     }
 
-    /// Whether the record of the trial is this one; nothing stands for none.
+    /// Whether the record of the trial is this one; none for no record.
     async fn is_recorded(&self, trial: Option<&Trial>) -> Result<bool, RequestError> {
         Ok(match self.channel_records().await?.trial {
             Kept::Is(standing) => trial.is_some_and(|trial| json!(standing) == json!(trial)),
@@ -93,8 +94,8 @@ impl Cluster {
         })
     }
 
-    /// Deletes the `ReplicaSet` of a trial, if it is this one, and its pod with it: it is there until the pod has ended. Nothing is done
-    /// if the record of the trial is another one by now: then the set may be that of the next trial.
+    /// Deletes the `ReplicaSet` of a trial together with its pod, if it has this UID. It exists until the pod has
+    /// ended. Nothing is done if the record of the trial has changed, because the set may belong to the next trial.
     pub async fn drop_trial_set(
         &self,
         installation: &Installation,
@@ -138,7 +139,7 @@ impl Cluster {
         self.ask(attempt, api.get_opt(&name)).await
     }
 
-    /// The version that it runs; an error if it is not ours.
+    /// The digest that the set runs; an error if it is no set of a trial.
     #[expect(
         clippy::result_large_err,
         reason = "as large as the errors of the requests beside it"
@@ -167,7 +168,7 @@ fn other_record() -> Outcome {
     Outcome::Changed { now }
 }
 
-/// The `ReplicaSet` for the trial of a version; a sentence if there can be none.
+/// The `ReplicaSet` for the trial of a version; a sentence if it cannot be made.
 fn set(installation: &Installation, deployment: &DynamicObject, image: &str) -> Result<DynamicObject, String> {
     let mark = installation.trial_label();
     let selector: LabelSelector = serde_json::from_value(deployment.data["spec"]["selector"].clone())

@@ -1,6 +1,6 @@
-//! The sights of our own installation, kept up: its Deployment, the pods that this wants, and the `ReplicaSet` of a trial.
+//! Watches the operator's installation: its Deployment, the pods of that, and the `ReplicaSet` of a trial.
 //!
-//! Must never show an object as absent because it could not be read: that is a state of its own.
+//! An object that could not be read must never count as absent: that is a state of its own.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,34 +23,34 @@ use super::{DEPLOYMENTS, Installation, PODS, REPLICA_SETS, reading};
 use crate::cluster::Cluster;
 use crate::cluster::error::RequestError;
 
-/// How long a watch may usually bring nothing. Longer than the pause between two marks of an API server would be of no use: they are
-/// not told to us.
+/// The time without an event after which everything is read anew. A shorter time than the interval of bookmarks would
+/// be useless, because the client does not report bookmarks.
 const SILENCE: Duration = Duration::from_secs(75);
-/// The same while there is a trial, whose judges must know how old the sights are that they judge by.
+/// The same time during a trial, whose judges must know how old their observations are.
 const SILENCE_ON_TRIAL: Duration = Duration::from_secs(15);
-/// The pause between two reads of everything: changes of a trial's `ReplicaSet` are not watched.
+/// The interval of complete reads, because changes of a trial's `ReplicaSet` are not watched.
 const LOOK: Duration = Duration::from_secs(75);
 const LOOK_ON_TRIAL: Duration = Duration::from_secs(5);
-/// After a look that brought nothing.
+/// The pause after a complete read that failed.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
-/// How long the answers to it may take.
+/// The timeout of these reads.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Our own installation as it was seen.
+/// The operator's installation as it was observed.
 #[derive(Debug, Clone, Default)]
 pub struct Seen {
     /// The Deployment.
     pub deployment: Known<sight::Deployment>,
-    /// The pods that it wants, by name; nothing while they are not known.
+    /// The pods of the Deployment by name; none while they are unknown.
     pub replicas: Option<Vec<sight::Replica>>,
-    /// The `ReplicaSet` of a trial with its pod.
+    /// The `ReplicaSet` of a trial and its pod.
     pub trial: Known<sight::TrialSet>,
-    /// When the API server was last asked about all of them, and answered.
+    /// The time of the last complete read that the API server answered.
     pub heard: Option<Instant>,
 }
 
 impl Seen {
-    /// Whether both show the same state, at any time.
+    /// Whether both observations show the same state, regardless of their times.
     fn shows(&self, other: &Self) -> bool {
         let Self {
             deployment,
@@ -62,7 +62,7 @@ impl Seen {
     }
 }
 
-/// Keeps up the sights of one installation as long as it runs.
+/// Keeps the observation of one installation up to date while it runs.
 #[derive(Debug)]
 pub struct Observer {
     cluster: Cluster,
@@ -71,9 +71,9 @@ pub struct Observer {
     pods: Kept<Pod>,
     nodes: Nodes,
     set: Known<ReplicaSet>,
-    /// The reason why the node of the trial's pod is not ready.
+    /// Why the node of the trial's pod is not ready.
     unheard: Option<String>,
-    /// When everything is looked at next.
+    /// The time of the next complete read.
     look: Instant,
     heard: Option<Instant>,
     asked: Arc<Notify>,
@@ -81,19 +81,19 @@ pub struct Observer {
     seen: watch::Sender<Seen>,
 }
 
-/// Asks an [`Observer`] to look again, as its owner does after a change.
+/// A handle that makes an [`Observer`] read again, for use after a change.
 #[derive(Debug, Clone)]
 pub struct Asking(Arc<Notify>);
 
 impl Asking {
-    /// Looks at everything at once.
+    /// Reads everything at once.
     pub fn look_again(&self) {
         self.0.notify_one();
     }
 }
 
 impl Observer {
-    /// No request is made yet.
+    /// An observer that has made no request yet.
     pub fn new(cluster: &Cluster, installation: &Installation) -> Self {
         let cluster = cluster.within(PATIENCE);
         let named = watcher::Config::default().fields(&format!("metadata.name={}", installation.deployment));
@@ -116,17 +116,17 @@ impl Observer {
         }
     }
 
-    /// The sights, whenever they change.
+    /// The observations, as a watch.
     pub fn sights(&self) -> watch::Receiver<Seen> {
         self.seen.subscribe()
     }
 
-    /// The way to ask for another look.
+    /// A handle to request another read.
     pub fn asking(&self) -> Asking {
         Asking(Arc::clone(&self.asked))
     }
 
-    /// Looks on until it is dropped.
+    /// Observes until the future is dropped.
     pub async fn run(mut self) {
         loop {
             tokio::select! {
@@ -140,7 +140,7 @@ impl Observer {
         }
     }
 
-    /// A pod of a trial has come, gone or changed, perhaps.
+    /// Reads soon, because a trial's pod may have changed.
     fn look_soon(&mut self) {
         let Some(pods) = self.pods.known() else { return };
         let on_trial = pods.values().filter(|pod| is_on_trial(pod)).count();
@@ -169,7 +169,7 @@ impl Observer {
             self.heard = Some(asked);
             self.told = None;
         }
-        // Their watches log the reason why they could not be read.
+        // The watches log why the objects could not be read.
         if let Ok(list) = deployments {
             self.deployment.confirm(list);
         }
@@ -196,7 +196,7 @@ impl Observer {
         self.set = set;
     }
 
-    /// A pod that is not ready may be on a node that is down: its own status does not show that.
+    /// Reads the node of a pod that is not ready, because the pod's own status does not show that its node is down.
     async fn look_at_node(&mut self) {
         self.unheard = None;
         let Known::There(sight) = self.trial() else { return };
@@ -256,14 +256,14 @@ impl Observer {
         Some(replicas.collect())
     }
 
-    /// The platform of a pod: that of its node, and of our own pod that of this program.
+    /// The platform of a pod: that of its node. For the operator's own pod it is that of this program.
     fn platform(&self, pod: &Pod) -> Option<Platform> {
         let of_node = node_of(pod).and_then(|node| self.nodes.platform(&node).cloned());
         let is_ours = pod.metadata.name.as_ref() == Some(&self.installation.pod);
         of_node.or_else(|| is_ours.then(own_platform)?)
     }
 
-    /// Unknown as long as either the set or its pods are.
+    /// The trial's set and pod; unknown as long as one of them is.
     fn trial(&mut self) -> Known<sight::TrialSet> {
         let set = match (&self.set, self.pods.known()) {
             (Known::Absent, _) => return Known::Absent,
@@ -288,7 +288,7 @@ impl Observer {
         }
     }
 
-    /// Says once why something cannot be seen.
+    /// Logs once why something cannot be observed.
     fn tell(&mut self, error: String, hint: &str) {
         if self.told.as_ref() == Some(&error) {
             return;

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-/// Endings of the names of controllers. Kubebuilder calls one `manager`.
+/// The ends of controllers' manager names. Kubebuilder's default is `manager`.
 const CONTROLLERS: [&str; 10] = [
     "apiserver",
     "autoscaler",
@@ -15,25 +15,25 @@ const CONTROLLERS: [&str; 10] = [
     "recommender",
     "scheduler",
 ];
-/// The beginning of our own manager names: helm's, which our restores use, too.
+/// The prefixes of the operator's own manager names: helm's, which restores also use.
 const OURS: [&str; 2] = ["helm", "addon-operator"];
 
-/// The kind of manager that holds a field.
+/// The kind of manager that owns a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Hand<'a> {
-    /// A helm, or we.
+    /// Helm or the operator.
     Ours,
-    /// A controller: fields that it sets are meant to be set by it.
+    /// A controller, which is meant to set its fields.
     Controller,
-    /// A person with some tool of this name.
+    /// A person, by a tool of this name.
     Somebody(&'a str),
 }
 
-/// A manager that holds a field, or a part inside of it.
+/// A manager that owns a field or a part of it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Owner<'a> {
     pub(super) hand: Hand<'a>,
-    /// The parts that are held inside of it; nothing for all of it.
+    /// The owned parts of the field; none for the whole field.
     fields: Option<&'a Map<String, Value>>,
 }
 
@@ -51,7 +51,7 @@ fn owner(entry: &Value) -> Option<Owner<'_>> {
     })
 }
 
-/// It is not the object itself that is written there, but its status or its scale.
+/// Whether an entry is about the status or the scale, not the object itself.
 pub(super) fn is_aside(entry: &Value) -> bool {
     entry["subresource"].as_str().is_some_and(|part| !part.is_empty())
 }
@@ -71,7 +71,7 @@ fn hand(entry: &Value) -> Hand<'_> {
     }
 }
 
-/// The managers of this field, or of a part inside of it.
+/// The owners of this field or of a part of it.
 pub(super) fn inside<'a>(owners: &[Owner<'a>], key: &str) -> Vec<Owner<'a>> {
     let key = format!("f:{key}");
     owners
@@ -80,7 +80,7 @@ pub(super) fn inside<'a>(owners: &[Owner<'a>], key: &str) -> Vec<Owner<'a>> {
         .collect()
 }
 
-/// The managers of this item of a list, or of a part inside of it.
+/// The owners of this list item or of a part of it.
 pub(super) fn of_item<'a>(owners: &[Owner<'a>], item: &Value) -> Vec<Owner<'a>> {
     let is_meant = |word: &str| match word.split_once(':') {
         Some(("k", keys)) => serde_json::from_str::<Map<String, Value>>(keys)
@@ -92,7 +92,7 @@ pub(super) fn of_item<'a>(owners: &[Owner<'a>], item: &Value) -> Vec<Owner<'a>> 
     owners.iter().filter_map(|owner| owner.at(find)).collect()
 }
 
-/// The field by which the items of a list are identified; nothing without one.
+/// The keys by which the list's items are identified; empty if there are none.
 pub(super) fn keys_of_items(owners: &[Owner<'_>]) -> Vec<String> {
     let mut words = owners.iter().filter_map(|owner| owner.fields).flat_map(Map::keys);
     let keys = words.find_map(|word| serde_json::from_str::<Map<String, Value>>(word.strip_prefix("k:")?).ok());
@@ -101,7 +101,7 @@ pub(super) fn keys_of_items(owners: &[Owner<'_>]) -> Vec<String> {
         .collect()
 }
 
-/// Whether a list is one of values that are each there or not.
+/// Whether the list is a set of plain values.
 pub(super) fn is_set(owners: &[Owner<'_>]) -> bool {
     let mut words = owners.iter().filter_map(|owner| owner.fields).flat_map(Map::keys);
     words.any(|word| word.starts_with("v:"))
@@ -110,8 +110,8 @@ pub(super) fn is_set(owners: &[Owner<'_>]) -> bool {
 impl<'a> Owner<'a> {
     fn at(&self, find: impl Fn(&'a Map<String, Value>) -> Option<&'a Value>) -> Option<Self> {
         let Some(fields) = self.fields else { return Some(*self) };
-        // Held without parts inside: as a whole, or only its existence. Our own entry is of the latter kind after
-        // another writer has taken over the rest.
+        // An empty entry means that the field is owned as a whole, or that only its existence is owned. The operator's
+        // own entry means the latter after another writer has taken over the rest.
         let fields = match (fields.is_empty(), self.hand) {
             (true, Hand::Ours) => return None,
             (true, Hand::Controller | Hand::Somebody(_)) => None,

@@ -1,6 +1,6 @@
 use super::*;
 
-/// An object that helm has made of a manifest, and on which others have worked since.
+/// A live object that helm made from a manifest, with changes by other managers.
 fn live(spec: &Value, entries: &[(&str, &str, Value)]) -> Value {
     let entries: Vec<Value> = entries
         .iter()
@@ -40,7 +40,7 @@ fn what_a_person_has_set_is_told_with_the_tool_and_put_right() {
         &json!({"replicas": 3, "paused": false, "note": "X", "more": 1}),
         &[("helm", "", ours), ("kubectl-edit", "", theirs)],
     );
-    // What helm wrote and the server rewrote is no alteration.
+    // The API server has rewritten a value of helm's, which is no alteration.
     assert_eq!(told(&wanted, &found), [by("spec.replicas", "kubectl-edit")]);
     assert_eq!(
         remedy(&found, &alterations(&wanted, &found)),
@@ -78,7 +78,7 @@ fn what_was_taken_away_is_put_back() {
     assert_eq!(told(&wanted, &found), [("spec.size".to_owned(), None)]);
     let patch = remedy(&found, &alterations(&wanted, &found));
     assert_eq!(patch["spec"], json!({"size": 1}));
-    // That it was we who made the map is all that is left of what we held.
+    // Helm still owns the existence of the map, but no field in it.
     let emptied = live(
         &json!({"more": 1}),
         &[

@@ -1,7 +1,9 @@
-//! Compares objects with the manifest of their release, where a setting asks for it: each one anew after a write to it.
+//! Compares objects with the manifest of their release, if a setting asks for it. Each object is compared again after a
+//! write to it.
 //!
-//! A writer that changes the same field again and again has a reason: after a few times the field is left as it is,
-//! with a warning that names the writer. So no writer is fought for ever, under any name.
+//! A writer that changes the same field again and again has a reason. After a few restores the field is left to it,
+//! with a warning that names the writer. So the operator and another writer never fight for ever, whatever the other
+//! one's name is.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, MutexGuard, PoisonError};
@@ -25,10 +27,10 @@ use crate::cluster::releases::Revision;
 /// The number of restores of a field before it is left to the other writer.
 const PATIENCE: u32 = 3;
 
-/// How often each field of an object of a release was put right: release, object, field.
+/// How often each field was restored: by release, object and field.
 pub(super) type Quarrels = BTreeMap<(String, ObjectKey, String), u32>;
 
-/// The compared objects of a release: the digest of the writers of each, and the first altered field.
+/// The compared objects of a release, each with the digest of its writers and its first altered field.
 pub(super) struct Comparison {
     release: String,
     revision: u32,
@@ -47,7 +49,7 @@ impl Lookout {
         self.0.leaves(release, object, alteration)
     }
 
-    /// Records a restore. A field that it did not change is never tried again.
+    /// Records a restore. A field that the restore could not change is never tried again.
     pub fn was_put_right(&self, release: &str, object: &ObjectKey, PutRight { tried, left }: &PutRight) {
         let mut quarrels = self.0.quarrels();
         for alteration in tried {
@@ -83,7 +85,7 @@ impl Inner {
 }
 
 impl Watch {
-    /// Begins to compare the written objects, unless a comparison runs.
+    /// Begins to compare the objects that were written, unless a comparison runs.
     pub(super) fn compare(&mut self, name: &str, release: &Release) {
         if self.inner.settings.restored.of(name) != Restoring::Changed || self.comparing.contains(name) {
             return;
@@ -154,7 +156,7 @@ async fn compared(
     Ok(found)
 }
 
-/// The objects of a revision as they were applied.
+/// The objects of a revision in the form in which helm applied them.
 pub async fn manifests(cluster: &Cluster, revision: &Revision) -> Result<BTreeMap<ObjectKey, Value>, Failure> {
     let manifest = cluster.manifest(revision).await?;
     let documents = yaml::documents_v2(&manifest)

@@ -1,6 +1,6 @@
-//! Reads the objects of a revision from its Secret, if none of our runs has reported them.
+//! Reads the objects of a revision from its Secret, if no run of ours has recorded them.
 //!
-//! A read without an answer is repeated, because no other part would look. Must never use a manifest that was not read
+//! A read without an answer is repeated, because no other part would do it. Must never use a manifest that was not read
 //! completely.
 
 use std::collections::BTreeSet;
@@ -17,11 +17,11 @@ use super::{AGAIN, Errand, Watch};
 use crate::cluster::Cluster;
 use crate::cluster::releases::Revision;
 
-/// A revision without a mark by then was made by hand, and its objects are read from its manifest.
+/// A revision that has no mark after this time was made by a person, so its objects are read from its manifest.
 const UNMARKED: Duration = Duration::from_secs(10);
 
 impl Watch {
-    /// Asks for the objects of a revision, not at once: our own job may be about to mark it.
+    /// Reads the objects of a revision after a delay, because the operator's own job may be about to mark it.
     pub(super) fn ask_for_objects(&mut self, name: &str, revision: &Revision, now: Instant) {
         let number = revision.newest.revision;
         if self.asked.get(name) == Some(&number) {
@@ -71,7 +71,7 @@ impl Watch {
                 revision, error, "the objects of this revision cannot be read, trying again"
             );
         }
-        // Another one may have been asked for meanwhile.
+        // Another revision may have been asked for meanwhile.
         if self.asked.get(&release) == Some(&revision) {
             self.asked.remove(&release);
             self.again.insert(release, Instant::now() + AGAIN);
@@ -105,7 +105,7 @@ mod tests {
     use crate::cluster::monitor::{self, Monitors};
     use crate::meters::Meters;
 
-    /// One whose API server is never asked anything.
+    /// A lookout without an API server.
     async fn watch() -> (Watch, TempDir) {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("kubeconfig");

@@ -1,8 +1,8 @@
-//! One watch for each kind of which releases hold objects, and for each namespace in which they do, shared by all releases.
-//! Of the whole cluster it would take a right that a role in a namespace cannot give.
+//! The watches of kinds: one for each kind and namespace in which releases have objects, shared by all releases. A
+//! watch of the whole cluster would need a right that a role in a namespace cannot give.
 //!
-//! A kind that cannot be watched is named once and tried again, seldom: until then only the runs of modules notice
-//! missing objects. Must never count an object as absent because it cannot be seen.
+//! A kind that cannot be watched is logged once and tried again with long pauses. Until then only the runs of modules
+//! notice missing objects. Must never report an object as absent because it cannot be read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -25,25 +25,25 @@ use crate::cluster::monitor::lens::Lens;
 use crate::cluster::monitor::selection::Selection;
 use crate::cluster::monitor::shared::Shared;
 
-/// How soon a kind is tried again that could not be watched. Each further time takes twice as long.
+/// The pause before a kind that could not be watched is tried again. It doubles each time.
 const FIRST_PAUSE: Duration = Duration::from_mins(1);
 const LONGEST_PAUSE: Duration = Duration::from_mins(16);
-/// The same where only the server could not be reached.
+/// The same pause if only the server could not be reached.
 const SHORT_PAUSE: Duration = Duration::from_secs(5);
 
-/// The part of objects that a watch needs.
+/// The part of objects that a watch reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Look {
-    /// Whether they are there.
+    /// Only whether they exist.
     Presence,
-    /// Also writes to them.
+    /// Every write to them, too.
     Writes,
 }
 
 /// All watches of kinds.
 pub(super) struct Posts {
     shared: Arc<Shared>,
-    /// Selects objects with our labels.
+    /// The label selector of the operator's objects.
     labels: String,
     look: Look,
     namespace: String,
@@ -56,24 +56,24 @@ struct Post {
     id: OwnId,
     stage: Stage,
     failures: u32,
-    /// The last logged failure of it.
+    /// The last failure that was logged.
     told: Option<String>,
 }
 
 enum Stage {
     /// Its objects are being listed.
     Joining(AbortHandle),
-    /// They are watched.
+    /// Its objects are watched.
     WorkRequests,
-    /// They could not be.
+    /// It could not be watched, and is tried again at this time.
     Waiting(Instant),
 }
 
-/// How the first listing of a kind ended.
+/// The result of the first list of a kind.
 pub(super) type Joined = Result<(), Failure>;
 
 impl Posts {
-    /// None yet; `last` is the name that was given last.
+    /// No watches yet. `last` is the last number that was used for a watch.
     pub(super) fn new(
         shared: Arc<Shared>,
         labels: String,
@@ -93,7 +93,7 @@ impl Posts {
         }
     }
 
-    /// Starts the missing watches, and stops those that are not wanted.
+    /// Starts the missing watches, and stops those that are no longer needed.
     pub(super) fn want(&mut self, kinds: &BTreeSet<&KindName>, now: Instant, errands: &mut Errands) {
         self.by_kind.retain(|kind, post| {
             let wanted = kinds.contains(kind);
@@ -145,10 +145,10 @@ impl Posts {
         self.by_kind.insert(kind.clone(), post);
     }
 
-    /// A first listing ended. False if nothing is known of the kind's objects.
+    /// Takes over the end of a first list. Returns false if nothing is known about the kind's objects.
     pub(super) fn joined(&mut self, kind: &KindName, id: OwnId, joined: Joined, now: Instant) -> bool {
         let Some(post) = self.by_kind.get_mut(kind).filter(|post| post.id == id) else {
-            // It is no longer wanted.
+            // The kind is no longer needed.
             self.shared.strike(Key::Own(id));
             return false;
         };
@@ -171,13 +171,13 @@ impl Posts {
         }
     }
 
-    /// Whether an object exists; nothing if its kind is not watched.
+    /// Whether an object exists; none if its kind is not watched.
     pub(super) fn holds(&self, kind: &KindName, object: &Named) -> Option<bool> {
         let names = self.names(kind, object);
         self.ask(kind, |target| names.iter().any(|name| target.holds(name)))
     }
 
-    /// Changes with every write to an object; nothing if that is not looked at.
+    /// A digest that changes with every write to the object; none if writes are not watched.
     pub(super) fn print(&self, kind: &KindName, object: &Named) -> Option<Digest> {
         if self.look != Look::Writes {
             return None;
@@ -186,7 +186,8 @@ impl Posts {
         self.ask(kind, |target| names.iter().find_map(|name| target.digest(name)))?
     }
 
-    /// Objects of one kind live in namespaces or not; which of it may change while they are watched.
+    /// The names under which an object may be known. A kind may be namespaced or not, and this may change while it is
+    /// watched.
     fn names(&self, kind: &KindName, object: &Named) -> [ObjectName; 2] {
         let namespace = object.namespace.as_deref().unwrap_or(&self.namespace);
         [namespace, ""].map(|namespace| ObjectName {
@@ -210,7 +211,7 @@ impl Posts {
         posts.find(|(_, post)| post.id == id).map(|(kind, _)| kind)
     }
 
-    /// When one of them is to be tried again.
+    /// The earliest time at which a kind is tried again.
     pub(super) fn next(&self) -> Option<Instant> {
         let waiting = self.by_kind.values().filter_map(|post| match post.stage {
             Stage::Waiting(until) => Some(until),

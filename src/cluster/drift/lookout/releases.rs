@@ -1,6 +1,6 @@
-//! The lookout's knowledge of releases: their revisions, their objects, and their damage.
+//! The lookout's knowledge about releases: their revisions, objects and damage.
 //!
-//! Knows no cluster and no clock. Must never call an object absent that a revision does not name for certain.
+//! It uses no cluster and no clock. An object that is not certainly part of the revision must never count as missing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -15,19 +15,19 @@ use serde_json::{Map, Value, json};
 use super::super::ObjectKey;
 use crate::cluster::releases::{INPUTS, MAINTENANCE, OBJECTS, Revision};
 
-/// A kind as manifests name it, in one namespace.
+/// A kind as in a manifest, in one namespace.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct KindName {
     pub(super) api_version: String,
     pub(super) kind: String,
-    /// Nothing for that of the releases, and for kinds that live in none.
+    /// The namespace; none for that of the releases, and for cluster-wide kinds.
     pub(super) namespace: Option<String>,
 }
 
-/// One of the objects of a kind.
+/// An object of a kind.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Named {
-    /// As the manifest has it.
+    /// The namespace in the manifest.
     pub(super) namespace: Option<String>,
     pub(super) name: String,
 }
@@ -40,14 +40,14 @@ pub(super) type Object = (KindName, Named);
 /// One release.
 #[derive(Debug, Default)]
 pub(super) struct Release {
-    /// The revisions of which no newer one has taken the place, by number.
+    /// The revisions that are not superseded, by number.
     revisions: BTreeMap<u32, Known>,
     objects: Objects,
-    /// The revision that consists of them.
+    /// The revision whose objects these are.
     objects_of: Option<u32>,
-    /// How those were written that were compared with the manifest.
+    /// The digest of each object's writers at its last comparison with the manifest.
     compared: BTreeMap<Object, Digest>,
-    /// The first altered field of each of them.
+    /// The first altered field of each altered object.
     altered: BTreeMap<Object, String>,
     pub(super) told: Option<Drift>,
 }
@@ -55,20 +55,20 @@ pub(super) struct Release {
 #[derive(Debug)]
 struct Known {
     revision: Revision,
-    /// It is in maintenance: only people change it.
+    /// Whether the release is in maintenance: then only people change it.
     is_unmanaged: bool,
 }
 
-/// The outcome of one look at a release.
+/// The result of checking a release.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Judgement {
     Whole,
     Drifted(Drift),
-    /// The time for which a helm may be at work on it.
+    /// A helm may be at work on it for this time.
     Unfinished(Duration),
 }
 
-/// The stored part of a release Secret.
+/// The part of a release Secret that is kept.
 pub(super) fn essence(secret: &Value) -> Value {
     let metadata = &secret["metadata"];
     let kept = [INPUTS, OBJECTS].into_iter();
@@ -83,7 +83,7 @@ pub(super) fn essence(secret: &Value) -> Value {
     }})
 }
 
-/// The name of a release and its revision, read from that.
+/// The revision that such a part describes, and whether it is in maintenance.
 pub(super) fn revision_of(essence: Value) -> Option<(Revision, bool)> {
     let secret: PartialObjectMeta<Secret> = serde_json::from_value(essence).ok()?;
     let labels = secret.metadata.labels.as_ref()?;
@@ -92,7 +92,7 @@ pub(super) fn revision_of(essence: Value) -> Option<(Revision, bool)> {
 }
 
 impl Release {
-    /// A revision is there, and looks like this.
+    /// Takes over the state of a revision.
     pub(super) fn see(&mut self, revision: Revision, is_unmanaged: bool) {
         let number = revision.newest.revision;
         let known = Known { revision, is_unmanaged };
@@ -100,7 +100,7 @@ impl Release {
         self.read_marks();
     }
 
-    /// A revision has gone, or a newer one took its place.
+    /// Takes over that a revision was deleted or superseded.
     pub(super) fn lose(&mut self, number: u32) {
         self.revisions.remove(&number);
         self.read_marks();
@@ -113,7 +113,7 @@ impl Release {
         });
         match marked {
             Some((number, keys)) => self.consists_of(number, keys),
-            // Until the running helm has ended, its objects are those of before.
+            // While helm works, the objects are still those of the previous revision.
             None if self.watched().is_some() || self.is_unfinished() => {}
             None => {
                 self.objects.clear();
@@ -122,7 +122,7 @@ impl Release {
         }
     }
 
-    /// The objects that were written to since they were compared with the manifest of this revision.
+    /// The objects that were written since their last comparison with this revision's manifest.
     pub(super) fn suspects(
         &self,
         print: impl Fn(&KindName, &Named) -> Option<Digest>,
@@ -140,7 +140,7 @@ impl Release {
         (!suspects.is_empty()).then_some((revision, suspects))
     }
 
-    /// Takes in the comparison of an object with the manifest of a revision.
+    /// Takes over the comparison of an object with a revision's manifest.
     pub(super) fn compare(&mut self, number: u32, object: Object, print: Digest, field: Option<String>) {
         if self.objects_of != Some(number) {
             return;
@@ -157,7 +157,7 @@ impl Release {
         self.altered.keys().map(key).collect()
     }
 
-    /// The objects of a revision.
+    /// Sets the objects of a revision.
     pub(super) fn consists_of(&mut self, number: u32, keys: BTreeSet<ObjectKey>) {
         if self.objects_of != Some(number) {
             self.compared.clear();
@@ -186,7 +186,7 @@ impl Release {
         self.revisions.last_key_value().map(|(_, known)| known)
     }
 
-    /// The newest revision, if its objects must exist.
+    /// The newest revision, if its objects have to exist.
     fn watched(&self) -> Option<&Revision> {
         let Known { revision, is_unmanaged } = self.newest()?;
         let newest = &revision.newest;
@@ -204,12 +204,12 @@ impl Release {
             .filter(|revision| self.objects_of != Some(revision.newest.revision))
     }
 
-    /// The kinds of its objects.
+    /// The kinds of the release's objects.
     pub(super) fn kinds(&self) -> impl Iterator<Item = &KindName> {
         self.objects.keys()
     }
 
-    /// One of its objects may be meant by these words.
+    /// Whether the release may have an object of this kind and name.
     pub(super) fn may_hold(&self, kind: &KindName, name: &str) -> bool {
         let of_kind = self.objects.get(kind);
         of_kind.is_some_and(|objects| objects.iter().any(|object| object.name == name))
@@ -220,8 +220,8 @@ impl Release {
         self.newest().map(|known| &known.revision)
     }
 
-    /// The damage of it; a helm may work on it for the rest of its time. `is_there` knows of an object, or of its kind,
-    /// nothing yet.
+    /// The damage of the release. A helm may still work on it for the time `rest`. `is_there` returns none if nothing
+    /// is known about the object or its kind.
     pub(super) fn judge(
         &self,
         namespace: &str,
@@ -258,7 +258,7 @@ impl Release {
         })
     }
 
-    /// Its objects in a form for people, `None` if it is not watched.
+    /// Its objects for people; `None` if they are not watched.
     pub(super) fn shown(&self, namespace: &str) -> Option<Vec<String>> {
         self.watched()?;
         let objects = self.objects.iter();
@@ -278,7 +278,7 @@ pub(super) fn key((kind, object): &Object) -> ObjectKey {
     }
 }
 
-/// The name that the original gives to an object, also to one that lives in no namespace.
+/// The name by which the original shows an object. Cluster-wide ones get the namespace of the releases.
 fn id(namespace: &str, kind: &KindName, Named { namespace: own, name }: &Named) -> String {
     format!("{}/{}/{name}", own.as_deref().unwrap_or(namespace), kind.kind)
 }

@@ -1,6 +1,6 @@
-//! Pods: which image they run and how far they are.
+//! Pods: the image that they run, and their state.
 //!
-//! Must never call a slow pod lost, nor a pod ready that its kubelet does not report as ready.
+//! A slow pod must never count as lost, nor a pod as ready that its kubelet does not report as ready.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Pod,
 use super::super::TRIAL_LABEL;
 use super::{image_in, sentence};
 
-/// The reasons of a container that waits for an image which does not come.
+/// The waiting reasons of a container whose image cannot be pulled.
 const NOT_PULLED: [&str; 7] = [
     "ErrImagePull",
     "ImagePullBackOff",
@@ -22,7 +22,7 @@ const NOT_PULLED: [&str; 7] = [
     "RegistryUnavailable",
     "SignatureValidationFailed",
 ];
-/// The reason of a container that is started again only after a pause, because it has ended so often.
+/// The waiting reason of a container that has ended so often that it is restarted with a pause.
 const CRASH_LOOP: &str = "CrashLoopBackOff";
 
 /// Whether the pod is being deleted.
@@ -30,7 +30,7 @@ fn is_ending(pod: &Pod) -> bool {
     pod.metadata.deletion_timestamp.is_some()
 }
 
-/// Whether the pod is one that the Deployment wants: none of a trial, and none that has ended or is about to.
+/// Whether the Deployment counts the pod: it belongs to no trial, has not ended and is not being deleted.
 pub(in super::super) fn is_wanted(pod: &Pod) -> bool {
     let labels = pod.metadata.labels.as_ref();
     let is_on_trial = labels.is_some_and(|labels| labels.contains_key(TRIAL_LABEL));
@@ -42,7 +42,7 @@ fn has_ended(pod: &Pod) -> bool {
     phase.is_some_and(|phase| phase == "Failed" || phase == "Succeeded")
 }
 
-/// One of the pods that the Deployment wants.
+/// The observation of one of the Deployment's pods.
 pub(in super::super) fn replica(pod: &Pod, container: &str, platform: Option<Platform>) -> Replica {
     Replica {
         pod: pod.metadata.name.clone().unwrap_or_default(),
@@ -52,7 +52,7 @@ pub(in super::super) fn replica(pod: &Pod, container: &str, platform: Option<Pla
     }
 }
 
-/// The digests that our container runs: the one that the runtime reports, and the one in the name of the image.
+/// The digests of the operator's container: the one that the runtime reports, and the one in the image's name.
 pub(in super::super) fn digests(pod: &Pod, container: &str) -> BTreeSet<ImageDigest> {
     let told = status_of(pod, container).and_then(|status| Reference::parse_image_id(&status.image_id).ok());
     let named = image_in(pod, container).and_then(|image| Reference::parse(image).ok());
@@ -63,7 +63,7 @@ pub(in super::super) fn digests(pod: &Pod, container: &str) -> BTreeSet<ImageDig
         .collect()
 }
 
-/// Whether the runtime has reported the image of our container.
+/// Whether the runtime has reported the image of the operator's container.
 pub(in super::super) fn has_image_id(pod: &Pod, container: &str) -> bool {
     status_of(pod, container).is_some_and(|status| !status.image_id.is_empty())
 }
@@ -83,7 +83,7 @@ fn is_ready(pod: &Pod) -> bool {
     ready.is_some_and(|ready| ready.status == "True")
 }
 
-/// The pod of a trial: of several that are not ending, the one that was made last, and one that is lost only if there is no other.
+/// The pod of a trial: the newest one that is not being deleted; a lost one only if there is no other.
 pub(in super::super) fn trial_pod<'a>(pods: impl Iterator<Item = &'a Pod>, container: &str) -> Option<TrialPod> {
     let pods = pods.filter(|pod| !is_ending(pod));
     let newest = pods.max_by_key(|pod| {
@@ -125,8 +125,7 @@ fn state(pod: &Pod, container: &str) -> PodState {
     }
 }
 
-/// Why the pod has ended for good: by its phase, because it is being put away from its node, or because the node is not
-/// ready.
+/// Why the pod has ended for good: by its phase, because it is evicted, or because its node is not ready.
 fn lost(pod: &Pod) -> Option<String> {
     let status = pod.status.as_ref()?;
     if has_ended(pod) || status.phase.as_deref() == Some("Unknown") {
@@ -147,7 +146,7 @@ fn unscheduled(status: &PodStatus) -> Option<String> {
     Some(sentence(reason, scheduled.message.as_deref()))
 }
 
-/// The trouble with an image, be it that of a container which runs before ours.
+/// The error of a pull, also of an init container's image.
 fn not_pulled(status: &PodStatus) -> Option<String> {
     let first = status.init_container_statuses.iter().flatten();
     let mut all = first.chain(status.container_statuses.iter().flatten());
@@ -159,7 +158,7 @@ fn not_pulled(status: &PodStatus) -> Option<String> {
     })
 }
 
-/// Why our container ended, if it has and does not run again.
+/// Why the operator's container ended, if it does not run again.
 fn crashed(container: &ContainerStatus) -> Option<String> {
     let now = container.state.as_ref()?;
     if let Some(end) = &now.terminated {

@@ -144,7 +144,7 @@ fn suspects(release: &Release, of: &[(&str, &str)]) -> Vec<String> {
     suspects.keys().map(|(_, object)| object.name.clone()).collect()
 }
 
-/// What was found in the object of this name.
+/// Compares the object with this name; `field` is its altered field.
 fn compare(release: &mut Release, number: u32, name: &str, print: &str, field: Option<&str>) {
     let (_, all) = release
         .suspects(|_, _| Some(Digest::of_bytes(b"new")))
@@ -162,7 +162,7 @@ fn what_somebody_wrote_to_is_compared_once_and_told_unless_something_is_absent()
     compare(&mut release, 1, "b", "1", None);
     assert_eq!(suspects(&release, &[("a", "1"), ("b", "1")]), [""; 0]);
     assert_eq!(suspects(&release, &[("a", "1"), ("b", "2")]), ["b"]);
-    // Of a kind that nobody watches nothing is known.
+    // A kind without a watch gives no information.
     assert_eq!(suspects(&release, &[("b", "1")]), [""; 0]);
 
     let altered = Judgement::Drifted(Drift::Altered {
@@ -186,7 +186,7 @@ fn another_revision_is_compared_anew_and_what_was_found_in_the_last_one_is_void(
     assert_eq!(suspects(&release, &[("a", "1")]), ["a"]);
     compare(&mut release, 1, "a", "1", Some("data.x"));
     assert_eq!(judge(&release, |_, _| Some(true)), Judgement::Whole);
-    // The same marks, written again, change nothing.
+    // The same revision is reported again, which changes nothing.
     compare(&mut release, 2, "a", "1", Some("data.x"));
     see(&mut release, &secret(2, "deployed", Some(OBJECTS_OF_ONE)));
     assert_ne!(judge(&release, |_, _| Some(true)), Judgement::Whole);
