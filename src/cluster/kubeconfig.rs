@@ -17,7 +17,7 @@ use thiserror::Error;
 use super::private;
 use crate::report::Chain;
 
-/// The one name in the file that we write.
+/// The name of the cluster, context and user in the file that is written.
 const NAME: &str = "addon-operator";
 const FILE: &str = "kubeconfig";
 const POD_FILES: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
@@ -31,11 +31,11 @@ pub struct Address {
     pub context: Option<String>,
     /// `--kube-server`: another address for the same credentials.
     pub server: Option<String>,
-    /// The home directory, whose `.kube/config` is the last resort.
+    /// The home directory; its `.kube/config` is used last.
     pub home: Option<PathBuf>,
 }
 
-/// Why there is no connection to try.
+/// Why no connection can be made.
 #[derive(Debug, Error)]
 pub enum ConnectError {
     #[error("cannot read the kubeconfig {}", path.display())]
@@ -74,7 +74,7 @@ impl From<ConnectError> for Failure {
     }
 }
 
-/// A kubeconfig as it was found, not yet reduced.
+/// A kubeconfig that was found, before it is reduced.
 pub(super) struct Found {
     kubeconfig: Kubeconfig,
     context: Option<String>,
@@ -86,14 +86,15 @@ pub(super) struct Found {
 /// The reduced kubeconfig.
 pub(super) struct Private(Kubeconfig);
 
-/// The result: for our client, for children, and the file with the certificates of both, if they are not inside.
+/// The client's configuration, the kubeconfig for child processes, and the file with the certificates if they are not
+/// inside.
 pub(super) struct Settled {
     pub(super) config: Config,
     pub(super) private: Private,
     pub(super) ca_file: Option<PathBuf>,
 }
 
-/// Looks where kubectl would look: the named file, then our own pod, then the home directory.
+/// Finds a kubeconfig in kubectl's order: the named file, then the operator's own pod, then the home directory.
 pub(super) fn find(address: &Address) -> Result<Found, ConnectError> {
     let found = |kubeconfig, origin: String| Found {
         kubeconfig,
@@ -132,7 +133,7 @@ pub(super) fn find(address: &Address) -> Result<Found, ConnectError> {
     }
 }
 
-/// The namespace that the chosen context names, if no setting names one.
+/// The namespace of the chosen context, if no setting names one.
 pub fn namespace(address: &Address) -> Result<Option<String>, ConnectError> {
     let found = find(address)?;
     let name = found.context.as_ref().or(found.kubeconfig.current_context.as_ref());
@@ -142,7 +143,7 @@ pub fn namespace(address: &Address) -> Result<Option<String>, ConnectError> {
 
 fn read_all(paths: &[PathBuf]) -> Result<Kubeconfig, ConnectError> {
     paths.iter().try_fold(Kubeconfig::default(), |merged, path| {
-        // Certificates are read relative to the file, and so must the file be found from everywhere.
+        // Certificates are referred to relative to this file, so its path has to be absolute.
         let absolute = env::current_dir().map_or_else(|_| path.clone(), |here| here.join(path));
         Kubeconfig::read_from(absolute)
             .and_then(|next| merged.merge(next))
@@ -200,7 +201,7 @@ fn single(cluster: Cluster, user: AuthInfo) -> Kubeconfig {
 }
 
 impl Found {
-    /// Reduces it to one context and builds our client's configuration from the very result.
+    /// Reduces the kubeconfig to one context, and makes the client's configuration from exactly that.
     pub(super) async fn settle(self) -> Result<Settled, ConnectError> {
         let use_error = |source| ConnectError::Use {
             origin: self.origin.clone(),
@@ -236,7 +237,8 @@ impl Found {
         }
         let whole = Private(single(cluster.clone(), user.clone()));
         let config = whole.config(self.ca_file.clone()).await.map_err(use_error)?;
-        // A proxy from the environment was taken into account just now; children have no such environment.
+        // The client's configuration includes the proxy of the environment; child processes do not have that
+        // environment.
         cluster.proxy_url = config.proxy_url.as_ref().map(ToString::to_string);
         Ok(Settled {
             config,
@@ -247,7 +249,7 @@ impl Found {
 }
 
 impl Private {
-    /// Our client's configuration.
+    /// The client's configuration.
     pub(super) async fn config(&self, ca_file: Option<PathBuf>) -> Result<Config, KubeconfigError> {
         let options = KubeConfigOptions::default();
         let mut config = Config::from_custom_kubeconfig(self.0.clone(), &options).await?;
@@ -255,7 +257,7 @@ impl Private {
         Ok(config)
     }
 
-    /// The same cluster, with the token in that file.
+    /// The same cluster with the token in this file.
     pub(super) fn with_token(&self, file: &Path) -> Self {
         let cluster = self.0.clusters.first().and_then(|named| named.cluster.clone());
         let user = AuthInfo {
@@ -265,7 +267,7 @@ impl Private {
         Self(single(cluster.unwrap_or_default(), user))
     }
 
-    /// Writes the file, for us and for children that may already read the one before.
+    /// Writes the file, for the operator and for child processes, which may be reading an earlier one.
     pub(super) fn write(&self, dir: &Path) -> Result<PathBuf, ConnectError> {
         let path = dir.join(FILE);
         let write = || private::write(&path, &serde_json::to_vec(&self.0)?);
@@ -273,7 +275,7 @@ impl Private {
         Ok(path)
     }
 
-    /// Credentials come from a program.
+    /// Whether a program provides the credentials.
     pub(super) fn uses_plugin(&self) -> bool {
         self.0
             .auth_infos

@@ -1,6 +1,6 @@
-//! The label by which a Service finds the pod of the leader.
+//! The label by which a Service selects the leader's pod.
 //!
-//! Writes nothing when the label is where it should be. Never decides who leads.
+//! Writes nothing if the label is right. Never decides who leads.
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
@@ -10,7 +10,7 @@ use serde_json::json;
 use super::Cluster;
 use super::error::RequestError;
 
-/// Says no more than the key.
+/// The label's value has no meaning.
 const VALUE: &str = "true";
 
 /// Whether a pod carries the label.
@@ -21,8 +21,8 @@ pub enum Mark {
 }
 
 impl Cluster {
-    /// Brings the label to where it belongs: on this pod alone, if it is the leader's, and otherwise just not on it.
-    /// Returns the pods from which it was taken and to which it was given.
+    /// Sets the label on this pod alone if it leads, and otherwise only removes it from this pod. Returns the changed
+    /// pods.
     pub async fn mark_leader(&self, key: &str, pod: &str, wanted: Mark) -> Result<Vec<(String, Mark)>, RequestError> {
         let api: Api<Pod> = Api::namespaced(self.open.clone(), &self.namespace);
         let params = ListParams::default().labels(&format!("{key}={VALUE}"));
@@ -35,7 +35,7 @@ impl Cluster {
             Mark::Absent if carriers.iter().any(|name| name == pod) => changes.push((pod.to_owned(), Mark::Absent)),
             Mark::Absent => {}
             Mark::Carried => {
-                // First ours: a review in between then reaches us, too.
+                // This pod first, so that a review is never without a pod; meanwhile it may reach either one.
                 if !carriers.iter().any(|name| name == pod) {
                     changes.push((pod.to_owned(), Mark::Carried));
                 }
@@ -54,7 +54,7 @@ impl Cluster {
             let request = api.patch_metadata(&name, &params, &patch);
             match self.ask(self.attempt("patch", "pods", &name), request).await {
                 Ok(_) => done.push((name, mark)),
-                // A pod that is gone carries nothing.
+                // A pod that does not exist has no label.
                 Err(error) if error.is_not_found() && mark == Mark::Absent => {}
                 Err(error) => return Err(error),
             }

@@ -1,6 +1,6 @@
-//! The lease that replicas share: read, replaced only at exactly the version that was read, and watched.
+//! The lease that replicas share: it is read, watched, and replaced only at exactly the version that was read.
 //!
-//! Never decides who leads, never retries, and is exempt from our rate limit: a leader that waited for its turn would
+//! Never decides who leads, never retries, and is exempt from the rate limit: a leader that waited in the queue would
 //! lose the lease.
 
 use std::future::ready;
@@ -24,20 +24,20 @@ use super::error::RequestError;
 use super::unwatched::Unwatched;
 
 const RESOURCE: &str = "leases.coordination.k8s.io";
-/// The annotation that names the version that may take the lease as soon as it is released.
+/// The annotation with the version that may take the lease as soon as it is released.
 const ENTITLED: &str = "addon-operator/entitled";
 
-/// One lease in our namespace.
+/// A lease in the operator's namespace.
 #[derive(Debug)]
 pub struct SharedLease {
     cluster: Cluster,
     name: String,
-    /// As it was seen last: fields of others stay.
+    /// The lease as last read; a write keeps the fields of other writers.
     seen: Option<Lease>,
 }
 
 impl Cluster {
-    /// The lease of that name. No request is made yet.
+    /// The lease with this name. No request is made yet.
     pub fn lease(&self, name: &str) -> SharedLease {
         SharedLease {
             cluster: self.clone(),
@@ -52,7 +52,7 @@ impl SharedLease {
         Api::namespaced(self.cluster.open.clone(), &self.cluster.namespace)
     }
 
-    /// Its contents, nothing if there is no lease.
+    /// Reads the lease; none if it does not exist.
     pub async fn read(&mut self, within: Duration) -> Result<Option<Sighting>, RequestError> {
         let attempt = self.cluster.attempt("get", RESOURCE, &self.name);
         let api = self.api();
@@ -66,7 +66,7 @@ impl SharedLease {
         Ok(sighting)
     }
 
-    /// Writes it, if it is unchanged. After an error it is unknown whether it was written.
+    /// Writes the lease if it is unchanged. After an error it is unknown whether it was written.
     pub async fn write(&mut self, writing: &Writing, within: Duration) -> Result<Written, RequestError> {
         let (api, patient) = (self.api(), self.cluster.within(within));
         let lease = self.lease(writing);
@@ -117,7 +117,7 @@ impl SharedLease {
         };
         let spec = LeaseSpec {
             holder_identity: Some(holder.clone()),
-            // The API server refuses zero, which stands for an absent duration.
+            // The API server refuses zero, so an empty duration is left out.
             lease_duration_seconds: Some(i32::try_from(lasts.as_secs()).unwrap_or(i32::MAX)).filter(|lasts| *lasts > 0),
             acquire_time: Some(MicroTime(*acquired)),
             renew_time: Some(MicroTime(*renewed)),
@@ -130,7 +130,7 @@ impl SharedLease {
         }
     }
 
-    /// How it stands whenever that changes, maybe late and never for certain: it only spares waiting for the next look.
+    /// The lease after each change. Changes may come late or get lost, so this only makes the next read happen sooner.
     pub fn news(&self) -> impl Stream<Item = Sighting> + Send + use<> {
         let config = watcher::Config::default().fields(&format!("metadata.name={}", self.name));
         let attempt = self.cluster.attempt("watch", RESOURCE, &self.name);
@@ -156,7 +156,7 @@ fn version(lease: &Lease) -> String {
     lease.metadata.resource_version.clone().unwrap_or_default()
 }
 
-/// An annotation without a valid version entitles none, and is removed by the next write.
+/// The entitled version. An annotation without a valid digest counts as none, and the next write removes it.
 fn entitled(lease: &Lease) -> Option<ImageDigest> {
     let text = lease.metadata.annotations.as_ref()?.get(ENTITLED)?;
     let version = ImageDigest::parse(text);
@@ -165,7 +165,7 @@ fn entitled(lease: &Lease) -> Option<ImageDigest> {
         .ok()
 }
 
-/// Missing fields count as empty: a lease without a holder is free.
+/// The contents of a lease. Missing fields count as empty: a lease without a holder is free.
 fn sighting(lease: &Lease) -> Sighting {
     let spec = lease.spec.clone().unwrap_or_default();
     let time = |time: Option<MicroTime>| time.map_or(Timestamp::UNIX_EPOCH, |time| time.0);

@@ -1,7 +1,7 @@
-//! Monitors: for each kubernetes binding of a hook the objects that it selects, now and as they change.
+//! Monitors: the objects that a kubernetes binding of a hook selects, now and after each change.
 //!
-//! Monitors that select the same share one watch, and objects are kept once. A change is in the snapshot before it is
-//! reported, so that a snapshot is never older than any reported change. Must never lose a change of an object that
+//! Monitors with the same selection share one watch, and each object is kept once. A change is in the snapshot before
+//! it is reported, so that a snapshot is never older than a reported change. Must never lose a change of an object that
 //! still exists, nor report one twice, whatever happens to the connection.
 
 mod feed;
@@ -44,27 +44,27 @@ use super::namespaces::{Namespaces, join_all};
 /// The settings of watches.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// A watch of which nothing was known for longer is stale.
+    /// A watch counts as stale if nothing has shown for this long that it works.
     pub bound: Duration,
-    /// How long an answer of the API server may take to begin.
+    /// The timeout for the beginning of an answer.
     pub patience: Duration,
-    /// Makes a filter of the text in a binding.
+    /// Compiles the text of a filter.
     pub compile: Compile,
 }
 
 impl Settings {
-    /// The usual bound. Marks come about once a minute from a server that lets them through, so that a watch on which
-    /// nothing happens costs no request of its own.
+    /// The default bound. Servers send a bookmark about once a minute, so a watch without changes needs no further
+    /// request.
     pub const BOUND: Duration = Duration::from_secs(90);
-    /// The usual patience.
+    /// The default timeout.
     pub const PATIENCE: Duration = Duration::from_secs(30);
 
-    /// How long a watch may bring nothing before it is doubted: the rest of the bound is for finding out.
+    /// The time without an event after which a watch is checked. The rest of the bound is for the check.
     fn silence(&self) -> Duration {
         self.bound * 5 / 6
     }
 
-    /// How long finding out may take.
+    /// The time that the check may take.
     fn doubt(&self) -> Duration {
         self.bound / 6
     }
@@ -74,38 +74,38 @@ impl Settings {
 #[derive(Clone)]
 pub struct Monitors(Arc<Shared>);
 
-/// The snapshot of a monitor, at one moment.
+/// A snapshot of a monitor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reading {
-    /// The objects in the order of the contract.
+    /// The objects in the order that the contract defines.
     pub objects: Vec<ObjectView>,
-    /// The number of the last change that is in there.
+    /// The number of the last change in the snapshot.
     pub seq: u64,
 }
 
-/// A monitor as people are shown it.
+/// The state of a monitor for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Description {
-    /// Its objects.
+    /// The snapshot.
     pub reading: Reading,
-    /// Its objects are Secrets.
+    /// Whether its objects are Secrets.
     pub of_secrets: bool,
-    /// The changes since its start.
+    /// The counts of changes since its start.
     pub since_start: Operations,
-    /// The changes since its snapshot was last read for a run.
+    /// The counts of changes since its snapshot was last read for a run.
     pub since_run: Operations,
 }
 
-/// A watch of which nothing was known for longer than the bound.
+/// A stale watch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StaleWatch {
     /// The kind of its objects.
     pub kind: String,
-    /// Their namespace, empty for all.
+    /// The namespace; empty for all.
     pub namespace: String,
-    /// For how long.
+    /// How long nothing has shown that it works.
     pub since: Duration,
-    /// The trouble of the watch, if known.
+    /// The last error of the watch, if there was one.
     pub error: Option<String>,
 }
 
@@ -128,8 +128,8 @@ impl Monitors {
         )))
     }
 
-    /// Starts all monitors of a hook, or none: when this returns, their snapshots are complete. Dropped before, it
-    /// leaves nothing behind. Changes before it returns are in the snapshots and are not reported; later changes are.
+    /// Starts all monitors of a hook, or none. When this returns, their snapshots are complete. Earlier changes are in
+    /// the snapshots and are not reported; later ones are reported. Dropping the future before leaves nothing behind.
     pub async fn start(&self, hook: &HookId, monitors: Vec<MonitorStart>) -> Result<(), Failure> {
         let mut begun = Begun {
             shared: Arc::clone(&self.0),
@@ -158,14 +158,14 @@ impl Monitors {
         Ok(())
     }
 
-    /// Stops monitors; an unknown one is stopped already. From now on only changes that are already sent arrive.
+    /// Stops monitors; unknown ones are ignored. From now on only changes arrive that were already sent.
     pub fn stop(&self, ids: &[MonitorId]) {
         for id in ids {
             strike(&self.0, *id);
         }
     }
 
-    /// The snapshots of these monitors; nothing for one that does not run. All are of one moment.
+    /// The snapshots of these monitors at the same moment; none for one that does not run.
     pub fn snapshot(&self, ids: &[MonitorId]) -> Vec<Option<Reading>> {
         let ledger = self.0.ledger();
         let readings = ids
@@ -174,7 +174,7 @@ impl Monitors {
         readings.collect()
     }
 
-    /// The same for a run of a hook, since which everything is counted anew that its monitors see.
+    /// The snapshots for a run of a hook, after which the counts of its monitors begin anew.
     pub fn snapshot_for_run(&self, hook: &HookId, ids: &[MonitorId]) -> Vec<Option<Reading>> {
         let mut ledger = self.0.ledger();
         ledger.begin_run(hook);
@@ -184,7 +184,7 @@ impl Monitors {
         readings.collect()
     }
 
-    /// The snapshot and the counts of a monitor for people; reading them changes nothing.
+    /// The snapshot and the counts of a monitor for people. Reading them resets nothing.
     pub fn describe(&self, id: MonitorId) -> Option<Description> {
         let ledger = self.0.ledger();
         let target = ledger.target(Key::Monitor(id))?;
@@ -198,27 +198,27 @@ impl Monitors {
         })
     }
 
-    /// Watches of which nothing was known for longer than the bound.
+    /// All stale watches.
     pub fn stale(&self) -> Vec<StaleWatch> {
         self.0.ledger().stale(self.0.settings.bound)
     }
 
-    /// Kinds that hooks watch and that the API server no longer serves, each with its group and version.
+    /// Kinds that hooks watch and the API server no longer serves, each with its group and version.
     pub fn awaited_kinds(&self) -> BTreeSet<(String, String)> {
         self.0.ledger().awaited_kinds()
     }
 
-    /// How many watches run.
+    /// The number of running watches.
     pub fn watches(&self) -> usize {
         self.0.ledger().watches()
     }
 
-    /// Returns when a watch has panicked: changes may be lost from then on.
+    /// Returns when a watch has panicked, after which changes may be lost.
     pub async fn broken(&self) -> Failure {
         self.0.broken().await
     }
 
-    /// Returns when every watch has ended because all is to stop, or fails when one has panicked before.
+    /// Returns when every watch has ended because of `stop`. Fails if one has panicked before.
     pub async fn guard(&self, stop: &CancellationToken) -> Result<(), Failure> {
         tokio::select! {
             failure = self.broken() => Err(failure),
@@ -229,7 +229,7 @@ impl Monitors {
         }
     }
 
-    /// Ends all watches and waits until they have ended.
+    /// Stops all watches and waits for their end.
     pub async fn shutdown(&self) {
         self.0.shutdown().await;
     }
@@ -256,7 +256,7 @@ impl Monitors {
         })
     }
 
-    /// Brings one monitor to its first complete snapshot.
+    /// Starts one monitor and waits for its first complete snapshot.
     async fn begin(
         &self,
         MonitorStart { id, binding }: &MonitorStart,
@@ -312,7 +312,7 @@ impl std::fmt::Debug for Monitors {
     }
 }
 
-/// Monitors of a start that is not complete: dropped, it takes them back.
+/// The monitors of a start that is not complete. Dropping it stops them.
 struct Begun {
     shared: Arc<Shared>,
     ids: Vec<MonitorId>,
@@ -339,7 +339,7 @@ fn read(snapshot: &Snapshot) -> Reading {
 }
 
 impl Target {
-    /// One that only has to know which namespaces there are.
+    /// A target for the namespaces of a monitor's selector; it only has to know which ones exist.
     pub(super) fn of_namespaces(outlet: Outlet, labels: Arc<Labels>, end: CancellationToken) -> Self {
         Self {
             snapshot: Snapshot::new(Order::ByName),
@@ -368,7 +368,7 @@ impl Target {
         }
     }
 
-    /// Everything that was seen of it.
+    /// The snapshot, by object name.
     pub(super) fn seen(&self) -> Vec<(Arc<ObjectName>, ObjectView)> {
         let names = self.snapshot.names().into_iter();
         names.zip(self.snapshot.objects()).collect()
@@ -378,7 +378,7 @@ impl Target {
         self.snapshot.holds(name)
     }
 
-    /// Changes with the selected part of the object.
+    /// A digest that changes with the selected part of an object.
     pub(super) fn digest(&self, name: &ObjectName) -> Option<Digest> {
         self.snapshot.digest(name)
     }

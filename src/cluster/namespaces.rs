@@ -1,8 +1,8 @@
-//! Namespaces that a selector finds, as a moving set of watches.
+//! The namespaces that a selector finds, as a changing set of watches.
 //!
 //! Objects of a new namespace enter the snapshot without an event, and their later changes are reported. Objects of a
-//! namespace that the selector no longer finds leave the snapshot without an event, because they still exist. Must
-//! never give up a namespace because its objects could not be listed once.
+//! namespace that no longer matches leave the snapshot without an event, because they still exist. Must never give up a
+//! namespace because one list failed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -37,16 +37,16 @@ pub(super) struct Namespaces {
     joining: JoinSet<(String, Vec<Seat>)>,
 }
 
-/// How far we are in a namespace.
+/// The progress in a namespace.
 enum Within {
     /// Its objects are being listed.
     Joining(AbortHandle),
-    /// They are watched.
+    /// Its objects are watched.
     Watching(Vec<Seat>),
 }
 
 impl Namespaces {
-    /// Finds the present namespaces and lists their objects; a failure of one fails all.
+    /// Finds the present namespaces and lists their objects. If one list fails, all fail.
     pub(super) async fn start(
         shared: &Arc<Shared>,
         id: MonitorId,
@@ -78,7 +78,7 @@ impl Namespaces {
             within: BTreeMap::new(),
             joining: JoinSet::new(),
         };
-        // Later moves are also in the queue of moves, and are taken from there once more.
+        // Namespaces that change from now on are also in the queue of moves; handling them twice does no harm.
         let present = shared.ledger().target(key).map(Target::names).unwrap_or_default();
         let joins = present.into_iter().map(|namespace| async {
             let places = set.join(&namespace).await?;
@@ -94,7 +94,7 @@ impl Namespaces {
         join_all(&self.shared, self.id, &selections).await
     }
 
-    /// Follows the moves until the monitor is stopped.
+    /// Follows the changes of the set until the monitor is stopped.
     pub(super) fn follow(self, end: CancellationToken) {
         let shared = Arc::clone(&self.shared);
         shared.run(end, self.run(), |_| {});
@@ -139,7 +139,7 @@ impl Namespaces {
         match joined {
             Ok((namespace, places)) => match self.within.get_mut(&namespace) {
                 Some(within) => *within = Within::Watching(places),
-                // It went while this was on its way.
+                // The namespace stopped matching meanwhile.
                 None => places.into_iter().for_each(Seat::leave),
             },
             Err(error) => {
@@ -151,7 +151,7 @@ impl Namespaces {
     }
 }
 
-/// All of them or none.
+/// Joins all selections, or none.
 pub(super) async fn join_all(
     shared: &Arc<Shared>,
     id: MonitorId,
@@ -165,7 +165,7 @@ pub(super) async fn join_all(
     .await
 }
 
-/// Tries until it works.
+/// Repeats the attempt until it succeeds.
 async fn join_at_last(shared: &Arc<Shared>, id: MonitorId, selections: &[Selection], labels: &Labels) -> Vec<Seat> {
     let mut pause = Pause::default();
     let mut told = None;

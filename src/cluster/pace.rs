@@ -1,7 +1,7 @@
 //! The rate limit of requests: a bucket of tokens that fills at a steady rate, and a queue before it.
 //!
-//! First come, first served. A request that leaves the queue takes no token, and the time of an answer or a watch after
-//! its request has begun does not count. Must never let the wait count as time that the API server took.
+//! First come, first served. A request that leaves the queue early takes no token. The time in the queue must never
+//! count as time of the API server.
 
 use std::num::NonZero;
 use std::pin::pin;
@@ -21,20 +21,20 @@ use tracing::debug;
 use crate::meters::requests::Waited;
 use crate::settings::RateLimit;
 
-/// The original's defaults for the half of a limit that is not set.
+/// The original's defaults for a half of the limit that is not set.
 const PER_SECOND: f64 = 5.0;
 const BURST: NonZero<u16> = NonZero::new(10).expect("ten is not zero");
-/// A wait that is worth a record.
+/// A longer wait is logged.
 const LONG: Duration = Duration::from_millis(50);
 
-/// The line of one client. Clones stand in the same one.
+/// The queue of a client. Clones share it.
 #[derive(Debug, Clone)]
 pub(super) struct Pace(Arc<Line>);
 
 #[derive(Debug)]
 struct Line {
     rate: Rate,
-    /// The holder of this lock is the first of the queue: the lock is granted in the order of requests.
+    /// The holder of this lock is the first in the queue: the lock is granted in the order of requests.
     bucket: tokio::sync::Mutex<Bucket>,
 }
 
@@ -47,12 +47,13 @@ struct Rate {
 #[derive(Debug)]
 struct Bucket {
     turns: f64,
-    /// The time of that count.
+    /// The time at which the tokens were counted.
     at: Instant,
 }
 
 impl Pace {
-    /// Nothing without a limit. If only half of it is set, the other half is the original's default.
+    /// The queue for a limit; none without one. If only one half of the limit is set, the other is the original's
+    /// default.
     pub(super) fn of(limit: RateLimit) -> Option<Self> {
         if limit == RateLimit::default() {
             return None;
@@ -70,7 +71,7 @@ impl Pace {
         })))
     }
 
-    /// Waits until a request may begin, and returns the duration of the wait.
+    /// Waits for a token, and returns the duration of the wait.
     async fn turn(&self) -> Duration {
         let line = &*self.0;
         let begin = Instant::now();
@@ -82,7 +83,7 @@ impl Pace {
         begin.elapsed()
     }
 
-    /// The client whose requests wait in this queue before they are sent.
+    /// A client whose requests wait in this queue.
     pub(super) fn before(&self, client: &Client) -> Client {
         let namespace = client.default_namespace().to_owned();
         let paced = Paced {
@@ -101,7 +102,7 @@ impl Bucket {
         }
     }
 
-    /// Takes a token, or returns the time of the next one.
+    /// Takes a token; the error is the time until the next one.
     fn take(&mut self, rate: Rate, now: Instant) -> Result<(), Duration> {
         let passed = now.saturating_duration_since(self.at).as_secs_f64();
         self.turns = (self.turns + passed * rate.per_second).min(rate.burst);
@@ -114,7 +115,8 @@ impl Bucket {
     }
 }
 
-/// At least a nanosecond, so that waiting always brings us on; a rate next to nothing is a very long wait.
+/// A duration of at least a nanosecond, so that waiting always makes progress. A rate of almost zero gives a very long
+/// one.
 fn seconds(seconds: f64) -> Duration {
     const LONGEST: Duration = Duration::from_hours(24);
     let exact = Duration::try_from_secs_f64(seconds).unwrap_or(LONGEST);
@@ -122,15 +124,15 @@ fn seconds(seconds: f64) -> Duration {
 }
 
 task_local! {
-    /// The state of requests in queues whose answers are awaited.
+    /// The requests of the present task that wait in a queue.
     static STANDING: Arc<Mutex<WorkRequests>>;
 }
 
-/// Requests of one piece of work.
+/// The requests of one task.
 #[derive(Debug)]
 struct WorkRequests {
     in_line: u32,
-    /// The last time that one of them was sent.
+    /// The time at which the last of them left the queue.
     went: Instant,
 }
 
@@ -140,7 +142,7 @@ impl WorkRequests {
     }
 }
 
-/// One more request in a line, until this is dropped.
+/// A request in the queue; dropping it removes it.
 struct Held(Option<Arc<Mutex<WorkRequests>>>);
 
 impl Held {
@@ -163,8 +165,7 @@ impl Drop for Held {
     }
 }
 
-/// The result of the work, or nothing if it takes longer than our patience. While it stands in a queue, and until
-/// then, its wait does not count as time of the server.
+/// The result of the work; none if it takes longer than `patience`. The time in a queue does not count.
 pub(super) async fn within<T>(patience: Duration, work: impl Future<Output = T>) -> Option<T> {
     let standing = Arc::new(Mutex::new(WorkRequests {
         in_line: 0,
@@ -198,7 +199,7 @@ impl Service<Request<Body>> for Paced {
     type Error = kube::Error;
     type Future = BoxFuture<'static, Result<Response<Body>, kube::Error>>;
 
-    /// A new request joins the queue; there it waits by itself.
+    /// Lets a new request join the queue, where it waits by itself.
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), kube::Error>> {
         Poll::Ready(Ok(()))
     }
@@ -265,7 +266,7 @@ mod tests {
         assert_eq!(bucket.take(rate, after(125)), Err(Duration::from_millis(125)));
         assert_eq!(bucket.take(rate, after(250)), Ok(()));
         assert_eq!(bucket.take(rate, after(250)), Err(Duration::from_millis(250)));
-        // It never holds more than its burst, also after a long pause.
+        // The bucket never holds more than its burst, even after a long pause.
         for _ in 0..2 {
             assert_eq!(bucket.take(rate, after(60_000)), Ok(()));
         }

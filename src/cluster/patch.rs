@@ -1,7 +1,7 @@
 //! Carries out the operations of hooks on objects of the cluster, in their order, and reports the failed ones.
 //!
-//! After a failed operation the others are still tried. Must never touch an object that no operation
-//! names, nor go on with the next operation once everything is to stop.
+//! After a failed operation the others are still tried. Must never touch an object that no operation names, nor begin
+//! another operation during a stop.
 
 mod address;
 mod change;
@@ -20,7 +20,7 @@ use super::Cluster;
 use super::kinds::{KindError, Kinds};
 use address::Address;
 
-/// Runs a jq program on an object: all that it gives, in order.
+/// Runs a jq program on an object; returns all its results in order.
 pub type Jq = fn(program: &str, object: &Value) -> Result<Vec<Value>, Failure>;
 
 /// Carries out object patches in one cluster.
@@ -32,12 +32,12 @@ pub struct Patcher {
 }
 
 impl Patcher {
-    /// No request is made.
+    /// A patcher that has made no request yet.
     pub fn new(cluster: Cluster, kinds: Kinds, jq: Jq) -> Self {
         Self { cluster, kinds, jq }
     }
 
-    /// The same for another account.
+    /// The same patcher for another account.
     #[must_use]
     pub fn acting_as(&self, account: &Cluster) -> Self {
         Self {
@@ -46,7 +46,7 @@ impl Patcher {
         }
     }
 
-    /// Carries out all operations, one by one. The failures are reported together, each with its object.
+    /// Carries out all operations, one by one. The failures are returned together, each with its object.
     pub async fn apply(&self, operations: &[Operation], cancel: &CancellationToken) -> Result<(), Failure> {
         let mut failures = Vec::new();
         for (done, operation) in operations.iter().enumerate() {
@@ -137,7 +137,7 @@ fn told(operation: &Operation, failure: Failure) -> Failure {
     failure.within(operation)
 }
 
-/// All failures as one. If one of them needs a person, time alone does not help.
+/// All failures as one. If one of them needs a person, the whole does.
 fn joined(failures: Vec<Failure>) -> Result<(), Failure> {
     let classes = || failures.iter().map(|failure| failure.class);
     let cancelled = classes().find(|class| *class == Class::Cancelled);

@@ -1,6 +1,6 @@
-//! Pods of the operator's namespace: which of them is the operator, and a program run in one of them.
+//! The operator's pod: finds it in the operator's namespace, and runs a program in it.
 //!
-//! Must never choose between several pods: the caller must name one.
+//! Must never choose between several pods; then the caller has to name one.
 
 use addon_core::failure::Failure;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -15,14 +15,14 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 use super::Cluster;
 use super::error::RequestError;
 
-/// Either of these labels has the program's name on our pods.
+/// Labels of the operator's objects whose value is the program's name; one of them is enough.
 const LABELS: [&str; 2] = ["app.kubernetes.io/name", "app"];
 /// The annotation that names the default container.
 const DEFAULT_CONTAINER: &str = "kubectl.kubernetes.io/default-container";
-/// How much of its output is taken at once.
+/// The size of the pieces in which output is read.
 const CHUNK: usize = 16 << 10;
 
-/// Why nothing was run in a pod.
+/// Why no program was run in a pod.
 #[derive(Debug, Error)]
 pub enum PodError {
     #[error("{0}")]
@@ -56,7 +56,7 @@ impl From<RequestError> for PodError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContainerPlace {
     pub pod: String,
-    /// Nothing if the pod has a default container, or only one.
+    /// The container; none if the pod has a default container or only one.
     pub container: Option<String>,
 }
 
@@ -68,7 +68,7 @@ pub enum Stream {
 }
 
 impl Cluster {
-    /// Where the program runs: in the pod of that name, or in the only one there is, or in the one that leads: the holder of
+    /// The place of the program: the pod with the given name, or the only pod, or the leader's, which is the holder of
     /// the lease.
     pub async fn find_program(
         &self,
@@ -102,7 +102,7 @@ impl Cluster {
         }
     }
 
-    /// The pod that holds a lease, if there is that lease.
+    /// The pod that holds a lease, if the lease exists.
     async fn holder_of(&self, name: &str) -> Result<Option<String>, PodError> {
         let leases: Api<Lease> = Api::namespaced(self.client.clone(), &self.namespace);
         let lease = self
@@ -112,7 +112,7 @@ impl Cluster {
         Ok(holder.map(|holder| pod_of(&holder, &self.namespace).to_owned()))
     }
 
-    /// Runs a program there and passes on its output; returns its exit code.
+    /// Runs a program in the pod and passes its output on. Returns its exit code.
     pub async fn run_in(
         &self,
         place: &ContainerPlace,
@@ -145,7 +145,7 @@ impl Cluster {
     }
 }
 
-/// `POD.ADDRESS.NAMESPACE.pod`, or the name alone.
+/// The pod's name in `POD.ADDRESS.NAMESPACE.pod`, or the whole name.
 fn pod_of<'a>(identity: &'a str, namespace: &str) -> &'a str {
     let with_address = identity.strip_suffix(&format!(".{namespace}.pod"));
     with_address
@@ -153,7 +153,7 @@ fn pod_of<'a>(identity: &'a str, namespace: &str) -> &'a str {
         .map_or(identity, |(pod, _)| pod)
 }
 
-/// A pod of the program that runs and is not ending.
+/// Whether the pod belongs to the program, runs, and is not being deleted.
 fn is_of(pod: &Pod, program: &str) -> bool {
     let runs = pod.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Running");
     let is_labelled = LABELS
@@ -187,7 +187,7 @@ async fn relay(
     Ok(())
 }
 
-/// Reads on; at the end the stream is gone. Of one that is gone nothing ever comes.
+/// Reads the next bytes. At its end the stream is set to none, and then this waits for ever.
 async fn next(stream: &mut Option<impl AsyncRead + Unpin>, buffer: &mut [u8]) -> std::io::Result<usize> {
     let Some(open) = stream else {
         return std::future::pending().await;
@@ -199,7 +199,7 @@ async fn next(stream: &mut Option<impl AsyncRead + Unpin>, buffer: &mut [u8]) ->
     Ok(read)
 }
 
-/// The exit code of the program from the kubelet; nothing if it was not started.
+/// The exit code of the program according to the kubelet; none if it was not started.
 fn exit_code(status: &Status) -> Option<u8> {
     if status.status.as_deref() == Some("Success") {
         return Some(0);
@@ -211,7 +211,7 @@ fn exit_code(status: &Status) -> Option<u8> {
     let code = causes
         .filter(|cause| cause.reason.as_deref() == Some("ExitCode"))
         .find_map(|cause| cause.message.as_deref());
-    // A program that a signal ended has 128 and more.
+    // For a program that a signal ended it is 128 or more.
     code.and_then(|code| code.parse().ok())
 }
 

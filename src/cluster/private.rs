@@ -1,5 +1,5 @@
-//! Files with which one gets to the cluster: kubeconfigs and tokens. Must never be open to others, nor be missing or half
-//! written while children run that read them.
+//! Files with credentials: kubeconfigs and tokens. Other users must never be able to read them, and they must never be
+//! missing or incomplete while child processes read them.
 
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::path::Path;
 use fs_err as fs;
 use fs_err::os::unix::fs::OpenOptionsExt as _;
 
-/// Writes a file that other users can never read, atomically for its readers.
+/// Writes a file that other users can never read. Readers see the old or the new content.
 pub(super) fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     let new = path.with_extension("new");
     if new.exists() {

@@ -1,7 +1,7 @@
-//! The Secrets by which the image of a pod is pulled.
+//! The Secrets with which the image of a pod is pulled.
 //!
-//! They are listed in the pod itself, as for the kubelet: those of its service account were copied there when it was
-//! created. Must never show any part of them.
+//! The pod itself lists them, as for the kubelet; those of its service account were copied there when it was created.
+//! Must never show any part of them.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -18,18 +18,18 @@ const OLD_CONFIG: &str = ".dockercfg";
 /// The form of logins in a Secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// As `docker login` writes them.
+    /// The present form of `docker login`.
     Config,
-    /// As it wrote them before.
+    /// The older form of `docker login`.
     OldConfig,
 }
 
-/// One such Secret.
+/// A pull secret.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PullSecret {
     /// Its name.
     pub name: String,
-    /// How it is to be read.
+    /// The form of its text.
     pub form: Form,
     /// Its text, which is never shown.
     pub text: Vec<u8>,
@@ -45,7 +45,7 @@ impl fmt::Debug for PullSecret {
 }
 
 impl Cluster {
-    /// The pull secrets of a pod, in its order. One that does not exist is left out, as it is by the kubelet.
+    /// The pull secrets of a pod, in its order. One that does not exist is left out, as the kubelet does.
     pub async fn pull_secrets(&self, pod: &str) -> Result<Vec<PullSecret>, RequestError> {
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), &self.namespace);
         let found = self.ask(self.attempt("get", "pods", pod), pods.get(pod)).await?;

@@ -1,7 +1,8 @@
-//! Helm's releases, read from the Secrets in which helm keeps them, with our own client.
+//! Helm's releases, read with the operator's own client from the Secrets in which helm keeps them.
 //!
-//! Labels answer most questions, so the large content is fetched only when it is needed. Writes two things only: our own
-//! marks on a revision, and the state of a revision that a killed helm left unfinished. Never deletes a revision.
+//! Most questions are answered from labels; the large content is read only when it is needed. It writes only the
+//! operator's marks on a revision, and the status of a revision that a killed helm left unfinished. Never deletes a
+//! revision.
 
 pub mod marks;
 pub mod upgrades;
@@ -30,27 +31,28 @@ use upgrades::{CONFIRMED, GLOBAL, HELD, SECTION};
 use super::Cluster;
 use super::error::RequestError;
 
-/// The checksum of the rendering, a label under the original's name, so that it recognises our releases as we do its.
+/// The label with the rendering's checksum. Its name is the original's, so that each program recognises the releases of
+/// the other.
 pub const CHECKSUM: &str = "moduleChecksum";
-/// Where old versions of the original kept the checksum: among the values of the release.
+/// The value of a release in which old versions of the original kept the checksum.
 const OLD_CHECKSUM: &str = "_addonOperatorModuleChecksum";
 /// The original's other label on every release.
 pub const MAINTENANCE: &str = "maintenance.deckhouse.io/no-resource-reconciliation";
-/// The digest of the ConfigMap's values for the module, a label: written by helm with the revision, so that no revision
-/// is without it.
+/// The label with the digest of the ConfigMap's values for the module. Helm writes it together with the revision, so no
+/// revision lacks it.
 pub const CONFIG: &str = "addon-operator/config";
-/// The start time of our helm child that began the revision, a label: it is there from helm's first write on.
+/// The label with the start time of the helm child that made the revision. It exists from helm's first write on.
 const BEGUN: &str = "addon-operator/begun";
-/// The digest of everything that the revision was made of, an annotation: helm copies labels from revision to revision,
-/// also when a person upgrades or rolls back by hand, but never annotations.
+/// The annotation with the digest of all inputs of the revision. It is no label, because helm copies labels to the next
+/// revision, even when a person upgrades or rolls back by hand.
 pub const INPUTS: &str = "addon-operator/inputs";
-/// The objects of the revision, an annotation.
+/// The annotation with the objects of the revision.
 pub const OBJECTS: &str = "addon-operator/objects";
 
 pub(super) const SECRET_TYPE: &str = "helm.sh/release.v1";
 const CONTENT: &str = "release";
 const PAGE: u32 = 500;
-/// Far above what fits into a Secret, so that a crafted one cannot fill our memory.
+/// Far more than fits into a Secret. The limit keeps a crafted one from filling the memory.
 const CONTENT_LIMIT: u64 = 64 << 20;
 
 /// One revision of a release, from its Secret's metadata.
@@ -58,24 +60,24 @@ const CONTENT_LIMIT: u64 = 64 << 20;
 pub struct Revision {
     /// The release's name.
     pub release: String,
-    /// The part that decisions need.
+    /// The facts that decisions need.
     pub newest: Newest,
-    /// The objects it consists of, if this very revision was marked with them.
+    /// Its objects, if they are marked on this revision.
     pub objects: Option<String>,
-    /// The digests of the sections when it was made, if it is marked with them.
+    /// The digests of the sections at its creation, if they are marked.
     pub asked: Option<Asked>,
     /// The digest of the ConfigMap's values for its module.
     pub config: Option<String>,
-    /// When helm last wrote it by the clock of its machine, in seconds since 1970. For people: clocks differ.
+    /// The time of helm's last write, by the clock of helm's machine, in seconds since 1970. For people only, because
+    /// clocks differ.
     pub written: u64,
-    /// Another one is another writing of it.
+    /// The resource version, which changes with every write.
     pub version: String,
     secret: String,
 }
 
 impl Cluster {
-    /// All releases of the namespace, by name: the newest revision of each, with the objects that the newest marked one
-    /// consists of.
+    /// All releases of the namespace by name: the newest revision of each, with the objects of the newest marked one.
     pub async fn list_releases(&self) -> Result<Vec<Revision>, RequestError> {
         let mut revisions = self
             .revisions(ListParams::default().labels("owner=helm").limit(PAGE))
@@ -93,7 +95,7 @@ impl Cluster {
     /// The newest revision of one release.
     pub async fn newest_revision(&self, release: &str) -> Result<Option<Revision>, RequestError> {
         let history = ListParams::default().labels(&format!("owner=helm,name={release}"));
-        // Without pages: of those the cache knows nothing, and there are ten at most.
+        // Without pages, which the API server's cache cannot serve. There are at most ten revisions.
         let cached = self.revisions(history.clone().match_any()).await?;
         let revisions = match Box::pin(self.confirm(release, cached)).await? {
             Some(revisions) => revisions,
@@ -109,10 +111,10 @@ impl Cluster {
         Ok(newest)
     }
 
-    /// A history as the API server's cache shows it, with its newest revision as it is now; `None` if the cache is
-    /// behind. A list that is surely not old waits until the cache has seen all other writes to the cluster, which
-    /// takes longer than everything else that we ask for a release; the newest revision and the one that would follow
-    /// it are read from the store at once.
+    /// Combines a history from the API server's cache with the present newest revision; `None` if the cache is
+    /// outdated. A consistent list would wait until the cache has caught up with all writes to the cluster, which takes
+    /// longer than all other requests for a release. So only the newest revision and its possible successor are read
+    /// directly from the store.
     async fn confirm(&self, release: &str, mut cached: Vec<Revision>) -> Result<Option<Vec<Revision>>, RequestError> {
         cached.sort_by_key(|revision| revision.newest.revision);
         let last = cached.pop().map_or(0, |revision| revision.newest.revision);
@@ -137,8 +139,8 @@ impl Cluster {
         Ok(secret.as_ref().and_then(Revision::read))
     }
 
-    /// The checksum among the values of a release that the original made before it wrote labels. What cannot be read is somebody
-    /// else's.
+    /// The checksum in the values of a release from a version of the original without labels. A value that cannot be
+    /// parsed is not the original's.
     async fn old_checksum(&self, revision: &Revision) -> Result<Option<String>, RequestError> {
         match self.content(revision).await {
             Ok((_, content)) => {
@@ -150,7 +152,7 @@ impl Cluster {
         }
     }
 
-    /// Of every deployed release: its revision, and when helm wrote it, in seconds since 1970.
+    /// The revision of every deployed release, and the time of helm's write in seconds since 1970.
     pub async fn deployed_releases(&self) -> Result<BTreeMap<String, (u32, u64)>, RequestError> {
         let deployed = ListParams::default().labels("owner=helm,status=deployed").limit(PAGE);
         let revisions = self.revisions(deployed).await?;
@@ -182,7 +184,7 @@ impl Cluster {
         Ok(text(&content, "manifest"))
     }
 
-    /// How the objects of a revision were applied.
+    /// How the objects of a revision were applied: by the client or by the server.
     pub async fn apply_method(&self, revision: &Revision) -> Result<ApplyMethod, RequestError> {
         let (_, content) = self.content(revision).await?;
         Ok(ApplyMethod::parse(&text(&content, "apply_method")))
@@ -193,13 +195,13 @@ impl Cluster {
         let (params, merge) = (PatchParams::default(), Patch::Merge(&patch));
         let attempt = self.attempt("patch", "secrets", name);
         match self.ask(attempt, api.patch_metadata(name, &params, &merge)).await {
-            // Helm itself does without that verb.
+            // Helm itself does not need that verb.
             Err(error) if error.is_forbidden() => Box::pin(self.replace_instead(&api, error, &patch)).await.map(drop),
             patched => patched.map(drop),
         }
     }
 
-    /// Tells helm that an unfinished revision failed: it then upgrades over it, and nothing is uninstalled.
+    /// Marks an unfinished revision as failed. Helm then upgrades over it, and nothing is uninstalled.
     pub async fn fail_revision(&self, revision: &Revision) -> Result<(), RequestError> {
         let (mut secret, mut content) = self.content(revision).await?;
         let left = revision.newest.status;
@@ -290,21 +292,21 @@ impl Revision {
     }
 }
 
-/// Where helm keeps a revision.
+/// The name of the Secret with a revision.
 fn secret_name(release: &str, revision: u32) -> String {
     format!("sh.helm.release.v1.{release}.v{revision}")
 }
 
-/// The fields of a release, each as it was written: values may be nested deeper than a document of ours.
+/// The fields of a release as unparsed JSON, because values may be nested deeper than the operator's parser allows.
 type Content = BTreeMap<String, Box<RawValue>>;
 
-/// A text among the fields; empty if there is none.
+/// A text field; empty if it is absent.
 fn text(content: &Content, field: &str) -> String {
     let raw = content.get(field).map(|raw| serde_json::from_str(raw.get()));
     raw.and_then(Result::ok).unwrap_or_default()
 }
 
-/// The fields of a map among the fields; none if there is no map.
+/// The fields of a map; empty if it is absent.
 fn fields(content: &Content, field: &str) -> Content {
     let raw = content.get(field).map(|raw| serde_json::from_str(raw.get()));
     raw.and_then(Result::ok).unwrap_or_default()
@@ -340,7 +342,7 @@ fn encode(content: &Content) -> io::Result<Vec<u8>> {
     Ok(STANDARD.encode(gzip.finish()?).into_bytes())
 }
 
-/// How many bytes these values would take in a release Secret, where they stand beside everything else.
+/// The number of bytes that these values need in a release Secret. The other contents come in addition.
 pub fn packed_size(values: &[u8]) -> io::Result<usize> {
     let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
     gzip.write_all(values)?;

@@ -1,9 +1,9 @@
-//! Our own state: one Secret that remembers last good sections, and one for helm children under way, which must find room
-//! however large the sections are.
+//! The operator's own state: one Secret with last good sections, and one with the intents of helm children, which must
+//! have room however large the sections are.
 //!
 //! Losing them loses no release. A key that cannot be read counts as absent, with a warning, and is copied to another
-//! Secret before it is overwritten; every write is a merge patch of its own keys over the version that was read (see
-//! `state/writing`), so that writers do not disturb each other and nothing a newer version or a later leader wrote is
+//! Secret before it is overwritten. Every write is a merge patch of single keys on the version that was read (see
+//! `state/writing`). So writers do not disturb each other, and nothing that a newer version or a later leader wrote is
 //! lost.
 
 pub mod known;
@@ -34,31 +34,31 @@ use crate::blocking;
 pub const NAME: &str = "addon-operator-state";
 /// The Secret with the intents of helm children.
 pub const INTENTS: &str = "addon-operator-intents";
-/// Where that is put which cannot be read.
+/// The Secret for contents that cannot be read.
 pub const UNREADABLE: &str = "addon-operator-state-unreadable";
-/// The format of this version. A reader uses the known parts of a higher one.
+/// The format of this version. A reader uses the known parts of a newer one.
 const VERSION: &str = STATE_FORMAT;
 const VERSION_KEY: &str = "version";
 const LAST_GOOD_KEY: &str = "last-good";
 const MADE_KEY: &str = "made";
-/// The key of texts that find no room in the one above. Earlier versions do not know it.
+/// The key for sections that are too long for the key above. Earlier versions do not know it.
 const PACKED_KEY: &str = "last-good.gz";
 const VALUES_FILES_KEY: &str = "values-files";
-/// The key of the leader that last took the state over from one that might still run.
+/// The key with the leader that last took over the state from one that might still run.
 const LEADER_KEY: &str = "leader";
 const INTENT_PREFIX: &str = "intent.";
 
 type Data = BTreeMap<String, ByteString>;
-/// Keys with their new contents; a key without contents is removed.
+/// The keys with their new contents; none to remove a key.
 type Changes = BTreeMap<String, Option<Vec<u8>>>;
 
-/// That an intent stands in its Secret; if nothing else does, the Secret as it was then.
+/// An intent that was written; if the Secret has nothing else, with its metadata.
 #[derive(Debug)]
 pub struct Recorded(Option<ObjectMeta>);
 
 impl Cluster {
-    /// The state that was last saved, as far as it can be read. From then on no write succeeds that an earlier leader
-    /// has sent. Where that one is known to have ended there is none, and nothing is written for it.
+    /// Reads the saved state as far as possible. After that, no write of an earlier leader succeeds. If that leader has
+    /// certainly ended, nothing is written for this.
     pub async fn load_state(&self) -> Result<SavedState, RequestError> {
         let data = match self.warrant.tenure() {
             Some(tenure) if !tenure.overlap.is_zero() => self.take_over(&tenure.holder).await?,
@@ -79,7 +79,8 @@ impl Cluster {
         })
     }
 
-    /// Makes these the last good entries, and this what is known of a ConfigMap that a program made. Returns the keys of those that found no room.
+    /// Stores the last good sections, and the facts about a ConfigMap that a program made. Returns the keys that found
+    /// no room.
     pub async fn save_last_good(&self, last_good: &Sections, made: Option<&Made>) -> Result<Vec<String>, RequestError> {
         let last_good = last_good.clone();
         let stored = blocking::run(move || sections::store(&last_good)).await;
@@ -99,11 +100,11 @@ impl Cluster {
         self.remember(NAME, &[change].into()).await.map(|_| ())
     }
 
-    /// The helm child of ours on this release that was not seen to end.
+    /// The intent of a helm child on this release whose end was not observed.
     pub async fn intent(&self, release: &str) -> Result<Option<Intent>, RequestError> {
         let key = intent_key(release);
         for secret in [INTENTS, NAME] {
-            // Earlier versions recorded it beside the sections.
+            // Earlier versions stored it in the other Secret.
             let intent = self.remembered(secret).await?.remove(&key);
             match intent.map(|intent| serde_json::from_slice(&intent.0)) {
                 Some(Ok(intent)) => return Ok(Some(intent)),
@@ -114,7 +115,7 @@ impl Cluster {
         Ok(None)
     }
 
-    /// Remembers that a helm child is about to work on the release.
+    /// Stores that a helm child is about to work on the release.
     pub async fn record_intent(&self, release: &str, intent: &Intent) -> Result<Recorded, RequestError> {
         let key = intent_key(release);
         let text = json!(intent).to_string().into_bytes();
@@ -123,7 +124,7 @@ impl Cluster {
         Ok(Recorded(alone.map(|secret| secret.metadata)))
     }
 
-    /// Clears the record: the child has ended and its outcome is known.
+    /// Removes a stored intent, after the child has ended with a known outcome.
     pub async fn clear_recorded(&self, release: &str, recorded: Recorded) -> Result<(), RequestError> {
         if let Some(seen) = recorded.0
             && self.drop_secret(INTENTS, seen).await?
@@ -133,7 +134,7 @@ impl Cluster {
         self.forget(INTENTS, &intent_key(release)).await
     }
 
-    /// Clears our intent for the release, of any version of the Secret.
+    /// Removes the intent for the release, whatever the version of the Secret is.
     pub async fn clear_intent(&self, release: &str) -> Result<(), RequestError> {
         let key = intent_key(release);
         self.forget(INTENTS, &key).await?;
@@ -141,7 +142,7 @@ impl Cluster {
     }
 }
 
-/// It holds only this key and our own version: data of a newer version is never dropped.
+/// Whether the Secret has only this key and the format of this version. Data of a newer version is never dropped.
 fn remembers_nothing_but(key: &str, secret: &Secret) -> bool {
     let mut data = secret.data.iter().flatten();
     data.all(|(own, value)| own == key || own == VERSION_KEY && value.0 == VERSION.as_bytes())
@@ -151,7 +152,7 @@ fn intent_key(release: &str) -> String {
     format!("{INTENT_PREFIX}{release}")
 }
 
-/// A key that holds something else than it should.
+/// A key with invalid contents.
 #[derive(Debug)]
 struct Unreadable {
     key: &'static str,
@@ -165,7 +166,7 @@ impl Unreadable {
     }
 }
 
-/// The sections that stand there as text.
+/// The sections that are stored as text.
 fn plain(data: &Data) -> Option<Result<Sections, Unreadable>> {
     let read = serde_json::from_slice(&data.get(LAST_GOOD_KEY)?.0);
     Some(read.map_err(|error| Unreadable {
@@ -174,14 +175,14 @@ fn plain(data: &Data) -> Option<Result<Sections, Unreadable>> {
     }))
 }
 
-/// A small note beside the sections; one that cannot be read is none.
+/// A small entry beside the sections; an invalid one counts as absent.
 fn noted<T: serde::de::DeserializeOwned>(data: &Data, key: &str) -> Option<T> {
     let read = serde_json::from_slice(&data.get(key)?.0);
     read.inspect_err(|error| warn!(secret = NAME, key, %error, "cannot read our own state, going on without it"))
         .ok()
 }
 
-/// Those that are packed.
+/// The sections that are stored compressed.
 fn packed(data: &Data) -> Option<Result<Sections, Unreadable>> {
     let beside = data.get(LAST_GOOD_KEY).map_or(&[][..], |plain| &plain.0);
     let read = sections::unpack(&data.get(PACKED_KEY)?.0, beside);

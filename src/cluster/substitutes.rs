@@ -1,8 +1,8 @@
-//! Verbs that serve where another one is forbidden: a list of one name where `get` is, an update where `patch` is. Roles that
-//! people bring along from the original operators allow no more.
+//! Verbs that replace a forbidden one: a list of one name for `get`, an update for `patch`. Roles written for the
+//! original operators may allow only these.
 //!
-//! The better verb is tried first each time, so that a right which is given later counts at once. Must never do more to an object
-//! than the better verb would have done, and never hides an error of another kind.
+//! The better verb is tried first each time, so a right that is granted later takes effect at once. Must never do more
+//! to an object than the better verb would, and never hide another error.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -19,20 +19,20 @@ use tracing::warn;
 use super::Cluster;
 use super::error::{Attempt, RequestError};
 
-/// How often a replacement is tried that another writer came in between.
+/// The number of attempts for a replacement when another writer is faster.
 const ROUNDS: usize = 3;
 
 /// The missing verbs that were logged, each with its resource. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Lacking(Arc<Mutex<BTreeSet<(&'static str, String)>>>);
 
-/// A kind of object as the API server takes and gives it.
+/// A kind of object that can be read and written.
 pub(super) trait Object: Resource + Clone + fmt::Debug + Serialize + DeserializeOwned {}
 
 impl<K: Resource + Clone + fmt::Debug + Serialize + DeserializeOwned> Object for K {}
 
 impl Lacking {
-    /// Warns of the refusal, once in the life of the process.
+    /// Logs a refusal, once in the life of the process.
     pub(super) fn tell(&self, refusal: RequestError, instead: &'static str) {
         let attempt = refusal.attempt();
         let (verb, resource) = (attempt.verb, attempt.resource.clone());
@@ -53,7 +53,7 @@ impl Lacking {
 }
 
 impl Cluster {
-    /// The object with the name of the attempt, `None` if there is none. Where `get` is forbidden, it is found by a list.
+    /// Reads the object of the attempt; `None` if it does not exist. If `get` is forbidden, a list is used.
     pub(super) async fn find<K: Object>(&self, api: &Api<K>, attempt: Attempt) -> Result<Option<K>, RequestError> {
         let get = Attempt { verb: "get", ..attempt };
         let refusal = match self.ask(get.clone(), api.get_opt(&get.name)).await {
@@ -63,7 +63,7 @@ impl Cluster {
         let list = Attempt { verb: "list", ..get };
         let params = ListParams::default().fields(&format!("metadata.name={}", list.name));
         let found = match self.ask(list, api.list(&params)).await {
-            // The hint of the first refusal is the better one.
+            // The first refusal has the better hint.
             Err(error) if error.is_forbidden() => return Err(refusal),
             found => found?,
         };
@@ -71,8 +71,8 @@ impl Cluster {
         Ok(found.items.into_iter().next())
     }
 
-    /// Makes a merge patch of the object with the name of the attempt. Where `patch` is forbidden, the object is read, changed
-    /// in the same way and replaced.
+    /// Sends a merge patch for the object of the attempt. If `patch` is forbidden, the object is read, changed in the
+    /// same way and replaced.
     pub(super) async fn patch_or_replace<K: Object>(
         &self,
         api: &Api<K>,
@@ -91,7 +91,7 @@ impl Cluster {
         }
     }
 
-    /// The replacement after a refused merge patch. A version in the patch is the one that has to be there still.
+    /// Replaces the object after a refused merge patch. A resource version in the patch has to match.
     pub(super) async fn replace_instead<K: Object>(
         &self,
         api: &Api<K>,
@@ -139,7 +139,7 @@ impl Cluster {
     }
 }
 
-/// Does to an object that which the API server does with a merge patch (RFC 7396).
+/// Applies a merge patch to an object as the API server does (RFC 7396).
 pub(super) fn lay(object: &mut Value, patch: &Value) {
     let Value::Object(changes) = patch else {
         object.clone_from(patch);
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn a_replaced_object_is_what_the_patch_would_have_made() {
-        // The rows are those of the RFC that differ in kind.
+        // Rows from the RFC, one of each kind.
         for (object, patch, wanted) in [
             (json!({"a": "b"}), json!({"a": "c"}), json!({"a": "c"})),
             (json!({"a": "b"}), json!({"b": "c"}), json!({"a": "b", "b": "c"})),

@@ -1,5 +1,5 @@
-//! The failures of a watch that only saves time: logged once, until the watch works again. Must never be used for a
-//! watch on which a decision rests.
+//! Logs the failures of a watch that only saves time: once, until the watch works again. Must never be used for a watch
+//! on which a decision depends.
 
 use addon_core::failure::Failure;
 use kube::runtime::watcher;
@@ -7,17 +7,17 @@ use tracing::{debug, warn};
 
 use super::error::{Attempt, RequestError};
 
-/// The trouble of one watch.
+/// The log state of one watch.
 #[derive(Debug)]
 pub(super) struct Unwatched {
     attempt: Attempt,
-    /// How changes are found without the watch.
+    /// How changes are found without the watch, for the message.
     instead: &'static str,
     is_told: bool,
 }
 
 impl Unwatched {
-    /// None yet.
+    /// A watch without a failure so far.
     pub(super) fn new(attempt: Attempt, instead: &'static str) -> Self {
         Self {
             attempt,
@@ -26,15 +26,15 @@ impl Unwatched {
         }
     }
 
-    /// The watch has brought something.
+    /// Records that the watch works.
     pub(super) fn is_over(&mut self) {
         self.is_told = false;
     }
 
-    /// The watch has failed; it is tried again by itself.
+    /// Logs a failure of the watch, which is repeated by itself.
     pub(super) fn tell(&mut self, error: watcher::Error) {
         let error = request_error(&self.attempt, error);
-        // The watch of the ConfigMap logs that the API server does not answer.
+        // The watch of the ConfigMap already logs that the API server does not answer.
         let is_quiet = self.is_told || error.is_unreachable();
         let Failure { report, hints, .. } = error.into();
         if is_quiet {
@@ -52,7 +52,7 @@ impl Unwatched {
     }
 }
 
-/// The request of a watch that failed, by its verb.
+/// The error of a failed watch request.
 pub(super) fn request_error(about: &Attempt, error: watcher::Error) -> RequestError {
     let attempt = |verb| Attempt { verb, ..about.clone() };
     let (verb, source) = match error {

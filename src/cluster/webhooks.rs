@@ -1,8 +1,8 @@
-//! The objects in the cluster that make the API server ask us and our hooks: webhook configurations, and the conversion
-//! stanzas of resource definitions.
+//! The objects that make the API server call the operator's webhooks: webhook configurations, and the conversion
+//! settings of CRDs.
 //!
-//! Compares before it writes, so that unchanged objects are not written and changes by other writers are reverted. Must
-//! never touch a field that is not ours.
+//! It compares before it writes, so unchanged objects are not written, and changes by other writers are reverted. Must
+//! never change a field of another owner.
 
 pub mod ensure;
 pub mod kept;
@@ -22,16 +22,16 @@ use serde_json::{Value, json};
 use super::Cluster;
 use super::error::{Attempt, RequestError};
 
-/// The label that names the maker of a configuration.
+/// The label that marks the operator's configurations.
 const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "addon-operator");
-/// The number of tries of a write when another writer comes in between.
+/// The number of attempts for a write when another writer is faster.
 const ROUNDS: usize = 3;
 const CRDS: &str = "customresourcedefinitions";
 
-/// Something that was not as it should be.
+/// A change that was made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// The change that was made.
+    /// The kind of change.
     pub done: Done,
     /// The resource as RBAC spells it.
     pub resource: &'static str,
@@ -39,14 +39,14 @@ pub struct Change {
     pub name: String,
 }
 
-/// The change of an object.
+/// The kind of change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Done {
-    /// It did not exist.
+    /// The object was created.
     Created,
-    /// It was not as it should be.
+    /// The object was changed.
     Updated,
-    /// It is no longer needed.
+    /// The object was removed.
     Removed,
 }
 
@@ -61,36 +61,36 @@ impl fmt::Display for Change {
     }
 }
 
-/// How the publication of a configuration ended.
+/// The result of publishing a configuration.
 #[derive(Debug)]
 pub struct Published {
     /// The change.
     pub change: Option<Change>,
-    /// Why not all of it could be.
+    /// Why a part of it was refused.
     pub refused: Option<RequestError>,
 }
 
-/// How the publication of a conversion ended.
+/// The result of publishing a conversion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Conversion {
-    /// There is no such resource definition yet.
+    /// The CRD does not exist yet.
     Undefined,
-    /// It was as it should be.
+    /// The CRD was already as wanted.
     AsWanted,
-    /// It was not.
+    /// The CRD was changed.
     Changed(Change),
 }
 
-/// A webhook configuration as it should be.
+/// The wanted state of a webhook configuration.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted<'a> {
-    /// Of which kind.
+    /// Its kind.
     pub kind: AdmissionKind,
     /// Its name.
     pub name: &'a str,
-    /// Its `.webhooks`; none if there is to be no such configuration.
+    /// Its `.webhooks`; empty if the configuration must not exist.
     pub webhooks: &'a [Value],
-    /// Goes only together with this.
+    /// The owner, with which the configuration is deleted.
     pub owner: Option<&'a OwnerReference>,
 }
 
@@ -130,17 +130,17 @@ impl Wanted<'_> {
         object
     }
 
-    /// The change of the existing object.
+    /// The patch from the found object to the wanted one.
     fn difference(&self, found: &DynamicObject) -> Option<Value> {
         let mut patch = json!({});
-        // An empty list is not written out.
+        // The API server leaves out an empty list.
         let there = found.data.get("webhooks").and_then(Value::as_array);
         if there.map_or(&[][..], Vec::as_slice) != self.webhooks {
             patch["webhooks"] = json!(self.webhooks);
         }
         let owners = found.owner_references();
         let lacks = |owner: &&OwnerReference| owners.iter().all(|there| there.uid != owner.uid);
-        // The owner of another program's object is not ours to set.
+        // The owner of another program's object is not changed.
         if let Some(owner) = self.owner.filter(lacks).filter(|_| is_ours(found)) {
             let all: Vec<_> = owners.iter().chain([owner]).collect();
             patch["metadata"]["ownerReferences"] = json!(all);
@@ -149,7 +149,7 @@ impl Wanted<'_> {
     }
 }
 
-/// The places of those webhooks that are the reason of a refusal.
+/// The indexes of the webhooks that the API server refused.
 fn refused(error: &RequestError) -> BTreeSet<usize> {
     let RequestError::Failed { source, .. } = error else {
         return BTreeSet::new();
@@ -159,7 +159,7 @@ fn refused(error: &RequestError) -> BTreeSet<usize> {
     };
     let causes = status.details.iter().flat_map(|details| &details.causes);
     let places = causes.map(|cause| cause.field.strip_prefix("webhooks[")?.split_once(']')?.0.parse().ok());
-    // A cause that is about something else cannot be helped by leaving webhooks out.
+    // If a cause is about another field, leaving out webhooks does not help.
     places.collect::<Option<_>>().unwrap_or_default()
 }
 
@@ -168,16 +168,15 @@ fn is_ours(object: &DynamicObject) -> bool {
     object.labels().get(key).is_some_and(|there| there == value)
 }
 
-/// The patch is refused if another writer has changed the object since.
+/// Adds the resource version to the patch, so that it is refused if the object has changed.
 fn versioned(mut patch: Value, found: &impl kube::Resource) -> Value {
     patch["metadata"]["resourceVersion"] = json!(found.meta().resource_version);
     patch
 }
 
 impl Cluster {
-    /// Brings a webhook configuration to where it should be. One that is not needed any more is removed if we made it,
-    /// and emptied if another program did. A webhook that the API server refuses does not keep the others out; as it
-    /// was before, it stays.
+    /// Publishes a webhook configuration. One that is no longer needed is deleted if the operator made it, and emptied
+    /// otherwise. If the API server refuses a webhook, its earlier form stays, and the other webhooks are published.
     pub async fn publish_configuration(&self, wanted: Wanted<'_>) -> Result<Published, RequestError> {
         let error = match Box::pin(self.settle(wanted)).await {
             Ok(change) => return Ok(Published { change, refused: None }),
@@ -195,7 +194,7 @@ impl Cluster {
                     return Some(webhook.clone());
                 }
                 let mut known = there.iter().find(|known| known["name"] == webhook["name"])?.clone();
-                // The address and its CA bundle are not the part that was refused.
+                // The address and the CA bundle are updated, because they were not refused.
                 known["clientConfig"] = webhook["clientConfig"].clone();
                 Some(known)
             })
@@ -225,7 +224,7 @@ impl Cluster {
     async fn settle(&self, wanted: Wanted<'_>) -> Result<Option<Change>, RequestError> {
         for _ in 1..ROUNDS {
             match Box::pin(self.try_configuration(wanted)).await {
-                // Another writer changed it, or it was deleted or created: read again.
+                // The object was changed, deleted or created meanwhile, so it is read again.
                 Err(error) if error.is_conflict() || error.is_not_found() => {}
                 settled => return settled,
             }
@@ -237,7 +236,7 @@ impl Cluster {
         let api = self.configurations(wanted);
         let attempt = |verb| self.cluster_attempt(verb, wanted.resource(), wanted.name);
         let found = match self.find(&api, attempt("get")).await {
-            // An operator that never had a webhook needs no right to read one.
+            // Without a webhook no right to read configurations is needed.
             Err(error) if wanted.webhooks.is_empty() && error.is_forbidden() => return Ok(None),
             found => found?,
         };
@@ -256,7 +255,7 @@ impl Cluster {
                 uid: found.metadata.uid.clone(),
             });
             match self.ask(attempt("delete"), api.delete(wanted.name, &params)).await {
-                // Without the right to delete it, it is emptied.
+                // Without the right to delete it, the configuration is emptied.
                 Err(error) if error.is_forbidden() => self.lacking.tell(error, "update"),
                 deleted => {
                     deleted?;
@@ -271,7 +270,7 @@ impl Cluster {
         Ok(Some(wanted.change(Done::Updated)))
     }
 
-    /// Makes the API server convert a resource through us.
+    /// Publishes the conversion webhook of a CRD.
     pub async fn publish_conversion(&self, crd: &str, stanza: &Value) -> Result<Conversion, RequestError> {
         for _ in 1..ROUNDS {
             match Box::pin(self.try_conversion(crd, stanza)).await {
@@ -292,7 +291,7 @@ impl Cluster {
             return Ok(Conversion::AsWanted);
         }
         let mut conversion = stanza.clone();
-        // Either a service or an address: the one that is there must not stay.
+        // A webhook has either a service or a URL, so an existing URL is removed.
         conversion["webhook"]["clientConfig"]["url"] = Value::Null;
         let patch = versioned(json!({"spec": {"conversion": conversion}}), &found);
         match self.patch_or_replace(&api, attempt("patch"), &patch).await {
@@ -306,7 +305,7 @@ impl Cluster {
         }))
     }
 
-    /// The cluster role that goes when the chart that installed us goes, as an owner of objects.
+    /// The chart's cluster role as an owner: objects that it owns are deleted with the chart.
     pub async fn owning_role(&self, name: &str) -> Result<OwnerReference, RequestError> {
         let api: Api<ClusterRole> = Api::all(self.client.clone());
         let attempt = self.cluster_attempt("get", "clusterroles", name);

@@ -1,10 +1,9 @@
-//! One watch: a list, then what changes, and on from there whenever the connection is lost.
+//! One watch: a list, then its changes, continued from the same position whenever the connection is lost.
 //!
-//! It knows at every moment the version up to which all changes were taken, and continues from that version. Only if
-//! the server no longer has that version, all objects are listed again, and the differences are reported. A watch that
-//! brings neither an object nor a bookmark for longer than the bound allows is not trusted: it is dropped, and a new
-//! request on another connection must show that the server answers and that no change was missed. Must never end while
-//! a monitor needs it.
+//! It always knows the version up to which all changes were taken, and continues from there. Only if the server no
+//! longer has that version, all objects are listed again and the differences are reported. A watch that brings neither
+//! an object nor a bookmark for longer than the bound allows is not trusted: it is dropped, and a request on another
+//! connection must show that the server answers and that no change was missed. Must never end while a monitor needs it.
 
 mod listing;
 mod showing;
@@ -29,16 +28,16 @@ use super::shared::Shared;
 use super::stream::{Lines, Source};
 use super::trouble::{Pause, Trouble, WatchError};
 
-/// A watch that has lasted for this time counts as working.
+/// A watch that has lasted this long counts as working.
 const TRIAL: Duration = Duration::from_secs(1);
-/// A server that asks to come again within this time has refused nothing yet: it says so of a CRD that it has just taken up.
+/// A retry time up to this is no refusal: a server asks for it while it sets up a new CRD.
 const SOON: Duration = Duration::from_secs(2);
-/// Objects that are looked at before others get their turn.
+/// The number of objects that are processed before other tasks get their turn.
 const BATCH: usize = 64;
 /// A list for a reader that is not answered for this time is told of.
 const OVERDUE: Duration = Duration::from_secs(3);
 
-/// The state of one watch.
+/// The state of a watch.
 pub(super) struct Feed {
     shared: Arc<Shared>,
     id: PartId,
@@ -46,44 +45,44 @@ pub(super) struct Feed {
     wake: Arc<Notify>,
     place: Progress,
     pause: Pause,
-    /// The last connection may have withheld something, or led to another history.
+    /// Whether the last connection may have withheld changes, or may have led to a restored store.
     doubt: bool,
-    /// The streaming list went silent: the next listing is in pages.
+    /// Whether the next list is read in pages, because the streaming list got no answer.
     paged: bool,
-    /// The kind is no longer served, and we wait until it is.
+    /// Whether the kind is no longer served, so that the watch waits for it.
     unserved: bool,
     told: Option<String>,
 }
 
-/// How far everything was taken.
+/// The position in the watch.
 #[derive(Default)]
 enum Progress {
-    /// Nothing is known, or changes since then are unknown.
+    /// Unknown: a list has to come next.
     #[default]
     Lost,
-    /// Up to this version.
+    /// All changes up to this version are known; no watch runs.
     At(String),
-    /// Up to this version, and more is on its way.
+    /// All changes up to this version are known, and a watch brings more.
     Following(Box<Watch>),
 }
 
 struct Watch {
     lines: Lines,
     version: String,
-    /// The last sign of life.
+    /// The time of the last event.
     heard: Instant,
-    /// It has not shown yet that it works.
+    /// Whether the watch has not yet shown that it works.
     on_trial: bool,
 }
 
-/// The place of a kind whose objects cannot be found.
+/// Whether and where a kind is served, after its objects were not found.
 enum Whereabouts {
     Here,
     Elsewhere(ApiResource),
     Nowhere(Failure),
 }
 
-/// The end of a wait.
+/// The event that ends a wait.
 enum Event {
     Line(Result<Heard, Trouble>),
     Wanted,
@@ -106,7 +105,7 @@ impl Feed {
         }
     }
 
-    /// Watches until it is dropped.
+    /// Watches until the future is dropped.
     pub(super) async fn run(mut self) {
         loop {
             if let Err(trouble) = self.step().await {
@@ -115,7 +114,7 @@ impl Feed {
         }
     }
 
-    /// One request, or one event. After an error the place holds only what is still certain.
+    /// Makes one request, or takes one event. After an error the position is the last certain one.
     async fn step(&mut self) -> Result<(), Trouble> {
         match std::mem::take(&mut self.place) {
             Progress::Lost => self.list().await,
@@ -130,7 +129,7 @@ impl Feed {
         }
     }
 
-    /// The place that is still certain after that.
+    /// Keeps the position after an error, unless its version has expired.
     fn stay(&mut self, version: String, trouble: Trouble) -> Trouble {
         if !trouble.is_expired() {
             self.go_on_from(version);
@@ -163,7 +162,7 @@ impl Feed {
 
     async fn follow(&mut self, mut watch: Box<Watch>) -> Result<(), Trouble> {
         if !self.admit().await {
-            // A monitor needs a part of the objects that was not stored.
+            // A new monitor needs a part of the objects that was not kept, so everything is listed.
             return Ok(());
         }
         match self.wait(&mut watch).await {
@@ -184,7 +183,7 @@ impl Feed {
                 self.doubt = true;
                 self.place = Progress::At(watch.version);
             }
-            // That is how a watch ends from time to time.
+            // A watch ends like this from time to time.
             Event::Line(Err(trouble)) if trouble.kind == WatchError::Eof && !watch.on_trial => {
                 self.go_on_from(watch.version);
             }
@@ -218,7 +217,7 @@ impl Feed {
         }
     }
 
-    /// Takes one event; only then the watch continues from its version.
+    /// Takes one event. Only then the position moves to its version.
     async fn hear(&mut self, heard: Heard, version: &mut String) -> Result<(), Trouble> {
         let begin = Instant::now();
         let attempt = self.source.attempt("watch");
@@ -243,7 +242,7 @@ impl Feed {
         self.read(Answer::Change(version)).await
     }
 
-    /// The watch works, as far as can be known.
+    /// Records that the watch works, as far as this can be known.
     fn recovered(&mut self) {
         self.pause.reset();
         self.doubt = false;
@@ -307,7 +306,7 @@ impl Feed {
         } = &self.source.selection;
         match self.shared.kinds.again(resource).await {
             Ok(kind) if kind.resource == *resource && self.unserved => {
-                // It is listed a moment before it is served.
+                // A kind may be listed a moment before it is served.
                 Whereabouts::Nowhere(Failure::new(Class::Refused, trouble.error.to_string()))
             }
             Ok(kind) if kind.resource == *resource => Whereabouts::Here,
@@ -316,7 +315,7 @@ impl Feed {
                 None => Whereabouts::Elsewhere(kind.resource),
             },
             Err(error @ KindError::Unknown { .. }) => Whereabouts::Nowhere(error.into()),
-            // A missing answer proves nothing.
+            // A missing answer proves nothing, so the earlier conclusion stays.
             Err(KindError::Ask { .. } | KindError::Stale { .. }) if self.unserved => {
                 Whereabouts::Nowhere(Failure::new(Class::Refused, trouble.error.to_string()))
             }
@@ -324,7 +323,7 @@ impl Feed {
         }
     }
 
-    /// The kind was created anew under another plural: its history is another one.
+    /// Follows a kind that was created anew with another plural. Its objects have a new history.
     fn move_to(&mut self, resource: ApiResource) {
         info!(watch = %self.source, plural = resource.plural, "the kind has another plural now, watching the new resource");
         self.place = Progress::Lost;
@@ -332,8 +331,8 @@ impl Feed {
         self.source.selection.resource = resource;
     }
 
-    /// There is no object of a kind that does not exist, and nothing is withheld from us: its objects were told to be
-    /// deleted before it went. When it comes back, that is another history.
+    /// Waits for a kind that is not served. It has no objects, and the deletion of the earlier ones was reported. When
+    /// it is served again, its objects have a new history.
     async fn await_kind(&mut self, missing: &Failure) {
         self.place = Progress::Lost;
         {

@@ -1,7 +1,7 @@
-//! One line of a watch, or one item of a list, parsed.
+//! Parses a line of a watch, or an item of a list.
 //!
-//! Only names and the version are read here; the rest of an object is parsed when a monitor needs it. Must never guess
-//! the type of a line.
+//! It reads only names and the version; the rest of an object is parsed when a monitor needs it. Must never guess the
+//! type of a line.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -16,21 +16,21 @@ use super::lens::{Item, Text};
 use super::stream::{Line, failed, read_status};
 use super::trouble::{Trouble, WatchError};
 
-/// One line of a watch, understood.
+/// A parsed line of a watch.
 pub(super) enum Heard {
-    /// An object is there, and looks like this.
+    /// An object exists in this state; with its version.
     Present(Item, String),
-    /// An object is gone, and this is how it last looked.
+    /// An object was deleted; its last state and its version.
     Gone(Item, String),
-    /// Everything up to this version was sent.
+    /// A bookmark: everything up to this version was sent.
     Mark {
         version: String,
-        /// And so was everything that there was at first.
+        /// Whether the initial list is complete with it.
         complete: bool,
     },
 }
 
-/// The annotation of the mark behind the last object of a list that is sent as a watch.
+/// The annotation of the bookmark after the last object of a streaming list.
 const COMPLETE: &str = "k8s.io/initial-events-end";
 
 #[derive(Deserialize)]
@@ -52,7 +52,7 @@ struct Metadata<'a> {
     annotations: Option<&'a RawValue>,
 }
 
-/// Understands a line.
+/// Parses a line.
 pub(super) fn read_line(line: &[u8], resource: &ApiResource, attempt: &Attempt) -> Result<Heard, Trouble> {
     let unusable = |error: serde_json::Error| unusable(attempt, &error.to_string());
     let line: Line<'_> = serde_json::from_slice(line).map_err(unusable)?;
@@ -74,7 +74,7 @@ pub(super) fn read_line(line: &[u8], resource: &ApiResource, attempt: &Attempt) 
     }
 }
 
-/// Understands an object as far as its names and its version.
+/// Parses the names and the version of an object.
 pub(super) fn read_item(
     object: &RawValue,
     resource: &ApiResource,
@@ -94,7 +94,7 @@ pub(super) fn read_item(
     Ok((Item { name, text }, metadata.resource_version.into_owned()))
 }
 
-/// Takes in a version. The server's history never goes back; one that does is another history.
+/// Moves the position to a version. A server's history never goes back; a lower version belongs to a restored store.
 pub(super) fn advance(version: &mut String, heard: String, attempt: &Attempt) -> Result<(), Trouble> {
     if heard.is_empty() {
         return Ok(());
@@ -110,7 +110,7 @@ pub(super) fn advance(version: &mut String, heard: String, attempt: &Attempt) ->
     Ok(())
 }
 
-/// Whether one version is older than another, if that is known.
+/// Whether one version is older than another, if that can be known.
 pub(super) fn is_before(one: &str, other: &str) -> bool {
     let number = |version: &str| version.parse::<u64>().ok();
     matches!((number(one), number(other)), (Some(one), Some(other)) if one < other)

@@ -1,7 +1,7 @@
-//! All monitors, and the objects that they have seen: the one value that watches and readers share, behind one lock.
+//! The ledger: all monitors and the objects that they have seen, behind one lock. Watches and readers share it.
 //!
-//! A change enters the snapshot and is sent in one step, so that no reader can see less than was reported. Must
-//! never wait for anything, and never make a request.
+//! A change enters the snapshot and is sent in one step, so that no reader sees less than was reported. Must never
+//! wait, and never make a request.
 
 pub(in crate::cluster) mod outlet;
 mod reading;
@@ -26,12 +26,12 @@ use super::lens::Lens;
 use super::selection::Selection;
 use super::{Labels, StaleWatch};
 
-/// The key of a watcher.
+/// The key of a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(in crate::cluster) enum Key {
-    /// A monitor that the core asked for.
+    /// A monitor of the core.
     Monitor(MonitorId),
-    /// The namespaces that a monitor's selector finds, by the same id.
+    /// The namespaces that the selector of this monitor finds.
     Namespaces(MonitorId),
     /// A target of our own.
     Own(OwnId),
@@ -39,24 +39,24 @@ pub(in crate::cluster) enum Key {
     ConfigMap,
 }
 
-/// The name of something that we want to see for ourselves.
+/// The number of a target of the operator's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(in crate::cluster) struct OwnId(pub(in crate::cluster) u64);
 
-/// The state of one watcher.
+/// A monitor or another receiver of objects.
 pub(in crate::cluster) struct Target {
     pub(super) snapshot: Snapshot,
     pub(super) lens: Arc<Lens>,
-    /// None for a watcher without a hook.
+    /// The labels for metrics; none for a target without a hook.
     pub(super) labels: Option<Arc<Labels>>,
     pub(super) outlet: Outlet,
-    /// Its changes are reported. Until its start is complete they are part of its first snapshot.
+    /// Whether its changes are reported. Before its start is complete they are only part of its first snapshot.
     pub(super) live: bool,
-    /// Ends the tasks that work for it alone.
+    /// Ends the tasks that work only for it.
     pub(super) end: CancellationToken,
 }
 
-/// One running watch.
+/// A running watch.
 struct Feed {
     selection: Selection,
     subscribers: Vec<Subscriber>,
@@ -70,60 +70,60 @@ struct Subscriber {
     stage: Stage,
 }
 
-/// The progress of a watcher that joins a watch.
+/// The progress of a target that joins a watch.
 enum Stage {
-    /// Has seen nothing yet.
+    /// It has seen nothing yet.
     Waiting(Starter),
-    /// Takes part in the listing that is under way.
+    /// It takes part in the running list.
     Listing(Starter),
     /// It has a complete snapshot, and gets changes.
     Settled,
 }
 
-/// Hears how the first listing ended.
+/// Receives the result of the first list.
 type Starter = oneshot::Sender<Result<(), Failure>>;
 
-/// The last moment at which no change was missing, and the trouble since then.
+/// The last moment at which no change was missing, and the error since then.
 struct Health {
     proven: Instant,
     error: Option<String>,
-    /// The kind is no longer served.
+    /// Whether the kind is no longer served.
     unserved: bool,
 }
 
-/// A viewer of an object that a watch brings.
+/// A target to which an object of a watch is shown.
 #[derive(Clone)]
 pub(super) struct Viewer {
     pub(super) key: Key,
     pub(super) lens: Arc<Lens>,
     pub(super) labels: Option<Arc<Labels>>,
-    /// It sees everything for the first time, and in silence.
+    /// Whether it is seeing everything for the first time, without reports.
     pub(super) first: bool,
     /// It is a reader: changes are not sent for it.
     pub(super) reads: bool,
 }
 
 impl Viewer {
-    /// Its labels in metrics. A watcher that only serves another one is not measured.
+    /// Its labels for metrics; none for a target that only serves another one.
     pub(super) fn measured(&self) -> Option<&Labels> {
         self.labels.as_deref().filter(|_| matches!(self.key, Key::Monitor(_)))
     }
 }
 
-/// News of one object from a watch, for one viewer.
+/// News about one object for one viewer.
 pub(super) enum News {
-    /// It is there.
+    /// The object exists in this state.
     Seen(Sighting),
-    /// It is there, and this viewer cannot see how it is.
+    /// The object exists, but the viewer's filter failed.
     Obscured,
-    /// It is deleted; its last known state, if any.
+    /// The object was deleted; its last known state, if any.
     Gone(Option<ObjectView>),
 }
 
-/// A watch that was asked for.
+/// The result of joining a watch.
 pub(super) struct Joined {
     pub(super) feed: PartId,
-    /// Ends with the first listing.
+    /// Receives the result of the first list.
     pub(super) started: oneshot::Receiver<Result<(), Failure>>,
     /// This was not watched until now: the caller starts the watch, with these.
     pub(super) new: Option<New>,
@@ -139,12 +139,12 @@ pub(in crate::cluster) struct Ledger {
     feeds: HashMap<PartId, Feed>,
     by_selection: HashMap<Selection, PartId>,
     last: u64,
-    /// The API server does not list these as a stream.
+    /// Resources that the API server does not list as a stream.
     unstreamed: HashSet<ApiResource>,
 }
 
 impl Ledger {
-    /// Adds a watcher; `false` if it exists already.
+    /// Adds a target; `false` if it exists already.
     pub(in crate::cluster) fn enter(&mut self, key: Key, target: Target) -> bool {
         if self.targets.contains_key(&key) {
             return false;
@@ -153,7 +153,7 @@ impl Ledger {
         true
     }
 
-    /// Removes a watcher, and every watch that no other watcher needs.
+    /// Removes a target, and the watches that no other target needs.
     pub(in crate::cluster) fn strike(&mut self, key: Key) -> Option<Arc<Labels>> {
         let target = self.targets.remove(&key)?;
         target.end.cancel();
@@ -168,7 +168,7 @@ impl Ledger {
         self.targets.get(&key)
     }
 
-    /// A run of the hook begins: later changes of its monitors are counted anew.
+    /// Resets the counts of a hook's monitors, because a run begins.
     pub(super) fn begin_run(&mut self, hook: &HookId) {
         let of_hook = |target: &&mut Target| target.labels.as_ref().is_some_and(|labels| labels.hook == *hook);
         for target in self.targets.values_mut().filter(of_hook) {
@@ -180,7 +180,7 @@ impl Ledger {
         self.targets.get_mut(&key)
     }
 
-    /// Joins a target to a watch. If there is no such watch yet, the caller starts it.
+    /// Joins a target to a watch. If the watch does not exist yet, the caller has to start it.
     pub(super) fn join(&mut self, key: Key, selection: &Selection, root: &CancellationToken) -> Joined {
         let (starter, started) = oneshot::channel();
         let (feed, new) = self.subscribe(key, Stage::Waiting(starter), selection, root);
@@ -213,7 +213,7 @@ impl Ledger {
         (id, new)
     }
 
-    /// Takes a watch out of a target's sight, silently.
+    /// Removes the objects of a watch from a target, without reports.
     pub(super) fn leave(&mut self, key: Key, feed: PartId) {
         self.unsubscribe(feed, key);
         if let Some(target) = self.targets.get_mut(&key) {
@@ -240,7 +240,7 @@ impl Ledger {
         }
     }
 
-    /// All viewers of the objects that the watch brings now.
+    /// The viewers of the objects of a watch.
     pub(super) fn viewers(&self, id: PartId) -> Vec<Viewer> {
         let subscribers = self.feeds.get(&id).into_iter().flat_map(|feed| &feed.subscribers);
         let viewers = subscribers.filter_map(|subscriber| {
@@ -261,7 +261,7 @@ impl Ledger {
         viewers.collect()
     }
 
-    /// Takes news of one object into one snapshot, and sends the change that follows.
+    /// Takes news about one object into a snapshot, and sends the resulting change.
     pub(super) fn take(
         &mut self,
         id: PartId,
@@ -294,20 +294,20 @@ impl Ledger {
         }
     }
 
-    /// Names that a complete listing did not hold, for a settled watcher.
+    /// The objects of a target that were missing in a complete list.
     pub(super) fn vanished(&self, id: PartId, key: Key) -> Vec<Arc<ObjectName>> {
         let target = self.targets.get(&key);
         target.map(|target| target.snapshot.vanished(id)).unwrap_or_default()
     }
 
-    /// The server has just shown that nothing is withheld.
+    /// Records that the server has just shown that no change is missing.
     pub(super) fn prove(&mut self, id: PartId) {
         if let Some(feed) = self.feeds.get_mut(&id) {
             feed.health = Health::proven();
         }
     }
 
-    /// The server has just shown that there can be no such objects.
+    /// Records that the kind is not served, so that there are no objects.
     pub(super) fn unserved(&mut self, id: PartId) {
         if let Some(feed) = self.feeds.get_mut(&id) {
             feed.health = Health {
@@ -317,7 +317,7 @@ impl Ledger {
         }
     }
 
-    /// Its objects are addressed otherwise from now on.
+    /// Records that the kind now has another API resource.
     pub(super) fn moved(&mut self, id: PartId, resource: &ApiResource) {
         if let Some(feed) = self.feeds.get_mut(&id) {
             feed.selection.resource = resource.clone();
@@ -331,7 +331,7 @@ impl Ledger {
         }
     }
 
-    /// Watches of hooks of which nothing was known for longer than the bound.
+    /// Stale watches of hooks.
     pub(super) fn stale(&self, bound: Duration) -> Vec<StaleWatch> {
         let stale = self
             .feeds
@@ -361,7 +361,7 @@ impl Ledger {
             .collect()
     }
 
-    /// All watches have stopped: every wait for a first listing fails.
+    /// Makes every wait for a first list fail, because all watches have stopped.
     pub(super) fn end(&mut self) {
         self.feeds.clear();
         self.by_selection.clear();

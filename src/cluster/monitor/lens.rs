@@ -1,6 +1,7 @@
-//! The part of an object that a binding wants: all of it, the result of its filter, both, or only its name.
+//! A lens: the part of an object that a binding needs. This is the whole object, the result of its filter, both, or
+//! only its name.
 //!
-//! The parsed tree of an object lives only while it is read. Must never let the failure of one object affect another.
+//! An object is parsed into a tree only while it is read. A failure with one object must never affect another.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,25 +15,25 @@ use addon_core::object::{ObjectName, ObjectView};
 use kube::core::ApiResource;
 use serde_json::Value;
 
-/// The result of a filter on an object, or its error.
+/// Applies a filter to an object; the result or an error.
 pub type Sieve = Arc<dyn Fn(&Value) -> Result<Value, String> + Send + Sync>;
-/// Makes a filter of its text.
+/// Compiles the text of a filter.
 pub type Compile = fn(&str) -> Result<Sieve, String>;
 
-/// How a binding looks at objects.
+/// The part of objects that a binding needs.
 pub(in crate::cluster) struct Lens {
     filter: Option<(String, Sieve)>,
     regard: Regard,
 }
 
-/// The parts of an object that are read and stored, beside the result of the filter.
+/// The part of an object that is read and kept, in addition to the filter's result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Regard {
-    /// All of it is kept.
+    /// The whole object is kept.
     Kept,
-    /// All of it is looked at, and nothing kept.
+    /// The whole object is read, and not kept.
     Passing,
-    /// That it is there.
+    /// Only its existence is kept.
     Presence,
 }
 
@@ -44,22 +45,22 @@ pub(super) struct Item {
 
 /// The text of an object.
 pub(super) enum Text {
-    /// As it was sent.
+    /// The text from the server.
     Sent(Box<[u8]>),
-    /// As it is kept.
+    /// The compressed text as it is kept.
     Kept(Json),
 }
 
-/// An object seen through one lens.
+/// The result of one lens for an object.
 pub(super) struct Look {
-    /// The visible part, or the reason why there is none.
+    /// The visible part, or the error of the filter.
     pub(super) seen: Result<Sighting, String>,
-    /// The time that the filter took.
+    /// The duration of the filter.
     pub(super) filtered: Option<Duration>,
 }
 
 impl Lens {
-    /// The look of a binding; its filter is compiled once.
+    /// The lens of a binding; compiles its filter.
     pub(super) fn of(binding: &KubernetesBinding, compile: Compile) -> Result<Self, Failure> {
         let filter = match &binding.jq_filter {
             None => None,
@@ -79,7 +80,7 @@ impl Lens {
         Ok(Self { filter, regard })
     }
 
-    /// Sees that objects are there, and nothing of them.
+    /// A lens that shows only the existence of objects.
     pub(in crate::cluster) fn presence() -> Self {
         let (filter, regard) = (None, Regard::Presence);
         Self { filter, regard }
@@ -99,7 +100,7 @@ impl Lens {
         }
     }
 
-    /// In which order its snapshots are.
+    /// The order of the objects in its snapshots.
     pub(super) fn order(&self) -> Order {
         match self.regard {
             Regard::Kept => Order::ByName,
@@ -119,7 +120,7 @@ impl Lens {
         self.filter.as_ref().map(|(text, _)| text.as_str())
     }
 
-    /// Whether a view through the other lens contains the view through this one.
+    /// Whether the other lens shows everything that this one shows.
     pub(super) fn is_within(&self, other: &Self) -> bool {
         let alike = self.text() == other.text();
         match self.regard {
@@ -129,7 +130,7 @@ impl Lens {
         }
     }
 
-    /// The view through this lens, from the view through a wider one.
+    /// The view of this lens, computed from the view of a wider one.
     pub(super) fn narrow(&self, sighting: Sighting) -> Sighting {
         let Sighting { name, mut view, digest } = sighting;
         if !self.keeps_objects() {
@@ -146,7 +147,7 @@ impl Lens {
     }
 }
 
-/// The views of all lenses of one object. It is parsed at most once, and each filter runs once.
+/// The views of an object through all lenses. The object is parsed at most once, and each filter runs once.
 pub(super) fn look(item: &Item, resource: &ApiResource, lenses: &[Arc<Lens>]) -> Vec<Look> {
     let mut subject = Subject {
         item,
@@ -158,7 +159,7 @@ pub(super) fn look(item: &Item, resource: &ApiResource, lenses: &[Arc<Lens>]) ->
     lenses.iter().map(|lens| subject.through(lens)).collect()
 }
 
-/// One object, with the results that are already computed.
+/// An object with the results that are already computed.
 struct Subject<'a> {
     item: &'a Item,
     resource: &'a ApiResource,
@@ -245,7 +246,7 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// Items of lists have no kind and apiVersion; objects for hooks get them.
+/// Parses an object. An item of a list has no kind and apiVersion, so these are added for hooks.
 fn read(text: &[u8], resource: &ApiResource) -> Result<Value, String> {
     let mut value: Value = serde_json::from_slice(text).map_err(|error| format!("it cannot be read: {error}"))?;
     if let Some(object) = value.as_object_mut() {
@@ -263,7 +264,7 @@ mod tests {
 
     use super::*;
 
-    /// Stands for a language in which every text is a pointer into the object.
+    /// A filter language for tests: the text is a JSON pointer.
     fn pointer(text: &str) -> Sieve {
         let text = text.to_owned();
         Arc::new(move |value| {

@@ -1,4 +1,4 @@
-//! Reports of watches for the metrics. Must never be needed by a watch to do its work.
+//! Reports of watches for metrics. A watch must never need one for its work.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use kube::core::ApiResource;
 
 use super::trouble::WatchError;
 
-/// How a binding is labelled in metrics and logs.
+/// The labels of a binding in metrics and logs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Labels {
     /// The hook.
@@ -22,7 +22,7 @@ pub struct Labels {
 }
 
 impl Labels {
-    /// By any of the names that a binding may give to them.
+    /// Whether the binding's kind is Secret, by any of its names.
     pub(super) fn are_of_secrets(&self) -> bool {
         ["secret", "secrets"]
             .iter()
@@ -30,45 +30,45 @@ impl Labels {
     }
 }
 
-/// One thing that can be measured.
+/// A measurable event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Observation<'a> {
     /// A filter was applied to an object.
     Filtered {
-        /// Its labels: module, hook and binding.
+        /// The binding's labels.
         labels: &'a Labels,
-        /// How long it took.
+        /// The duration.
         took: Duration,
     },
-    /// An event was processed, from its last byte until the changes were sent.
+    /// An event was processed, from its last byte until its changes were sent.
     Handled {
-        /// Its labels: module, hook and binding.
+        /// The binding's labels.
         labels: &'a Labels,
-        /// How long it took.
+        /// The duration.
         took: Duration,
     },
-    /// The number of objects of a snapshot.
+    /// The size of a snapshot.
     Holds {
-        /// Its labels: module, hook and binding.
+        /// The binding's labels.
         labels: &'a Labels,
-        /// How many.
+        /// The number of objects.
         objects: usize,
     },
     /// A monitor was stopped: it no longer has a snapshot.
     Stopped {
-        /// Its labels: module, hook and binding.
+        /// The binding's labels.
         labels: &'a Labels,
     },
     /// A watch or a list failed.
     WatchFailed(WatchError),
-    /// A watch was silent for too long, and another one takes its place.
+    /// A silent watch was replaced by another one.
     Replaced {
-        /// Its selection.
+        /// The resource of the watch.
         resource: &'a ApiResource,
-        /// Where, `None` for everywhere.
+        /// The namespace; `None` for all.
         namespace: Option<&'a str>,
     },
 }
 
-/// Hears of everything that can be measured; must not wait for anything.
+/// Receives every measurable event; must not wait.
 pub type Observe = Arc<dyn Fn(&Observation<'_>) + Send + Sync>;

@@ -1,32 +1,32 @@
-//! The objects that a watch selects, in the syntax of the API server.
+//! The selection of a watch in the syntax of the API server.
 //!
-//! Selectors that mean the same get the same text, so that they share one watch. Must never widen a selection: values
-//! are escaped, so that none of them can become another requirement.
+//! Selectors with the same meaning get the same text, so that they share one watch. Must never widen a selection:
+//! values are escaped, so that none of them can add another requirement.
 
 use addon_core::hook::config::{FieldRequirement, KubernetesBinding, LabelRequirement, LabelSelector, Operator};
 use kube::Resource as _;
 use kube::api::{DynamicObject, ListParams, WatchParams};
 use kube::core::{ApiResource, Request};
 
-/// A request that was put together, or could not be.
+/// A request, or the error of building it.
 pub(super) type Built = Result<hyper::Request<Vec<u8>>, kube::core::request::Error>;
 
-/// Objects of one resource, as one request can name them.
+/// Objects of one resource that one request can select.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(in crate::cluster) struct Selection {
     pub(in crate::cluster) resource: ApiResource,
-    /// Nothing for all namespaces, and for kinds without one.
+    /// The namespace; none for all namespaces, and for cluster-wide kinds.
     pub(in crate::cluster) namespace: Option<String>,
     pub(in crate::cluster) labels: Option<String>,
     pub(in crate::cluster) fields: Option<String>,
-    /// Of each object nothing but its metadata is sent.
+    /// Whether only the metadata of objects is requested.
     pub(in crate::cluster) metadata_only: bool,
     /// A reader of ours reads these few objects: they are listed again after each break, and no other list is waited for.
     pub(in crate::cluster) is_read: bool,
 }
 
 impl Selection {
-    /// The parameters of a list, a page at a time.
+    /// The parameters of a list that is read in pages.
     pub(super) fn list_params(&self) -> ListParams {
         ListParams {
             label_selector: self.labels.clone(),
@@ -66,7 +66,7 @@ impl Selection {
     }
 }
 
-/// The selections of a binding in one namespace, or in none: one for each name that it gives.
+/// The selections of a binding in one namespace, or in none: one for each object name in it.
 pub(in crate::cluster) fn of_binding(
     binding: &KubernetesBinding,
     resource: &ApiResource,
@@ -89,7 +89,7 @@ pub(in crate::cluster) fn of_binding(
     names.into_iter().map(|name| selection(Some(name))).collect()
 }
 
-/// A label selector as one text, nothing for one that selects all.
+/// A label selector as text; none if it selects everything.
 pub(in crate::cluster) fn labels(selector: &LabelSelector) -> Option<String> {
     let equal = selector
         .match_labels
@@ -129,7 +129,7 @@ fn fields(requirements: &[FieldRequirement], name: Option<&str>) -> Option<Strin
     (!parts.is_empty()).then(|| parts.join(","))
 }
 
-/// A value in which nothing can be taken for the grammar of the selector.
+/// A value with the selector's special characters escaped.
 fn escaped(value: &str) -> String {
     value.replace('\\', "\\\\").replace(',', "\\,").replace('=', "\\=")
 }

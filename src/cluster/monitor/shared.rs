@@ -1,6 +1,6 @@
 //! Shared by all watches of one process: the ledger, the way to the core, and the owner of their tasks.
 //!
-//! Must never let a task of a watch end unnoticed: a watch that is gone looks like a cluster in which nothing happens.
+//! The unexpected end of a watch must never go unnoticed: without it the cluster would look as if nothing happened.
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -26,10 +26,10 @@ use super::selection::Selection;
 use super::stream::Source;
 use crate::report::last_words;
 
-/// Lists that may be under way at once.
+/// The number of concurrent lists.
 const LISTS: usize = 4;
 
-/// See the head of this file.
+/// The state that all watches share.
 pub(in crate::cluster) struct Shared {
     pub(in crate::cluster) cluster: Cluster,
     pub(in crate::cluster) kinds: Kinds,
@@ -43,7 +43,7 @@ pub(in crate::cluster) struct Shared {
     broken: watch::Sender<Option<Failure>>,
 }
 
-/// A place at a watch, given up when this is dropped before it is kept.
+/// The membership of a target in a watch. Dropping it before it is kept ends the membership.
 pub(in crate::cluster) struct Seat {
     shared: Arc<Shared>,
     key: Key,
@@ -73,9 +73,9 @@ impl Shared {
         }
     }
 
-    /// The ledger, for as long as no wait is in between.
+    /// Locks the ledger; the guard must not be held across a wait.
     pub(in crate::cluster) fn ledger(&self) -> MutexGuard<'_, Ledger> {
-        // The panic of a watch ends the operator elsewhere.
+        // The lock is still usable; the panic of a watch ends the operator elsewhere.
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -91,7 +91,7 @@ impl Shared {
         (self.observe)(observation);
     }
 
-    /// Ends with everything else, or on its own.
+    /// A token that is cancelled with everything else, or alone.
     pub(in crate::cluster) fn token(&self) -> CancellationToken {
         self.root.child_token()
     }
@@ -114,7 +114,7 @@ impl Shared {
         self.lists.acquire().await.ok()
     }
 
-    /// Runs a task until it ends or is cancelled. A panic in it is reported to the process.
+    /// Runs a task until it ends or is cancelled. A panic in it is reported.
     pub(in crate::cluster) fn run(
         self: &Arc<Self>,
         end: CancellationToken,
@@ -133,7 +133,7 @@ impl Shared {
         });
     }
 
-    /// Joins a target to a selection, and waits for the first listing. Dropped before its end, it has no effect.
+    /// Joins a target to a selection, and waits for the first list. Dropping the future before its end undoes it.
     pub(in crate::cluster) async fn join(self: &Arc<Self>, key: Key, selection: &Selection) -> Result<Seat, Failure> {
         let Joined { feed, started, new } = self.ledger().join(key, selection, &self.root);
         let mut place = Seat {
@@ -187,7 +187,7 @@ impl Shared {
         });
     }
 
-    /// Removes a watcher.
+    /// Removes a target.
     pub(in crate::cluster) fn strike(&self, key: Key) {
         let struck = self.ledger().strike(key);
         if let (Key::Monitor(_), Some(labels)) = (key, struck) {
@@ -195,7 +195,7 @@ impl Shared {
         }
     }
 
-    /// The first panic of a watch.
+    /// Waits for the first panic of a watch.
     pub(super) async fn broken(&self) -> Failure {
         let mut broken = self.broken.subscribe();
         let told = broken.wait_for(Option::is_some).await.ok();
@@ -203,7 +203,7 @@ impl Shared {
         failure.unwrap_or_else(|| Failure::defect("a watch has panicked"))
     }
 
-    /// Ends everything and waits until it has ended.
+    /// Stops everything and waits for the end.
     pub(super) async fn shutdown(&self) {
         self.root.cancel();
         self.tasks.close();
@@ -213,7 +213,7 @@ impl Shared {
 }
 
 impl Seat {
-    /// Leaves the watch; its objects leave the snapshot.
+    /// Leaves the watch. Its objects are removed from the snapshot.
     pub(in crate::cluster) fn leave(mut self) {
         self.kept = false;
     }

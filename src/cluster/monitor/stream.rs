@@ -1,8 +1,8 @@
-//! Lists and watches as bytes: pages, and lines as they come.
+//! Lists and watches as bytes: pages, and lines as they arrive.
 //!
-//! kube's own watcher hides facts that we need: it swallows the end of a watch and the pause that the server asked for,
-//! it does not record the time of the last event, and it builds a tree of every object. So the requests are kube's,
-//! with all its credentials and connections, and the reading is ours. Must never keep more than a page, or a line.
+//! kube's own watcher hides facts that are needed here: it hides the end of a watch, the pause that the server asks for
+//! and the time of the last event, and it builds a tree of every object. So requests are made with kube's client, its
+//! credentials and connections, and the answers are read here. Must never hold more than a page or a line.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -24,21 +24,21 @@ use super::trouble::{Trouble, WatchError, jittered};
 
 /// Objects in one page of a list.
 const PAGE: u32 = 500;
-/// The longest life of one watch in seconds; the server ends it, and a new one continues from there.
+/// The longest duration of a watch in seconds. The server ends it then, and a new one continues.
 const LIFE: Duration = Duration::from_secs(290);
-/// Room that a line of an unusual length may keep.
+/// The size to which the line buffer is shrunk after an unusually long line.
 const SPARE: usize = 256 * 1024;
-/// The longest text of an error.
+/// The longest error text.
 const LONGEST_WORD: usize = 512;
 
-/// Where the objects of one selection come from.
+/// The source of the objects of a selection.
 #[derive(Clone)]
 pub(super) struct Source {
     pub(super) cluster: Cluster,
     pub(super) selection: Selection,
-    /// How long an answer may take to begin.
+    /// The timeout for the beginning of an answer.
     pub(super) patience: Duration,
-    /// The timeout of a request that checks a silent watch: its connection may be dead, too.
+    /// The timeout of the request that checks a silent watch, whose connection may be dead too.
     pub(super) doubt: Duration,
 }
 
@@ -89,7 +89,7 @@ impl Source {
         }
     }
 
-    /// One page as it was sent; `next` is the token of the page before.
+    /// One page as sent; `next` is the token from the previous page.
     pub(super) async fn page(&self, next: &str) -> Result<Vec<u8>, Trouble> {
         // A page is waited for as a whole: an answer that stops in the middle is none.
         let patience = if self.selection.is_read {
@@ -111,7 +111,7 @@ impl Source {
         self.within(&attempt, patience, read).await
     }
 
-    /// The version at which the server is now; a list of one object costs it next to nothing.
+    /// The server's present version. A list of one object costs it almost nothing.
     pub(super) async fn present(&self) -> Result<String, Trouble> {
         let attempt = self.attempt("list");
         let mut params = self.selection.list_params();
@@ -126,7 +126,7 @@ impl Source {
         Ok(page.metadata.resource_version)
     }
 
-    /// All changes after this version; without a version, all objects and then the changes.
+    /// All changes after this version. Without a version: all objects, and then the changes.
     pub(super) async fn watch(&self, version: Option<&str>) -> Result<Lines, Trouble> {
         let attempt = self.attempt("watch");
         let mut params = self.selection.watch_params();
@@ -134,7 +134,7 @@ impl Source {
         params.timeout = u32::try_from(jittered(LIFE).as_secs()).ok();
         let request = self.selection.watch(&params, version.unwrap_or_default());
         let request = request.map(|mut request| {
-            // Compressed watches of newer servers cannot be read as they come.
+            // A compressed stream of a newer server could not be read line by line.
             let plain = "identity".parse().expect("a header value of letters");
             request.headers_mut().insert("accept-encoding", plain);
             request
@@ -177,7 +177,7 @@ impl Source {
         let collected = response.into_body().collect().await;
         let text = collected.map_err(|error| failed(attempt.clone(), error))?.to_bytes();
         let mut status = read_status(&text);
-        // The transfer encoding of the answer decides, not its content type.
+        // The HTTP status counts, not the code in the body.
         status.code = code;
         let in_body = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
         let retry_after = asked.or((in_body > 0).then(|| u64::from(in_body)));
@@ -218,7 +218,7 @@ impl Lines {
         &self.attempt
     }
 
-    /// The next line, without its end. Nothing is lost if the wait is given up.
+    /// The next line, without its end. Dropping the future loses nothing.
     pub(super) async fn next(&mut self) -> Result<&[u8], Trouble> {
         let line = self.find().await?;
         Ok(&self.buffer[line])
@@ -272,7 +272,7 @@ pub(super) fn failed(attempt: Attempt, error: kube::Error) -> Trouble {
     Trouble::of(RequestError::Failed { attempt, source })
 }
 
-/// The status of an answer; an answer without one is shown as its text.
+/// The error status in an answer; for an answer without one, the answer's text.
 pub(super) fn read_status(text: &[u8]) -> Status {
     serde_json::from_slice(text).unwrap_or_else(|_| {
         let text = String::from_utf8_lossy(text);

@@ -1,4 +1,4 @@
-//! The failures of a watch as its metrics count them, and the pause after each.
+//! The failures of a watch, classified for metrics, and the pause after each.
 //!
 //! Must never give up: a watch ends only when no monitor needs it.
 
@@ -12,7 +12,7 @@ use super::super::error::RequestError;
 /// The kinds of failures that the contract counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WatchError {
-    /// Our place in the history is gone; everything is listed again.
+    /// The version has expired; everything is listed again.
     Expired,
     /// The server ended a watch as soon as it had begun.
     Eof,
@@ -39,13 +39,13 @@ impl WatchError {
 pub(in crate::cluster) struct Trouble {
     pub(in crate::cluster) error: Box<RequestError>,
     pub(super) kind: WatchError,
-    /// How long the server asks us to wait.
+    /// The pause that the server asks for.
     pub(super) retry_after: Option<Duration>,
 }
 
 /// The server's code for an expired resource version.
 const GONE: u16 = 410;
-/// The code of an API server without streaming lists when they are requested.
+/// The codes with which an API server refuses an unknown streaming list.
 const NO_STREAMING: [u16; 2] = [400, 422];
 
 impl Trouble {
@@ -66,7 +66,8 @@ impl Trouble {
         self.kind == WatchError::Expired
     }
 
-    /// Nothing is served where these objects were; an object that is not there is nothing that a watch asks for.
+    /// Whether the path of the objects was not found. A watch never asks for a single object, so this is no missing
+    /// object.
     pub(super) fn finds_nothing(&self) -> bool {
         self.error.is_not_found()
     }
@@ -102,19 +103,19 @@ fn is_cut(error: &RequestError) -> bool {
 }
 
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
-/// The longest pause: after it an API server that is back is noticed.
+/// The longest pause between two attempts, and so the delay until a returned API server is noticed.
 const LONGEST_PAUSE: Duration = Duration::from_secs(8);
-/// A server that asks for more patience than this is asked again all the same.
+/// The longest pause that a server can ask for.
 const LONGEST_ASKED: Duration = Duration::from_mins(1);
 
-/// How long to wait between attempts: longer and longer, and never in step with others.
+/// The pauses between attempts: each longer than the one before, with a random part so that clients do not act in step.
 #[derive(Debug, Default)]
 pub(in crate::cluster) struct Pause {
     failures: u32,
 }
 
 impl Pause {
-    /// The wait after one more failure.
+    /// The pause after another failure.
     pub(in crate::cluster) fn next(&mut self, asked: Option<Duration>) -> Duration {
         let full = (FIRST_PAUSE * 2_u32.saturating_pow(self.failures.min(16))).min(LONGEST_PAUSE);
         self.failures += 1;
@@ -130,7 +131,7 @@ impl Pause {
     }
 }
 
-/// Between half of the time and all of it.
+/// A random duration between half of `full` and all of it.
 pub(super) fn jittered(full: Duration) -> Duration {
     // The seed of a new hasher is the only randomness that is needed here.
     let dice = u32::try_from(RandomState::new().hash_one(()) % 1024).unwrap_or(0);

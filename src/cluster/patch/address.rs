@@ -1,4 +1,4 @@
-//! Where objects of one kind are, and the requests that are made of one of them, as plain JSON.
+//! The API paths of the objects of a kind, and requests for one of them as plain JSON.
 
 use addon_core::failure::{Class, Failure};
 use hyper::header::CONTENT_TYPE;
@@ -18,9 +18,9 @@ pub(super) struct Address {
     namespace: Option<String>,
 }
 
-/// One request, without its address.
+/// A request, without its path.
 pub(super) struct Ask<'a> {
-    /// As RBAC spells it.
+    /// The verb as RBAC spells it.
     pub(super) verb: &'static str,
     pub(super) method: Method,
     pub(super) subresource: Option<&'a str>,
@@ -39,7 +39,8 @@ impl Address {
         }
     }
 
-    /// Why no object can be here: its kind lives in namespaces and none was named, or the other way round.
+    /// Why an object cannot have this place: its kind is namespaced and the operation names no namespace, or the other
+    /// way round.
     pub(super) fn misplaced(&self) -> Option<Failure> {
         let kind = &self.kind.resource.kind;
         let failure = |report: String, hint: &str| Some(Failure::new(Class::HookFailed, report).hint(hint));
@@ -104,7 +105,7 @@ impl Address {
         self.cluster.ask(attempt, self.cluster.client.request(request)).await
     }
 
-    /// Warns that another verb serves in the place of the one that was refused.
+    /// Logs once that a verb was refused and another one is used.
     pub(super) fn tell_lacking(&self, refusal: RequestError, instead: &'static str) {
         self.cluster.lacking.tell(refusal, instead);
     }
@@ -134,7 +135,7 @@ impl Ask<'_> {
     }
 }
 
-/// One part of a path: special characters are percent-encoded.
+/// A segment of a path, percent-encoded.
 fn encoded(part: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~:@".contains(&byte);
     part.bytes()

@@ -1,4 +1,4 @@
-//! Objects that are to be different.
+//! Operations that change objects.
 
 use addon_core::failure::{Class, Failure};
 use addon_core::number;
@@ -40,7 +40,7 @@ impl Patcher {
         }
     }
 
-    /// Replaces the object by the result of the filter, unless they are equal.
+    /// Replaces the object by the filter's result, unless the two are equal.
     async fn refine(
         &self,
         address: &Address,

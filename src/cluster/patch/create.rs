@@ -1,4 +1,4 @@
-//! Objects that are to be there.
+//! Operations that create objects.
 
 use addon_core::failure::Failure;
 use addon_core::object::patch::{Existing, Manifest, Segment};
@@ -17,7 +17,7 @@ impl Patcher {
             return Err(failure);
         }
         let mut content = Value::Object(object.content().clone());
-        // The operation may have called the kind by another of its names.
+        // The operation may use another name of the kind.
         content["apiVersion"] = json!(address.kind.resource.api_version);
         content["kind"] = json!(address.kind.resource.kind);
         let name = object.name().map_or("", Segment::as_str);
@@ -30,7 +30,7 @@ impl Patcher {
                 Err(error) if is_taken(&error) => Ok(()),
                 outcome => Ok(outcome.map(drop)?),
             },
-            // A name that the server makes up was never taken on purpose.
+            // A name that the server generates is never taken already.
             (Existing::Refuse, _) | (_, None) => Ok(address.create(name, &content).await.map(drop)?),
         }
     }
@@ -41,7 +41,7 @@ async fn create_or_replace(address: &Address, name: &str, content: &Value) -> Re
         Err(error) if is_taken(&error) => {}
         outcome => return Ok(outcome.map(drop)?),
     }
-    // A deletion between two of our requests counts as a faster writer, too.
+    // If the object is deleted between the two requests, this counts as a faster writer.
     let gone = |error| {
         if is_missing(&error) {
             Lost::Race(error)

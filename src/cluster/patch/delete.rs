@@ -1,4 +1,4 @@
-//! Objects that are to be gone.
+//! Operations that delete objects.
 
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ use tokio_util::sync::CancellationToken;
 use super::address::{Address, Ask};
 use super::race::is_missing;
 
-/// How long an object may take to go.
+/// How long to wait until an object is deleted.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How long to wait before the first look, and at most between two.
+/// The pause before the first check, and the longest pause between two.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
 
-/// Deletes an object; a missing one counts as deleted.
+/// Deletes an object. An object that does not exist counts as deleted.
 pub(super) async fn delete(
     address: &Address,
     name: &str,
@@ -44,7 +44,7 @@ pub(super) async fn delete(
     }
 }
 
-/// The object's uid: in the object, or in the server's answer about it.
+/// The UID of the object in the server's answer, which is the object or a status.
 fn uid(answer: &Value) -> Option<&str> {
     let found = answer
         .pointer("/metadata/uid")
@@ -52,7 +52,7 @@ fn uid(answer: &Value) -> Option<&str> {
     found.and_then(Value::as_str)
 }
 
-/// Looks until the object is gone. Another one of the same name is not the one that was to go.
+/// Waits until the object is deleted. Another object with the same name does not count.
 async fn until_gone(
     address: &Address,
     name: &str,

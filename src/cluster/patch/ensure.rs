@@ -1,6 +1,6 @@
-//! Objects of charts that must exist before their releases.
+//! Objects of charts that must exist before their release.
 //!
-//! Fields that the manifest does not set stay as they are: owners, finalizers, the notes of helm.
+//! Fields that are not in the manifest stay as they are: owners, finalizers, helm's annotations.
 
 use addon_core::failure::{Class, Failure};
 use hyper::Method;
@@ -15,8 +15,8 @@ use crate::cluster::drift;
 use crate::cluster::substitutes;
 
 impl Cluster {
-    /// Changes the object to its manifest, and writes nothing if they are equal. One that names no namespace
-    /// goes to that of the releases.
+    /// Changes the object to its manifest; writes nothing if there is no difference. An object without a namespace
+    /// belongs to that of the releases.
     pub async fn ensure_object(&self, manifest: &Value) -> Result<Ensured, Failure> {
         let Some(key) = drift::key_of(manifest) else {
             let report = "an object of the chart has no kind, no version or no name";
@@ -24,7 +24,7 @@ impl Cluster {
         };
         let mut apis = self.apis().await?;
         if apis.kind(&key.api_version, &key.kind).is_none() {
-            // Its CRD may have come a moment ago.
+            // Its CRD may have been created a moment ago.
             self.forget_apis().await;
             apis = self.apis().await?;
         }
@@ -81,7 +81,7 @@ async fn ensure(address: &Address, name: &str, manifest: &Value) -> Result<Ensur
     })
 }
 
-/// All that is wanted is there. Nothing is as good as null, and as a map without anything in it.
+/// Whether the object has everything that is wanted. An absent value equals null and an empty map.
 fn is_contained(wanted: &Value, found: &Value) -> bool {
     match (wanted, found) {
         (Value::Object(wanted), found) => wanted

@@ -1,4 +1,4 @@
-//! Changes that count only if no other writer was faster: after a conflict they are tried again on the new object.
+//! Changes that must not overwrite another writer's: after a conflict they are repeated on the new object.
 
 use std::future::Future;
 use std::time::Duration;
@@ -8,21 +8,21 @@ use kube::core::Status;
 
 use crate::cluster::error::RequestError;
 
-/// How long to wait before each further try.
+/// The pauses before the repetitions.
 const PAUSES: [Duration; 3] = [
     Duration::from_millis(10),
     Duration::from_millis(50),
     Duration::from_millis(250),
 ];
 
-/// Why a try brought nothing.
+/// Why an attempt failed.
 #[derive(Debug)]
 pub(super) enum Lost {
-    /// Another writer was faster; a retry may succeed.
+    /// Another writer was faster; a repetition may succeed.
     Race(RequestError),
-    /// The server refused, or could not be asked.
+    /// The server refused the request, or could not be reached.
     Request(RequestError),
-    /// It never came to a request.
+    /// It failed before any request.
     Before(Failure),
 }
 
@@ -45,7 +45,7 @@ impl From<Lost> for Failure {
     }
 }
 
-/// Four tries at most.
+/// Makes up to four attempts.
 pub(super) async fn run<T, F: Future<Output = Result<T, Lost>>>(attempt: impl Fn() -> F) -> Result<T, Lost> {
     for pause in PAUSES {
         match attempt().await {
@@ -66,17 +66,18 @@ fn status(error: &RequestError) -> Option<&Status> {
     }
 }
 
-/// The server's own reason of the conflict.
+/// The server's message about the conflict.
 fn reason(error: &RequestError) -> Option<&str> {
     status(error).map(|status| status.reason.as_str())
 }
 
-/// An object of this name exists.
+/// Whether an object with this name exists already.
 pub(super) fn is_taken(error: &RequestError) -> bool {
     reason(error) == Some("AlreadyExists")
 }
 
-/// The object does not exist. A path that leads nowhere gives the same code, but names no object: that says nothing.
+/// Whether the object does not exist. An unknown path gives the same status without an object's name, and does not
+/// count.
 pub(super) fn is_missing(error: &RequestError) -> bool {
     let details = status(error).and_then(|status| status.details.as_ref());
     error.is_not_found() && details.is_some_and(|details| !details.name.is_empty())

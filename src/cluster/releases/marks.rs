@@ -1,4 +1,4 @@
-//! The marks that we write on the Secrets of revisions which are as they should be, and the labels that helm writes there for us.
+//! The operator's marks on the Secrets of revisions that are up to date, and the labels that helm writes there.
 
 use std::collections::BTreeMap;
 
@@ -22,13 +22,13 @@ pub struct Marks {
     pub asked: Asked,
     /// The objects, as [`crate::cluster::drift`] writes them; `None` if they are too many for a mark.
     pub objects: Option<String>,
-    /// It is in maintenance: only people change it.
+    /// Whether the release is in maintenance, so that only people change it.
     pub unmanaged: bool,
     /// The digest of the ConfigMap's values for its module.
     pub config: ConfigTrace,
 }
 
-/// The labels of a release of ours.
+/// The labels of a release.
 pub fn labels(checksum: Option<&str>, asked: &Asked, unmanaged: bool, config: ConfigTrace) -> BTreeMap<String, String> {
     let mut labels = BTreeMap::from([
         (MAINTENANCE.to_owned(), unmanaged.to_string()),
@@ -42,7 +42,7 @@ pub fn labels(checksum: Option<&str>, asked: &Asked, unmanaged: bool, config: Co
     labels
 }
 
-/// The same for a revision that is about to be begun.
+/// The labels of a new revision.
 pub fn labels_of_new(
     checksum: Option<&str>,
     asked: &Asked,
@@ -56,7 +56,7 @@ pub fn labels_of_new(
 }
 
 impl Cluster {
-    /// Writes our marks on a deployed revision; helm makes no new one for that.
+    /// Writes the marks on a deployed revision, without a new revision.
     pub async fn mark(&self, release: &str, revision: u32, marks: &Marks) -> Result<(), RequestError> {
         let Marks {
             inputs,
@@ -67,7 +67,7 @@ impl Cluster {
             config,
         } = marks;
         let labels = labels(Some(checksum), asked, *unmanaged, *config);
-        // It is up to date, so no upgrade is held.
+        // The revision is up to date, so no upgrade is held.
         let annotations = json!({INPUTS: inputs, OBJECTS: objects, HELD: null, CONFIRMED: null});
         let metadata = json!({"labels": labels, "annotations": annotations});
         self.patch_revision(&secret_name(release, revision), &metadata).await

@@ -1,4 +1,4 @@
-//! Revisions read from their Secrets, and releases packed and unpacked.
+//! Reading revisions from their Secrets, and the encoding of releases.
 
 use super::*;
 

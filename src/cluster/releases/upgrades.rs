@@ -1,6 +1,7 @@
-//! The notes about a release's next upgrade: the revision that helm would upgrade from, the upgrade that is held, the confirmation.
+//! The facts for the next upgrade of a release: the revision that helm would upgrade from, a held upgrade, and its
+//! confirmation.
 //!
-//! All of it stands on the Secrets of revisions, so that it survives us; the next revision begins without it.
+//! They are stored on the Secrets of revisions, so they survive a restart. The next revision begins without them.
 
 use addon_core::release::Status;
 use addon_core::release::brake::{Asked, Held};
@@ -14,21 +15,22 @@ use super::super::Cluster;
 use super::super::error::RequestError;
 use super::{Revision, fields, text};
 
-/// The digest of the module's section of the `ConfigMap`, a label: it must be there as soon as the revision is.
+/// The label with the digest of the module's section of the `ConfigMap`. It is a label so that it exists as soon as the
+/// revision does.
 pub const SECTION: &str = "addon-operator/section";
-/// The digest of the global section.
+/// The label with the digest of the global section.
 pub const GLOBAL: &str = "addon-operator/global";
-/// An upgrade that waits for a person, an annotation.
+/// The annotation with an upgrade that waits for a person.
 pub const HELD: &str = "addon-operator/held";
-/// The confirmation of a person, an annotation.
+/// The annotation with a person's confirmation.
 pub const CONFIRMED: &str = "addon-operator/confirmed";
 
 /// The revision that helm would upgrade from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Base {
-    /// The digests of the sections when it was made.
+    /// The digests of the sections at its creation.
     pub asked: Option<Asked>,
-    /// The confirmation since then.
+    /// A confirmation since then.
     pub confirmed: Option<String>,
     /// The version of its chart.
     pub version: Option<String>,
@@ -38,18 +40,18 @@ pub struct Base {
     pub templates: Vec<Template>,
 }
 
-/// A file of a chart as helm keeps it with the release.
+/// A file of a chart, as helm stores it with the release.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Template {
     /// Its path in the chart.
     pub name: String,
-    /// Its former contents, as base64.
+    /// Its stored content in base64.
     #[serde(default)]
     data: Option<String>,
 }
 
 impl Template {
-    /// It holds the same bytes. Helm leaves out the mark with which some editors begin a file.
+    /// Whether the content is the same. Helm removes the byte order mark with which some editors begin a file.
     pub fn holds(&self, bytes: &[u8]) -> bool {
         let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
         self.data.as_deref().unwrap_or_default() == STANDARD.encode(bytes)
@@ -57,7 +59,7 @@ impl Template {
 }
 
 impl Cluster {
-    /// The revision that helm would upgrade from: the deployed one, or the newest if none is.
+    /// Reads the revision that helm would upgrade from: the deployed one, or the newest if none is deployed.
     pub async fn base_of(&self, newest: &Revision) -> Result<Base, RequestError> {
         let deployed = match newest.newest.status {
             Status::Deployed => None,
@@ -83,18 +85,18 @@ impl Cluster {
         Ok(revisions.into_iter().max_by_key(|revision| revision.newest.revision))
     }
 
-    /// Records on the revision that its upgrade waits for a person, or removes that record.
+    /// Notes on the revision that its upgrade is held, or removes the note.
     pub async fn note_held(&self, revision: &Revision, held: Option<&Held>) -> Result<(), RequestError> {
         let note = held.and_then(|held| serde_json::to_string(held).ok());
         self.annotate(revision, &json!({HELD: note, CONFIRMED: null})).await
     }
 
-    /// Records that a person confirmed the held upgrade.
+    /// Notes that a person confirmed the held upgrade.
     pub async fn allow(&self, revision: &Revision, held: &Held) -> Result<(), RequestError> {
         self.annotate(revision, &json!({CONFIRMED: held.digest})).await
     }
 
-    /// Records that the revision is up to date with these sections.
+    /// Notes that the revision is up to date with these sections.
     pub async fn note_asked(&self, revision: &Revision, asked: &Asked) -> Result<(), RequestError> {
         self.patch_revision(
             &revision.secret,

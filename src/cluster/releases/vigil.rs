@@ -1,5 +1,5 @@
-//! How long unfinished revisions have been seen as they are. The clocks of two machines may differ about the time of a
-//! write, so only our own observation counts, in this life and on a clock that cannot be set.
+//! How long unfinished revisions have been unchanged. The clocks of two machines may differ, so only the operator's own
+//! observations count, on a clock that cannot be set.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -8,11 +8,11 @@ use addon_core::release::Status;
 
 use super::Revision;
 
-/// The releases that were seen with an unfinished newest revision.
+/// The releases whose newest revision is unfinished, each with the time of its first observation.
 #[derive(Debug, Default)]
 pub struct Vigil(BTreeMap<String, (Seen, Instant)>);
 
-/// The key that distinguishes two writes of a revision.
+/// Distinguishes two writes of a revision.
 #[derive(Debug, PartialEq, Eq)]
 struct Seen {
     revision: u32,
@@ -22,7 +22,7 @@ struct Seen {
 }
 
 impl Vigil {
-    /// The newest revision of a release was seen like this: for how long has it been so?
+    /// Takes over the newest revision of a release. Returns how long it has been like this.
     pub fn see(&mut self, release: &str, newest: Option<&Revision>, now: Instant) -> Duration {
         let Some(revision) = newest.filter(|revision| revision.newest.status.is_unfinished()) else {
             self.0.remove(release);

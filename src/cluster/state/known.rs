@@ -1,31 +1,31 @@
-//! The Secrets of our own state as this process has read or written them last, so that the next write need not read first.
+//! The state Secrets as this process last read or wrote them, so that a write needs no read before.
 //!
-//! A write always names the version that it replaces: an outdated version costs a refusal and another read. Must never
-//! be taken for the Secret itself: only a read can tell that nothing needs to be written.
+//! A write always names the version that it replaces, so an outdated copy only costs a refusal and a read. A copy must
+//! never replace a read: only a read shows that nothing has to be written.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use k8s_openapi::api::core::v1::Secret;
 
-/// Longer ones are read again: their writes are rare, and memory is not for that.
+/// Longer Secrets are not kept in memory, because they are seldom written.
 const LONGEST: usize = 64 << 10;
 
-/// By name.
+/// The copies by name.
 #[derive(Debug, Clone, Default)]
 pub struct Known(Arc<Mutex<BTreeMap<String, Last>>>);
 
-/// A Secret as it was last.
+/// The last known state of a Secret.
 #[derive(Debug, Clone)]
 pub(super) enum Last {
-    /// It did not exist.
+    /// The Secret does not exist.
     Absent,
-    /// It was like this.
+    /// The Secret with this content.
     Is(Box<Secret>),
 }
 
 impl Known {
-    /// Hands it out once: others that write at the same time read first.
+    /// Takes the copy out. A concurrent writer then has to read first.
     pub(super) fn take(&self, name: &str) -> Option<Last> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(name)
     }

@@ -1,7 +1,7 @@
-//! The last good sections in the Secret: as plain text while they are short, the larger ones compressed.
+//! The storage of last good sections: short ones as text, larger ones compressed.
 //!
-//! Older versions of the operator read only the plain form. A section that does not fit is left out and named; the
-//! others are still stored.
+//! Older versions of the operator read only the text. A section that does not fit is left out and reported; the others
+//! are still stored.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read as _};
@@ -13,30 +13,31 @@ use serde::{Deserialize, Serialize};
 
 pub(super) type Sections = BTreeMap<String, String>;
 
-/// The limit of plain text, which leaves room for compressed sections.
+/// The limit of the text, which leaves room for compressed sections.
 const PLAIN: usize = 384 * 1024;
-/// All of it. A Secret holds 1 MiB, and there is more in it than sections.
+/// The limit of all sections. A Secret holds 1 MiB, and has other contents too.
 const ROOM: usize = 960 * 1024;
-/// Above the size of any ConfigMap; data that claims to be larger was not compressed by us.
+/// More than any ConfigMap has. Data that expands to more was not compressed by the operator.
 const UNPACKED: u64 = 64 << 20;
 
-/// Sections as they are written.
+/// The sections in their stored form.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Stored {
     pub(super) plain: String,
     pub(super) packed: Option<Vec<u8>>,
-    /// The keys of those that find no room.
+    /// The keys of sections without room.
     pub(super) left_out: Vec<String>,
 }
 
-/// The packed sections, and the text beside which they were written: a version that does not know them writes that text anew.
+/// The compressed sections, and a checksum of the text that was written with them. A version that does not know
+/// compressed sections would rewrite the text alone.
 #[derive(Debug, Serialize, Deserialize)]
 struct Packed {
     beside: u32,
     sections: Sections,
 }
 
-/// The short ones stay plain. Of those that have to be packed, the longest are left out first.
+/// Stores the sections. Short ones are stored as text; of the others the longest are left out first.
 pub(super) fn store(sections: &Sections) -> Stored {
     let (mut plain, mut long) = (Sections::new(), Vec::new());
     let mut by_length: Vec<_> = sections.iter().collect();
@@ -73,7 +74,7 @@ pub(super) fn store(sections: &Sections) -> Stored {
     }
 }
 
-/// The contents of the packed part; nothing if the text beside it is not the one that it was written with.
+/// The compressed sections; empty if the text has been rewritten since.
 pub(super) fn unpack(packed: &[u8], plain: &[u8]) -> io::Result<Sections> {
     let mut text = Vec::new();
     GzDecoder::new(packed).take(UNPACKED).read_to_end(&mut text)?;
@@ -100,7 +101,7 @@ fn text_of(sections: &Sections) -> String {
     serde_json::to_string(sections).expect("a map of texts is JSON")
 }
 
-/// The length of an entry as text, with its comma and its colon.
+/// The length of an entry in the text, with comma and colon.
 fn length(key: &str, text: &str) -> usize {
     let quoted = |text: &str| serde_json::to_string(text).map_or(0, |quoted| quoted.len());
     quoted(key) + quoted(text) + 2
@@ -110,7 +111,7 @@ fn length(key: &str, text: &str) -> usize {
 mod tests {
     use super::*;
 
-    /// Text of the base64 alphabet that no packing makes shorter than three quarters.
+    /// Base64 text that compresses to no less than three quarters of its length.
     fn noise(seed: u64, length: usize) -> String {
         let mut state = seed | 1;
         let mut letter = || {

@@ -1,9 +1,8 @@
-//! The records of a trial, and all that is remembered of trials, in the Secret of our state.
+//! The records of a trial, and the memory of the channel and of trials, in the state Secret.
 //!
-//! Each change counts only at the text that was read: of several judges only the first succeeds. A record that cannot
-//! be read is reported, counts as unknown, and is never overwritten without an explicit request; then it is copied to
-//! another Secret first. Must never wait in the queue of other requests: a version on trial whose report is late has
-//! failed.
+//! A change takes effect only on the text that was read, so of several judges only the first succeeds. A record that
+//! cannot be read is reported, counts as unknown, and is only overwritten on request, after it was copied to another
+//! Secret. Must never wait in the rate limit's queue: a version on trial whose report is late has failed.
 
 use addon_core::artifact::trial::record::{Remembered, Report, Trial};
 use base64::Engine as _;
@@ -23,22 +22,22 @@ use super::{Changes, Data, NAME, Unreadable};
 
 /// The running trial.
 pub(super) const TRIAL_KEY: &str = "trial";
-/// The words of the version on trial about itself.
+/// The report of the version on trial.
 pub(super) const REPORT_KEY: &str = "trial-report";
-/// All that is remembered of channel and trials.
+/// The memory of the channel and of trials.
 pub(super) const CHANNEL_KEY: &str = "channel";
 const JSON_PATCH: &str = "application/json-patch+json";
-/// So often others may write something else of the Secret.
+/// The number of attempts if other writers change the Secret meanwhile.
 const ROUNDS: usize = 20;
 
-/// A record as it stands there.
+/// The state of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kept<T> {
-    /// There is none.
+    /// There is no record.
     Absent,
-    /// There is one that this version cannot read: a sentence that names it.
+    /// This version cannot read the record; a sentence that names it.
     Unreadable(String),
-    /// This one.
+    /// The record.
     Is(T),
 }
 
@@ -47,23 +46,23 @@ pub enum Kept<T> {
 pub struct Records {
     /// The running trial.
     pub trial: Kept<Trial>,
-    /// The words of the version on trial about itself.
+    /// The report of the version on trial.
     pub report: Kept<Report>,
-    /// All that is remembered of channel and trials.
+    /// The memory of the channel and of trials.
     pub remembered: Kept<Remembered>,
 }
 
-/// The outcome of a change that counts only over the record that was expected.
+/// The outcome of a change that takes effect only on the expected record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Changed<T> {
-    /// The record is as it was to be.
+    /// The record is as wanted.
     Done,
-    /// Another replica was first, or a person: this stands there now.
+    /// Another replica or a person was faster; the present record.
     Other(Kept<T>),
 }
 
 impl Cluster {
-    /// The records as they are.
+    /// Reads the records.
     pub async fn channel_records(&self) -> Result<Records, RequestError> {
         let (_, data) = self.seen_state().await?;
         Ok(Records {
@@ -73,7 +72,7 @@ impl Cluster {
         })
     }
 
-    /// Makes another trial of the expected one; nothing stands for none.
+    /// Replaces the expected trial by another; none stands for no trial.
     pub async fn change_trial(
         &self,
         expected: Option<&Trial>,
@@ -82,7 +81,7 @@ impl Cluster {
         self.exchange(TRIAL_KEY, expected, to).await
     }
 
-    /// Remembers this in place of that. Nothing remembered and nothing worth remembering are the same.
+    /// Replaces the expected memory by another. An absent memory equals an empty one.
     pub async fn save_remembered(
         &self,
         expected: &Remembered,
@@ -96,19 +95,19 @@ impl Cluster {
         }
     }
 
-    /// Writes the report of the version on trial over any earlier one.
+    /// Writes the report of the version on trial over an earlier one.
     pub async fn write_report(&self, report: &Report) -> Result<(), RequestError> {
         let change = (REPORT_KEY.to_owned(), Some(json!(report).to_string().into_bytes()));
         self.unhurried().remember(NAME, &[change].into()).await.map(drop)
     }
 
-    /// Takes away the report of a trial that is over.
+    /// Deletes the report of a trial that has ended.
     pub async fn forget_report(&self) -> Result<(), RequestError> {
         let change = (REPORT_KEY.to_owned(), None);
         self.unhurried().remember(NAME, &[change].into()).await.map(drop)
     }
 
-    /// Puts aside the records that this version cannot read, for people to look at, and goes on without them. Returns their keys.
+    /// Moves the records that this version cannot read to another Secret, for people. Returns their keys.
     pub async fn put_records_aside(&self) -> Result<Vec<&'static str>, RequestError> {
         let (_, data) = self.seen_state().await?;
         let keys: Vec<&'static str> = unreadable(&data).map(|problem| problem.key).collect();
@@ -117,7 +116,7 @@ impl Cluster {
         Ok(keys)
     }
 
-    /// The same cluster, without the line.
+    /// The same cluster without the rate limit.
     fn unhurried(&self) -> Self {
         Self {
             client: self.unpaced(),
@@ -167,14 +166,14 @@ impl Cluster {
                 }
             };
             match written {
-                // It was changed, made or deleted since it was read: whether that concerns us is seen at the next look.
+                // The Secret has changed since it was read; the next read shows whether this concerns the record.
                 Err(error) if left > 0 && is_race(&error) => {}
                 written => return written.map(|()| Changed::Done),
             }
         }
     }
 
-    /// Refused if another text stands there.
+    /// Replaces a record; refused if it has another text.
     async fn replace(&self, key: &str, found: &ByteString, text: Option<Vec<u8>>) -> Result<(), RequestError> {
         let path = format!("/data/{key}");
         let test = json!({"op": "test", "path": path, "value": STANDARD.encode(&found.0)});
@@ -194,7 +193,7 @@ impl Cluster {
         self.ask(self.attempt("patch", "secrets", NAME), answer).await.map(drop)
     }
 
-    /// Refused if anything else has been written since.
+    /// Adds a record; refused if the Secret has changed.
     async fn add(&self, key: &str, secret: &Secret, text: Option<Vec<u8>>) -> Result<(), RequestError> {
         let changes = [(key.to_owned(), text)].into();
         self.unhurried().merge(NAME, &secret.metadata, &changes).await.map(drop)

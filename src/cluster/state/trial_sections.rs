@@ -1,8 +1,8 @@
-//! The sections that hooks save in the `ConfigMap` while their version is on trial, noted in the Secret before each such write, and the way
-//! back.
+//! The sections that hooks save in the `ConfigMap` while their version is on trial: the earlier text of each is noted
+//! in the Secret before the write, and put back if the trial fails.
 //!
-//! A note that is older than the last write does no harm: the core can tell our texts from those of people. Must never
-//! forget a note before its sections have been put back.
+//! A note may be older than the last write: the core distinguishes the operator's texts from people's. A note must
+//! never be deleted before its sections have been put back.
 
 use addon_core::artifact::trial::record::Ruling;
 use addon_core::artifact::trial::sections::TrialSections;
@@ -13,14 +13,14 @@ use super::super::Cluster;
 use super::super::error::RequestError;
 use super::{Data, NAME, noted};
 
-/// The key of the note. Earlier versions do not know it.
+/// The key of the notes. Earlier versions do not know it.
 const KEY: &str = "trial-sections";
-/// Its largest size: the rest of the Secret is for last good sections, and for small entries.
+/// The largest size of all notes. The rest of the Secret is for last good sections and small entries.
 const ROOM: usize = 40 * 1024;
 
 impl Cluster {
-    /// Records the contents of this key of the `ConfigMap` before a hook's section is written into it. One that does
-    /// not fit is left out, with a warning: it stays as the hook writes it, also if the trial fails.
+    /// Notes the text of this key of the `ConfigMap` before a hook's section is written. A text that does not fit is
+    /// left out with a warning; then the hook's section stays even if the trial fails.
     pub async fn note_trial_section(&self, key: &str, base: Option<&str>, text: &str) -> Result<(), RequestError> {
         self.revise(NAME, |data| {
             let mut sections = read(data);
@@ -39,8 +39,8 @@ impl Cluster {
         .await
     }
 
-    /// Puts back sections that hooks saved on trial unless it was passed, and forgets them. After a kill between the
-    /// two it does the first again without harm.
+    /// Puts back the sections that hooks saved during the trial, unless it has passed, and deletes the notes. After a
+    /// kill in between it does the first again without harm.
     pub async fn settle_trial_sections(&self, config_map: &str, ruling: Ruling) -> Result<Settled, RequestError> {
         let sections = read(&self.remembered(NAME).await?);
         let settled = match ruling {
@@ -53,7 +53,7 @@ impl Cluster {
     }
 }
 
-/// The recorded sections; none if they cannot be read.
+/// The notes; none if they cannot be read.
 pub(super) fn read(data: &Data) -> TrialSections {
     noted(data, KEY).unwrap_or_default()
 }

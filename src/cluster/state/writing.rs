@@ -1,9 +1,9 @@
-//! The way into the Secrets of our own state: over the version that was read, or not at all.
+//! Writes to the state Secrets: on exactly the version that was read, or not at all.
 //!
-//! A leader that stood still, or whose request was held up on its way, may have been followed by another. Its write
-//! then meets another version and is refused; before the next try the guard in front of all writes checks whether we
-//! still lead. Our next write knows the version that the last one made (see `known`); after a refusal the Secret is
-//! read, so a restored store is accepted as it is.
+//! A leader that was frozen, or whose request was delayed, may have been replaced by another. Its write then meets
+//! another version and is refused, and before the next attempt the check in front of all writes shows whether it still
+//! leads. The next write knows the version of the last one (see `known`). After a refusal the Secret is read, so a
+//! restored store is accepted as it is.
 
 use std::collections::BTreeMap;
 
@@ -26,14 +26,15 @@ use super::{
     remembers_nothing_but, trial,
 };
 
-/// So often others may be faster. Each time one of them got on, and there are not many: helm children, and people.
+/// The number of attempts if other writers are faster. Each refusal means that one of the others succeeded, and there
+/// are few: helm children and people.
 const ROUNDS: usize = 20;
 
 impl Cluster {
-    /// The state as it is, under our name. Even if its contents stay the same, it has another version then: any write
-    /// that an earlier leader has sent and that has not arrived yet is refused.
+    /// Reads the state and writes the leader's name into it. This changes the Secret's version, so a delayed write of
+    /// an earlier leader is refused.
     pub(super) async fn take_over(&self, us: &Holder) -> Result<Data, RequestError> {
-        // The time makes it another text than that of an earlier life under the same name.
+        // The time makes the text differ from that of an earlier process with the same name.
         let leader = json!({"identity": us.identity, "transitions": us.transitions, "since": Timestamp::now()});
         let change = (LEADER_KEY.to_owned(), Some(leader.to_string().into_bytes()));
         let secret = self.remember(NAME, &[change].into()).await?;
@@ -50,12 +51,13 @@ impl Cluster {
             .await
     }
 
-    /// Makes the changes, unless they are made already. Returns the Secret as it is then; none is made for nothing.
+    /// Makes the changes, unless they are already made. Returns the Secret afterwards; it is not created if there is
+    /// nothing to store.
     pub(super) async fn remember(&self, name: &str, changes: &Changes) -> Result<Option<Secret>, RequestError> {
         Box::pin(self.change(name, |_| changes.clone())).await
     }
 
-    /// Makes the changes that follow from the contents of the Secret, worked out anew whenever others were faster.
+    /// Makes changes that depend on the Secret's contents. They are computed anew whenever another writer was faster.
     pub(super) async fn revise(&self, name: &str, changes: impl Fn(&Data) -> Changes) -> Result<(), RequestError> {
         Box::pin(self.change(name, changes)).await.map(|_| ())
     }
@@ -87,7 +89,7 @@ impl Cluster {
                 None => self.create(name, changes).await,
             };
             match written {
-                // Changed, made or deleted since it was read.
+                // The Secret was changed, created or deleted since it was read.
                 Err(error) if error.is_conflict() || found.is_some() && error.is_not_found() => {}
                 Err(error) => return Err(error),
                 Ok(written) => {
@@ -102,7 +104,7 @@ impl Cluster {
         })
     }
 
-    /// Drops a key. When nothing else is remembered, the Secret goes too.
+    /// Removes a key. The Secret is deleted if nothing else is in it.
     pub(super) async fn forget(&self, name: &str, key: &str) -> Result<(), RequestError> {
         match self.remember(name, &[(key.to_owned(), None)].into()).await? {
             Some(secret) if remembers_nothing_but(key, &secret) => {
@@ -112,7 +114,7 @@ impl Cluster {
         }
     }
 
-    /// Deletes the Secret as it was seen; one that was written to meanwhile stays, and the answer is no.
+    /// Deletes the Secret if it is unchanged; returns whether it was deleted.
     pub(super) async fn drop_secret(&self, name: &str, seen: ObjectMeta) -> Result<bool, RequestError> {
         let params = DeleteParams::default().preconditions(Preconditions {
             resource_version: seen.resource_version,
@@ -133,7 +135,7 @@ impl Cluster {
         }
     }
 
-    /// A state that cannot be read is about to be overwritten: it is copied to another Secret for people.
+    /// Copies contents that cannot be read to another Secret, before they are overwritten.
     async fn put_aside(&self, secret: &Secret, changes: &Changes) -> Result<(), RequestError> {
         let none = Data::new();
         let data = secret.data.as_ref().unwrap_or(&none);
@@ -170,7 +172,8 @@ impl Cluster {
         Ok(())
     }
 
-    /// That Secret exists already: of each key the first, older text stays, because it may not have been looked at yet.
+    /// Adds the contents to the existing Secret. A key that it already has keeps its older text, which may not have
+    /// been examined yet.
     async fn put_beside(&self, unreadable: Data) -> Result<(), RequestError> {
         let Some(aside) = self.read(UNREADABLE).await? else {
             return Ok(());
@@ -191,7 +194,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Refused if the Secret is not as it was seen.
+    /// Patches the Secret; refused if it has changed.
     pub(super) async fn merge(&self, name: &str, seen: &ObjectMeta, changes: &Changes) -> Result<Secret, RequestError> {
         let encoded = changes.iter().map(|(key, value)| {
             let value = value
@@ -206,7 +209,7 @@ impl Cluster {
         self.patch_or_replace(&self.secrets(), attempt, &patch).await
     }
 
-    /// Refused if there is one.
+    /// Creates the Secret; refused if it exists.
     pub(super) async fn create(&self, name: &str, changes: &Changes) -> Result<Secret, RequestError> {
         let changed = changes
             .iter()
@@ -233,7 +236,7 @@ fn named(name: &str, data: BTreeMap<String, ByteString>) -> Secret {
     }
 }
 
-/// All that is to change is so already.
+/// Whether all changes are already made.
 fn is_as_wanted(found: Option<&Secret>, changes: &Changes) -> bool {
     let data = found.and_then(|found| found.data.as_ref());
     let is = |key: &String| data.and_then(|data| data.get(key)).map(|value| &value.0);

@@ -1,8 +1,8 @@
-//! Publishes the wanted webhooks in the API server: certificates, listeners, configurations, in an order in which no
-//! request can fail.
+//! Publishes the webhooks in the API server: certificates, listeners and configurations, in an order in which no
+//! request fails.
 //!
 //! The API server trusts the next authority before a certificate of it is served, and gets the address of a listener
-//! only after the listener has answered us. Called again and again, it does nothing as long as nothing has changed.
+//! only after that has answered the operator's own request. It is called repeatedly, and does nothing without a change.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -27,20 +27,20 @@ use crate::certificates::probe::probe;
 use crate::certificates::tls::Tls;
 use crate::cluster::Cluster;
 
-/// A listener is opened at once or not at all.
+/// How long to wait until a listener is open.
 const OPENING: Duration = Duration::from_secs(5);
 
-/// Where certificates come from.
+/// The source of certificates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
-    /// Another program puts them into files.
+    /// Files that another program writes.
     Files(Files),
-    /// We make them, and keep them in a Secret.
+    /// The operator makes them and stores them in a Secret.
     Own,
 }
 
 impl Source {
-    /// Takes existing files; without any, we make our own certificates.
+    /// Uses files if they exist, and otherwise the operator's own certificates.
     pub fn of(files: Files) -> Self {
         if files.are_absent() {
             Self::Own
@@ -50,18 +50,18 @@ impl Source {
     }
 }
 
-/// One of our listeners, as the cluster reaches it.
+/// A webhook listener, as the cluster reaches it.
 #[derive(Debug)]
 pub struct Side {
-    /// The service that leads to it.
+    /// The Service of the listener.
     pub service: String,
-    /// Where its certificates come from.
+    /// The source of its certificates.
     pub source: Source,
-    /// Files with the authorities of allowed clients; none if all clients are allowed.
+    /// Files with the authorities of allowed clients; empty if all clients are allowed.
     pub client_ca: Vec<PathBuf>,
-    /// Its certificate.
+    /// Its TLS state.
     pub tls: Tls,
-    /// Authorities of this life that may still be needed.
+    /// Authorities of earlier certificates that clients may still need.
     trusted: Mutex<Vec<CertificateDer<'static>>>,
 }
 
@@ -76,7 +76,7 @@ impl Side {
         }
     }
 
-    /// Authorities that our clients must trust, now and after the next swap.
+    /// The authorities that clients must trust, for the present and the next certificate.
     fn trust(&self, material: &Material, now: Timestamp) -> Vec<CertificateDer<'static>> {
         let mut trusted = self.trusted.lock().unwrap_or_else(PoisonError::into_inner);
         trusted.retain(|der| Validity::of(der).is_ok_and(|validity| now <= validity.until));
@@ -89,32 +89,32 @@ impl Side {
     }
 }
 
-/// Everything about webhooks that does not change in one life.
+/// The settings of the webhooks, which are fixed for one life.
 #[derive(Debug)]
 pub struct Webhooks {
-    /// Where.
+    /// The cluster.
     pub cluster: Cluster,
     /// The name of both webhook configurations of hooks.
     pub configuration: String,
-    /// The name of the one about our own `ConfigMap`; none where there are hooks alone.
+    /// The name of the configuration for edits of the operator's `ConfigMap`; none for hooks without modules.
     pub edits: Option<String>,
-    /// The cluster role of the chart that installed us: published objects are deleted with it.
+    /// The chart's cluster role, with which published objects are deleted.
     pub owner: Option<String>,
-    /// Keeps certificates of our own.
+    /// The Secret with the operator's own certificates.
     pub secret: String,
-    /// The configurations that stand in the cluster because of us, each with its name.
+    /// The published configurations, each with its name.
     pub published: watch::Sender<BTreeSet<(AdmissionKind, String)>>,
-    /// The paths that listeners answer; requests at other paths are not read.
+    /// The paths that the listeners answer. Requests to other paths are not read.
     pub routes: watch::Sender<Arc<Routes>>,
-    /// Answers for admission.
+    /// The listener for admission.
     pub admission: Side,
-    /// Answers for conversion.
+    /// The listener for conversion.
     pub conversion: Side,
 }
 
 impl Webhooks {
-    /// Makes the cluster ask us for exactly these routes. They must be complete: webhooks that are not in them are
-    /// taken out of the cluster. A part that fails does not keep the others from being done; the first failure is told.
+    /// Publishes exactly these routes. They must be complete: webhooks that are not in them are removed from the
+    /// cluster. If one part fails the others are still done, and the first failure is returned.
     pub async fn ensure(&self, routes: &Routes, now: Timestamp) -> Result<Vec<Change>, Failure> {
         self.answer(routes);
         let mut changes = Vec::new();
@@ -126,7 +126,7 @@ impl Webhooks {
         admission.and(conversion).map(|()| changes)
     }
 
-    /// Before the API server gets the address.
+    /// Makes the listeners answer these routes, before the API server gets the address.
     fn answer(&self, routes: &Routes) {
         self.routes.send_if_modified(|answered| {
             let differ = **answered != *routes;
@@ -165,7 +165,7 @@ impl Webhooks {
             let published = self.publish(part, &webhooks, owner.as_ref(), changes).await;
             match part.subject {
                 Subject::Hooks => refused = refused.or(published?),
-                // No request is refused for want of this webhook, so it must not hold up the others.
+                // The API server does not wait for this webhook, so its failure must not stop the others.
                 Subject::Edits => edits = published,
             }
         }
@@ -174,7 +174,7 @@ impl Webhooks {
         refused.or(edits?).map_or(Ok(()), Err)
     }
 
-    /// The watches of them restart only if they have changed.
+    /// Records the published configurations. Their watches restart only after a change.
     fn note_published(&self, standing: BTreeSet<(AdmissionKind, String)>) {
         self.published.send_if_modified(|known| {
             let differ = *known != standing;
@@ -183,7 +183,7 @@ impl Webhooks {
         });
     }
 
-    /// Everything that may stand in the cluster because of us.
+    /// All configurations that the operator may have published.
     fn parts(&self) -> impl Iterator<Item = Part<'_>> {
         let of_hooks = AdmissionKind::ALL.map(|kind| Part {
             kind,
@@ -198,7 +198,7 @@ impl Webhooks {
         of_hooks.into_iter().chain(of_edits)
     }
 
-    /// Logs the refused parts while the rest was done.
+    /// Publishes a configuration. Logs the parts that were refused.
     async fn publish(
         &self,
         Part { kind, name, .. }: Part<'_>,
@@ -244,7 +244,7 @@ impl Webhooks {
         missing.map_or(Ok(()), Err)
     }
 
-    /// The listener is open and can be verified by the CA bundle that is about to be published.
+    /// Makes sure that the listener is open, and that clients can verify it with the CA bundle that is published next.
     async fn ready(&self, side: &Side, now: Timestamp) -> Result<Ready, Failure> {
         let material = self.material(side, now).await?;
         if side.tls.served().is_none() {
@@ -260,7 +260,7 @@ impl Webhooks {
         };
         let ready = Ready { address, material };
         match self.probe(side, &ready).await {
-            // The present certificate may have expired during the wait; the next one may be valid.
+            // The present certificate may have expired during the wait; then the next one is used.
             Err(_) if side.tls.served().as_ref() != Some(&ready.material) => {
                 serve(side, &ready.material)?;
                 self.probe(side, &ready).await?;
@@ -293,7 +293,7 @@ impl Webhooks {
         Ok(probe(address, &self.host(side), &ready.address.ca, asks_clients).await?)
     }
 
-    /// Serves with the newest certificate. Only after all clients trust it.
+    /// Serves the newest certificate. Called only after all clients trust it.
     async fn swap(&self, side: &Side, ready: &Ready) -> Result<(), Failure> {
         if serve(side, &ready.material)? {
             self.probe(side, ready).await?;
@@ -301,7 +301,7 @@ impl Webhooks {
         Ok(())
     }
 
-    /// The name under which the API server verifies us.
+    /// The host name by which the API server verifies the listener.
     fn host(&self, side: &Side) -> String {
         format!("{}.{}.svc", side.service, self.cluster.namespace())
     }
@@ -317,9 +317,9 @@ struct Part<'a> {
 
 #[derive(Debug, Clone, Copy)]
 enum Subject {
-    /// The webhooks of hooks.
+    /// For admission by hooks.
     Hooks,
-    /// Edits of our own `ConfigMap`.
+    /// For edits of the operator's `ConfigMap`.
     Edits,
 }
 
@@ -337,7 +337,7 @@ struct Ready {
     material: Material,
 }
 
-/// Whether anything is served differently now.
+/// Serves the certificate. Returns whether anything has changed.
 fn serve(side: &Side, material: &Material) -> Result<bool, Failure> {
     let clients = Clients::read(&side.client_ca)?;
     let served = side.tls.serve(material, clients);

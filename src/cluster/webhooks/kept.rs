@@ -1,6 +1,6 @@
-//! Certificates of our own, kept in a Secret: all replicas, also later ones, serve with the same.
+//! The operator's own certificates in a Secret, from which all replicas, including later ones, serve.
 //!
-//! The second replica uses the certificate that the first has made. A Secret without the key of its authority belongs
+//! The first replica makes the certificates, and the others use them. A Secret without the key of its authority belongs
 //! to another program: it is used, and never written.
 
 use addon_core::failure::{Class, Failure};
@@ -21,7 +21,7 @@ const CA: &str = "ca.crt";
 const CA_KEY: &str = "ca.key";
 
 impl Cluster {
-    /// The contents of the Secret, after the necessary renewals.
+    /// The certificates in the Secret, after any necessary renewal.
     pub async fn webhook_certificates(
         &self,
         secret: &str,
@@ -54,7 +54,7 @@ impl Cluster {
         Err(Failure::new(Class::Unavailable, report))
     }
 
-    /// The same as texts whose errors name the Secret.
+    /// The certificates as texts whose errors name the Secret.
     pub fn texts_of(&self, secret: &str, stored: &Stored) -> Texts {
         let pem = |key: &str, text: &str| Pem {
             place: format!("'{key}' of secrets '{secret}' in namespace '{}'", self.namespace()),
@@ -68,7 +68,7 @@ impl Cluster {
     }
 }
 
-/// The contents of a Secret; an empty one, which the chart made for us, holds nothing yet.
+/// The certificates in a Secret; none if it is empty, as the chart creates it.
 fn stored(name: &str, secret: &Secret) -> Result<Option<Stored>, Failure> {
     let text = |key| {
         let bytes = secret.data.as_ref()?.get(key)?;
@@ -82,7 +82,7 @@ fn stored(name: &str, secret: &Secret) -> Result<Option<Stored>, Failure> {
     };
     match (text(CA), text(CERT), text(KEY), text(CA_KEY)) {
         (None, None, None, None) => Ok(None),
-        // Certificates of our own can be made again.
+        // The Secret has the authority's key, so missing parts can be made again.
         (ca, cert, key, Some(ca_key)) => Ok(Some(Stored {
             ca: ca.unwrap_or_default(),
             ca_key: Some(ca_key),

@@ -1,8 +1,8 @@
-//! Watches our webhook configurations for changes and deletions by other writers, so that they are restored within
+//! Watches the operator's webhook configurations for changes by other writers, so that they are restored within
 //! seconds.
 //!
-//! An event only starts a check: the check compares, as it does every minute anyway. So a watch that is refused or
-//! silent costs only time, and an operator that has published no webhook starts no watch.
+//! An event only starts a check, which also runs every minute. So a watch that fails costs only time, and without
+//! published webhooks there is no watch.
 
 use std::collections::BTreeSet;
 use std::future::{pending, ready};
@@ -17,7 +17,7 @@ use super::Wanted;
 use crate::cluster::Cluster;
 use crate::cluster::unwatched::Unwatched;
 
-/// Says so whenever one of the configurations is touched, as long as they are published. Never ends.
+/// Calls `tell` whenever a published configuration is changed. Never ends.
 pub async fn follow<T>(
     cluster: &Cluster,
     mut published: watch::Receiver<BTreeSet<(AdmissionKind, String)>>,
@@ -30,7 +30,7 @@ pub async fn follow<T>(
         let touches = standing
             .iter()
             .map(|(kind, name)| touches(cluster, *kind, name).boxed());
-        // Without a configuration there is nothing to be touched.
+        // Without configurations this never returns.
         let touches = select_all(touches).chain(stream::pending());
         tokio::select! {
             () = touches.for_each(|()| tell()) => {}
@@ -41,7 +41,7 @@ pub async fn follow<T>(
     }
 }
 
-/// One of them. It begins with a touch, because changes before the watch began were not seen.
+/// The changes of one configuration. The stream begins with an item, because earlier changes were not observed.
 fn touches(cluster: &Cluster, kind: AdmissionKind, name: &str) -> impl Stream<Item = ()> + use<> {
     let wanted = Wanted {
         kind,

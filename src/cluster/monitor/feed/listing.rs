@@ -1,7 +1,7 @@
-//! A list of all objects, as a stream if the server can send one, otherwise in pages.
+//! Lists all objects: as a stream if the server supports that, otherwise in pages.
 //!
-//! Objects of a listing are taken one by one while they arrive; objects that are not in it are deleted, which is
-//! reported only once the listing is complete. Must never hold more than a page of it in memory.
+//! Objects are processed one by one as they arrive. Objects that are missing in the list are deleted; this is reported
+//! only after the complete list. Must never hold more than a page in memory.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use super::super::trouble::Trouble;
 use super::{BATCH, Feed, OVERDUE, Progress, Watch};
 
 impl Feed {
-    /// Lists everything. The number of lists at once is limited: each needs memory.
+    /// Lists everything. The number of concurrent lists is limited, because each needs memory.
     pub(super) async fn list(&mut self) -> Result<(), Trouble> {
         if self.source.selection.is_read {
             return self.list_in_pages().await;
@@ -49,7 +49,7 @@ impl Feed {
         let mut batch = Vec::new();
         loop {
             let Ok(line) = timeout(self.source.patience, lines.next()).await else {
-                // It accepts the parameter without knowing it, or the connection is dead.
+                // The server ignored the parameter for streaming, or the connection is dead.
                 self.paged = true;
                 let waited = self.source.patience;
                 return Err(Trouble::of(RequestError::Silent { attempt, waited }));

@@ -1,6 +1,6 @@
-//! Objects on their way from a watch to its monitors.
+//! Brings objects from a watch to its monitors.
 //!
-//! Must never hold up other work: filters run on threads for blocking work, and a slow loop holds up only the watch.
+//! Must never delay other work: filters run on blocking threads, and a slow loop delays only the watch.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use super::Feed;
 use crate::blocking;
 
 impl Feed {
-    /// Shows objects to all viewers, in their order, and sends the changes that follow.
+    /// Shows objects to all viewers, in order, and sends the resulting changes.
     pub(super) async fn show(&mut self, items: Vec<Item>, gone: bool, viewers: &[Viewer]) {
         let lenses = viewers.iter().map(|viewer| Arc::clone(&viewer.lens)).collect();
         let (items, looks) = self.look(items, lenses).await;
@@ -41,7 +41,7 @@ impl Feed {
         }
     }
 
-    /// Filters may take long, so they run on threads for blocking work.
+    /// Applies all filters, on a blocking thread because they may take long.
     async fn look(&mut self, items: Vec<Item>, lenses: Vec<Arc<Lens>>) -> (Vec<Item>, Vec<Vec<Look>>) {
         let resource = self.source.selection.resource.clone();
         let filters = lenses.iter().any(|lens| lens.has_filter());
@@ -55,7 +55,8 @@ impl Feed {
         blocking::run(work).await
     }
 
-    /// A filter that fails: at first that fails the start, later the object stays as it was last seen.
+    /// Handles a failed filter: during the start of a monitor the start fails, later the object stays as it was last
+    /// seen.
     fn refuse(&self, viewer: &Viewer, item: &Item, error: &str) {
         let Some(Labels { hook, binding, .. }) = viewer.labels.as_deref() else {
             return;
@@ -79,7 +80,7 @@ impl Feed {
         Failure::new(Class::Invalid, report)
     }
 
-    /// A filter's error quotes its input, except for a Secret.
+    /// The text of a filter's error. It quotes the input, so for a Secret it is replaced.
     fn shown<'a>(&self, error: &'a str) -> &'a str {
         let resource = &self.source.selection.resource;
         match (resource.group.as_str(), resource.plural.as_str()) {
@@ -88,7 +89,7 @@ impl Feed {
         }
     }
 
-    /// One object for one viewer. While the loop is behind, the watch waits here.
+    /// Shows one object to one viewer. While the channel to the loop is full, the watch waits here.
     async fn tell(&mut self, viewer: &Viewer, item: &Item, news: News) {
         let room = self.shared.room(viewer).await;
         let mut ledger = self.shared.ledger();

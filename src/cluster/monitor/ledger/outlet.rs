@@ -1,4 +1,4 @@
-//! Where a change goes that stands in a snapshot by now. Must never wait.
+//! Sends a change, after it has entered a snapshot, to its receiver. Must never wait.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use tokio::sync::mpsc;
 use super::super::reader::Reader;
 use super::{Key, OwnId, Target};
 
-/// A namespace came into a selector's sight, or left it.
+/// A namespace begins or stops to match a selector.
 #[derive(Debug)]
 pub(in crate::cluster) struct Moved {
     pub(in crate::cluster) namespace: String,
     pub(in crate::cluster) present: bool,
 }
 
-/// Something changed that we see for ourselves.
+/// An object changed that the operator itself watches.
 #[derive(Debug)]
 pub(in crate::cluster) struct Turned {
     pub(in crate::cluster) id: OwnId,
@@ -27,13 +27,13 @@ pub(in crate::cluster) struct Turned {
     pub(in crate::cluster) change: Change,
 }
 
-/// Where changes go.
+/// The receiver of changes.
 pub(in crate::cluster) enum Outlet {
-    /// To the core, if it asked for events of this kind.
+    /// The core, if it asked for events of this type.
     Core(BTreeSet<WatchEvent>),
-    /// To the part that keeps a moving set of namespaces.
+    /// The part that follows the namespaces of a selector.
     Namespaces(mpsc::UnboundedSender<Moved>),
-    /// To the part of ours that watches it.
+    /// A part of the operator that watches for itself.
     Own(mpsc::UnboundedSender<Turned>),
     /// To a part of ours that reads states instead of changes.
     Reader(Arc<dyn Reader>),
@@ -43,7 +43,7 @@ impl Target {
     pub(super) fn tell(&self, key: Key, name: &Arc<ObjectName>, change: Change, room: Option<mpsc::Permit<'_, Event>>) {
         if let (Outlet::Own(door), Key::Own(id)) = (&self.outlet, key) {
             let name = Arc::clone(name);
-            // Its receiver has ended with everything else.
+            // Its receiver may have ended with everything else.
             let _ = door.send(Turned { id, name, change });
             return;
         }
@@ -67,7 +67,7 @@ impl Target {
                     namespace: name.name.clone(),
                     present: event != WatchEvent::Deleted,
                 };
-                // The part that kept the set has ended with its monitor.
+                // The receiver may have ended with its monitor.
                 let _ = door.send(moved);
             }
             _ => {}

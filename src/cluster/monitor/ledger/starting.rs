@@ -1,6 +1,6 @@
-//! The first complete snapshot of a monitor: from a listing, or from the objects that another monitor has.
+//! The first complete snapshot of a monitor: from a list, or from the objects of another monitor.
 //!
-//! Must never let a monitor start with an incomplete snapshot, nor keep it waiting for a listing that has failed.
+//! Must never let a monitor start with an incomplete snapshot, nor wait for a list that has failed.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::super::observation::Labels;
 use super::{Key, Ledger, Stage, Subscriber, Target};
 
 impl Ledger {
-    /// A listing begins: waiting watchers take part, and settled ones get the differences.
+    /// Records the beginning of a list: waiting targets take part in it, and settled ones get the differences.
     pub(in crate::cluster::monitor) fn begin_listing(&mut self, id: PartId) {
         let Some(feed) = self.feeds.get_mut(&id) else {
             return;
@@ -35,7 +35,7 @@ impl Ledger {
         }
     }
 
-    /// The listing is complete: the watchers that took part have settled.
+    /// Records the end of a list: the targets that took part are settled.
     pub(in crate::cluster::monitor) fn end_listing(&mut self, id: PartId) {
         let Some(feed) = self.feeds.get_mut(&id) else {
             return;
@@ -43,7 +43,7 @@ impl Ledger {
         for subscriber in &mut feed.subscribers {
             subscriber.stage = match std::mem::replace(&mut subscriber.stage, Stage::Settled) {
                 Stage::Listing(starter) => {
-                    // A watcher that gave up leaves by itself.
+                    // The receiver may have given up; its target leaves by itself.
                     let _ = starter.send(Ok(()));
                     Stage::Settled
                 }
@@ -52,12 +52,12 @@ impl Ledger {
         }
     }
 
-    /// An object that a starting watcher could not read fails its start.
+    /// Fails the start of a target that could not read an object.
     pub(in crate::cluster::monitor) fn fail(&mut self, id: PartId, key: Key, failure: &Failure) {
         self.fail_those(id, failure, |subscriber| subscriber.key == key);
     }
 
-    /// The listing failed: watchers that have not settled get the failure and leave.
+    /// Fails the start of all targets that are not settled, because the list failed.
     pub(in crate::cluster::monitor) fn fail_starters(&mut self, id: PartId, failure: &Failure) {
         self.fail_those(id, failure, |_| true);
     }
@@ -82,7 +82,7 @@ impl Ledger {
         self.end_unwanted(id);
     }
 
-    /// A watch has ended unexpectedly. The next watcher of the same selection gets a new one.
+    /// Removes a watch that has ended unexpectedly. The next target with the same selection gets a new one.
     pub(in crate::cluster::monitor) fn abandon(&mut self, id: PartId, failure: &Failure) {
         self.fail_starters(id, failure);
         if let Some(feed) = self.feeds.remove(&id) {
@@ -90,7 +90,7 @@ impl Ledger {
         }
     }
 
-    /// The watchers that wait for a first listing.
+    /// The targets that wait for a first list.
     pub(in crate::cluster::monitor) fn waiting(&self, id: PartId) -> Vec<(Key, Arc<Lens>, Option<Arc<Labels>>)> {
         let subscribers = self.feeds.get(&id).into_iter().flat_map(|feed| &feed.subscribers);
         let waiting = subscribers.filter(|subscriber| matches!(subscriber.stage, Stage::Waiting(_)));
@@ -102,7 +102,7 @@ impl Ledger {
             .collect()
     }
 
-    /// The objects of settled watchers, for one that joins: seen through a lens that shows enough, else whole objects.
+    /// The objects of settled targets for a new one: from a target whose lens shows enough, else whole objects.
     pub(in crate::cluster::monitor) fn known(&self, id: PartId, lens: &Lens) -> Option<(Arc<Lens>, Vec<Sighting>)> {
         let feed = self.feeds.get(&id)?;
         let settled = feed.subscribers.iter().filter(|s| matches!(s.stage, Stage::Settled));
@@ -114,7 +114,7 @@ impl Ledger {
             .find_map(|target| Some((Arc::clone(&target.lens), target.snapshot.sightings(id)?)))
     }
 
-    /// Lets a waiting watcher settle with the objects of others.
+    /// Settles a waiting target with the objects of others.
     pub(in crate::cluster::monitor) fn admit(&mut self, id: PartId, key: Key, sightings: Vec<Sighting>) {
         let Some(target) = self.targets.get_mut(&key) else {
             return;
