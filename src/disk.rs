@@ -1,5 +1,5 @@
-//! The contents of the modules directories and of the directory of global hooks. Never decides the effect of a finding
-//! on the cluster, never runs anything, and never counts an unreadable path as absent: it reports the path as a gap.
+//! The contents of the modules directories and of the directory of global hooks. It never decides what a finding means
+//! for the cluster, and never runs anything. An unreadable path never counts as absent: it is reported as a gap.
 
 mod chart;
 pub mod crds;
@@ -30,45 +30,45 @@ use hooks::Root;
 use manifest::Manifest;
 use values::Common;
 
-/// Where to look, and how strictly.
+/// The directories, and the rules for reading them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
-    /// In the order of precedence: of two modules of one name, the first is taken.
+    /// In the order of precedence: of two modules with one name, the first counts.
     pub modules_dirs: Vec<PathBuf>,
     pub global_hooks_dir: PathBuf,
-    /// The order of modules whose directory has no number.
+    /// The order of modules whose directory name has no number.
     pub unnumbered_order: u32,
     pub missing_values: MissingValues,
-    /// Files whose names begin so do not count as CRDs.
+    /// Prefixes of file names that do not count as CRDs.
     pub crd_filters: Vec<String>,
 }
 
-/// Everything that was found.
+/// All findings.
 #[derive(Debug, Default)]
 pub struct Found {
     pub global_values: Value,
     pub global_schemas: Schemas,
     pub global_hooks: Vec<HookFile>,
-    /// Flags of the modules directories' values files; of two, the later one counts.
+    /// The flags in the values files of the modules directories; of two for one module, the later one counts.
     pub flags: BTreeMap<ModuleName, bool>,
     /// The common values file of each modules directory; an unreadable one counts as absent here.
     pub values_files: ValuesFiles,
-    /// By order, then by name.
+    /// The modules by order and name.
     pub modules: Vec<FoundModule>,
-    /// Problems of no single module, or of one that cannot be named.
+    /// Problems that concern no single module, or one whose name is unknown.
     pub problems: Vec<Problem>,
 }
 
 impl Found {
-    /// Whether a module that is not here is really gone. Also an empty directory is no proof of that, unless its manifest says so: it is
-    /// how a volume looks that is not mounted.
+    /// Whether a module that was not found is certainly absent. An empty directory proves nothing unless its manifest
+    /// says that it is empty on purpose, because a volume that is not mounted looks the same.
     pub fn is_complete(&self) -> bool {
         self.problems
             .iter()
             .all(|problem| problem.severity == Severity::Warning)
     }
 
-    /// The part of it that has to be the same when it is read again.
+    /// The facts that have to be equal when the directories are read again.
     pub fn outline(&self) -> Outline {
         let flag = |module: &FoundModule| (module.name.clone(), self.flags.get(&module.name).copied());
         Outline {
@@ -78,7 +78,7 @@ impl Found {
         }
     }
 
-    /// Problems that forbid a start; a later reading with one of them must not replace an earlier reading.
+    /// Problems that forbid a start. A later reading with one of them must not replace an earlier reading.
     pub fn fatal(&self) -> impl Iterator<Item = &Problem> {
         self.problems
             .iter()
@@ -86,31 +86,31 @@ impl Found {
     }
 }
 
-/// A module's directory. Files that could not be read are left out here and listed in `faults`.
+/// A module. Files that could not be read are left out and listed in `faults`.
 #[derive(Debug)]
 pub struct FoundModule {
     pub name: ModuleName,
     pub order: u32,
-    /// With links resolved.
+    /// Its directory, with links resolved.
     pub path: PathBuf,
-    /// Its section of the common values file, with the section of its own laid over.
+    /// Its section of the common values file, with its own values file merged over.
     pub values: Value,
     pub schemas: Schemas,
     pub hooks: Vec<HookFile>,
     pub enabled_script: Option<PathBuf>,
     pub chart: Option<Chart>,
-    /// Its templates speak of conversion webhooks.
+    /// Whether its templates may contain conversion webhooks.
     pub has_conversions: bool,
     /// The version of the chart, if it has one.
     pub version: Option<String>,
-    /// Files with CRDs, in the order of their paths.
+    /// The files with CRDs, sorted by path.
     pub crds: Vec<PathBuf>,
     pub depends_on: Vec<ModuleName>,
-    /// The drift of its release that is reverted, if it sets that itself.
+    /// Which drift of its release is reverted, if the module sets this itself.
     pub drift: Option<Restoring>,
-    /// The service account of its hooks and its release, if not that of the operator.
+    /// The service account of its hooks and its release, if it is not the operator's.
     pub service_account: Option<AccountName>,
-    /// Why the module can be neither run nor removed as it is: something about it, maybe its flag, is not known.
+    /// Why the module can be neither run nor removed: a fact about it, such as its flag, is unknown.
     pub faults: Vec<Problem>,
 }
 
@@ -120,19 +120,19 @@ impl FoundModule {
     }
 }
 
-/// An executable that may be a hook; its answer to `--config` decides.
+/// An executable that may be a hook; its output for `--config` decides.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HookFile {
     pub name: HookName,
     pub path: PathBuf,
 }
 
-/// Whether a path leads to a file that may be started.
+/// Whether a path leads to an executable file.
 pub fn is_executable(path: &Path) -> bool {
     fs_err::metadata(path).is_ok_and(|found| hooks::is_executable(&found))
 }
 
-/// Reads everything. It blocks, so a caller that must not wait runs it on a thread for such work.
+/// Reads everything. It blocks, so async code runs it on a blocking thread.
 pub fn read(layout: &Layout) -> Found {
     let mut found = Found {
         global_values: Value::Object(serde_json::Map::new()),
@@ -165,7 +165,7 @@ pub fn read(layout: &Layout) -> Found {
     found
 }
 
-/// Reads a directory of hooks that belong to nothing else. It blocks, too.
+/// Reads a directory of hooks without modules. It blocks too.
 pub fn read_hooks(dir: &Path) -> Found {
     let mut found = Found::default();
     match hooks::find(&Root::alone(dir), &mut found.problems) {
@@ -211,8 +211,7 @@ fn read_modules_dir(layout: &Layout, dir: &Path, found: &mut Found, bad_flags: &
     }
 }
 
-/// The faults of parts that the manifest names and that are not read: modules that are gone, and a common values file
-/// that says nothing.
+/// Reports the entries of a manifest that were not found: missing modules, and a common values file without contents.
 fn tell_missing(dir: &Path, manifest: &Manifest, entries: &[PathBuf], found: &mut Found) {
     for entry in manifest.entries() {
         let path = dir.join(entry);
@@ -226,7 +225,7 @@ fn tell_missing(dir: &Path, manifest: &Manifest, entries: &[PathBuf], found: &mu
     }
 }
 
-/// The paths in a directory, in lexical order.
+/// The paths in a directory, sorted by name.
 fn entries_of(dir: &Path) -> Result<Vec<PathBuf>, Fault> {
     let fault = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound => Fault::Missing,
@@ -240,7 +239,7 @@ fn entries_of(dir: &Path) -> Result<Vec<PathBuf>, Fault> {
     Ok(entries)
 }
 
-/// The module at an entry of a modules directory, if there is one.
+/// The module at an entry of a modules directory, if it is one.
 fn read_entry(layout: &Layout, entry: &Path, common: &Common, found: &mut Found) -> Option<FoundModule> {
     let Some(file_name) = entry.file_name().and_then(|name| name.to_str()) else {
         found
@@ -252,7 +251,7 @@ fn read_entry(layout: &Layout, entry: &Path, common: &Common, found: &mut Found)
     if file_name.starts_with('.') || file_name == values::FILE {
         return None;
     }
-    // The name is that of the link, the place is where it leads.
+    // The name of a link counts, with the files of its target.
     let path = match resolve(entry, file_name) {
         Ok(path) => path,
         Err(problem) => {
@@ -279,13 +278,13 @@ fn read_entry(layout: &Layout, entry: &Path, common: &Common, found: &mut Found)
     Some(read_module(layout, name, order, path, common, &mut found.problems))
 }
 
-/// The directory that an entry is or leads to.
+/// The directory that an entry is or links to.
 fn resolve(entry: &Path, file_name: &str) -> Result<PathBuf, Problem> {
     let gap = |fault| Problem::new(Severity::Gap, entry, fault);
     if look::at(entry).map_err(gap)?.is_some_and(|found| found.is_dir()) {
         return fs_err::canonicalize(entry).map_err(|error| gap(Fault::Unreadable(error)));
     }
-    // Half a copy may leave a file where a module belongs; notes beside modules have an ending.
+    // An incomplete copy may leave a file where a module belongs. Notes beside modules have a file extension.
     let is_numbered = file_name.starts_with(|first: char| first.is_ascii_digit()) && file_name.contains('-');
     let is_module = is_numbered && !file_name.contains('.') && parse_module_dir(file_name, 0).is_ok();
     Err(if is_module {

@@ -1,7 +1,7 @@
-//! The loop around the operator: mail in, effects out, one timer.
+//! The loop around the operator value: events in, effects out, one timer.
 //!
-//! It waits for mail and for nothing else, so it cannot be part of a deadlock. Must never decide: the operator decides
-//! what follows from an event, and the jobs carry out effects.
+//! It waits for nothing but its mailbox and its timer, so it cannot be part of a deadlock. Must never decide: the
+//! operator value decides what follows from an event, and the jobs carry out effects.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -30,7 +30,7 @@ use crate::mailbox::{Doors, Mail, Mailbox};
 use crate::notices::Notices;
 use crate::report::last_words;
 
-/// The operator, its mail, and the jobs that run for it. `R` starts a job.
+/// The operator value, its mailbox, and its jobs. `R` starts a job.
 pub struct Driver<R> {
     operator: Operator,
     doors: Doors<Event, BoxedQuestion>,
@@ -49,7 +49,7 @@ where
     R: Fn(Job, CancellationToken) -> F,
     F: Future<Output = Finished> + Send + 'static,
 {
-    /// A driver that has not begun; `run` is called for every job and must not block.
+    /// A driver that has not begun; `run` is called for each job and must not block.
     pub fn new(
         operator: Operator,
         doors: Doors<Event, BoxedQuestion>,
@@ -74,7 +74,7 @@ where
         }
     }
 
-    /// Passes the inventory of the start to the operator, then all events, until it asks for the end.
+    /// Passes the inventory of the start to the operator value, then all events, until it asks for the end.
     pub async fn run(mut self, found: impl IntoIterator<Item = Event>) {
         for event in found {
             if self.step(event).is_break() {
@@ -85,7 +85,7 @@ where
             let due = self.operator.poll_timeout().map(|(tick, _)| self.clock.instant(tick));
             let event = match self.mailbox.next(alarm(due)).await {
                 Mail::Shutdown => Event::ShutdownRequested,
-                // While it waited here its time has passed.
+                // The listener has given up waiting for this reply.
                 Mail::Review(Event::ReviewRequested(ReviewId(number), _)) if !self.replies.are_awaited(number) => {
                     continue;
                 }
@@ -102,7 +102,7 @@ where
         }
     }
 
-    /// One event and all that follows from it at once.
+    /// Handles one event and its immediate effects.
     fn step(&mut self, event: Event) -> ControlFlow<()> {
         if let Event::JobFinished(finished) = &event {
             self.running.remove(&finished.id());
@@ -136,18 +136,18 @@ where
     fn start(&mut self, job: Job) {
         let cancel = CancellationToken::new();
         self.running.insert(job.id(), cancel.clone());
-        // A job that panics loses its ticket.
+        // The outcome for a job that panics, which loses its own ticket.
         let lost = job.failed(Failure::defect("a job was lost"));
         let work = (self.run)(job, cancel);
         let doors = self.doors.clone();
         self.jobs.spawn(async move {
-            // A loop that has ended needs no outcomes.
+            // The loop may have ended.
             let _ = doors.post(Event::JobFinished(outcome(work, lost).await));
         });
     }
 }
 
-/// The outcome of this work; that of a panic is made of the lost job.
+/// The outcome of a job; `lost` with the failure if it panics.
 async fn outcome(work: impl Future<Output = Finished>, lost: Finished) -> Finished {
     let ended = AssertUnwindSafe(work).catch_unwind().await;
     ended.unwrap_or_else(|panic| lost.failing(defect(panic.as_ref())))
@@ -162,13 +162,13 @@ impl<R> fmt::Debug for Driver<R> {
     }
 }
 
-/// A panic as the failure of the one job that panicked.
+/// The panic of a job as its failure.
 fn defect(panic: &(dyn Any + Send)) -> Failure {
     Failure::new(Class::Defect, format!("a job panicked: {}", last_words(panic)))
         .hint("this is a defect of addon-operator, please report it")
 }
 
-/// Rings when it is due; never, if nothing is.
+/// Returns at this time; never without one.
 pub async fn alarm(due: Option<Instant>) {
     match due {
         Some(due) => sleep_until(due).await,
@@ -176,14 +176,14 @@ pub async fn alarm(due: Option<Instant>) {
     }
 }
 
-/// The two times that decisions get.
+/// Gives the two times that decisions need.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
     start: Instant,
 }
 
 impl Clock {
-    /// One that starts now.
+    /// A clock that starts now.
     pub fn start() -> Self {
         Self { start: Instant::now() }
     }
@@ -197,15 +197,15 @@ impl Clock {
         }
     }
 
-    /// The tick of a moment. The same moment is always the same tick.
+    /// The tick of an instant. Equal instants give equal ticks.
     pub fn tick(self, moment: Instant) -> Tick {
         let micros = moment.saturating_duration_since(self.start).as_micros();
         Tick::from_micros(u64::try_from(micros).unwrap_or(u64::MAX))
     }
 
-    /// When that tick comes, rounded up: a timer that fires early would be set again at once.
+    /// The instant of a tick, rounded up: a timer that fires early would be set again at once.
     pub fn instant(self, tick: Tick) -> Instant {
-        // A tick so far away that no clock can tell it is not waited for before the process ends anyway.
+        // A tick beyond the clock's range is cut, because the process ends before it anyway.
         let far = Duration::from_hours(24 * 365);
         self.start + tick.since(Tick::ZERO).min(self.start.elapsed() + far)
     }
@@ -234,7 +234,7 @@ mod tests {
         assert!(clock.instant(Tick::from_micros(u64::MAX)) > Instant::now() + Duration::from_hours(24));
     }
 
-    /// A job that an operator starts.
+    /// Any job.
     fn a_job() -> Job {
         let mut operator = Operator::new(1, Policy::default());
         let nothing = Inventory {

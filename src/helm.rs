@@ -1,8 +1,8 @@
-//! The helm binary as typed calls: its version, a rendering, an upgrade, a removal.
+//! Helm's binary as typed calls: its version, a rendering, an upgrade, a removal.
 //!
-//! A child gets an environment built from nothing with our one kubeconfig, so that it cannot come to another cluster or
-//! read a person's helm settings. It dies with us. Never decides whether a call is needed, and never runs two at once on
-//! one release: the caller holds the release.
+//! A child gets an environment that inherits nothing and has only the operator's kubeconfig. So it cannot use another
+//! cluster or a person's helm settings. It dies with the operator. Never decides whether a call is needed, and never
+//! runs two at once on one release: the caller holds the release.
 
 pub mod chart;
 pub mod claims;
@@ -33,39 +33,39 @@ pub use version::Version;
 use claims::{Claims, Object};
 use error::failed;
 
-/// The oldest helm that knows everything we ask for; the youngest of it is `--take-ownership`.
+/// The oldest helm with all flags that are used; the newest of these is `--take-ownership`.
 const OLDEST: Version = Version {
     major: 3,
     minor: 17,
     patch: 0,
 };
-/// The newest major whose flags and output we know.
+/// The newest major version whose flags and output are known.
 const NEWEST_MAJOR: u32 = 4;
 const VERSION_DEADLINE: Duration = Duration::from_secs(20);
-/// A rendering needs no cluster; one that takes longer is a template without end.
+/// The timeout of a rendering. It needs no cluster, so a longer one is an endless template.
 const TEMPLATE_DEADLINE: Duration = Duration::from_mins(2);
-/// Manifests beyond this fit into no release Secret by far.
+/// The limit of helm's output; larger manifests fit into no release Secret.
 const STDOUT_LIMIT: usize = 64 << 20;
 const STDERR_LIMIT: usize = 64 << 10;
-/// One argument may hold 128 KiB on Linux.
+/// The longest argument. Linux allows 128 KiB.
 const ARGUMENT_LIMIT: usize = 100 << 10;
 
-/// How helm is called, the same for every release.
+/// The settings of all helm calls.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The binary.
+    /// The path of the binary.
     pub binary: PathBuf,
-    /// A private directory for its caches and for our files for it.
+    /// A private directory for helm's caches and the operator's files for helm.
     pub dir: PathBuf,
-    /// The one kubeconfig.
+    /// The kubeconfig.
     pub kubeconfig: PathBuf,
-    /// Where all releases are.
+    /// The namespace of all releases.
     pub namespace: String,
-    /// `PATH` for credential plugins, and `HOME` if there is one.
+    /// `PATH` for credential plugins.
     pub search_path: OsString,
-    /// The home directory of a credential plugin, `None` to keep it out of everybody's home.
+    /// The home directory of a credential plugin; `None` if there is no plugin.
     pub home: Option<PathBuf>,
-    /// The program that adds labels: ourselves.
+    /// The program that adds labels: the operator's own binary.
     pub post_renderer: PathBuf,
     /// Labels for every object of every release; empty for none.
     pub labels: BTreeMap<String, String>,
@@ -75,7 +75,7 @@ pub struct Options {
     pub timeout: Duration,
 }
 
-/// A helm that can be called.
+/// A helm binary and the settings of its calls.
 #[derive(Debug)]
 pub struct Helm {
     options: Options,
@@ -85,37 +85,37 @@ pub struct Helm {
     plugin: OnceCell<()>,
 }
 
-/// One rendering or upgrade.
+/// The chart and the settings of one rendering or upgrade.
 #[derive(Debug, Clone, Copy)]
 pub struct Chart<'a> {
     /// The release's name.
     pub release: &'a str,
-    /// The directory with its `Chart.yaml`.
+    /// The directory with `Chart.yaml`.
     pub dir: &'a Path,
-    /// The file with its values.
+    /// The values file.
     pub values: &'a Path,
     /// Labels for every object; empty for none.
     pub labels: &'a BTreeMap<String, String>,
-    /// The kubeconfig of another account than the operator's.
+    /// The kubeconfig of another account, if it is not the operator's.
     pub kubeconfig: Option<&'a Path>,
-    /// The objects of it that stay when the release goes, because another maker made them.
+    /// The objects that stay when the release is removed, because they existed before it.
     pub kept: &'a BTreeSet<Object>,
-    /// The file of claims of its objects; none for a call that only shows them.
+    /// The file with the claims of objects; none for a call that only renders.
     pub claims: Option<&'a Claims>,
 }
 
-/// The amount of output of a rendering.
+/// The output of a rendering.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verbosity {
-    /// The objects of the release, or the reason of the failure.
+    /// The objects of the release, or the error.
     Plain,
-    /// Also the helm hooks, which helm installs beside the release.
+    /// Helm hooks, too.
     Whole,
-    /// Also the output of templates that is not YAML.
+    /// The output of templates that is not YAML, too.
     Debug,
 }
 
-/// A release as a successful upgrade printed it.
+/// The result of a successful upgrade.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Upgraded {
     /// The new revision.
@@ -127,7 +127,7 @@ pub struct Upgraded {
 }
 
 impl Helm {
-    /// A helm that was not asked anything yet.
+    /// A helm that was not called yet.
     pub fn new(options: Options, spawner: Spawner) -> Self {
         Self {
             claims: Claims::at(options.dir.join("claims.json")),
@@ -138,18 +138,18 @@ impl Helm {
         }
     }
 
-    /// The settings it was made with.
+    /// The settings.
     pub fn options(&self) -> &Options {
         &self.options
     }
 
-    /// To which release objects belong.
+    /// The claims of releases on objects.
     pub fn claims(&self) -> &Claims {
         &self.claims
     }
 
-    /// The rendered chart for an upgrade, without asking the cluster, and mostly without helm hooks. For debugging also
-    /// output that is not YAML, followed by the reason.
+    /// Renders the chart as for an upgrade, without a cluster and usually without helm hooks. For debugging the result
+    /// may be invalid YAML, followed by the error.
     pub async fn template(
         &self,
         chart: Chart<'_>,
@@ -187,7 +187,7 @@ impl Helm {
             return match verbosity {
                 Verbosity::Debug if !rendered.trim().is_empty() => {
                     let error = error.to_string();
-                    // The rest names the place in helm's code.
+                    // The rest is a position in helm's code.
                     let reason = error.split("\nhelm.go:").next().unwrap_or_default();
                     Ok(format!("{rendered}\n{reason}\n"))
                 }
@@ -197,11 +197,11 @@ impl Helm {
         Ok(finished.stdout.text())
     }
 
-    /// Installs or upgrades.
+    /// Installs or upgrades the release.
     ///
     /// Without `--disable-openapi-validation` helm spends most of its processor time on reading the cluster's `OpenAPI`
-    /// document, and with it helm refuses nothing less: a wrong type is refused by the API server, and a field that
-    /// the API server does not know is dropped by it with a warning in both cases. We pass these warnings on.
+    /// document. The flag loses no check: the API server itself refuses a wrong type, and drops an unknown field with a
+    /// warning, which is passed on.
     pub async fn upgrade(
         &self,
         chart: Chart<'_>,
@@ -255,8 +255,8 @@ impl Helm {
         })
     }
 
-    /// Removes the release with its history; its helm hooks run. One that is absent is a failure, so that the caller
-    /// looks first: told to ignore that, helm takes any error of reading the history for a release that is absent.
+    /// Removes the release with its history; its helm hooks run. A missing release is a failure, so the caller checks
+    /// first: with helm's flag to ignore a missing release, any error of reading the history would count as one.
     pub async fn uninstall(
         &self,
         release: &str,
@@ -272,7 +272,7 @@ impl Helm {
             &self.options.namespace,
             "--timeout",
             &timeout,
-            // Otherwise helm does not print the reason why an object could not be deleted.
+            // Only with this flag helm prints why an object could not be deleted.
             "--debug",
         ];
         let finished = self
@@ -292,7 +292,7 @@ impl Helm {
         }
     }
 
-    /// `--timeout` limits each step; this limits all of them together.
+    /// The time limit of a whole call; `--timeout` limits only each step.
     pub fn deadline(&self) -> Duration {
         self.options.timeout * 2 + VERSION_DEADLINE
     }
@@ -323,7 +323,7 @@ impl Helm {
     }
 }
 
-/// Joins with commas, in parts that fit into one argument.
+/// Joins the items with commas into arguments of limited length.
 fn joined<'a>(items: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let mut parts: Vec<String> = Vec::new();
     for item in items {

@@ -1,5 +1,5 @@
-//! A module's chart: whether there is one, and a digest of all that helm would read of it.
-//! Never judges a chart; its errors come from helm.
+//! A module's chart: whether it has one, and a digest of everything that helm would read. Never judges a chart; its
+//! errors come from helm.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -12,20 +12,20 @@ use walkdir::{DirEntry, WalkDir};
 
 use super::{Fault, Problem, Severity, look};
 
-/// Directories of a module that are no part of the chart that is made of it.
+/// Directories that are left out of a made chart.
 const NO_CHART_DIRS: [&str; 5] = ["crds", "docs", "hooks", "images", "lib"];
 
-/// The inputs of helm.
+/// The kind of a module's chart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Chart {
     /// The module's directory is a chart.
     Whole,
-    /// There are templates without a `Chart.yaml`: a chart is made of the module's files.
+    /// There are templates without a `Chart.yaml`: a chart is made from the module's files.
     Made,
 }
 
 impl Chart {
-    /// Whether a directory of the module, at any depth, is left out of the chart.
+    /// Whether a directory of this name, at any depth, is left out of the chart.
     pub fn leaves_out(self, dir_name: &OsStr) -> bool {
         match self {
             Self::Whole => false,
@@ -42,7 +42,7 @@ pub enum ChartError {
     Read { dir: PathBuf, source: std::io::Error },
 }
 
-/// The chart that helm is given of a module, `None` if there is none. A path that cannot be looked at is not taken for absent.
+/// The kind of chart that helm gets for a module; `None` if there is none. An unreadable path is an error.
 pub(super) fn find(module: &Path) -> Result<Option<Chart>, Problem> {
     let described = module.join("Chart.yaml");
     match look::at(&described) {
@@ -61,8 +61,8 @@ pub(super) fn find(module: &Path) -> Result<Option<Chart>, Problem> {
 /// The kind of objects that configure the conversion of a CRD's versions.
 pub const CONVERSION_WEBHOOK: &str = "ConversionWebhook";
 
-/// Whether a template of the module speaks of conversion webhooks. An unreadable template counts as one that does not:
-/// helm reports it.
+/// Whether a template of the module mentions conversion webhooks. An unreadable template does not count, because helm
+/// reports it.
 pub(super) fn has_conversions(module: &Path) -> bool {
     let templates = WalkDir::new(module.join("templates")).follow_links(true);
     let files = templates.into_iter().filter_map(Result::ok);
@@ -72,14 +72,14 @@ pub(super) fn has_conversions(module: &Path) -> bool {
     })
 }
 
-/// The version in a module's `Chart.yaml`, for people. Helm reports mistakes of the file.
+/// The version in a module's `Chart.yaml`, for people. Mistakes in the file are reported by helm.
 pub fn chart_version(module: &Path) -> Option<String> {
     let text = fs_err::read_to_string(module.join("Chart.yaml")).ok()?;
     let described = yaml::from_str_v2(&text).ok()?;
     described["version"].as_str().map(str::to_owned)
 }
 
-/// Whether a file of the chart holds one of these words. An archive is not searched and may hold one.
+/// Whether a file of the chart contains one of these words. An archive is not searched and counts as containing one.
 pub fn chart_mentions(module: &Path, chart: Chart, words: &[&str]) -> bool {
     let is_part =
         |entry: &DirEntry| entry.depth() == 0 || !entry.file_type().is_dir() || !chart.leaves_out(entry.file_name());
@@ -96,8 +96,8 @@ pub fn chart_mentions(module: &Path, chart: Chart, words: &[&str]) -> bool {
     files.any(mentions)
 }
 
-/// Names and contents of all files that the chart consists of. Templates can read any of them, so none is left out that
-/// helm loads; `.helmignore` is not looked at, so a change that does not matter may cost one rendering.
+/// A digest of the names and contents of all files of the chart. Templates can read any of them, so every file that
+/// helm loads is included. `.helmignore` is ignored, so a change in an ignored file may cost one rendering.
 pub fn chart_digest(module: &Path, chart: Chart) -> Result<Digest, ChartError> {
     let walk_error = |source| ChartError::Walk {
         dir: module.to_owned(),
@@ -106,7 +106,7 @@ pub fn chart_digest(module: &Path, chart: Chart) -> Result<Digest, ChartError> {
     let is_part =
         |entry: &DirEntry| entry.depth() == 0 || !entry.file_type().is_dir() || !chart.leaves_out(entry.file_name());
     let mut digest = Digest::builder().part([u8::from(chart == Chart::Made)]);
-    // Helm follows links, too. A link to nothing fails here as it does there.
+    // Links are followed, as by helm. A broken link is an error there too.
     for entry in WalkDir::new(module)
         .follow_links(true)
         .sort_by_file_name()

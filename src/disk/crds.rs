@@ -1,5 +1,5 @@
-//! A module's CRDs: the files that hold them, and the documents of each. Never asks a cluster, and never counts an
-//! unreadable file as one without CRDs.
+//! A module's CRDs: their files, and the documents in each. Never asks a cluster, and an unreadable file never counts
+//! as one without CRDs.
 
 use std::ffi::OsStr;
 use std::io;
@@ -15,13 +15,13 @@ use super::{Fault, Problem, Severity, look};
 
 const DIR: &str = "crds";
 
-/// One document, which is more than the API server takes.
+/// The largest document, which is more than the API server accepts.
 const LARGEST: usize = 2 * 1024 * 1024;
 
-/// A CRD as its module brings it.
+/// A CRD in a file of a module.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Crd {
-    /// Which document of its file it is, from 1.
+    /// The number of its document in the file, from 1.
     pub document: usize,
     pub name: String,
     pub manifest: Value,
@@ -46,8 +46,8 @@ pub enum CrdFileError {
     Incomplete { document: usize, lacking: &'static str },
 }
 
-/// The files of a module that may hold CRDs, in the order of their paths. Those whose names begin with one of the
-/// prefixes are left out, and so are links to directories.
+/// The files of a module that may have CRDs, sorted by path. Files whose names begin with one of the prefixes are left
+/// out, and so are links to directories.
 pub(super) fn find(module: &Path, left_out: &[String]) -> Result<Vec<PathBuf>, Problem> {
     let dir = module.join(DIR);
     let is_there = look::is_dir(&dir).map_err(|fault| Problem::new(Severity::Fatal, &dir, fault))?;
@@ -73,7 +73,7 @@ fn is_candidate(entry: &DirEntry, left_out: &[String]) -> bool {
     entry.path().extension() == Some(OsStr::new("yaml")) && !is_left_out && !entry.path().is_dir()
 }
 
-/// All CRDs of a file, or the mistake of the first document that is none. It blocks.
+/// All CRDs of a file; the error is about the first document that is none. It blocks.
 pub fn read(file: &Path) -> Result<Vec<Crd>, CrdFileError> {
     let text = fs_err::read(file).map_err(CrdFileError::Read)?;
     parse(&String::from_utf8(text).map_err(|_| CrdFileError::NotText)?)
@@ -103,13 +103,13 @@ fn parse(text: &str) -> Result<Vec<Crd>, CrdFileError> {
     Ok(crds)
 }
 
-/// Where a document begins.
+/// The position of a document's beginning.
 struct Start {
     byte: usize,
     line: usize,
 }
 
-/// Comments before the first separator are no document of their own.
+/// The beginnings of all documents. Comments before the first separator are no document.
 fn starts(text: &str) -> Vec<Start> {
     let mut starts: Vec<Start> = Vec::new();
     let (mut byte, mut has_content) = (0, false);

@@ -1,4 +1,4 @@
-//! The file `module.yaml`. Must never take one that cannot be read for one that is not there.
+//! The file `module.yaml`. An unreadable file must never count as absent.
 
 use std::io;
 use std::path::Path;
@@ -10,12 +10,12 @@ use super::{Fault, Problem, Severity};
 
 pub(super) const FILE: &str = "module.yaml";
 
-/// The part of the file that the operator uses.
+/// The fields that the operator uses.
 #[derive(Default)]
 pub(super) struct Said {
-    /// The modules that have to succeed first, in the order of the file.
+    /// The modules that must succeed first, in the order of the file.
     pub(super) depends_on: Vec<ModuleName>,
-    /// The drift of the release that is reverted.
+    /// Which drift of the release is reverted.
     pub(super) drift: Option<Restoring>,
     /// Its service account.
     pub(super) service_account: Option<AccountName>,

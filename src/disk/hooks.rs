@@ -1,5 +1,5 @@
-//! Hooks on disk: executable files at any depth of a hooks directory, with the rules by which other files are left out.
-//! Never runs one: an executable shows by its own answer whether it is a hook.
+//! The hooks on disk: executable files at any depth of a hooks directory, and the rules by which other files are left
+//! out. Never runs one: whether an executable is a hook shows in its own output.
 
 use std::ffi::OsStr;
 use std::fs::Metadata;
@@ -14,15 +14,15 @@ use super::{Fault, HookFile, Problem, Severity, look};
 
 const DIR: &str = "hooks";
 const LIB: &str = "lib";
-/// A module's Python packages.
+/// The directory of a module's Python packages.
 const VENV: &str = "venv";
-/// Documents that people keep beside their hooks, often with careless permissions.
+/// The extensions of documents beside hooks, which are often executable by mistake.
 const NO_HOOK_EXTENSIONS: [&str; 4] = ["yaml", "json", "md", "txt"];
 
-/// A directory to search, and how its hooks are named.
+/// A directory to search, and the prefix of its hooks' names.
 pub(super) struct Root {
     dir: PathBuf,
-    /// Goes before the path inside of the directory.
+    /// The prefix for the path inside of the directory.
     prefix: &'static str,
     skipped: &'static [&'static str],
     if_missing: Missing,
@@ -35,13 +35,13 @@ enum Missing {
 }
 
 impl Root {
-    /// The directory itself, or the one named `hooks` in it.
+    /// Global hooks: in the directory itself, or in a `hooks` directory in it.
     pub(super) fn global(dir: &Path) -> Result<Self, Problem> {
         let inner = dir.join(DIR);
         let dir = match look::at(&inner) {
             Ok(Some(found)) if found.is_dir() => inner,
             Ok(_) => dir.to_owned(),
-            // A missing directory, or one that is a file, is reported as a fault of the directory itself.
+            // If the directory is missing or a file, the fault is reported for the directory itself.
             Err(_) if !fs_err::metadata(dir).is_ok_and(|found| found.is_dir()) => dir.to_owned(),
             Err(fault) => return Err(Problem::new(Severity::Fatal, inner, fault)),
         };
@@ -58,7 +58,7 @@ impl Root {
         })
     }
 
-    /// Hooks that belong to nothing else; their names begin in the directory itself.
+    /// Hooks without modules; their names begin in the directory itself.
     pub(super) fn alone(dir: &Path) -> Self {
         Self {
             dir: dir.to_owned(),
@@ -82,11 +82,11 @@ impl Root {
     }
 }
 
-/// The hooks of a directory, sorted by path. A problem with a single file that may not be passed over is an error,
-/// because a module that runs without one of its hooks may do harm.
+/// The hooks of a directory, sorted by path. A problem with a single file may be an error, because a module without one
+/// of its hooks may do harm.
 pub(super) fn find(root: &Root, warnings: &mut Vec<Problem>) -> Result<Vec<HookFile>, Problem> {
     let fatal = |path: &Path, fault| Problem::new(Severity::Fatal, path, fault);
-    // The walk does not follow links, but the directory itself may be one.
+    // The walk does not follow links, but the directory itself may be a link.
     let dir = match fs_err::canonicalize(&root.dir) {
         Ok(dir) => match look::is_dir(&dir) {
             Ok(true) => dir,
@@ -121,7 +121,7 @@ pub(super) fn find(root: &Root, warnings: &mut Vec<Problem>) -> Result<Vec<HookF
     Ok(hooks)
 }
 
-/// A hook, unless the file is passed over with a warning.
+/// The hook at a path; none if the file is skipped.
 fn look_at(root: &Root, dir: &Path, path: &Path, warnings: &mut Vec<Problem>) -> Result<Option<HookFile>, Problem> {
     let fatal = |fault| Problem::new(Severity::Fatal, path, fault);
     let passed_over = match fs_err::metadata(path) {
@@ -147,7 +147,7 @@ fn look_at(root: &Root, dir: &Path, path: &Path, warnings: &mut Vec<Problem>) ->
     Ok(None)
 }
 
-/// An executable there may have been meant as a hook.
+/// Warns of executables in `lib`, which may have been meant as hooks.
 fn warn_of_lib(lib: &Path, warnings: &mut Vec<Problem>) {
     let entries = WalkDir::new(lib).sort_by_file_name().into_iter().filter_map(Result::ok);
     let executables = entries.filter(|entry| {

@@ -1,4 +1,4 @@
-//! Looks at one path. Only a path that the file system reports as not found is absent; any other error is a fault.
+//! Examines one path. It counts as absent only if the file system says "not found"; any other error is a fault.
 
 use std::fs::Metadata;
 use std::io;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::Fault;
 
-/// The metadata at a path, links followed.
+/// The metadata of a path; links are followed.
 pub(super) fn at(path: &Path) -> Result<Option<Metadata>, Fault> {
     match fs_err::metadata(path) {
         Ok(found) => Ok(Some(found)),
@@ -19,7 +19,7 @@ pub(super) fn at(path: &Path) -> Result<Option<Metadata>, Fault> {
     }
 }
 
-/// Whether a directory lies there. Something else in its place is a fault.
+/// Whether a path is a directory. A fault if it is anything else.
 pub(super) fn is_dir(path: &Path) -> Result<bool, Fault> {
     match at(path)? {
         Some(found) if found.is_dir() => Ok(true),

@@ -1,7 +1,7 @@
-//! The manifest of a modules directory: the files that must be in it, with digests of their contents. Optional; `image
-//! build` writes one, and so does `module manifest`.
+//! The manifest of a modules directory: the files that it must have, with digests of their contents. It is optional;
+//! `image build` and `module manifest` write one.
 //!
-//! Never judges a file that the manifest does not name: other programs may have added files.
+//! Never judges a file that the manifest does not name, because other programs may add files.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -15,23 +15,23 @@ use walkdir::{DirEntry, WalkDir};
 
 use super::{Fault, Problem, Severity, values};
 
-/// Its name, at the root of a modules directory.
+/// The file name of the manifest, at the root of a modules directory.
 pub const FILE: &str = ".addon-operator-manifest.json";
 
 const VERSION: u32 = 1;
-/// The folders that python leaves behind beside the hooks that it runs.
+/// The folders that Python creates beside hooks.
 const LEFT_BEHIND: &str = "__pycache__";
 
-/// The files that must lie in a modules directory.
+/// The files that a modules directory must have.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
     version: u32,
-    /// Paths with `sha256:` and the sum in hex; null for a file that may hold anything but nothing.
+    /// Paths with `sha256:` and the checksum in hex; null for a file that may have any content except none.
     files: BTreeMap<String, Option<String>>,
 }
 
-/// Why there is no manifest of a directory.
+/// Why no manifest of a directory can be made.
 #[derive(Debug, Error)]
 pub enum ManifestError {
     #[error("cannot list the files in {}", dir.display())]
@@ -43,7 +43,8 @@ pub enum ManifestError {
 }
 
 impl Manifest {
-    /// Of the files that are in a directory now. Links are left out, and so are hidden entries of its root.
+    /// Makes the manifest of the files that are now in a directory. Links are left out, and so are hidden entries of
+    /// its root.
     pub fn of(dir: &Path) -> Result<Self, ManifestError> {
         let is_meant = |entry: &DirEntry| {
             let name = entry.file_name();
@@ -64,7 +65,7 @@ impl Manifest {
                 dir: dir.to_owned(),
                 source,
             })?;
-            // People mount one of their own over it.
+            // People mount a file of their own over this one.
             files.insert(name.to_owned(), (name != values::FILE).then_some(sum));
         }
         Ok(Self {
@@ -73,13 +74,13 @@ impl Manifest {
         })
     }
 
-    /// As it is written.
+    /// The text of the manifest.
     pub fn text(&self) -> String {
         let text = serde_json::to_string_pretty(self).expect("a manifest holds nothing but texts");
         text + "\n"
     }
 
-    /// Of a directory, if it has one.
+    /// Reads the manifest of a directory, if it has one.
     pub(super) fn read(dir: &Path) -> Result<Option<Self>, Problem> {
         let path = dir.join(FILE);
         let problem = |fault| Problem::new(Severity::Fatal, &path, fault);
@@ -96,19 +97,19 @@ impl Manifest {
         }
     }
 
-    /// No file must lie in the directory.
+    /// Whether the manifest names no file.
     pub(super) fn is_empty(&self) -> bool {
         self.files.is_empty()
     }
 
-    /// The entries of the directory that it speaks of.
+    /// The entries of the directory that the manifest names.
     pub(super) fn entries(&self) -> impl Iterator<Item = &str> {
         let mut entries: Vec<&str> = self.files.keys().filter_map(|file| file.split('/').next()).collect();
         entries.dedup();
         entries.into_iter()
     }
 
-    /// The fault of one entry, if it is not as it must be.
+    /// The faults of one entry, compared with the manifest.
     pub(super) fn differences(&self, dir: &Path, entry: &str) -> Vec<Problem> {
         let of_entry = self
             .files

@@ -1,4 +1,4 @@
-//! The problems of files on disk, their severity and their texts. Never decides what to do about one.
+//! The problems of files on disk, their severity and their texts. Never decides what follows from one.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -13,18 +13,18 @@ use addon_core::yaml::YamlError;
 use addon_core::yaml::document::Kind;
 use thiserror::Error;
 
-/// How far a problem reaches.
+/// The effect of a problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// Works, but deserves a look.
+    /// It works, but a person should look at it.
     Warning,
-    /// There may be more than was found: nothing may be removed because it is missing here.
+    /// There may be more on the disk than was found, so nothing may be removed because it was not found.
     Gap,
-    /// The start cannot continue.
+    /// The operator cannot start.
     Fatal,
 }
 
-/// Something that is not as it should be, and where.
+/// A problem and its place.
 #[derive(Debug)]
 pub struct Problem {
     pub path: PathBuf,

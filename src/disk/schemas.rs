@@ -1,5 +1,5 @@
-//! The schemas of values in `openapi`, with all files that they refer to.
-//! Never takes a file that cannot be read for one that is not there.
+//! The schemas of values in `openapi`, with all files that they refer to. An unreadable file must never count as
+//! absent.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,10 +10,10 @@ use super::{Fault, Problem, Severity};
 
 const FOLDER: &str = "openapi";
 
-/// How many files the schemas of one owner may be made of.
+/// The largest number of files for the schemas of one owner.
 pub(super) const MAX_FILES: usize = 100;
 
-/// Reads the schemas beside the hooks of an owner. An invalid file is a fault, and counts as absent.
+/// Reads the schemas beside an owner's hooks. An invalid file is reported as a fault and left out.
 pub(super) fn read(owner: &Path, faults: &mut Vec<Problem>) -> Schemas {
     let folder = owner.join(FOLDER);
     let schemas = read_folder(&folder);
@@ -33,7 +33,7 @@ fn read_folder(folder: &Path) -> Result<Schemas, Mistake> {
         .map_err(|error| (folder.to_owned(), Fault::Schema(Box::new(error))))
 }
 
-/// Adds a file, and then the files that it refers to. The name that it goes by, if it is there and not empty.
+/// Adds a file and the files that it refers to. Returns its name; none if it is absent or empty.
 fn add(files: &mut Files, path: &Path) -> Result<Option<String>, Mistake> {
     let Some(name) = path.to_str() else {
         return Err((path.to_owned(), Fault::NameNotUnicode));
@@ -50,7 +50,7 @@ fn add(files: &mut Files, path: &Path) -> Result<Option<String>, Mistake> {
         if files.len() >= MAX_FILES {
             return Err((path.to_owned(), Fault::TooManySchemas));
         }
-        // A missing one is reported with the place that refers to it.
+        // A missing file is reported later, with the place that refers to it.
         if let Some(text) = text_of(Path::new(&name))? {
             left.extend(references(&name, &text));
             files.insert(name, text);

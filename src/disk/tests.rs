@@ -1,4 +1,4 @@
-//! Directories of every shape, and what is found in them.
+//! Directories of various forms, and the findings in them.
 
 mod hooks;
 mod manifest;
@@ -12,7 +12,8 @@ use tempfile::TempDir;
 use super::*;
 use crate::report::Chain;
 
-/// A directory made of rows: a path ending in `*` is executable, one with ` -> ` a link, others are plain.
+/// A directory made from rows: a path that ends in `*` is executable, one with ` -> ` is a link, others are plain
+/// files.
 struct Tree(TempDir);
 
 impl Tree {
@@ -61,7 +62,7 @@ impl Tree {
         read(&self.layout(&["modules"]))
     }
 
-    /// Severity and text of each problem, without the place where the tree lies.
+    /// The severity and text of each problem, without the path of the test's folder.
     fn told(&self, problems: &[Problem]) -> Vec<String> {
         let place = format!("{}/", self.path("").display().to_string().trim_end_matches('/'));
         let text = |problem: &Problem| format!("{:?} {}", problem.severity, Chain(problem)).replace(&place, "");
@@ -170,7 +171,7 @@ fn values_are_laid_over_each_other() {
         ("more/003-third/values.yaml", ""),
     ]);
     let found = read(&tree.layout(&["modules", "more"]));
-    // The flag in the file of a module is told, and nothing else.
+    // Only the flag in the module's own file is reported.
     assert_eq!(found.problems.len(), 1);
     assert_eq!(found.global_values, json!({"a": 1, "b": {"c": 1, "d": 2}}));
     assert_eq!(
@@ -186,7 +187,7 @@ fn values_are_laid_over_each_other() {
     assert!(found.modules.iter().all(|module| !module.is_broken()));
 }
 
-/// As in the image: the directory of a person's own modules comes before the one with those that we ship.
+/// As in the image: the directory with the user's own modules comes before the one with the shipped modules.
 #[test]
 fn a_module_of_ones_own_takes_the_place_of_a_shipped_one_with_its_flag_and_values() {
     let tree = Tree::new(&[

@@ -1,5 +1,5 @@
-//! Values files: the common one of a modules directory and the one of each module. Never replaces a file that could not
-//! be read: without a common file the flags are unknown, not off.
+//! Values files: the common one of a modules directory and the one of each module. An unreadable file must never be
+//! replaced by defaults: without a common file the flags are unknown, not off.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -18,27 +18,27 @@ use super::{Fault, Problem, Severity};
 
 pub(super) const FILE: &str = "values.yaml";
 
-/// The values file of a modules directory.
+/// The common values file of a modules directory.
 #[derive(Debug, Default)]
 pub(super) struct Common {
     pub(super) path: PathBuf,
     document: Map<String, Value>,
     pub(super) flags: BTreeMap<ModuleName, bool>,
-    /// The outline to remember of it; `None` if it is missing or empty.
+    /// The outline to remember; `None` if the file is missing or empty.
     pub(super) said: Option<ValuesFile>,
-    /// Flags that are none, with the module they are about.
+    /// Invalid flags, with their modules.
     pub(super) bad_flags: Vec<(ModuleName, Problem)>,
 }
 
 impl Common {
-    /// Lays the global section over the values.
+    /// Merges the file's global section over the values.
     pub(super) fn lay_global(&self, values: Value, problems: &mut Vec<Problem>) -> Value {
         let section = self.document.get(GLOBAL_KEY).unwrap_or(&Value::Null);
         lay_section(values, GLOBAL_KEY, section, &self.path, problems)
     }
 }
 
-/// Reads the common file of a modules directory. One that is there but cannot be understood leaves all flags unknown.
+/// Reads the common file of a modules directory. If the file exists but is invalid, all flags are unknown.
 pub(super) fn read_common(path: &Path, missing: MissingValues, problems: &mut Vec<Problem>) -> Common {
     let mut common = Common {
         path: path.to_owned(),
@@ -80,7 +80,7 @@ pub(super) fn read_common(path: &Path, missing: MissingValues, problems: &mut Ve
     common
 }
 
-/// The static values of a module: its section of the common file, and its own file's section laid over.
+/// The static values of a module: its section of the common file, with its own file's section merged over.
 pub(super) fn of_module(
     name: &ModuleName,
     path: &Path,
@@ -122,7 +122,7 @@ fn lay_section(values: Value, key: &str, section: &Value, file: &Path, problems:
     values
 }
 
-/// The map in a values file; `None` for a file that is missing or empty, which holds no values.
+/// The map in a values file; `None` if the file is missing or empty.
 fn read_file(path: &Path, missing: MissingValues) -> Result<Option<Map<String, Value>>, Fault> {
     let text = match fs_err::read_to_string(path) {
         Ok(text) => text,

@@ -1,5 +1,5 @@
-//! The chart that is made of a module's files when it has templates but no `Chart.yaml`, as in the original.
-//! Never writes into a module's directory.
+//! The chart that is made from a module's files if it has templates but no `Chart.yaml`, as in the original. Never
+//! writes into a module's directory.
 
 use std::ffi::OsStr;
 use std::io;
@@ -10,12 +10,12 @@ use tempfile::TempDir;
 use walkdir::WalkDir;
 
 const CHART_FILE: &str = "Chart.yaml";
-/// It leaves files out of charts that their authors wrote, and never out of a made one.
+/// The file with helm's ignore rules. It is left out, so that no file of a made chart is ignored.
 const IGNORE_FILE: &str = ".helmignore";
-/// The version that the original gives to every made chart.
+/// The version of every made chart, the same as in the original.
 pub const VERSION: &str = "0.2.0";
 
-/// Copies the module's files into a chart of its name; it is removed when the result is dropped. Blocking.
+/// Copies the module's files into a chart with its name. Dropping the result deletes it. It blocks.
 pub fn make(module: &str, files: &Path, leaves_out: impl Fn(&OsStr) -> bool, tmp: &Path) -> io::Result<TempDir> {
     let made = tempfile::Builder::new()
         .prefix(&format!("{module}.chart-"))

@@ -1,9 +1,9 @@
 //! Claims: the release that each object belongs to.
 //!
 //! Two modules that render the same object would take it from each other for ever, so the second is refused before helm
-//! applies anything. The rendered objects are known only inside of a helm call, and two calls may run at once: so our
-//! post-renderer claims them, in a file that the operator and all post-renderers share under a lock. Must never outlive
-//! the process that created it.
+//! applies anything. The rendered objects are known only inside of a helm call, and two calls may run at once. So the
+//! post-renderer claims them, in a file that the operator and all post-renderers share under a lock. The file must
+//! never outlive the process that created it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -19,7 +19,8 @@ use fs_err::{File, OpenOptions};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A change takes milliseconds; a process that holds the lock for longer is stopped, or waits for a disk.
+/// The timeout for the lock. A change takes milliseconds; a process that holds the lock longer is stopped, or waits for
+/// a disk.
 const LOCK_WITHIN: Duration = Duration::from_secs(30);
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
@@ -29,23 +30,23 @@ const LOCK_PAUSE: Duration = Duration::from_millis(20);
 pub struct Object(String);
 
 impl Object {
-    /// The object of these names; those that name no namespace belong to that of the releases.
+    /// The object with these names; one without a namespace belongs to that of the releases.
     pub fn new(api_version: &str, kind: &str, namespace: &str, name: &str) -> Self {
         let group = api_version.split_once('/').map_or("", |(group, _)| group);
         Self::of_group(group, kind, namespace, name)
     }
 
-    /// The same by the group of its kind alone.
+    /// The object by its group, without a version.
     pub fn of_group(group: &str, kind: &str, namespace: &str, name: &str) -> Self {
         Self(format!("{kind}.{group}/{namespace}/{name}"))
     }
 
-    /// How it is written down.
+    /// The text form of the identity.
     pub fn text(&self) -> &str {
         &self.0
     }
 
-    /// The object of a manifest; nothing if that is none, which helm reports.
+    /// The identity of an object in a manifest; none for an invalid one, which helm reports.
     pub fn of(manifest: &Value, namespace: &str) -> Option<Self> {
         let metadata = manifest.get("metadata")?;
         let own = metadata.get("namespace").and_then(Value::as_str);
@@ -67,17 +68,17 @@ impl fmt::Display for Object {
     }
 }
 
-/// Another release was first, or this release itself renders the object twice.
+/// Why a claim was refused: another release has the object, or this release renders it twice.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refusal {
-    /// The object that both render.
+    /// The object.
     pub object: Object,
     /// The release that it belongs to.
     pub owner: String,
 }
 
 impl Refusal {
-    /// The error of the module that came second.
+    /// The error for the module that came second.
     pub fn failure(&self, release: &str) -> Failure {
         let Self { object, owner } = self;
         if owner == release {
@@ -88,7 +89,7 @@ impl Refusal {
         Failure::new(Class::Invalid, report).hint("let only one of the two modules render it, or disable one of them")
     }
 
-    /// Its error when the module that came first is gone: its release goes, too, and then nothing is in the way.
+    /// The error for it if the first module is switched off: that release will be removed, and then the object is free.
     pub fn until_removed(&self, release: &str) -> Failure {
         let Self { object, owner } = self;
         let report = format!(
@@ -109,16 +110,16 @@ struct Ledger {
     refusals: BTreeMap<String, Refusal>,
 }
 
-/// The file. Clones and post-renderers share it.
+/// The file with all claims. Clones and post-renderers share it.
 #[derive(Debug, Clone)]
 pub struct Claims {
     path: PathBuf,
-    /// The longest wait for another process that changes it.
+    /// The timeout for the lock.
     patience: Duration,
 }
 
 impl Claims {
-    /// The claims in this file, which need not be there.
+    /// The claims in this file, which need not exist.
     pub fn at(path: PathBuf) -> Self {
         let patience = LOCK_WITHIN;
         Self { path, patience }
@@ -129,7 +130,7 @@ impl Claims {
         &self.path
     }
 
-    /// Begins anew with the objects of the cluster's releases.
+    /// Replaces all claims by the objects of the cluster's releases.
     pub fn begin(&self, releases: &BTreeMap<String, BTreeSet<Object>>) -> io::Result<()> {
         self.change(|ledger| {
             *ledger = Ledger::default();
@@ -141,7 +142,7 @@ impl Claims {
         })
     }
 
-    /// Claims the objects for a release, all or, with the refusal noted, none.
+    /// Claims all objects for a release. If one is refused, none is claimed and the refusal is noted.
     pub fn claim(&self, release: &str, objects: &BTreeSet<Object>) -> io::Result<Result<(), Refusal>> {
         self.change(|ledger| {
             let taken = objects.iter().find_map(|object| {
@@ -161,7 +162,7 @@ impl Claims {
         })
     }
 
-    /// Notes that a release renders an object twice, of which helm could keep one at most.
+    /// Notes that a release renders an object twice.
     pub fn refuse_twice(&self, release: &str, object: Object) -> io::Result<Refusal> {
         let refusal = Refusal {
             object,
@@ -171,7 +172,7 @@ impl Claims {
         Ok(refusal)
     }
 
-    /// A release consists of these and nothing else; nothing at all if it is gone.
+    /// Sets the objects of a release; none if it is gone.
     pub fn settle(&self, release: &str, objects: &BTreeSet<Object>) -> io::Result<()> {
         self.change(|ledger| {
             ledger
@@ -184,20 +185,20 @@ impl Claims {
         })
     }
 
-    /// Why the release was refused, if that is why its helm call failed.
+    /// Takes the noted refusal of a release, to explain the failure of its helm call.
     pub fn take_refusal(&self, release: &str) -> io::Result<Option<Refusal>> {
         self.change(|ledger| ledger.refusals.remove(release))
     }
 
     fn change<T>(&self, change: impl FnOnce(&mut Ledger) -> T) -> io::Result<T> {
-        // Closing the file ends the lock.
+        // Closing the file releases the lock.
         let _turn = self.turn()?;
         let text = match fs::read_to_string(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
             read => read?,
         };
-        // A file that cannot be read was not written by us. Without it only a refusal is lost, until the releases
-        // concerned are made again or listed at the next start.
+        // An unreadable file was not written by the operator. The lost claims are restored at the next upgrade of each
+        // release, or at the next start.
         let mut ledger: Ledger = serde_json::from_str(&text).unwrap_or_default();
         let outcome = change(&mut ledger);
         let changed = serde_json::to_string(&ledger)?;
@@ -207,8 +208,7 @@ impl Claims {
         Ok(outcome)
     }
 
-    /// Waits until no other process changes the file. A helm that was killed takes its post-renderer along, one that is
-    /// stopped does not let go.
+    /// Waits for the lock. A killed helm takes its post-renderer along; a stopped one keeps the lock.
     fn turn(&self) -> io::Result<File> {
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(false).mode(0o600);
@@ -227,7 +227,7 @@ impl Claims {
         }
     }
 
-    /// A reader finds the old text or the new one, also if we are killed or the disk is full.
+    /// Replaces the file atomically, even if this process is killed or the disk is full.
     fn replace(&self, text: &str) -> io::Result<()> {
         let aside = self.beside("new");
         let mut options = OpenOptions::new();
@@ -237,7 +237,7 @@ impl Claims {
             .and_then(|mut file| file.write_all(text.as_bytes()));
         let replaced = written.and_then(|()| fs::rename(&aside, &self.path));
         if replaced.is_err() {
-            // It only takes room where there is none; the next one writes over it.
+            // The partial file only uses disk space; the next call overwrites it.
             drop(fs::remove_file(&aside));
         }
         replaced

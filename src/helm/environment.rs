@@ -1,4 +1,5 @@
-//! The world of a helm child. Must never let in a variable of ours: one of them could lead it to another cluster.
+//! The environment of a helm child. Must never pass on a variable of the operator's own, because it could lead helm to
+//! another cluster.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -6,7 +7,7 @@ use std::path::Path;
 use super::{Helm, Options, plugin};
 
 impl Helm {
-    /// Everything that a helm child knows of the machine.
+    /// The whole environment of a helm child.
     pub(super) fn environment(&self, kubeconfig: Option<&Path>) -> Vec<(OsString, OsString)> {
         let Options {
             dir,
@@ -30,8 +31,8 @@ impl Helm {
             ("HELM_DATA_HOME", own("data")),
             ("HELM_PLUGINS", own(plugin::DIR)),
             ("HELM_BURST_LIMIT", "300".into()),
-            // A call lives for a tenth of a second: collecting garbage costs it a fifth of its processor time. The
-            // limit keeps a huge chart from taking all memory; only near it does Go collect again.
+            // A call lasts a tenth of a second, and garbage collection would use a fifth of its processor time. Only
+            // near the memory limit, which a huge chart may reach, Go collects garbage again.
             ("GOGC", "off".into()),
             ("GOMEMLIMIT", "256MiB".into()),
         ]

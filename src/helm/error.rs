@@ -1,4 +1,4 @@
-//! The reason why a call of helm failed, and the remedy for a person. Never shows values.
+//! Why a call of helm failed, and the remedy for a person. Never shows values.
 
 use std::io;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use crate::process::{Exit, Finished, ProcessError};
 use crate::report::Chain;
 use crate::secrets::Secrets;
 
-/// Why a call brought nothing.
+/// Why a call failed.
 #[derive(Debug, Error)]
 pub enum HelmError {
     #[error("cannot run helm")]
@@ -57,12 +57,12 @@ impl From<HelmError> for Failure {
     }
 }
 
-/// The remedy for an unsuitable helm.
+/// The remedy for a helm of an unsuitable version.
 fn suitable() -> String {
     format!("install helm {OLDEST} or later, up to helm {NEWEST_MAJOR}, or name it in HELM_BIN")
 }
 
-/// `complaint` is the error of our post-renderer, where helm does not repeat it.
+/// The failure of a call. `complaint` is the error of the post-renderer, if helm does not print it.
 pub(super) fn failed(
     action: &'static str,
     release: &str,
@@ -79,7 +79,7 @@ pub(super) fn failed(
     if !complaint.is_empty() {
         message = format!("{message}: {complaint}");
     }
-    // A killed helm prints no error, and its earlier output is none.
+    // A killed helm prints no error; its earlier output is no explanation.
     let (class, message) = match finished.exit {
         exit @ Exit::Signal(_) => (Class::Unavailable, exit.to_string()),
         exit @ Exit::Code(_) if message.is_empty() => (class, exit.to_string()),

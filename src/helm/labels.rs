@@ -1,5 +1,5 @@
-//! Labels for every rendered object: added by our own binary when helm calls it as post-renderer. Must never change the
-//! meaning of a manifest in any other way.
+//! Adds labels to every rendered object, in the operator's own binary when helm calls it as post-renderer. Must never
+//! change a manifest in any other way.
 
 use std::collections::BTreeMap;
 
@@ -21,23 +21,23 @@ pub enum LabelError {
     Misshapen { template: String, source: Misshapen },
 }
 
-/// The text for no objects: helm 4 takes an empty answer for a post-renderer that is broken.
+/// The output for no objects. Helm 4 takes an empty output for an error of the post-renderer.
 const NOTHING: &str = "# no objects\n";
 /// The annotation that tells helm to keep an object when its release is removed.
 pub const RESOURCE_POLICY: &str = "helm.sh/resource-policy";
-/// Leave it.
+/// The value that makes helm keep the object.
 pub const KEEP: &str = "keep";
-/// Makes an object a helm hook. Helm 3 does not show us these, helm 4 does; they belong to no release and stay as they are.
+/// The annotation that makes an object a helm hook. Helm 3 does not pass hooks to a post-renderer, helm 4 does. They
+/// belong to no release and stay as they are.
 const HELM_HOOK: &str = "helm.sh/hook";
 
-/// Sets the labels on every object of the manifests; a label that is already there is replaced.
-/// A document that is no map passes unchanged, and helm reports it. The comments before an object stay: they say which
-/// template it came from.
+/// Sets the labels on every object of the manifests; an existing label is replaced. A document that is no map stays,
+/// and helm reports it. The comments before an object stay too: they name its template.
 pub fn add_labels(manifests: &str, labels: &BTreeMap<String, String>) -> Result<String, LabelError> {
     add_labels_noting(manifests, labels, &mut |_| {})
 }
 
-/// The same, with a callback for every object that can belong to a release.
+/// Like [`add_labels`], with a callback for every object that can belong to a release.
 pub fn add_labels_noting(
     manifests: &str,
     labels: &BTreeMap<String, String>,
@@ -84,13 +84,13 @@ fn template_of(manifest: &str) -> Option<String> {
     told.map(|template| template.trim().to_owned())
 }
 
-/// One document, or the text in the place of one.
+/// A document, or other text between separators.
 struct Piece<'a> {
     line: usize,
     text: &'a str,
 }
 
-/// Cuts at the marks between documents. YAML allows none of them inside of a document.
+/// Splits the manifests at the separators of documents, which YAML does not allow inside of a document.
 fn pieces(manifests: &str) -> Vec<Piece<'_>> {
     let mut pieces = Vec::new();
     let (mut start, mut first, mut at) = (0, 1, 0);
@@ -102,7 +102,7 @@ fn pieces(manifests: &str) -> Vec<Piece<'_>> {
                 line: first,
                 text: &manifests[start..at],
             });
-            // Text behind the mark on its line belongs to the document.
+            // Text after the separator on the same line belongs to the document.
             start = at + "---".len();
             first = number + 1;
         }
@@ -164,7 +164,7 @@ fn label_object(
     Ok(())
 }
 
-/// Marks an object that helm is not to delete with its release, and not to take for its own work.
+/// Marks an object so that helm keeps it when the release is removed, and so that it is not counted as helm's own work.
 pub fn keep(object: &mut Value) {
     let Some(metadata) = object.as_object_mut().and_then(|fields| map_at(fields, "metadata")) else {
         return;
@@ -175,7 +175,7 @@ pub fn keep(object: &mut Value) {
     }
 }
 
-/// The map under the key, made if there is none.
+/// The map at a key; created if it is absent.
 fn map_at<'a>(fields: &'a mut Map<String, Value>, key: &str) -> Option<&'a mut Map<String, Value>> {
     let value = fields.entry(key).or_insert(Value::Null);
     if value.is_null() {
@@ -201,7 +201,7 @@ mod tests {
             .into()
     }
 
-    /// Texts that writers of manifests get wrong: everything else in them must survive.
+    /// Manifests with unusual forms of YAML; everything except the labels must stay the same.
     const AWKWARD: &str = r#"---
 # Source: one/templates/a.yaml
 # a second line

@@ -1,4 +1,4 @@
-//! The meaning of helm's error output: its class, its text, and a hint. Must never hide helm's own text.
+//! Interprets helm's error output: its class, its text, and a hint. Must never hide helm's own text.
 
 use addon_core::failure::Class;
 
@@ -7,12 +7,12 @@ use crate::secrets::Secrets;
 /// The longest excerpt of a program's output.
 const EXCERPT: usize = 1000;
 
-/// Helm's text before the reasons for which objects could not be deleted.
+/// Helm's text before the reasons why objects could not be deleted.
 const UNDELETED: &str = "uninstall: Failed to delete release";
 /// Helm's text before the objects that it has not deleted.
 const LEFT_BEHIND: &str = "not deleted because their ownership could not be verified:";
 
-/// An error output as we understand it.
+/// The interpretation of an error output.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Reading {
     pub(super) class: Class,
@@ -23,7 +23,7 @@ pub(super) struct Reading {
 const RENDER: &str = "look at the chart's templates and values: `helm template` shows the same error";
 const UNREACHABLE: &str = "is the API server up?";
 
-/// Phrases that determine the class; the first that fits wins.
+/// Phrases that determine the class. The first rule that matches counts.
 const RULES: &[(&[&str], Class, &str)] = &[
     (
         &["another operation (install/upgrade/rollback) is in progress"],
@@ -101,7 +101,7 @@ const RULES: &[(&[&str], Class, &str)] = &[
     ),
 ];
 
-/// Finds the error in the output and what it means.
+/// Finds the error in the output, and interprets it.
 pub(super) fn read(stderr: &str, secrets: &Secrets) -> Reading {
     let mut message = error_of(stderr, secrets);
     if let Some(reason) = undeleted(stderr) {
@@ -117,7 +117,7 @@ pub(super) fn read(stderr: &str, secrets: &Secrets) -> Reading {
             };
         }
     }
-    // An unknown error needs a person, and a slow retry does no harm.
+    // An unknown error probably needs a person, and slow retries do no harm.
     Reading {
         class: Class::Refused,
         message,
@@ -132,7 +132,7 @@ fn error_of(stderr: &str, secrets: &Secrets) -> String {
     let text = text
         .rfind("Error: ")
         .map_or(text.as_str(), |at| &text[at + "Error: ".len()..]);
-    // The rest names the place in helm's code.
+    // The rest is a position in helm's code.
     let text = text.split("\nhelm.go:").next().unwrap_or_default();
     excerpt(
         text.trim()
@@ -142,11 +142,11 @@ fn error_of(stderr: &str, secrets: &Secrets) -> String {
     )
 }
 
-/// The reason why objects of a release were not deleted, which helm prints only in debug output.
+/// Why objects of a release were not deleted, from helm's debug output.
 fn undeleted(stderr: &str) -> Option<String> {
     let line = stderr.lines().rev().find_map(|line| line.split_once(UNDELETED))?.1;
     let reason = match line.trim_start_matches('"').trim().strip_prefix("error=") {
-        // A text within a record.
+        // The text is quoted inside of a log record.
         Some(quoted) => serde_json::from_str(quoted).ok()?,
         None => line.trim_start_matches(':').to_owned(),
     };

@@ -1,5 +1,5 @@
-//! How helm comes to call our own binary as its post-renderer: helm 3 is given a program, helm 4 the name of a plugin,
-//! which we make. Never writes outside of helm's private directory.
+//! Makes helm call the operator's binary as its post-renderer. Helm 3 gets the path of a program, helm 4 the name of a
+//! plugin, which is made here. Never writes outside of helm's private directory.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -12,15 +12,15 @@ use tempfile::TempPath;
 use super::{Chart, Helm, HelmError, outcry};
 use crate::secrets::Secrets;
 
-/// Where helm looks for plugins, in its private directory.
+/// The folder of plugins in helm's private directory.
 pub(super) const DIR: &str = "plugins";
 const NAME: &str = "labels";
 const PROGRAM: &str = "addon-operator";
-/// Our subcommand.
+/// The subcommand of the operator's binary.
 const COMMAND: &str = "post-renderer";
 
-/// Helm splits the command at blanks before it expands the variable: so a link beside this file stands for our binary,
-/// wherever that is.
+/// The plugin's definition. Helm splits the command at blanks before it expands variables, so the plugin's folder has a
+/// link to the binary.
 const PLUGIN: &str = r#"apiVersion: v1
 type: postrenderer/v1
 name: labels
@@ -32,11 +32,11 @@ runtimeConfig:
     args: [post-renderer]
 "#;
 
-/// The arguments of one call of helm about our post-renderer.
+/// The arguments of a helm call for the post-renderer.
 #[derive(Debug, Default)]
 pub(super) struct Labelling {
     args: Vec<OsString>,
-    /// The file for the error of the post-renderer: helm 4 does not show the output of a plugin.
+    /// The file for the post-renderer's error, because helm 4 does not show the output of a plugin.
     complaints: Option<TempPath>,
 }
 
@@ -45,7 +45,7 @@ impl Labelling {
         &self.args
     }
 
-    /// The error of the post-renderer, empty without one or if helm shows it itself.
+    /// The error of the post-renderer; empty if there is none, or if helm shows it.
     pub(super) fn complaint(&self, secrets: &Secrets) -> String {
         let said = self.complaints.as_ref().and_then(|path| fs::read_to_string(path).ok());
         said.map_or_else(String::new, |text| outcry::excerpt(&text, secrets))
@@ -53,7 +53,7 @@ impl Labelling {
 }
 
 impl Helm {
-    /// Nothing at all where there is nothing to add and nothing to claim.
+    /// The arguments for the post-renderer; none if there is nothing to add or to claim.
     pub(super) async fn labelling(&self, chart: Chart<'_>) -> Result<Labelling, HelmError> {
         let version = self.version().await?;
         let options = self.options();
@@ -82,7 +82,7 @@ impl Helm {
         })
     }
 
-    /// The release for which objects are claimed.
+    /// The arguments for claiming the release's objects.
     fn claiming(&self, chart: Chart<'_>) -> Vec<OsString> {
         chart.claims.map_or_else(Vec::new, |claims| {
             vec![
@@ -109,7 +109,7 @@ fn make(plugins: &Path, program: &Path) -> io::Result<()> {
     let dir = plugins.join(NAME);
     fs::create_dir_all(&dir)?;
     match unix::symlink(program, dir.join(PROGRAM)) {
-        // From an attempt that failed at what follows.
+        // The link is left from an attempt that failed in a later step.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         made => made?,
     }

@@ -1,10 +1,10 @@
-//! The fields that every rendered object must have, checked where its template is still known: helm names neither the
-//! template nor the object, and prints the whole manifest. Never shows a value.
+//! Checks the fields that every rendered object must have, while the object's template is still known: helm's own error
+//! names neither the template nor the object, and prints the whole manifest. Never shows a value.
 
 use serde_json::Value;
 use thiserror::Error;
 
-/// An object that the API server cannot be sent.
+/// Why an object cannot be sent to the API server.
 #[derive(Debug, PartialEq, Eq, Error)]
 pub enum Misshapen {
     #[error("an object has no {field}")]
@@ -17,7 +17,7 @@ pub enum Misshapen {
     },
 }
 
-/// Looks at the fields that all kinds have in common. An empty document is none of our business.
+/// Checks the fields that all kinds have. An empty document is ignored.
 pub(super) fn check(document: &Value) -> Result<(), Misshapen> {
     let Some(fields) = document.as_object().filter(|fields| !fields.is_empty()) else {
         return Ok(());

@@ -5,7 +5,7 @@ use addon_core::failure::{Class, Failure};
 
 use super::*;
 
-/// A helm that is a shell script: what matters here is what we make of its words.
+/// The version of a helm that is a shell script; the test is about reading its output.
 async fn version_of(script: &str) -> Result<Version, Failure> {
     let dir = tempfile::tempdir().unwrap();
     let binary = dir.path().join("helm");
@@ -99,7 +99,7 @@ async fn a_child_knows_only_what_we_tell_it() {
     helm(binary, dir.path()).version().await.unwrap();
     let seen = fs_err::read_to_string(seen).unwrap();
     let mut names: Vec<_> = seen.lines().filter_map(|line| Some(line.split_once('=')?.0)).collect();
-    // The shell adds these by itself.
+    // The shell adds these variables itself.
     names.retain(|name| !["PWD", "SHLVL", "_", "OLDPWD"].contains(name));
     names.sort_unstable();
     assert_eq!(

@@ -1,4 +1,4 @@
-//! The identity of the helm binary, found without starting it, and its version where that matters.
+//! The identity of helm's binary, found without starting it, and its version.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Helm, HelmError, NEWEST_MAJOR, OLDEST, VERSION_DEADLINE, outcry};
 
-/// A version of helm, only its numbers.
+/// A version of helm as numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version {
     pub major: u32,
@@ -18,7 +18,7 @@ pub struct Version {
 }
 
 impl Version {
-    /// The first `v1.2.3` of a text.
+    /// The first `v1.2.3` in a text.
     pub(super) fn find(text: &str) -> Option<Self> {
         text.split_whitespace().find_map(|word| {
             let numbers = word.strip_prefix('v')?;
@@ -32,15 +32,15 @@ impl Version {
         })
     }
 
-    /// Whether post-renderers are plugins of it, and objects can be applied by the API server: both came with helm 4.
+    /// Whether this is helm 4, in which post-renderers are plugins and the API server can apply objects.
     pub fn is_4(self) -> bool {
         self.major >= 4
     }
 
-    /// The flags of an upgrade by which objects are applied as they were before.
+    /// The flags of an upgrade that keep the way in which the objects were applied.
     ///
-    /// Helm 4 by itself lets the API server apply what is new. There, one edit by hand makes the next upgrade fail unless
-    /// conflicts are overruled, which is what applying by the client has always done.
+    /// By default helm 4 uses server-side apply for new releases. Then one edit by hand makes the next upgrade fail
+    /// unless conflicts are overruled, as client-side apply has always done.
     pub(super) fn applying(self, method: ApplyMethod) -> &'static [&'static str] {
         match method {
             ApplyMethod::Client if self.is_4() => &["--server-side=false"],
@@ -51,13 +51,13 @@ impl Version {
 }
 
 impl Helm {
-    /// The binary's version, asked once; an unsuitable one is an error that says what to install.
+    /// The version of the binary, read once. An unsuitable version is an error that says what to install.
     pub async fn version(&self) -> Result<Version, HelmError> {
         self.version.get_or_try_init(|| self.ask_version()).await.copied()
     }
 
-    /// The identity of this binary, found without starting it: nothing changed costs no child. Where even that
-    /// cannot be told, it is asked, which says what is wrong.
+    /// The identity of the binary, found without starting it, so that an unchanged release needs no child. If the file
+    /// cannot be read, the binary is started, and its failure is the error.
     pub async fn identity(&self) -> Result<String, HelmError> {
         let facts = fs_err::tokio::metadata(&self.options.binary).await;
         match facts.and_then(|facts| Ok((facts.len(), facts.modified()?))) {
@@ -74,7 +74,7 @@ impl Helm {
         let finished = self
             .run(args, None, VERSION_DEADLINE, &CancellationToken::new())
             .await?;
-        // Helm 2 prints its version and fails, because its server part does not answer.
+        // Helm 2 prints its version and then fails, because its server does not answer.
         let text = finished.stdout.text();
         let unsuitable = |found| HelmError::Unsuitable {
             binary: self.options.binary.clone(),

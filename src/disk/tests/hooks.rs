@@ -1,4 +1,4 @@
-//! Hooks and `enabled` scripts of modules, and global hooks, as they lie on disk.
+//! Hooks and `enabled` scripts of modules, and global hooks, in directories.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! A modules directory that says what must be in it.
+//! A modules directory with a manifest.
 
 use super::super::manifest::Manifest;
 use super::*;
@@ -59,7 +59,7 @@ fn what_is_not_as_the_manifest_says_makes_its_module_unknown() {
     }
 }
 
-/// Unlike a volume that is not mounted.
+/// In contrast to a volume that is not mounted.
 #[test]
 fn a_directory_whose_manifest_names_nothing_is_empty_on_purpose() {
     let tree = Tree::new(&[("more/001-one/", "")]);
@@ -115,7 +115,7 @@ fn a_manifest_that_cannot_be_read_is_told_by_name() {
     }
 }
 
-/// The assembler of images has a test about the same folder and the same text.
+/// The image's assembler has a test with the same folder and the same text.
 #[test]
 fn what_an_image_says_must_be_there_is_read_and_is_what_we_would_say() {
     let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/manifest");
@@ -134,7 +134,7 @@ fn what_an_image_says_must_be_there_is_read_and_is_what_we_would_say() {
     assert_eq!(tree.told(&tree.read().modules[0].faults).len(), 1);
 }
 
-/// Empties a file, or takes away what follows a dash.
+/// Empties a file, or removes the one after a dash.
 fn change(tree: &Tree, row: &str) {
     let path = |inner: &str| tree.path(&format!("modules/{inner}"));
     match row.strip_prefix("- ") {

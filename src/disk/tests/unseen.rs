@@ -1,5 +1,5 @@
-//! A path that cannot be looked at, or is not what its name says, is unknown, and never absent. Loops of links and names that are too
-//! long fail for root, too.
+//! A path that cannot be read, or is of another type than its name says, is unknown and never absent. Link loops and
+//! overlong names fail for root too.
 
 use addon_core::module::outline::ValuesFile;
 
