@@ -1,6 +1,6 @@
-//! All work that takes time: each job of the core is one straight-line function from here to its outcome.
+//! The jobs: all work that takes time. Each job of the core is one function from its start to its outcome.
 //!
-//! A job decides no next step and retries nothing; the core does both. Two jobs share only [`Tools`].
+//! A job never decides a next step and never retries; the core does both. Jobs share only [`Tools`].
 
 mod acting;
 pub mod catalogue;
@@ -45,47 +45,47 @@ use hook::relay::Style;
 use release::holds::Holds;
 use tmp::TmpDir;
 
-/// Everything that jobs work with.
+/// The tools of all jobs.
 #[derive(Debug)]
 pub struct Tools {
-    /// The one cluster.
+    /// The cluster.
     pub cluster: Cluster,
-    /// The one helm; none where there are hooks alone.
+    /// Helm; none for hooks without modules.
     pub helm: Option<Helm>,
-    /// Makes the API server ask our hooks.
+    /// Publishes webhooks.
     pub webhooks: Webhooks,
     /// Watches objects for hooks.
     pub monitors: Monitors,
-    /// Watches releases; none where there are hooks alone.
+    /// Watches releases; none for hooks without modules.
     pub lookout: Option<Lookout>,
     /// Carries out object patches of hooks.
     pub patcher: Patcher,
-    /// Shows the metrics of hooks.
+    /// Keeps the metrics of hooks.
     pub meters: Arc<Meters>,
-    /// The modules directories, as they were read; none where there are hooks alone.
+    /// The modules directories at the start; none for hooks without modules.
     pub directories: Option<Directories>,
-    /// The directory of hooks that stand alone; none where there are modules.
+    /// The directory of hooks without modules; none with modules.
     pub hooks_dir: Option<PathBuf>,
     /// Starts hooks and scripts.
     pub spawner: Spawner,
-    /// Where things lie, as the directories and the executables in them told.
+    /// The paths of hooks, scripts and charts, and the hooks that executables have listed.
     pub catalogue: watch::Sender<Arc<Catalogue>>,
-    /// Where files for children are written.
+    /// Temporary files for child processes.
     pub tmp: TmpDir,
-    /// The environment of hooks and scripts: our own, and `KUBECONFIG` that leads to our cluster.
+    /// The environment of hooks and scripts: the operator's own, with a `KUBECONFIG` for its cluster.
     pub environment: Vec<(OsString, OsString)>,
     /// The name of our `ConfigMap`.
     pub config_map: String,
-    /// How long an enabled script may run.
+    /// The deadline of an enabled script.
     pub script_deadline: Duration,
-    /// How the output of hooks and scripts gets into the log.
+    /// The settings for the output of hooks and scripts in the log.
     pub relay: Style,
-    /// Which release is worked on right now.
+    /// The releases that jobs work on right now.
     pub holds: Holds,
 }
 
 impl Tools {
-    /// The helm that every job on a release needs.
+    /// Helm, for a job on a release.
     fn helm(&self) -> Result<&Helm, Failure> {
         let missing = || Failure::new(Class::Defect, "a release was asked for where there are hooks alone");
         self.helm.as_ref().ok_or_else(missing)
@@ -96,13 +96,13 @@ impl Tools {
         self.lookout.as_ref().ok_or_else(missing)
     }
 
-    /// Whether damaged releases are made whole again.
+    /// Whether damaged releases are repaired.
     pub fn restores(&self) -> bool {
         self.lookout.as_ref().is_some_and(Lookout::restores)
     }
 }
 
-/// Does the job. The token ends it early; the next start then finishes its unfinished writes.
+/// Does the job. Cancelling the token ends it early; the next start then finishes its unfinished writes.
 pub async fn run(job: Job, tools: Arc<Tools>, cancel: CancellationToken) -> Finished {
     let shared = tools;
     let (tools, cancel) = (&*shared, &cancel);
@@ -122,7 +122,7 @@ pub async fn run(job: Job, tools: Arc<Tools>, cancel: CancellationToken) -> Fini
         Job::PublishWebhooks(routes, ticket) => {
             Finished::WebhooksPublished(ticket, publish(tools, &routes, cancel).await)
         }
-        // Once begun these cannot be stopped, and end by themselves.
+        // Blocking work cannot be stopped; it ends by itself.
         Job::Vet(unvetted, ticket) => Finished::Vetted(ticket, Ok(blocking::run(move || unvetted.vet()).await)),
         Job::JudgeEdit(edit, ticket) => Finished::EditJudged(ticket, Ok(blocking::run(move || edit.judge()).await)),
         Job::StartMonitors { hook, monitors, ticket } => {
@@ -204,7 +204,7 @@ async fn publish(tools: &Tools, routes: &Routes, cancel: &CancellationToken) -> 
     unless(cancel, published).await.map(drop)
 }
 
-/// Does the work unless it is cancelled first.
+/// Does the work unless it is cancelled before.
 async fn unless<T>(cancel: &CancellationToken, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     tokio::select! {
         outcome = work => outcome,
@@ -212,14 +212,14 @@ async fn unless<T>(cancel: &CancellationToken, work: impl Future<Output = Result
     }
 }
 
-/// Nothing of values that break their schema gets to helm.
+/// Validates the values for helm: values that violate their schema must never reach helm.
 async fn vet_for_helm(vetting: Option<Box<Vetting>>) -> Result<(), Failure> {
     let Some(vetting) = vetting else { return Ok(()) };
     let vetted = blocking::run(move || vetting.for_helm()).await;
     vetted.map_err(|unfit| Failure::of(Class::Invalid, &unfit))
 }
 
-/// How a hook or a script that did not run to its end failed.
+/// The failure of a hook or script that did not run to its end.
 fn not_ended(error: &ProcessError) -> Failure {
     match error {
         ProcessError::Start { program, hint, source } => {
@@ -250,7 +250,7 @@ fn not_ended(error: &ProcessError) -> Failure {
     }
 }
 
-/// A run that cannot have its files.
+/// The failure of a run whose files cannot be created.
 fn no_files(what: &str, error: &io::Error) -> Failure {
     let failure = Failure::new(Class::Unavailable, format!("{what}: {error}"));
     match error.kind() {
@@ -261,7 +261,7 @@ fn no_files(what: &str, error: &io::Error) -> Failure {
     }
 }
 
-/// The end of a long text, where programs print their error.
+/// The end of a long text, where programs usually print their error.
 fn tail(text: &str, secrets: &Secrets) -> String {
     const LONGEST: usize = 4000;
     let text = secrets.before_cut(text.trim(), LONGEST);

@@ -1,8 +1,8 @@
-//! The shell of addon-operator: everything that touches the world. Decisions are made in `addon-core`.
+//! The shell of addon-operator: all code with effects on the world. Decisions are made in `addon-core`.
 //!
-//! Modules stand in the order in which they are best read.
+//! The modules are in the best order for reading.
 
-/// So that code which tests inside and outside of this crate share finds it under one name.
+/// Lets code that is shared by unit and integration tests use the same crate name.
 #[cfg(test)]
 extern crate self as addon_operator;
 

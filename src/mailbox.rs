@@ -1,7 +1,7 @@
-//! The bounded ways into the loop that decides, and the order in which it looks at them.
-//! Knows nothing of what it carries, never decides, and never loses anything silently.
+//! The bounded channels into the loop, and the order in which it takes from them. It knows nothing of the messages,
+//! never decides, and never loses a message silently.
 //!
-//! Events of a first kind cannot starve those of a last kind: outcomes are limited by the jobs that run, questions by
+//! A channel of higher precedence cannot starve the others: outcomes are limited by the running jobs, questions by
 //! permits, and reviews by the listeners, where each keeps its place until it has its reply.
 
 pub mod questions;
@@ -15,13 +15,13 @@ use thiserror::Error;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-/// Questions under way at once.
+/// The number of concurrent questions.
 const QUESTIONS: usize = 64;
-/// A storm of reviews waits with the API server instead of in memory.
+/// The number of waiting reviews. More of them wait in the API server instead of in memory.
 const REVIEWS: usize = 64;
-/// The `ConfigMap` changes seldom; its watcher waits while the loop is behind.
+/// The number of waiting changes of the `ConfigMap`; its watch waits while the channel is full.
 const CONFIGURATIONS: usize = 8;
-/// Watchers stop polling when this many object changes wait.
+/// The number of waiting object changes, after which watches are held back.
 const OBJECTS: usize = 256;
 
 /// Opens a mailbox. The token tells the loop of the shutdown.
@@ -85,12 +85,12 @@ impl<E, Q> Doors<E, Q> {
         answer.await.map_err(|_| Closed)
     }
 
-    /// A question of the API server; waits for room.
+    /// Sends a question of the API server; waits for room.
     pub async fn review(&self, event: E) -> Result<(), Closed> {
         self.reviews.send(event).await.map_err(|_| Closed)
     }
 
-    /// A change of the configuration; waits for room.
+    /// Sends a change of the configuration; waits for room.
     pub async fn configure(&self, event: E) -> Result<(), Closed> {
         self.configurations.send(event).await.map_err(|_| Closed)
     }
@@ -127,21 +127,21 @@ impl<E, Q> fmt::Debug for Doors<E, Q> {
     }
 }
 
-/// The way back to the asker. Dropped without an answer, the asker learns that the loop has ended.
+/// The reply channel of a question. If it is dropped, the caller learns that the loop has ended.
 pub struct Reply<A> {
     sender: oneshot::Sender<A>,
     permit: OwnedSemaphorePermit,
 }
 
 impl<A> Reply<A> {
-    /// An asker that has given up meanwhile gets nothing, and that is fine.
+    /// Sends the answer, unless the caller has given up.
     pub fn send(self, answer: A) {
         let Self { sender, permit } = self;
         drop(sender.send(answer));
         drop(permit);
     }
 
-    /// The asker no longer waits.
+    /// Whether the caller no longer waits.
     pub fn is_unwanted(&self) -> bool {
         self.sender.is_closed()
     }
@@ -155,7 +155,7 @@ impl<A> fmt::Debug for Reply<A> {
     }
 }
 
-/// The input that woke the loop, in the order of precedence.
+/// The message that woke the loop, in the order of precedence.
 #[derive(Debug)]
 pub enum Mail<E, Q> {
     /// Told once.
@@ -200,7 +200,7 @@ impl<E, Q> Mailbox<E, Q> {
     }
 }
 
-/// Never, once it was told.
+/// Waits for the shutdown; for ever after it was reported.
 async fn asked_to_stop(shutdown: Option<&CancellationToken>) {
     match shutdown {
         Some(token) => token.cancelled().await,

@@ -21,7 +21,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Help goes to standard output, misuse to standard error; when that is gone, the code has to do.
+/// Prints help to standard output and errors to standard error. If that fails, only the exit code is left.
 fn misunderstood(error: &clap::Error) -> ExitCode {
     drop(error.print());
     if error.use_stderr() {

@@ -1,7 +1,7 @@
-//! The rights that a job for a module uses: the operator's, or those of the service account that the module names.
+//! The rights of a module's job: the operator's own, or those of the service account that the module names.
 //!
-//! The Secrets of releases and its own notes about them the operator reads and writes with its own rights. Must never
-//! use the operator's rights where a module has named an account.
+//! The operator always uses its own rights for the Secrets of releases and its notes on them. Must never use the
+//! operator's rights for other work of a module that names an account.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -18,16 +18,16 @@ use crate::cluster::patch::Patcher;
 
 const KUBECONFIG: &str = "KUBECONFIG";
 
-/// The account that acts for a module.
+/// The account for a module's job.
 #[derive(Debug)]
 pub(super) struct Acting<'a> {
     tools: &'a Tools,
-    /// Only the operator itself.
+    /// The named account; none for the operator itself.
     actor: Option<(AccountName, Actor)>,
 }
 
 impl Tools {
-    /// The account of an owner, with a token for this time.
+    /// The account of an owner, with a token that lasts for this time.
     pub(super) async fn acting(&self, owner: &Owner, needed: Duration) -> Result<Acting<'_>, Failure> {
         let account = match owner {
             Owner::Global => None,
@@ -36,8 +36,8 @@ impl Tools {
         self.acting_as(account, needed).await
     }
 
-    /// Who acts for a release, for as long as a helm may run: of one whose module is gone it is only known that it is
-    /// ours.
+    /// The account for a release, with a token for the duration of a helm call. If the release's module is gone its
+    /// account is unknown, and the operator itself acts.
     pub(super) async fn acting_for(&self, release: &str) -> Result<Acting<'_>, Failure> {
         let (account, needed) = (self.catalogue.borrow().account(release), self.helm()?.deadline());
         self.acting_as(account, needed).await
@@ -56,7 +56,7 @@ impl Tools {
 }
 
 impl Acting<'_> {
-    /// The environment of children.
+    /// The environment of child processes.
     pub(super) fn environment(&self) -> Vec<(OsString, OsString)> {
         let mut environment = self.tools.environment.clone();
         if let Some((_, actor)) = &self.actor {
@@ -66,12 +66,12 @@ impl Acting<'_> {
         environment
     }
 
-    /// Where a helm is led to, if not where all are.
+    /// The kubeconfig for helm, if it is not the operator's.
     pub(super) fn kubeconfig(&self) -> Option<&Path> {
         self.actor.as_ref().map(|(_, actor)| actor.kubeconfig.as_path())
     }
 
-    /// The cluster, for writes.
+    /// The client for writes.
     pub(super) fn cluster(&self) -> &Cluster {
         match &self.actor {
             Some((_, actor)) => &actor.cluster,
@@ -79,7 +79,7 @@ impl Acting<'_> {
         }
     }
 
-    /// Carries out object patches.
+    /// The patcher of this account.
     pub(super) fn patcher(&self) -> Patcher {
         match &self.actor {
             Some((_, actor)) => self.tools.patcher.acting_as(&actor.cluster),
@@ -87,8 +87,8 @@ impl Acting<'_> {
         }
     }
 
-    /// Something failed. The account may have been made again meanwhile, and then its old tokens are worth nothing: the
-    /// next one to act as it asks for another.
+    /// Forgets the account's token after a failure. The account may have been created anew, which makes old tokens
+    /// invalid; the next job requests a new one.
     pub(super) async fn forget(&self) {
         if let Some((account, _)) = &self.actor {
             self.tools.cluster.forget_account(account).await;

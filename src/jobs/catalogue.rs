@@ -1,4 +1,4 @@
-//! Where hooks, scripts and charts lie. Decisions know only their names; jobs look up the place.
+//! The paths of hooks, scripts and charts. The core knows only names; jobs look up the paths here.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,30 +10,30 @@ use addon_core::name::{HookId, HookName, ModuleName, Owner};
 
 use crate::disk::{Chart, Found, HookFile};
 
-/// The files found on disk, by name, and the hooks that executables have listed since.
+/// The files found on disk, by name, and the hooks that executables have listed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Catalogue {
     global_hooks: Vec<HookFile>,
     modules: BTreeMap<ModuleName, ModuleFiles>,
-    /// Hooks that share their executable with others, once it has listed them.
+    /// Hooks of batch executables, once these have listed them.
     batches: BTreeMap<HookId, Program>,
 }
 
-/// How one hook is started.
+/// How a hook is started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {
-    /// Its executable.
+    /// The path of its executable.
     pub path: PathBuf,
-    /// Which of several hooks of that executable it is; nothing if it is the only one.
+    /// The arguments that select one of several hooks; none for an executable with a single hook.
     pub call: Option<Call>,
 }
 
 /// The files of one module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModuleFiles {
-    /// Its directory, links resolved.
+    /// Its directory, with links resolved.
     pub dir: PathBuf,
-    /// The files that may be its hooks.
+    /// Files that may be its hooks.
     pub hooks: Vec<HookFile>,
     /// Its enabled script.
     pub enabled_script: Option<PathBuf>,
@@ -41,12 +41,12 @@ pub struct ModuleFiles {
     pub chart: Option<Chart>,
     /// Its files with CRDs.
     pub crds: Vec<PathBuf>,
-    /// Its service account, if not that of the operator.
+    /// Its service account, if it is not the operator's.
     pub service_account: Option<AccountName>,
 }
 
 impl Catalogue {
-    /// The paths of the found files.
+    /// The catalogue of the files that were found.
     pub fn of(found: &Found) -> Self {
         let modules = found.modules.iter().map(|module| {
             let files = ModuleFiles {
@@ -66,12 +66,12 @@ impl Catalogue {
         }
     }
 
-    /// The files of a module that was found.
+    /// The files of a module.
     pub fn module(&self, name: &ModuleName) -> Result<&ModuleFiles, Failure> {
         self.modules.get(name).ok_or_else(|| gone(&format!("module '{name}'")))
     }
 
-    /// The files of a module, if there is one of that name.
+    /// The files of the module with this name, if it exists.
     pub fn module_named(&self, name: &str) -> Option<&ModuleFiles> {
         let mut modules = self.modules.iter();
         modules
@@ -79,18 +79,18 @@ impl Catalogue {
             .map(|(_, files)| files)
     }
 
-    /// The service account of the module of that name, if not that of the operator.
+    /// The service account of the module with this name, if it is not the operator's.
     pub fn account(&self, module: &str) -> Option<AccountName> {
         self.module_named(module)?.service_account.clone()
     }
 
-    /// The directory of the owner, if it is a module.
+    /// The directory of an owner, if it is a module.
     pub fn dir(&self, owner: &Owner) -> Result<Option<&Path>, Failure> {
         let module = owner.module().map(|name| self.module(name)).transpose()?;
         Ok(module.map(|files| files.dir.as_path()))
     }
 
-    /// The files that may be hooks of the owner, in the order of their paths.
+    /// The files that may be hooks of an owner, sorted by path.
     pub fn hooks(&self, owner: &Owner) -> Result<&[HookFile], Failure> {
         match owner {
             Owner::Global => Ok(&self.global_hooks),
@@ -98,7 +98,7 @@ impl Catalogue {
         }
     }
 
-    /// How one of the owner's hooks is started.
+    /// How a hook of the owner is started.
     pub fn hook(&self, hook: &HookId) -> Result<Program, Failure> {
         if let Some(program) = self.batches.get(hook) {
             return Ok(program.clone());
@@ -112,7 +112,7 @@ impl Catalogue {
         })
     }
 
-    /// Takes over the hooks that the owner's executables list now.
+    /// Sets the hooks that an owner's executables have listed.
     pub fn learn(&mut self, owner: &Owner, batches: impl IntoIterator<Item = (HookName, Program)>) {
         self.batches.retain(|hook, _| hook.owner != *owner);
         let batches = batches.into_iter().map(|(name, program)| {

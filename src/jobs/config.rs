@@ -1,5 +1,5 @@
-//! Writes one section of the `ConfigMap`, or reports that another writer was faster; and puts sections back that were
-//! written on trial.
+//! Writes a section of the `ConfigMap`, or reports that another writer was faster; and puts back sections after a
+//! trial.
 
 use addon_core::artifact::trial::record::Ruling;
 use addon_core::failure::Failure;
@@ -8,7 +8,7 @@ use addon_core::operator::policy::OnTrial;
 
 use super::Tools;
 
-/// On trial the note is written first: after a kill in between no section is saved that could not be put back.
+/// Saves a section. On trial its earlier text is noted first, so that after a kill every saved section can be put back.
 pub async fn save(
     tools: &Tools,
     key: &str,
@@ -24,7 +24,7 @@ pub async fn save(
     Ok(cluster.save_config(&tools.config_map, key, text, base, create).await?)
 }
 
-/// Sections that hooks saved on trial are put back or stay, and are noted no more.
+/// Ends the notes of a trial: the sections that hooks saved are put back, or stay if it passed.
 pub async fn settle(tools: &Tools, ruling: Ruling) -> Result<Settled, Failure> {
     Ok(tools.cluster.settle_trial_sections(&tools.config_map, ruling).await?)
 }

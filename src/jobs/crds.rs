@@ -1,5 +1,5 @@
-//! Puts the CRDs of modules into the cluster. A failure is reported per module, with the file and the document; the
-//! other CRDs are still applied.
+//! Applies the CRDs of modules. A failure is reported for its module, with the file and the document; the other CRDs
+//! are still applied.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use crate::cluster::crds::{CrdError, Ensured};
 use crate::disk::crds::{self, Crd};
 use crate::report::Chain;
 
-/// The modules for which it did not work, or was not to be done, with the reason.
+/// Applies the CRDs of all modules. Returns the modules for which this failed or was not allowed, with the reason.
 pub async fn ensure(
     tools: &Tools,
     modules: &[ModuleName],
@@ -32,7 +32,7 @@ pub async fn ensure(
     Ok(obstacles.collect())
 }
 
-/// A CRD with the place where it was found.
+/// A CRD, and its place in a file.
 struct Found {
     place: String,
     crd: Crd,
@@ -46,7 +46,7 @@ async fn of_module(tools: &Tools, module: &ModuleName, on_trial: OnTrial) -> Res
     }
 }
 
-/// Puts them there. Returns those that are there and would have to be changed, which is not done on trial.
+/// Applies the CRDs of a module. On trial, existing CRDs are not changed; returns those that would have to be.
 async fn put(tools: &Tools, module: &ModuleName, on_trial: OnTrial) -> Result<Vec<String>, Failure> {
     let catalogue = tools.catalogue.borrow().clone();
     let files = catalogue.module(module)?;
@@ -59,7 +59,7 @@ async fn put(tools: &Tools, module: &ModuleName, on_trial: OnTrial) -> Result<Ve
     let labels = &tools.helm()?.options().labels;
     let (mut there, mut held) = (Vec::new(), Vec::new());
     let mut changed = false;
-    // One after the other: two documents may be about one CRD.
+    // One after the other, because two documents may be about one CRD.
     for Found { place, crd } in found {
         let ensured = acting.cluster().ensure_crd(&crd.name, &crd.manifest, labels, on_trial);
         match ensured.await {
@@ -89,7 +89,7 @@ async fn put(tools: &Tools, module: &ModuleName, on_trial: OnTrial) -> Result<Ve
     }
 }
 
-/// All CRDs of valid files, and the mistakes of the others.
+/// All CRDs of valid files, and the errors of the others.
 async fn read(module: &Path, files: Vec<PathBuf>) -> (Vec<Found>, Vec<Failure>) {
     let dir = module.to_owned();
     blocking::run(move || {
@@ -118,7 +118,7 @@ fn tell(module: &ModuleName, crd: &str, ensured: Ensured) {
     }
 }
 
-/// Several failures as one, of the class of the first.
+/// Several failures as one, with the class of the first.
 fn join(failures: &[Failure]) -> Option<Failure> {
     let class = failures.first()?.class;
     let reports: Vec<_> = failures.iter().map(|failure| failure.report.as_str()).collect();

@@ -1,5 +1,5 @@
-//! Reads the modules directories again, before a module is removed because no source names it. Never applies the
-//! result: the core compares.
+//! Reads the modules directories again before a module is removed because no source names it any more. Never applies
+//! the result: the core compares the two.
 
 use std::time::Duration;
 
@@ -11,15 +11,15 @@ use super::Tools;
 use crate::blocking;
 use crate::disk::{self, Layout};
 
-/// A copy into the directories that is under way is to have changed something after so long.
+/// The pause before reading again. A copy into the directories that is under way would have changed something by then.
 const APART: Duration = Duration::from_secs(3);
 
-/// Where the modules lie.
+/// The modules directories.
 #[derive(Debug)]
 pub struct Directories {
-    /// How they are read.
+    /// The rules for reading them.
     pub layout: Layout,
-    /// When they were read at the start.
+    /// The time at which they were read at the start.
     pub read: Instant,
 }
 

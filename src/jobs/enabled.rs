@@ -1,4 +1,4 @@
-//! Asks a module's enabled script. A script that fails or writes anything except `true` or `false` is a failure, never
+//! Runs a module's enabled script. If it fails or writes anything except `true` or `false`, that is a failure and never
 //! a "no".
 
 use std::io;
@@ -117,7 +117,7 @@ struct Files {
 }
 
 impl Files {
-    /// The script's answer, and its reason for a no.
+    /// The script's answer, and its reason for a "no".
     fn answer(&self, secrets: &Secrets) -> Result<(bool, String), Failure> {
         let enabled = verdict(&read(&self.result, "MODULE_ENABLED_RESULT")?, secrets)?;
         let reason = if enabled {

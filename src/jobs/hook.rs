@@ -1,4 +1,4 @@
-//! Runs hooks, each with its files. A hook that fails changes nothing.
+//! Runs hooks with their files. A hook that fails changes nothing.
 
 pub mod batch;
 pub mod config;
@@ -40,7 +40,7 @@ use relay::{LabelSet, Labels, Stream};
 
 pub(super) const STDERR_LIMIT: usize = 64 << 10;
 
-/// Runs one hook; its output counts only if it ended with 0.
+/// Runs one hook. Its output counts only if its exit code is 0.
 pub async fn run(tools: &Arc<Tools>, run: HookRun, cancel: &CancellationToken) -> Result<HookRan, Failure> {
     let catalogue = tools.catalogue.borrow().clone();
     let program = catalogue.hook(&run.hook)?;
@@ -54,7 +54,7 @@ pub async fn run(tools: &Arc<Tools>, run: HookRun, cancel: &CancellationToken) -
     };
     let (files, read) = prepared.map_err(|error| no_files("no files", &error))?;
     if tools.hooks_dir.is_some() {
-        // A hook that stands alone finds its neighbours beside it.
+        // A hook without modules expects its own directory as working directory.
         spawn.cwd = spawn.program.parent().map(Into::into);
     }
     spawn.env.extend(files.environment());
@@ -83,7 +83,7 @@ pub async fn run(tools: &Arc<Tools>, run: HookRun, cancel: &CancellationToken) -
     })
 }
 
-/// The failure of a run that was ended. At the deadline it names the setting with the limit.
+/// The failure of a run that was ended early. For a missed deadline it names the setting.
 fn cut_short(error: &ProcessError, labels: &HookLabels) -> Failure {
     let failure = not_ended(error);
     if failure.class == Class::TimedOut {
@@ -94,7 +94,7 @@ fn cut_short(error: &ProcessError, labels: &HookLabels) -> Failure {
     }
 }
 
-/// The binding of a run: its kind, and its name where it has one of its own.
+/// The binding of a run for messages: its type, and its name if it has one.
 struct Bound<'a>(&'a HookLabels);
 
 impl fmt::Display for Bound<'_> {
@@ -111,7 +111,7 @@ impl fmt::Display for Bound<'_> {
     }
 }
 
-/// Writes the files of a run. Snapshots are read last, right before the process starts.
+/// Writes the files of a run. Snapshots are read last, just before the process starts.
 fn prepare(tools: &Tools, run: &HookRun) -> io::Result<(Files, BTreeMap<MonitorId, u64>)> {
     let documents = match tools.hooks_dir {
         Some(_) => None,
@@ -130,7 +130,7 @@ fn prepare(tools: &Tools, run: &HookRun) -> io::Result<(Files, BTreeMap<MonitorI
     Ok((files, read))
 }
 
-/// Applies the output of a successful hook, except the parts that the loop decides about.
+/// Applies the output of a successful hook, except the parts about which the loop decides.
 async fn take_over(
     tools: &Tools,
     acting: &Acting<'_>,
@@ -144,7 +144,7 @@ async fn take_over(
         response,
         objects,
     } = blocking::run(move || files.written()).await?;
-    // The orders of the two programs differ, and so do the visible effects of a run whose patches fail.
+    // The two originals apply the parts in different orders, which shows if a patch fails.
     if tools.hooks_dir.is_some() {
         acting.patcher().apply(&objects, cancel).await?;
         show(tools, hook, metrics);
@@ -155,7 +155,7 @@ async fn take_over(
     Ok((values, response))
 }
 
-/// Reads the snapshots, all of one moment. A stopped monitor has none.
+/// The snapshots for a run, all of the same moment. A stopped monitor has none.
 fn look(
     tools: &Tools,
     hook: &HookId,
@@ -175,7 +175,7 @@ fn look(
     (shown, read)
 }
 
-/// Why the hook failed. Its patches that count all the same are carried out.
+/// The failure of a hook. Carries out those of its patches that count even after a failure.
 async fn ended_badly(
     tools: &Tools,
     acting: &Acting<'_>,
@@ -186,7 +186,7 @@ async fn ended_badly(
     acting.forget().await;
     let report = match tools.relay.labels {
         LabelSet::Modules => tail(&complaint, tools.spawner.secrets()),
-        // Alerts of hooks alone match the text as the hook wrote it.
+        // Alerts of hooks without modules match the hook's own text.
         LabelSet::HooksAlone => complaint,
     };
     let failure = Failure::new(Class::HookFailed, report);
@@ -200,7 +200,7 @@ async fn ended_badly(
     }
 }
 
-/// Takes over the metrics of the hook.
+/// Applies the metrics of the hook.
 fn show(tools: &Tools, hook: &HookId, metrics: Parsed) {
     let (name, module) = (hook.name.as_str(), hook.owner.module().map(ModuleName::as_str));
     for dropped in &metrics.dropped {
@@ -209,13 +209,13 @@ fn show(tools: &Tools, hook: &HookId, metrics: Parsed) {
     tools.meters.apply_hook_metrics(hook, metrics.operations);
 }
 
-/// The filters of object patches.
+/// The jq filters of object patches.
 pub fn jq(program: &str, object: &Value) -> Result<Vec<Value>, Failure> {
     let filtered = Filter::compile(program).and_then(|filter| filter.outputs(object));
     filtered.map_err(|error| Failure::of(Class::HookFailed, &error))
 }
 
-/// The hook's program in the operator's environment, called as it wants to be, without files.
+/// The command of a hook with the operator's environment, without its files.
 async fn command(
     acting: &Acting<'_>,
     catalogue: &Catalogue,
@@ -229,7 +229,7 @@ async fn command(
     if let Some(call) = program.call {
         spawn.args.extend(call.arguments().into_iter().map(Into::into));
         let module = owner.module().map_or(GLOBAL_KEY, ModuleName::as_str);
-        // Applications are a kind of module that only a program around the original knows.
+        // Applications are a kind of module that only a vendor's program has; the variables exist and are empty.
         let about = [
             ("MODULE_NAME", module),
             ("APPLICATION_NAME", ""),
@@ -240,7 +240,7 @@ async fn command(
     Ok(spawn)
 }
 
-/// A run of the hook at this place, of the module in that directory.
+/// The command for a hook at this path, of the module in that directory.
 pub fn spawn_of(
     path: &Path,
     module: Option<&Path>,
@@ -259,7 +259,7 @@ pub fn spawn_of(
     spawn
 }
 
-/// The same by a job, which no file system may hold up that does not answer.
+/// Finds the command for a job, without blocking on a file system that hangs.
 pub(super) async fn find_spawn(
     path: &Path,
     module: Option<&Path>,
@@ -283,7 +283,7 @@ const FOUND_WITHIN: Duration = Duration::from_mins(1);
 
 const PYTHON: &str = "bin/python3";
 
-/// Where a module keeps its own Python packages, if it brings some.
+/// The directory of a module's Python packages, if it has one.
 fn python_home(module: &Path) -> Option<PathBuf> {
     let home = module.join("hooks/venv");
     is_executable(&home.join(PYTHON)).then_some(home)
@@ -293,7 +293,7 @@ fn is_python(hook: &Path) -> bool {
     hook.extension().is_some_and(|extension| extension == "py")
 }
 
-/// A document as hooks read it.
+/// A document in the form that hooks read.
 pub(super) fn json(document: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(document).expect("values are JSON already")
 }

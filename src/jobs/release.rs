@@ -1,7 +1,7 @@
-//! Brings one release to what its values want, or removes it. The core decides the steps; this file carries them out.
+//! Brings one release up to date, or removes it. The core decides the steps; this file carries them out.
 //!
-//! Never runs two helm children on one release, never a child without a recorded intent, and uninstalls only in an
-//! explicit removal.
+//! Never runs two helm children on one release, never starts a child without a stored intent, and never uninstalls
+//! except in an explicit removal.
 
 mod adoption;
 mod alterations;
@@ -51,10 +51,11 @@ pub use wanted::Wanted;
 
 /// The kinds whose objects change the APIs that the API server serves.
 const KINDS_OF_KINDS: [&str; 2] = ["CustomResourceDefinition", "APIService"];
-/// A repair changes the state; a second one means that another program works against us.
+/// The number of repairs in one sync. A repair changes the state; if more are needed, another program works against the
+/// operator.
 const REPAIRS: usize = 2;
 
-/// All releases of the namespace. Their objects are known from now on.
+/// Lists all releases of the namespace, and takes their objects into the claims.
 pub async fn list(tools: &Tools) -> Result<Vec<ReleaseSummary>, Failure> {
     let releases = tools.cluster.list_releases().await?;
     let ours = releases.iter().filter(|revision| revision.newest.ours);
@@ -90,7 +91,7 @@ pub async fn sync(
     let mut sync = Sync::begin(tools, module, source, asked, wanted.maintenance, wanted.config, cancel).await?;
     let outcome = sync.run().await;
     if outcome.is_err() {
-        // Maybe it failed because we knew an old list of kinds, or had an account's old token.
+        // The cause may be an outdated list of kinds or an account's old token.
         tools.cluster.forget_apis().await;
         if let Some(acting) = sync.acting.get() {
             acting.forget().await;
@@ -99,7 +100,7 @@ pub async fn sync(
     outcome
 }
 
-/// One sync under way.
+/// A running sync.
 struct Sync<'a> {
     tools: &'a Tools,
     hold: OwnedMutexGuard<Past>,
@@ -119,7 +120,7 @@ struct Sync<'a> {
 }
 
 impl<'a> Sync<'a> {
-    /// Waits until no other job works on the release.
+    /// Waits until no other job works on the release, and begins.
     async fn begin(
         tools: &'a Tools,
         module: &ModuleName,
@@ -133,7 +134,7 @@ impl<'a> Sync<'a> {
         let hold = unless(cancel, async { Ok(tools.holds.hold(name).await) }).await?;
         let apis = unless(cancel, async { Ok(tools.cluster.apis().await?) }).await?;
         let labels = inputs::object_labels(tools.helm()?.options(), maintenance);
-        // The wait for a disk that does not answer ends when the job is cancelled.
+        // A disk that hangs must not block a cancelled job.
         let inputs = unless(cancel, inputs::digest(tools, &chart, &labels, &apis)).await?;
         Ok(Self {
             tools,
@@ -168,7 +169,7 @@ impl<'a> Sync<'a> {
     }
 
     async fn run(&mut self) -> Result<Synced, Failure> {
-        // A request may take half a minute when the API server is gone; a shutdown need not wait for that.
+        // A request may take half a minute while the API server is unreachable; a stop does not wait for it.
         let cancel = self.cancel;
         unless(cancel, self.observe()).await?;
         let mut repairs = 0;
@@ -221,7 +222,7 @@ impl<'a> Sync<'a> {
         }
     }
 
-    /// The account for all work on the release, except our own notes.
+    /// The account for all work on the release, except the operator's own notes.
     async fn acting(&self) -> Result<&Acting<'a>, Failure> {
         let acting = || self.tools.acting_for(&self.facts.release);
         self.acting.get_or_try_init(acting).await
@@ -272,7 +273,7 @@ impl<'a> Sync<'a> {
             values,
             labels: &self.labels,
             kubeconfig: self.acting.get().and_then(Acting::kubeconfig),
-            // The mark of kept objects does not count as a difference between renderings.
+            // Kept objects are not marked here, so that the mark does not count as a difference.
             kept: &BTreeSet::new(),
             claims: Some(self.tools.helm()?.claims()),
         };
@@ -296,7 +297,7 @@ impl<'a> Sync<'a> {
         self.observe().await
     }
 
-    /// As the newest revision was applied; a helm that knows one way only need not be told.
+    /// The method by which the newest revision was applied. Helm 3 knows only one.
     async fn apply_method(&self) -> Result<ApplyMethod, Failure> {
         match &self.revision {
             Some(revision) if self.tools.helm()?.version().await?.is_4() => {
@@ -307,7 +308,7 @@ impl<'a> Sync<'a> {
     }
 
     async fn upgrade(&mut self, reason: &Reason) -> Result<Synced, Failure> {
-        // Helm asks the API server itself, and knows of no last list.
+        // Helm asks the API server itself and has no earlier list.
         let doubts = inputs::refuse_doubtful(&self.chart, &self.apis.uncertain);
         unless(self.cancel, doubts).await?;
         let adopted = self.adopted().await?;
@@ -359,7 +360,7 @@ impl<'a> Sync<'a> {
         })
     }
 
-    /// The release is deployed; a failure here only costs the next sync some work.
+    /// Writes the marks on the deployed revision. A failure only costs the next sync some work.
     async fn mark_upgraded(&self, upgraded: &helm::Upgraded, recorded: Recorded) {
         let (cluster, release) = (&self.tools.cluster, self.facts.release.as_str());
         let marked = async {

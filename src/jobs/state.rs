@@ -1,4 +1,4 @@
-//! Loads and saves our own state. Its contents are described in `cluster/state`.
+//! Loads and saves the operator's state. `cluster/state` describes its contents.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Hooks and scripts as real processes. The cluster is never asked: its address has no listener.
+//! Hooks and scripts as real processes. The cluster is never asked: nothing listens at its address.
 
 use std::collections::BTreeMap;
 use std::fs::Permissions;
@@ -23,7 +23,7 @@ use tools::Place;
 mod batch;
 mod left;
 
-/// Shared with the tests that have a cluster.
+/// The tools that integration tests with a cluster also use.
 #[path = "../../tests/cluster/tools.rs"]
 mod tools;
 
@@ -115,7 +115,7 @@ impl World {
         enabled::run(&self.tools, &module, values, config_values, &CancellationToken::new()).await
     }
 
-    /// What is left of the files for children.
+    /// The files for child processes that are left.
     fn left(&self) -> Vec<String> {
         let entries = fs::read_dir(self.tools.tmp.dir()).unwrap();
         let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());

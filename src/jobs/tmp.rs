@@ -1,6 +1,6 @@
-//! Files for children: values, contexts, and their output. Other users cannot read them, and none outlives us for long:
-//! a run deletes files of killed runs. Only files of standalone hooks stay after a killed run: they lie in a directory
-//! of the contract, and their owner cannot be told.
+//! Files for child processes: values, contexts, and output. Other users cannot read them. The next start deletes files
+//! of killed runs. Only files of hooks without modules stay after a kill: the contract defines their directory, so
+//! their owner cannot be told.
 
 pub mod left;
 
@@ -19,27 +19,27 @@ use left::LeftError;
 
 const RUN: &str = "run-";
 
-/// Where files of this run go: of this life of the process, which may have begun before the one before it is buried.
+/// The directory for files of one life of the process. The life before may still be ending.
 #[derive(Debug)]
 pub struct TmpDir {
     /// The directory of this run, which other users cannot enter.
     run: PathBuf,
-    /// Where the files of hooks are: in there, or where their authors have always found them.
+    /// The directory for files of hooks: inside of `run`, or the one that the contract defines.
     dir: PathBuf,
     files: TmpFiles,
 }
 
-/// One file, removed when this is dropped unless files are kept.
+/// A temporary file. Dropping it deletes the file, unless a setting keeps files.
 #[derive(Debug)]
 pub struct TmpFile(Option<TempPath>, PathBuf);
 
 impl TmpFile {
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.1
     }
 
-    /// Its contents after the run.
+    /// Its content after the run.
     pub fn read(&self) -> Result<String, LeftError> {
         left::read(&self.1)
     }
@@ -57,7 +57,7 @@ impl Drop for TmpFile {
 }
 
 impl TmpDir {
-    /// Makes a directory for this run below the given one and removes those of runs that have ended.
+    /// Creates a directory for this run below the given one, and deletes those of runs that have ended.
     pub fn prepare(parent: &Path, files: TmpFiles) -> io::Result<Self> {
         fs::create_dir_all(parent)?;
         if files == TmpFiles::Removed {
@@ -70,7 +70,7 @@ impl TmpDir {
         Ok(this)
     }
 
-    /// The same for standalone hooks, whose files lie in the given directory itself.
+    /// Creates one for hooks without modules, whose files are in the given directory itself.
     pub fn prepare_flat(parent: &Path, files: TmpFiles) -> io::Result<Self> {
         fs::create_dir_all(parent)?;
         if files == TmpFiles::Removed {
@@ -88,25 +88,25 @@ impl TmpDir {
         Ok(&self.run)
     }
 
-    /// Where the files of hooks are.
+    /// The directory for files of hooks.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// A directory that other users cannot enter, for another purpose.
+    /// A directory for another purpose that other users cannot enter.
     pub fn sub_dir(&self, name: &str) -> io::Result<PathBuf> {
         let dir = self.private()?.join(name);
         fs::create_dir_all(&dir)?;
         Ok(dir)
     }
 
-    /// A new file with this content, named so that a person recognises it.
+    /// Creates a file with this content. The name shows its purpose.
     pub fn file(&self, prefix: &str, suffix: &str, content: &[u8]) -> io::Result<TmpFile> {
         let place = self.dir.join(format!("{prefix}{}{suffix}", unique()));
         let mut options = fs::OpenOptions::new();
         options.write(true).create_new(true).mode(0o600);
         let mut file = options.open(&place)?;
-        // From here on it is removed if anything fails, such as the write on a full disk.
+        // From here on the file is deleted if a step fails, such as the write to a full disk.
         let path = TempPath::try_from_path(&place)?;
         file.write_all(content)?;
         Ok(match self.files {
@@ -130,26 +130,27 @@ impl Drop for TmpDir {
     }
 }
 
-/// 32 digits that no other file has: scripts of users identify files by them.
+/// 32 digits that no other file name has: scripts of users identify files by them.
 fn unique() -> String {
     let random = || RandomState::new().build_hasher().finish();
     format!("{:016x}{:016x}", random(), random())
 }
 
-/// By its number others tell whether the process still lives, and by the rest the process tells its lives apart.
+/// The name of a run's directory. The process id shows whether the process still runs, and the rest distinguishes the
+/// lives of one process.
 fn name_of_run() -> String {
     format!("{RUN}{}-{}", std::process::id(), unique())
 }
 
-/// The owner of that directory.
+/// The process id in the name of a run's directory.
 fn process_of_run(name: &str) -> Option<u32> {
     let rest = name.strip_prefix(RUN)?;
     rest.split_once('-').map_or(rest, |(number, _)| number).parse().ok()
 }
 
-/// Removes the directories of runs whose process is gone. One with our own number is of an earlier life, or from before
-/// a restart. A directory that cannot be removed does not prevent a start: a child of the dead run may still be dying
-/// and write, and the next start sweeps again.
+/// Deletes the directories of runs whose process has ended. One with this process's id belongs to an earlier life, or
+/// to a process before a restart. A directory that cannot be deleted does not prevent the start: a dying child may
+/// still write into it, and the next start tries again.
 fn sweep(parent: &Path) {
     let entries = match fs::read_dir(parent) {
         Ok(entries) => entries,
@@ -168,7 +169,7 @@ fn sweep(parent: &Path) {
     }
 }
 
-/// A name as it may stand in a file name.
+/// A text with only characters that are safe in a file name.
 pub fn safe(name: &str) -> String {
     name.chars()
         .map(|c| {
@@ -188,7 +189,7 @@ mod tests {
     #[test]
     fn what_cannot_be_swept_does_not_keep_us_from_starting() {
         let parent = tempfile::tempdir().unwrap();
-        // No process has this number, and it is no directory to be removed.
+        // No process has this id, and the file is no directory, so it cannot be deleted.
         let stubborn = parent.path().join(format!("{RUN}{}", u32::MAX));
         fs::write(&stubborn, b"").unwrap();
         let tmp = TmpDir::prepare(parent.path(), TmpFiles::Removed).unwrap();
@@ -236,7 +237,7 @@ mod tests {
     #[test]
     fn only_directories_of_ended_runs_are_swept_away() {
         let parent = tempfile::tempdir().unwrap();
-        // The kernel gives no process a number beyond 4194304.
+        // The kernel gives no process an id above 4194304.
         let gone = ["run-4999999".to_owned(), "run-4999999-a-1".to_owned(), name_of_run()];
         for name in gone
             .iter()

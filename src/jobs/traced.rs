@@ -1,4 +1,4 @@
-//! Jobs as traces show them. Never shows more of a job than names.
+//! Spans for jobs. They never show more of a job than names.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::Tools;
 use crate::traces::{Attributes, Ending, Traces};
 
-/// Does the job, and has it traced.
+/// Does the job within a span.
 pub async fn run(traces: Traces, job: Job, tools: Arc<Tools>, cancel: CancellationToken) -> Finished {
     let (name, attributes) = told(&job);
     let work = Box::pin(super::run(job, tools, cancel));

@@ -1,4 +1,4 @@
-//! Questions that take the loop more than one step: the asking task waits here, and the loop finds it by a number.
+//! Questions that the loop answers in a later step: the asking task waits here, and the loop finds it by a number.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,7 +15,7 @@ struct Waiting<R> {
     senders: BTreeMap<u64, oneshot::Sender<R>>,
 }
 
-/// One wait. Dropped, the reply is not wanted any more.
+/// A wait for a reply. Dropping it ends the wait.
 #[derive(Debug)]
 pub struct Awaited<R> {
     number: u64,
@@ -24,7 +24,7 @@ pub struct Awaited<R> {
 }
 
 impl<R> Replies<R> {
-    /// Gives out the next number.
+    /// Begins a wait with the next number.
     pub fn open(&self) -> Awaited<R> {
         let (sender, receiver) = oneshot::channel();
         let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -41,7 +41,7 @@ impl<R> Replies<R> {
     /// Answers the wait with this number, if it still exists.
     pub fn send(&self, number: u64, reply: R) {
         if let Some(sender) = self.take(number) {
-            // The wait has ended: the reply is not wanted.
+            // The wait may have ended.
             let _ = sender.send(reply);
         }
     }

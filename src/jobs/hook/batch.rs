@@ -1,7 +1,7 @@
-//! Finds out whether an executable holds several hooks, and which.
+//! Finds out whether an executable has several hooks, and which.
 //!
-//! It calls executables of users with arguments that they may not know. So each gets little time and may print only a
-//! limited amount, and an executable without a valid answer is an ordinary hook.
+//! It calls executables of users with arguments that they may not know. So each gets little time, its output is
+//! limited, and an executable without a valid answer counts as a single hook.
 
 use std::path::Path;
 use std::time::Duration;
@@ -17,34 +17,34 @@ use super::config::{Asker, LIMIT, with_output};
 use crate::jobs::{not_ended, tail};
 use crate::process::{Output, ProcessError, Spawn};
 
-/// A library answers at once; a program that does not know the question may take it for work.
+/// The deadline. A library answers at once; a program that does not know the arguments may begin its normal work.
 const DEADLINE: Duration = Duration::from_secs(30);
 const GRACE: Duration = Duration::from_secs(2);
 
 /// The answer of an executable to one question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// It printed this, and ended with 0.
+    /// It printed this and ended with 0.
     Printed(Vec<u8>),
-    /// It gave none, and why.
+    /// It gave no answer, for this reason.
     None(String),
-    /// It did not even end.
+    /// It did not end in time.
     Late(String),
 }
 
-/// The kind of an executable: one hook, or several.
+/// Whether an executable has one hook or several.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// It holds these hooks.
+    /// It has these hooks.
     Several(Vec<Named>),
-    /// It is probably a hook itself.
+    /// It is probably a single hook.
     Single {
         /// Why it gave no answer.
         remark: Option<String>,
     },
 }
 
-/// Asks an executable without an extension.
+/// Asks an executable without a file extension.
 pub(super) async fn look(
     asker: &Asker<'_>,
     file: &HookId,
@@ -53,7 +53,7 @@ pub(super) async fn look(
 ) -> Result<Verdict, Failure> {
     let config = question(asker, path, "config", cancel).await?;
     let list = match &config {
-        // It would only take as long again.
+        // A second question would take as long again.
         Answer::Late(why) => Answer::Late(why.clone()),
         Answer::Printed(_) | Answer::None(_) => question(asker, path, "list", cancel).await?,
     };

@@ -1,5 +1,5 @@
-//! Asks hooks for their bindings. A hook without a usable answer fails the job: a module without one of its hooks may
-//! do harm.
+//! Asks hooks for their bindings. A hook without a valid answer fails the job, because a module without one of its
+//! hooks may do harm.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -21,11 +21,11 @@ use crate::jobs::{Tools, not_ended, tail, unless};
 use crate::process::{Output, Spawner};
 use crate::secrets::Secrets;
 
-/// The timeout of a hook's answer with its configuration.
+/// The deadline of a hook's answer.
 const DEADLINE: Duration = Duration::from_mins(2);
 pub(super) const LIMIT: usize = 4 << 20;
 
-/// The hooks of an owner, as they are found out.
+/// The hooks of an owner that have answered so far.
 #[derive(Default)]
 struct Answers {
     configs: Vec<(HookName, HookConfig)>,
@@ -34,33 +34,33 @@ struct Answers {
     readiness: Option<HookName>,
 }
 
-/// The owner of the hooks, and the way of asking.
+/// How hooks of one owner are asked.
 #[derive(Debug)]
 pub struct Asker<'a> {
     /// Starts the hooks.
     pub spawner: &'a Spawner,
     /// Their environment.
     pub environment: &'a [(OsString, OsString)],
-    /// Where they start; nothing for our own working directory.
+    /// Their working directory; none for the operator's own.
     pub cwd: Option<&'a Path>,
-    /// The bindings that they may have.
+    /// The bindings that are allowed.
     pub kind: HookKind,
-    /// How long one may think.
+    /// The deadline of one answer.
     pub deadline: Duration,
     /// The directory of their module, if they belong to one.
     pub module: Option<&'a Path>,
 }
 
-/// The answer of a file.
+/// The answer of an executable.
 #[derive(Debug)]
 pub enum Said {
-    /// It is a hook, with this configuration.
+    /// It is a single hook with this configuration.
     Single(HookConfig),
-    /// It holds these hooks.
+    /// It has these hooks.
     Several(Vec<Named>),
 }
 
-/// Asks every hook of the owner, in the order of their paths.
+/// Asks all hooks of the owner, in the order of their paths.
 pub(in crate::jobs) async fn ask_all(
     tools: &Tools,
     owner: &Owner,
@@ -124,7 +124,7 @@ impl Answers {
         Ok(())
     }
 
-    /// A name that stands for two hooks would lose one of them.
+    /// Two hooks with the same name are an error, because one of them would be lost.
     fn check_names(&self, owner: &Owner) -> Result<(), Failure> {
         let mut seen = BTreeSet::new();
         match self.configs.iter().find(|(name, _)| !seen.insert(name)) {
@@ -138,7 +138,7 @@ impl Answers {
     }
 }
 
-/// Packages that a module's hooks need may be missing on the next machine.
+/// Warns if hooks need a module's Python packages, which may be missing on another machine.
 fn warn_of_python(catalogue: &Catalogue, owner: &Owner) -> Result<(), Failure> {
     let Some(module) = catalogue.dir(owner)?.filter(|module| python_home(module).is_none()) else {
         return Ok(());
@@ -151,9 +151,9 @@ fn warn_of_python(catalogue: &Catalogue, owner: &Owner) -> Result<(), Failure> {
 }
 
 impl Asker<'_> {
-    /// Asks a file for its hook configuration, or for those of several hooks.
+    /// Asks an executable for its configuration, or for those of its hooks.
     pub async fn ask(&self, hook: &HookId, path: &Path, cancel: &CancellationToken) -> Result<Said, Failure> {
-        // Where hooks are alone, each has its file for itself.
+        // Without modules each hook has a file of its own.
         let verdict = if self.kind == HookKind::Standalone || path.extension().is_some() {
             Verdict::Single { remark: None }
         } else {
@@ -202,7 +202,7 @@ impl Asker<'_> {
     }
 }
 
-/// The output of a hook for `--config`, parsed.
+/// Parses the output of a hook for `--config`.
 pub fn configuration(hook: &HookId, kind: HookKind, printed: &[u8]) -> Result<HookConfig, Failure> {
     HookConfig::parse_output(printed, kind).map_err(|error| {
         let what = format!("{}: getting its configuration with --config failed", hook.told(kind));
@@ -210,13 +210,13 @@ pub fn configuration(hook: &HookId, kind: HookKind, printed: &[u8]) -> Result<Ho
     })
 }
 
-/// The failure with the output, on one line, like the records of the log.
+/// The failure with the output on one line, as log records are.
 pub(super) fn with_output(failure: Failure, printed: &[u8]) -> Failure {
     let printed = String::from_utf8_lossy(printed);
     let shown = if printed.trim().is_empty() {
         "nothing".to_owned()
     } else {
-        // A hook gets no values when it is asked for its configuration.
+        // No secret to mask: a hook gets no values when it is asked for its configuration.
         format!("`{}`", tail(&printed, &Secrets::default()).replace('\n', " ⏎ "))
     };
     Failure {

@@ -1,6 +1,6 @@
-//! The files of one run: the files that a hook reads and writes, under the names of the contract.
+//! The files of one run that a hook reads and writes, under the names of the contract.
 //!
-//! Hooks of modules and standalone hooks have different files. Must never keep a file longer than the run.
+//! Hooks of modules and hooks without modules have different files. Must never keep a file longer than the run.
 
 use std::ffi::OsString;
 use std::io::{self, BufWriter, Write};
@@ -17,11 +17,11 @@ use addon_core::values::patch::PatchFile;
 
 use crate::jobs::tmp::{TmpDir, TmpFile, safe};
 
-/// The values that a hook reads where there are modules.
+/// The values that a hook with modules reads.
 pub(super) struct Documents {
     pub(super) values: Vec<u8>,
     pub(super) config_values: Vec<u8>,
-    /// The API server waits for the hook's answer.
+    /// Whether the API server waits for the hook's answer.
     pub(super) is_asked: bool,
 }
 
@@ -49,14 +49,14 @@ struct Values {
     config_patch: TmpFile,
 }
 
-/// The files for answers to the API server. Standalone hooks always have these, also without a review.
+/// The files for answers to the API server. Hooks without modules always have them, even without a review.
 struct Responses {
     admission: TmpFile,
     conversion: TmpFile,
 }
 
 impl Files {
-    /// All files, with nothing in that of the contexts yet.
+    /// Creates all files; the file of the binding contexts is still empty.
     pub(super) fn create(tmp: &TmpDir, hook: &HookId, documents: Option<Documents>) -> io::Result<Self> {
         match documents {
             Some(documents) => Self::with_values(tmp, hook, &documents),
@@ -64,7 +64,7 @@ impl Files {
         }
     }
 
-    /// Writes the contexts, object by object: all of them need not fit into memory twice.
+    /// Writes the binding contexts object by object, so that they need not be in memory twice.
     pub(super) fn tell(
         &self,
         contexts: &[BindingContext],
@@ -148,7 +148,7 @@ impl Files {
         if let Some(responses) = &self.responses {
             files.extend([
                 ("ADMISSION_RESPONSE_PATH", &responses.admission),
-                // The same by its older name.
+                // The older name of the same file.
                 ("VALIDATING_RESPONSE_PATH", &responses.admission),
                 ("CONVERSION_RESPONSE_PATH", &responses.conversion),
             ]);
@@ -159,7 +159,7 @@ impl Files {
             .collect()
     }
 
-    /// The output of a successful hook, read in one go: if one file cannot be parsed, none of them counts.
+    /// Reads the output of a successful hook. If one file cannot be parsed, none of them counts.
     pub(super) fn written(&self) -> Result<Wrote, Failure> {
         let values = self.values()?;
         let metrics = read(&self.metrics, "metrics")?;
@@ -184,8 +184,8 @@ impl Files {
         HookResponse::parse(&admission, &conversion).map_err(|error| Failure::of(Class::HookFailed, &error))
     }
 
-    /// The object patches that are to be carried out although the hook failed. A file that cannot be understood holds
-    /// none: the failure of the hook says enough.
+    /// The object patches that are carried out even though the hook failed. An invalid file has none: the hook's
+    /// failure is reported anyway.
     pub(super) fn tolerated(&self) -> Vec<Operation> {
         let text = self.object_patch.read().unwrap_or_default();
         patch::parse_tolerated(&text).unwrap_or_default()
@@ -252,7 +252,7 @@ mod tests {
             let (_tmp, files) = files(dir.path(), documents);
             files.environment().into_iter().map(|(name, _)| name).collect()
         };
-        // These are for reading.
+        // The hook only reads these.
         let given = ["BINDING_CONTEXT_PATH", "VALUES_PATH", "CONFIG_VALUES_PATH"];
         let cases: [&dyn Fn() -> Option<Documents>; 2] = [&|| None, &|| Some(asked())];
         for documents in cases {

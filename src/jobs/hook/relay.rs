@@ -1,6 +1,6 @@
-//! Turns the output of hooks and scripts into log records: a line is one record, a JSON object keeps its own level and
-//! fields. Never drops output: only secrets are masked, and very long lines cut. Half of a secret cannot be recognised,
-//! so a line is masked before it is cut.
+//! Turns the output of hooks and scripts into log records: a line becomes one record, and a JSON object keeps its own
+//! level and fields. No output is dropped: secrets are masked, and very long lines are cut. A line is masked before it
+//! is cut, because half of a secret could not be recognised.
 
 mod gathering;
 
@@ -14,12 +14,12 @@ use crate::settings::HookOutput;
 use crate::telemetry::{LOGGER, MEMBERS};
 use gathering::{Gathering, Piece};
 
-/// Longer texts, and longer members of objects, are cut here, in characters.
+/// The length in characters at which texts and members of objects are cut.
 const LONGEST_RECORD: usize = 10_000;
-/// The field by which log pipelines of hooks alone select the records of hooks.
+/// The logger by which log pipelines of shell-operator select the records of hooks.
 const LOGGER_OF_HOOKS: &str = "shell-operator.hook-manager.hook.executor";
 
-/// How this program relays.
+/// The settings of a program for the output of its hooks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Style {
     pub labels: LabelSet,
@@ -27,7 +27,7 @@ pub struct Style {
 }
 
 impl Default for Style {
-    /// That of a program with modules, line by line.
+    /// The settings of a program with modules: a record for each line.
     fn default() -> Self {
         Self {
             labels: LabelSet::Modules,
@@ -36,12 +36,12 @@ impl Default for Style {
     }
 }
 
-/// Which labels a record has, by the contract of the program that it comes from.
+/// The labels of a record, which the contract defines for each program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LabelSet {
     /// hook, module, binding, queue.
     Modules,
-    /// hook, binding, event, queue, task, and a logger that is known by name.
+    /// hook, binding, event, queue, task, and a fixed logger.
     HooksAlone,
 }
 
@@ -53,7 +53,7 @@ pub(in crate::jobs) struct Labels {
     secrets: Secrets,
 }
 
-/// Where a line was printed.
+/// The stream of a line.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::jobs) enum Stream {
     Stdout,
@@ -105,7 +105,7 @@ impl Labels {
         }
     }
 
-    /// Scripts are labelled as a hook of that name, as in the original.
+    /// The labels of an enabled script: those of a hook with that name, as in the original.
     pub(in crate::jobs) fn of_enabled_script(module: &ModuleName, style: Style, secrets: &Secrets) -> Self {
         let members = [
             ("hook", "enabled"),
@@ -120,7 +120,7 @@ impl Labels {
         }
     }
 
-    /// Takes the lines of one stream.
+    /// A receiver for the lines of one stream.
     pub(in crate::jobs) fn sink(&self, stream: Stream) -> impl FnMut(&str) + Send + 'static {
         let output = match stream {
             Stream::Stdout => "stdout",
@@ -207,7 +207,7 @@ impl Relay {
                 tracing::event!($level, { LOGGER } = logger, { MEMBERS } = members, "{message}")
             };
         }
-        // The level of a record must be known when the program is built.
+        // The macro needs a constant level.
         match level {
             Level::TRACE => record!(Level::TRACE),
             Level::DEBUG => record!(Level::DEBUG),
@@ -225,7 +225,7 @@ impl Drop for Relay {
     }
 }
 
-/// The start of a text that is too long.
+/// The beginning of a text that is too long.
 fn cut(text: &str) -> Option<&str> {
     text.char_indices().nth(LONGEST_RECORD).map(|(end, _)| &text[..end])
 }

@@ -1,5 +1,5 @@
-//! Objects that a chart renders although another maker made them: helm takes them over, but a module that goes must not take along
-//! objects that were there before it. So they are marked to be kept, in the manifest that helm stores and on the object.
+//! Objects that a chart renders although they existed before. Helm takes them over, but they must not be deleted when
+//! the module is removed. So they are marked to be kept, in helm's stored manifest and on the object.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,8 @@ use crate::cluster::adoption::Kind;
 use crate::helm::claims::Object;
 use crate::jobs::unless;
 
-/// Words of a template that renders objects which hold others, or whose objects cannot be told from its text.
+/// Words in a template that may render objects which contain others (or data), or objects whose kind cannot be told
+/// from its text.
 const HOLDING: &[&str] = &[
     "PersistentVolumeClaim",
     "CustomResourceDefinition",
@@ -25,7 +26,8 @@ const HOLDING: &[&str] = &[
 ];
 
 impl Sync<'_> {
-    /// The objects that the upgrade would take over, or once took over, and that hold others: namespaces, claims of volumes and CRDs.
+    /// The objects that the upgrade takes over, or an earlier one took over, and that contain others: namespaces,
+    /// volume claims and CRDs.
     pub(super) async fn adopted(&mut self) -> Result<BTreeSet<Part>, Failure> {
         let release = self.facts.release.clone();
         let parts = if let Some(rendered) = &self.facts.rendered {
@@ -33,7 +35,7 @@ impl Sync<'_> {
         } else if self.chart.mentions(HOLDING).await {
             let manifest = self.render().await?;
             let parts = self.parts_of(&manifest)?;
-            // Its checksum is that of the rendering without the marks of kept objects, as next time.
+            // The checksum is computed without the marks of kept objects, so that it is equal next time.
             let checksum = checksum(&manifest);
             self.facts.rendered = Some(Rendered {
                 checksum,
@@ -64,7 +66,7 @@ impl Sync<'_> {
         Ok(adopted)
     }
 
-    /// The same as the post-renderer knows them.
+    /// These objects in the form for the post-renderer.
     pub(super) fn kept(&self, adopted: &BTreeSet<Part>) -> BTreeSet<Object> {
         let of_release = self.tools.cluster.namespace();
         let object = |part: &Part| {

@@ -1,4 +1,4 @@
-//! Restores fields that other writers altered in the objects of a release that is otherwise up to date. Starts no helm.
+//! Restores fields that other writers have altered in the objects of an up-to-date release. Starts no helm.
 
 use addon_core::failure::Failure;
 use tracing::info;
@@ -8,7 +8,7 @@ use crate::cluster::drift::lookout::comparison;
 use crate::jobs::unless;
 
 impl Sync<'_> {
-    /// Alterations that the lookout has not seen are left to its next look.
+    /// Restores the alterations that the lookout has found. Newer ones are left to its next check.
     pub(super) async fn put_right(&self) -> Result<(), Failure> {
         let release = self.facts.release.as_str();
         let Some(lookout) = &self.tools.lookout else {

@@ -1,5 +1,5 @@
-//! The objects that an upgrade would take away, and whether people asked for that: the facts, and the note of the decision.
-//! The core decides whether it is held.
+//! The objects that an upgrade would delete, and whether people have asked for that: collects the facts, and writes the
+//! note of the decision. The core decides whether the upgrade is held.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ use crate::disk::{self, Chart};
 use crate::helm;
 use crate::helm::labels::{KEEP, RESOURCE_POLICY};
 
-/// Stands for an absent section.
+/// The digest of an absent section.
 const NONE: &str = "none";
 
 impl Sync<'_> {
@@ -45,7 +45,7 @@ impl Sync<'_> {
         Ok(())
     }
 
-    /// Those of the files that the module's directory has not, or has with other contents.
+    /// The templates that the module's directory lacks or has with other contents.
     async fn altered(&self, templates: Vec<Template>) -> Vec<String> {
         let dir = self.chart.dir.to_owned();
         let is_altered = move |template: &Template| {
@@ -65,7 +65,7 @@ impl Sync<'_> {
         Ok(objects.iter().filter_map(|object| part_of(object, namespace)).collect())
     }
 
-    /// The upgrade waits for a person: the objects that it would delete are noted.
+    /// Notes that the upgrade waits for a person, with the objects that it would delete.
     pub(super) async fn hold(&self, held: &Held) -> Result<Failure, Failure> {
         let revision = self.deployed()?;
         if revision.newest.held.as_ref() != Some(held) {
@@ -74,7 +74,7 @@ impl Sync<'_> {
         Ok(held.failure(&self.facts.release))
     }
 
-    /// The release is up to date with the present sections, and no upgrade is held.
+    /// Notes that the release is up to date with the present sections, and no upgrade is held.
     pub(super) async fn settle(&self) -> Result<(), Failure> {
         let revision = self.deployed()?;
         if revision.asked.as_ref() != Some(&self.facts.asked) {
@@ -111,7 +111,7 @@ fn objects_of(release: &str, manifest: &str) -> Result<Vec<Value>, Failure> {
     Ok(documents.into_iter().flat_map(drift::flat).collect())
 }
 
-/// Helm deletes it when it is no longer rendered, and its data would be lost.
+/// Whether helm deletes the object when it is no longer rendered.
 fn goes_with_its_rendering(object: &Value) -> bool {
     let policy = object["metadata"]["annotations"][RESOURCE_POLICY].as_str();
     !policy.is_some_and(|policy| policy.trim().eq_ignore_ascii_case(KEEP)) && !drift::is_passing(object)

@@ -1,6 +1,6 @@
-//! Puts the conversion webhooks of charts into the cluster, ahead of the releases that take them over.
+//! Applies the conversion webhooks of charts before the releases that will own them.
 //!
-//! All other objects of a chart are left to its release, and nothing is rendered for a release that is up to date.
+//! All other objects of a chart are left to its release. For an up-to-date release nothing is rendered.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ use crate::cluster::drift::flat;
 use crate::disk::CONVERSION_WEBHOOK;
 use crate::jobs::{Tools, unless, vet_for_helm};
 
-/// How it went for each of them. Only an end before the last one is an error of all.
+/// The result for each release. Only a cancellation is an error of the whole.
 pub async fn ensure(
     tools: &Tools,
     of: &[Conversions],
@@ -62,9 +62,9 @@ async fn of_module(
     let mut sync = Sync::begin(tools, module, source, Asked::default(), managed, unmarked, cancel).await?;
     unless(cancel, sync.observe()).await?;
     match release::decide(&sync.facts) {
-        // The inputs are those of the release: its absent objects come back with its own run.
+        // The inputs are unchanged. Missing objects are restored by the release's own run.
         ReleaseStep::LookAtObjects | ReleaseStep::Keep { .. } => return Ok(()),
-        // Nothing is put where the release will not come to be.
+        // Nothing is applied for a release that is refused.
         ReleaseStep::Refuse(failure) => return Err(failure),
         ReleaseStep::Hold(held) => return Err(held.failure(module.as_str())),
         ReleaseStep::LookAtBase

@@ -1,4 +1,4 @@
-//! The jobs that work on releases: never two of ours at once, and others are watched.
+//! The jobs that work on releases: the operator never runs two on one release, and observes the helms of others.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,29 +9,29 @@ use tokio::sync::OwnedMutexGuard;
 use crate::cluster::releases::Revision;
 use crate::cluster::releases::vigil::Vigil;
 
-/// The jobs that hold releases. Clones share the holds.
+/// The releases that jobs hold. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct Holds {
     ours: Arc<Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<Past>>>>>,
     others: Arc<Mutex<Vigil>>,
 }
 
-/// The memory of this process about a release, for the job that holds it.
+/// This process's memory about a release, for the job that holds it.
 #[derive(Debug, Default)]
 pub struct Past {
-    /// The last helm failed and left no revision, so that its changes of objects are not recorded. This is the outcome
-    /// of one that is at work while the store is put back to an earlier time.
+    /// Whether the last helm failed without leaving a revision, so that its changes are recorded nowhere. This happens
+    /// if the store is restored to an earlier time while helm works.
     pub(super) torn: bool,
 }
 
 impl Holds {
-    /// For how long we have seen the newest revision of a release unfinished and unchanged.
+    /// How long the newest revision of a release has been unfinished and unchanged, by the operator's own observation.
     pub(super) fn unchanged(&self, release: &str, newest: Option<&Revision>) -> Duration {
         let mut vigil = self.others.lock().unwrap_or_else(PoisonError::into_inner);
         vigil.see(release, newest, Instant::now())
     }
 
-    /// Waits until no other job holds the release.
+    /// Waits until no other job holds the release, and holds it.
     pub(super) async fn hold(&self, release: &str) -> OwnedMutexGuard<Past> {
         let mutex = {
             let mut holds = self.ours.lock().unwrap_or_else(PoisonError::into_inner);

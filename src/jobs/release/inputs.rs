@@ -1,6 +1,6 @@
-//! The inputs of a release, reduced to a digest: equal digests, equal releases.
+//! The inputs of a release as a digest: equal digests lead to equal releases.
 //!
-//! Must never leave out an input that could change the release.
+//! An input that could change the release must never be left out.
 
 use std::collections::BTreeMap;
 
@@ -17,10 +17,10 @@ use crate::helm;
 use crate::jobs::Tools;
 use crate::report::Chain;
 
-/// The word by which a template reads the served APIs.
+/// The word with which a template reads the served APIs.
 const ASKING: &[&str] = &["APIVersions"];
 
-/// The digest of everything that the rendering and the release depend on.
+/// The digest of all inputs of the rendering and the release.
 pub(super) async fn digest(
     tools: &Tools,
     source: &Source<'_>,
@@ -46,8 +46,8 @@ pub(super) async fn digest(
     Ok(digest.finish())
 }
 
-/// A chart that reads the served APIs is not rendered with an incomplete list: objects that are not rendered are
-/// deleted.
+/// Refuses to render a chart that reads the served APIs while their list is incomplete, because objects that are not
+/// rendered would be deleted.
 pub(super) async fn refuse_doubtful(source: &Source<'_>, versions: &[String]) -> Result<(), Failure> {
     let Some(first) = versions.first() else {
         return Ok(());
@@ -64,7 +64,7 @@ pub(super) async fn refuse_doubtful(source: &Source<'_>, versions: &[String]) ->
     )))
 }
 
-/// The labels of every object. In maintenance they include its label.
+/// The labels of every object, including the one for maintenance.
 pub(super) fn object_labels(options: &helm::Options, maintenance: Maintenance) -> BTreeMap<String, String> {
     let mut labels = options.labels.clone();
     if maintenance == Maintenance::NoResourceReconciliation {

@@ -1,4 +1,4 @@
-//! The notes on the newest revision of a release, and comparisons with them.
+//! The notes on the newest revision of a release, and the comparisons with them.
 
 use std::collections::BTreeSet;
 
@@ -11,11 +11,12 @@ use super::Sync;
 use crate::cluster::drift::{self, ObjectKey};
 use crate::cluster::releases::marks::Marks;
 
-/// An annotation can be 256 KiB long with all others; beyond this the objects are read from the release itself.
+/// The largest annotation. All annotations together may have 256 KiB; objects that need more are read from the release
+/// itself.
 const ANNOTATION_LIMIT: usize = 128 << 10;
 
 impl Sync<'_> {
-    /// The rendering of the chart.
+    /// Renders the chart.
     pub(super) async fn rendering(&mut self) -> Result<Rendered, Failure> {
         let manifest = self.render().await?;
         let rendered = Rendered {
@@ -26,7 +27,7 @@ impl Sync<'_> {
         Ok(rendered)
     }
 
-    /// Whether the rendering means the objects that helm has stored with the newest revision.
+    /// Compares the rendering with the manifest in the newest revision.
     pub(super) async fn compare(&mut self) -> Result<(), Failure> {
         let deployed = self.tools.cluster.manifest(self.deployed()?).await?;
         self.facts.likeness = Some(likeness(&self.manifest, &deployed));
@@ -56,7 +57,8 @@ impl Sync<'_> {
             .await?)
     }
 
-    /// The ConfigMap's values may have changed although the effective values did not, or were never recorded.
+    /// Writes the digest of the ConfigMap's values. They may have changed although the effective values did not, or may
+    /// never have been noted.
     pub(super) async fn note_config(&self) -> Result<(), Failure> {
         let revision = self.deployed()?;
         if revision.config.as_deref().and_then(ConfigTrace::parse) == Some(self.config) {
@@ -71,7 +73,7 @@ pub(super) fn checksum(manifest: &str) -> String {
     Digest::of_bytes(manifest.trim().as_bytes()).to_string()
 }
 
-/// How two manifests compare; one that cannot be read is like no other.
+/// How two manifests differ; an unreadable one differs from all others.
 fn likeness(rendered: &str, deployed: &str) -> Likeness {
     match (yaml::documents_v2(rendered), yaml::documents_v2(deployed)) {
         (Ok(rendered), Ok(deployed)) => Likeness::of(rendered, deployed),
@@ -89,7 +91,7 @@ pub(super) fn keys_of(release: &str, manifest: &str) -> Result<BTreeSet<ObjectKe
     Ok(drift::keys_of(&documents))
 }
 
-/// The objects as they are marked on the release, nothing if there are too many for that.
+/// The objects in the form of the annotation; none if there are too many.
 pub(super) fn annotation(keys: &BTreeSet<ObjectKey>) -> Option<String> {
     serde_json::to_string(keys)
         .ok()

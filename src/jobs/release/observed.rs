@@ -1,5 +1,5 @@
-//! The state of one release in the cluster: its newest revision, and our note of unfinished work on it. Never decides
-//! what follows from it.
+//! Reads the state of one release in the cluster: its newest revision, and the operator's intent for unfinished work.
+//! Never decides what follows from it.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -12,7 +12,7 @@ use crate::cluster::releases::Revision;
 use crate::jobs::Tools;
 use crate::report::Chain;
 
-/// Reads the newest revision, and our intent if it is unfinished.
+/// Reads the newest revision, and the intent if the revision is unfinished.
 pub(super) async fn observe(tools: &Tools, facts: &mut Facts) -> Result<Option<Revision>, Failure> {
     let revision = tools.cluster.newest_revision(&facts.release).await?;
     facts.newest = revision.as_ref().map(|revision| revision.newest.clone());
@@ -23,7 +23,7 @@ pub(super) async fn observe(tools: &Tools, facts: &mut Facts) -> Result<Option<R
         .newest
         .as_ref()
         .is_some_and(|newest| newest.status.is_unfinished());
-    // While an earlier leader may still be at work, its intent counts even before its helm has written anything.
+    // An earlier leader may still be at work, so its intent counts even before its helm has written anything.
     let may_overlap = facts.tenure.as_ref().is_some_and(|tenure| !tenure.overlap.is_zero());
     facts.intent = if unfinished || may_overlap {
         tools.cluster.intent(&facts.release).await?
@@ -33,8 +33,8 @@ pub(super) async fn observe(tools: &Tools, facts: &mut Facts) -> Result<Option<R
     Ok(revision)
 }
 
-/// Clears our intent, unless a child that was ended early has left the release unfinished: then the next sync
-/// needs to know that it was ours. Returns the newest revision, `None` where there is none or it cannot be read.
+/// Removes the intent, unless a child that was ended early has left the release unfinished: the next sync has to know
+/// that this was the operator's own helm. Returns the newest revision; `None` if there is none or it cannot be read.
 pub(super) async fn forget_unless_unfinished(tools: &Tools, release: &str) -> Option<u32> {
     let forgotten = async {
         let newest = tools

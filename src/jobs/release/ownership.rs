@@ -1,4 +1,4 @@
-//! To which release objects belong: the jobs' side of the claims that our post-renderer makes.
+//! The releases to which objects belong: the operator's side of the claims that the post-renderer makes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -12,7 +12,7 @@ use crate::helm::HelmError;
 use crate::helm::claims::{Claims, Object};
 use crate::jobs::Tools;
 
-/// Begins with the objects of our releases in the cluster, as far as they are marked with them.
+/// Sets the claims to the objects that are marked on the releases in the cluster.
 pub(super) async fn begin(tools: &Tools, ours: impl Iterator<Item = &Revision>) -> Result<(), Failure> {
     let namespace = tools.cluster.namespace();
     let marked = ours.filter_map(|revision| {
@@ -23,22 +23,23 @@ pub(super) async fn begin(tools: &Tools, ours: impl Iterator<Item = &Revision>) 
     with_claims(tools, move |claims| claims.begin(&releases)).await
 }
 
-/// The release consists of these objects; of none if it is gone.
+/// Sets the claims of a release to these objects; none if it is gone.
 pub(super) async fn settle(tools: &Tools, release: &str, keys: &BTreeSet<ObjectKey>) -> Result<(), Failure> {
     let objects = objects(keys, tools.cluster.namespace());
     let release = release.to_owned();
     with_claims(tools, move |claims| claims.settle(&release, &objects)).await
 }
 
-/// Why helm failed: because of another release, or for a reason of its own.
+/// The failure of a helm call: a refused claim, or helm's own error.
 pub(super) async fn explain(tools: &Tools, release: &str, error: HelmError) -> Failure {
     let name = release.to_owned();
     let Ok(Some(refusal)) = with_claims(tools, move |claims| claims.take_refusal(&name)).await else {
         return error.into();
     };
-    // The release that claimed it may have failed before it was created; then the next try succeeds.
+    // The release with the claim may have failed before it was created. Then its claims are dropped, and the next
+    // attempt succeeds.
     if let Ok(None) = tools.cluster.newest_revision(&refusal.owner).await {
-        // Left as it is, it is looked at again with the next refusal.
+        // If this fails, the next refusal tries it again.
         let _ = settle(tools, &refusal.owner, &BTreeSet::new()).await;
     }
     match tools.catalogue.borrow().module_named(&refusal.owner) {

@@ -1,4 +1,4 @@
-//! Removes a release. Only an explicit job comes here, and a foreign release is refused in any case.
+//! Removes a release. Only an explicit job does this, and a release of another program is refused.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -14,12 +14,12 @@ use super::ownership;
 use crate::jobs::{Tools, unless};
 use crate::report::Chain;
 
-/// Removes a release of ours; one that is absent is a success.
+/// Removes a release of the operator's. One that does not exist is a success.
 pub async fn delete(tools: &Tools, release: &str, cancel: &CancellationToken) -> Result<(), Failure> {
     let mut hold = unless(cancel, async { Ok(tools.holds.hold(release).await) }).await?;
     let mut facts = facts(release, tools.helm()?.options().timeout);
     let Some(revision) = unless(cancel, observe(tools, &mut facts)).await? else {
-        // We may have been killed when helm had ended and our note of it still stood.
+        // The operator may have been killed after helm had ended, and before the intent was removed.
         if let Err(error) = tools.cluster.clear_intent(release).await {
             warn!(release, error = %Chain(&error), "the note about an ended helm process could not be removed");
         }
@@ -47,7 +47,7 @@ pub async fn delete(tools: &Tools, release: &str, cancel: &CancellationToken) ->
         return Err(error.into());
     }
     hold.torn = false;
-    // The release is gone: a failure from here on is no reason to try again.
+    // The release is gone, so a failure from here on must not repeat the removal.
     if let Err(failure) = ownership::settle(tools, release, &BTreeSet::new()).await {
         let error = failure.report;
         warn!(
@@ -61,7 +61,7 @@ pub async fn delete(tools: &Tools, release: &str, cancel: &CancellationToken) ->
     Ok(())
 }
 
-/// A removal rests on that which is observed, and on nothing of the chart.
+/// The facts for a removal, which depend only on the release's state and not on a chart.
 fn facts(release: &str, helm_timeout: Duration) -> Facts {
     Facts {
         release: release.to_owned(),

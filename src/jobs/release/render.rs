@@ -1,6 +1,6 @@
-//! A module's chart rendered for a command that shows it: alone, or compared with the cluster.
+//! Renders a module's chart for a command: alone, or compared with the cluster.
 //!
-//! Nothing is changed, no release is held, and the data of Secrets never stands in a difference.
+//! Nothing is changed, no release is held, and the data of Secrets is never shown in a difference.
 
 mod difference;
 
@@ -18,14 +18,14 @@ use crate::cluster::drift::flat;
 use crate::helm::{self, Verbosity};
 use crate::jobs::{Tools, unless};
 
-/// Objects that are tried at once.
+/// The number of objects that are applied in dry runs at the same time.
 const AT_ONCE: usize = 5;
 const NO_DIFFERENCE: &str = "No diff found";
 
-/// The part to show.
+/// The wanted output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
-    /// The manifest; with the output of a template that is not YAML, if helm prints it.
+    /// The manifest; with invalid output of a template, if helm prints it.
     Manifest(Verbosity),
     /// The changes that applying it would make.
     Difference,
@@ -53,7 +53,7 @@ pub async fn render(
         dir,
         values,
         labels: &tools.helm()?.options().labels,
-        // A rendering asks no cluster.
+        // Rendering needs no cluster.
         kubeconfig: None,
         kept: &BTreeSet::new(),
         claims: None,

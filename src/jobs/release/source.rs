@@ -1,4 +1,4 @@
-//! The chart and the values of a sync in the form that helm takes. Never starts helm.
+//! The chart and the values of a sync, in the form that helm reads. Never starts helm.
 
 use std::io;
 use std::path::Path;
@@ -15,12 +15,12 @@ use crate::helm::{self, HelmError};
 use crate::jobs::Tools;
 use crate::jobs::tmp::TmpFile;
 
-/// The capacity of one Secret. The chart and the manifest need room beside the values.
+/// The size of a Secret. The chart and the manifest are stored in it, too.
 const SECRET_LIMIT: usize = 1 << 20;
-/// Values below this fit however badly they can be packed.
+/// Values below this size fit in any case.
 const SURELY_FITS: usize = 700 << 10;
 
-/// They are made when they are first needed, and removed with this.
+/// The files for helm. They are made when they are first needed, and removed when this is dropped.
 pub(super) struct Source<'a> {
     pub(super) kind: Chart,
     pub(super) dir: &'a Path,
@@ -57,7 +57,7 @@ impl<'a> Source<'a> {
         Ok((made.as_ref().map_or(self.dir, TempDir::path), values.path()))
     }
 
-    /// Whether one of these words stands anywhere in the chart.
+    /// Whether the chart contains one of these words.
     pub(super) async fn mentions(&self, words: &'static [&'static str]) -> bool {
         let (kind, dir) = (self.kind, self.dir.to_owned());
         blocking::run(move || disk::chart_mentions(&dir, kind, words)).await
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn values_beyond_a_secret_are_refused_before_helm_is_started() {
-        // Digits of a digest chain: hardly packable, and the same in every run.
+        // Digests of digests hardly compress, and are the same in every run.
         let mut text = String::new();
         let mut digest = Digest::of_bytes(b"seed");
         while text.len() < 3 << 20 {

@@ -1,4 +1,4 @@
-//! Executables that hold several hooks, those that only might, and hooks in Python.
+//! Executables with several hooks, executables that only might have several, and hooks in Python.
 
 use addon_core::hook::config::{HookConfig, HookKind};
 
@@ -29,7 +29,7 @@ async fn names(world: &World, owner: Owner) -> Vec<String> {
     configs.iter().map(|(name, _)| name.to_string()).collect()
 }
 
-/// Where the scripts write what they see.
+/// The file to which the scripts write what they read.
 fn seen(world: &World) -> String {
     fs::read_to_string(world.dir.path().join("seen")).unwrap_or_default()
 }

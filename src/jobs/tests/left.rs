@@ -1,8 +1,8 @@
-//! Things that hooks and scripts leave in the place of their files, and the end of their runs.
+//! Other things that hooks and scripts leave in place of their files, and the end of their runs.
 
 use super::*;
 
-/// The harm that a hook does to a file of its own, and the error that tells of it.
+/// The harms that a hook does to its own output files, each with the error that reports it.
 const VANDALS: [(&str, &str); 5] = [
     (
         "truncate -s 800M \"$F\"",

@@ -1,5 +1,6 @@
-//! A path that was a file for a child, after the child's end: still the file, or a link, pipe or directory that the
-//! child put there. Must never wait at a pipe, follow a link, or hold more of the file in memory than is used.
+//! Reads a path that was a file for a child process, after the child's end. It may still be the file, or a link, pipe
+//! or directory that the child put there. Must never block on a pipe, follow a link, or hold more of the file in memory
+//! than is used.
 
 use std::fmt;
 use std::fs::FileType;
@@ -11,10 +12,10 @@ use fs_err as fs;
 use fs_err::os::unix::fs::OpenOptionsExt as _;
 use thiserror::Error;
 
-/// Above any useful size: a file is held in memory as text, and once more parsed.
+/// The size limit, above any useful size: a file is in memory as text and parsed at the same time.
 pub const LONGEST_FILE: u64 = 16 << 20;
 
-/// Why nothing is read from a file of a child.
+/// Why a file of a child was not read.
 #[derive(Debug, Error)]
 pub enum LeftError {
     #[error("cannot read {}, which is {what} now and no file", path.display())]
@@ -38,7 +39,7 @@ impl LeftError {
     }
 }
 
-/// The kinds of things that may lie where a file was.
+/// What may be at the path of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Directory,
@@ -76,10 +77,10 @@ impl fmt::Display for Kind {
     }
 }
 
-/// The text in the file at this place.
+/// The text of the file.
 pub(super) fn read(path: &Path) -> Result<String, LeftError> {
     let mut options = fs::OpenOptions::new();
-    // A pipe is opened without a wait for a writer, and a link is not opened at all.
+    // Opening a pipe does not wait for a writer, and opening a link fails.
     options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
     let file = options.open(path).map_err(|error| stands_for(path, error))?;
     let found = file.metadata()?;
@@ -96,7 +97,7 @@ pub(super) fn read(path: &Path) -> Result<String, LeftError> {
         return Err(too_long(found.len()));
     }
     let mut bytes = Vec::new();
-    // A writer may still be at work.
+    // Another process may still be writing.
     let read = file.take(LONGEST_FILE + 1).read_to_end(&mut bytes)?;
     if read as u64 > LONGEST_FILE {
         return Err(too_long(read as u64));
@@ -109,7 +110,7 @@ pub(super) fn read(path: &Path) -> Result<String, LeftError> {
     })
 }
 
-/// A link and a socket are refused by the kernel already, with words of its own.
+/// The error of opening a link or a socket, which the kernel refuses.
 fn stands_for(path: &Path, error: io::Error) -> LeftError {
     match fs::symlink_metadata(path).map(|found| found.file_type()) {
         Ok(found) if !found.is_file() => LeftError::NoFile {

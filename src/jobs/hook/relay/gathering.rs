@@ -1,13 +1,14 @@
-//! Puts the lines of an output together where several make one JSON value.
-//! Never loses a line, also when it began like JSON and was none; never reads the same text over and over.
+//! Joins several lines of output that are one JSON value. Never loses a line, even if it began like JSON and was none,
+//! and never parses the same text again and again.
 
 use serde_json::{Map, Value};
 
 use crate::settings::HookOutput;
 
-/// A text that began like JSON and is still none after so many bytes never will be.
+/// A text that is still incomplete after this many bytes is not taken for JSON any more.
 const LONGEST: usize = 1 << 20;
-/// So little text may be read again with each line. Beyond, only when the brackets close or the text has doubled.
+/// A text up to this length is parsed again with each line. A longer one is parsed only when its brackets close or it
+/// has doubled.
 const LITTLE: usize = 4096;
 
 /// The lines that become one record.
@@ -19,10 +20,10 @@ pub(super) enum Piece {
 
 pub(super) struct Gathering {
     output: HookOutput,
-    /// Lines of a value that is not complete.
+    /// The lines of an incomplete value.
     begun: String,
     brackets: Brackets,
-    /// How long the text was when it was last read as JSON.
+    /// The length of the text when it was last parsed.
     tried: usize,
 }
 
@@ -36,7 +37,7 @@ impl Gathering {
         }
     }
 
-    /// The record that this line completes.
+    /// Takes a line; returns the records that it completes.
     pub(super) fn line(&mut self, line: &str) -> Vec<Piece> {
         let line = line.trim();
         if line.is_empty() {
@@ -67,12 +68,13 @@ impl Gathering {
         }
     }
 
-    /// The rest after the last line.
+    /// Returns the rest after the last line.
     pub(super) fn end(&mut self) -> Vec<Piece> {
         self.take().lines().map(text).collect()
     }
 
-    /// Only objects are put together from lines, unless whole values are wanted. A text or a number is one line anyway.
+    /// Whether a line may begin a value of several lines: an object, or any value if whole values are wanted. Other
+    /// JSON values are on one line anyway.
     fn begins(&self, line: &str) -> bool {
         match self.output {
             HookOutput::Lines => line.starts_with('{'),
@@ -85,7 +87,7 @@ impl Gathering {
         self.brackets.are_closed() || length <= LITTLE || length >= LONGEST || length >= self.tried * 2
     }
 
-    /// It was no JSON after all, at the latest with the line that begins at `last`. That one may begin another value.
+    /// Handles a text that is no JSON after all. Its last line begins at `last` and may begin another value.
     fn give_up(&mut self, last: usize) -> Vec<Piece> {
         let given = self.take();
         let (before, line) = given.split_at(last);
@@ -108,7 +110,7 @@ fn text(line: &str) -> Piece {
     Piece::Text(line.to_owned())
 }
 
-/// How many brackets are open, those in texts apart.
+/// The number of open brackets outside of texts.
 #[derive(Default)]
 struct Brackets {
     open: i64,
@@ -117,7 +119,7 @@ struct Brackets {
 
 impl Brackets {
     fn follow(&mut self, line: &str) {
-        // A text does not go beyond its line.
+        // A JSON text cannot continue on the next line.
         self.in_text = false;
         let mut escaped = false;
         for byte in line.bytes() {
@@ -132,7 +134,7 @@ impl Brackets {
         }
     }
 
-    /// Nothing that comes can make the value more complete, or correct.
+    /// Whether no further line can complete or correct the value.
     fn are_closed(&self) -> bool {
         self.open <= 0 || self.in_text
     }
@@ -199,7 +201,7 @@ mod tests {
         assert_eq!(given_up.len(), 120_000, "no line is lost");
         lines.push("{}]}");
         assert_eq!(gathered(HookOutput::Lines, &lines), ["object large"]);
-        // Read again with each line it would take minutes.
+        // Parsing it again with each line would take minutes.
         assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
     }
 }

@@ -1,4 +1,4 @@
-//! Lines as hooks print them, and the records that come of them.
+//! Lines as hooks print them, and the resulting records.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 use super::*;
 use crate::process::{Output, Spawn, Spawner};
 
-/// One record: its level, its message and what it has beside.
+/// A record: its level, its message and its other fields.
 type Record = (Level, String, Map<String, Value>);
 
 struct Keep(Arc<Mutex<Vec<Record>>>);
@@ -166,7 +166,7 @@ fn a_secret_across_the_cut_is_not_shown_in_part() {
     let text = format!("{}correct-horse battery", "x".repeat(LONGEST_RECORD - 7));
     let records = relayed_without(&secrets, LabelSet::Modules, &[&text]);
     assert!(records[0].1.ends_with("x<masked:truncated"), "{:?}", records[0].1);
-    // The name of the member and what stands around it come before.
+    // The name of the member and its quotes come before the secret.
     for before in LONGEST_RECORD - 30..LONGEST_RECORD - 10 {
         let text = serde_json::json!({"x": format!("{}correct-horse battery", "x".repeat(before))}).to_string();
         let records = relayed_without(&secrets, LabelSet::Modules, &[&text]);
@@ -175,7 +175,7 @@ fn a_secret_across_the_cut_is_not_shown_in_part() {
     }
 }
 
-/// What a real program prints, however it writes it.
+/// The output of a real program, with its lines written in pieces.
 #[tokio::test]
 async fn lines_of_a_real_program_are_lines_however_they_were_written() {
     let script = r#"

@@ -1,4 +1,4 @@
-//! The difference of an object from what it would become, as `diff -u` shows it.
+//! The difference between an object and its future form, in the format of `diff -u`.
 
 use addon_core::yaml;
 use serde_json::{Value, json};
@@ -6,11 +6,11 @@ use similar::TextDiff;
 
 use crate::cluster::difference::Tried;
 
-/// Lines around a change.
+/// The number of unchanged lines around a change.
 const CONTEXT: usize = 3;
 const HIDDEN: &str = "***";
 
-/// Nothing if they are equal.
+/// The difference; empty if there is none.
 pub(super) fn text(tried: Tried) -> String {
     let Tried {
         name,
@@ -35,7 +35,7 @@ pub(super) fn text(tried: Tried) -> String {
     format!("diff -u -N {before} {after}\n{unified}")
 }
 
-/// Puts stars in place of the data of a Secret; other stars where it differs, so that the difference is seen.
+/// Replaces the data of a Secret by stars. A changed value gets other stars, so that the change is visible.
 fn hide(live: &mut Value, applied: &mut Value) {
     for key in ["data", "stringData"] {
         let was = live.get(key).cloned().unwrap_or_default();
@@ -50,7 +50,7 @@ fn hide(live: &mut Value, applied: &mut Value) {
         }
     }
     for object in [live, applied] {
-        // kubectl keeps a copy of all that it was given there.
+        // kubectl keeps a copy of the applied object here.
         let annotations = object.pointer_mut("/metadata/annotations");
         if let Some(annotations) = annotations.and_then(Value::as_object_mut) {
             annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
