@@ -1,7 +1,7 @@
-//! Our own metrics: a store that is written by name and scraped as text; beside it the metrics of hooks.
+//! The operator's own metrics: a store that is written by typed meters and rendered as text; and the metrics of hooks.
 //!
-//! Names, labels and help live in one table; a meter that is written with the wrong number of labels, or as the wrong
-//! kind, does not compile. Must never decide anything, and never hold a state that the operator can report: queues and
+//! Names, labels and help texts are in one table. Writing a meter with a wrong number of labels, or as the wrong type,
+//! does not compile. Must never decide anything, and never store a state that the operator value can report: queues and
 //! modules are passed in at each scrape.
 
 pub mod bindings;
@@ -35,13 +35,13 @@ pub struct Sample {
     pub queues: Vec<QueueReport>,
     /// All modules.
     pub modules: Vec<ModuleReport>,
-    /// Removals that are held.
+    /// The removals that are held.
     pub held: Vec<HeldRemoval>,
     /// Releases whose configuration is lost.
     pub config_lost: Vec<String>,
 }
 
-/// The values of every meter in the table that this program has.
+/// The values of all metrics of this program.
 pub struct Meters {
     prefix: String,
     face: Face,
@@ -53,30 +53,30 @@ pub struct Meters {
 }
 
 impl Meters {
-    /// The store of the program with modules; its names begin with `prefix`.
+    /// The metrics of the program with modules; names begin with `prefix`.
     pub fn new(prefix: &str) -> Self {
         Self::of(prefix, Face::Modules)
     }
 
-    /// The store of the program that serves hooks alone.
+    /// The metrics of the program for hooks without modules.
     pub fn of_hooks_alone(prefix: &str) -> Self {
         Self::of(prefix, Face::HooksAlone)
     }
 
-    /// The same without the figures of [`Meters::queue_action`].
+    /// Leaves out the metrics of [`Meters::queue_action`].
     #[must_use]
     pub fn without_queue_actions(mut self) -> Self {
         self.queue_actions = QueueActions::NotCounted;
         self
     }
 
-    /// The same, whose pages do not show these.
+    /// Masks these secrets on all pages.
     #[must_use]
     pub fn hiding(self, secrets: Secrets) -> Self {
         Self { secrets, ..self }
     }
 
-    /// The same, which knows how many records of the log were lost.
+    /// Adds the number of lost log records.
     #[must_use]
     pub fn told_by(self, spools: Spools) -> Self {
         Self {
@@ -99,7 +99,7 @@ impl Meters {
         }
     }
 
-    /// Adds to a counter; adding nothing makes its series exist. One that only the other program has takes nothing.
+    /// Adds to a counter. Adding zero creates the series. Ignored if this program does not have the counter.
     pub fn add<const N: usize>(&self, meter: &Meter<Counter, N>, labels: [&str; N], by: f64) {
         if let Some(kept) = self.kept(meter) {
             kept.take(&labels, SeriesChange::By(by));
@@ -120,14 +120,14 @@ impl Meters {
         }
     }
 
-    /// Ends a series of a gauge: its subject is gone.
+    /// Removes a series of a gauge, because its subject is gone.
     pub fn end<const N: usize>(&self, meter: &Meter<Gauge, N>, labels: [&str; N]) {
         if let Some(kept) = self.kept(meter) {
             kept.end(&labels);
         }
     }
 
-    /// Puts a duration into a histogram, if this program has it.
+    /// Adds a duration to a histogram, if this program has it.
     pub fn observe<const N: usize>(&self, meter: &Meter<Histogram, N>, labels: [&str; N], took: Duration) {
         if let Some(kept) = self.kept(meter) {
             kept.take(&labels, SeriesChange::Of(took.as_secs_f64()));
@@ -139,8 +139,8 @@ impl Meters {
         ours.then(|| self.kept.get(meter.name).expect(LISTED))
     }
 
-    /// Everything of our own as text, in the order of names and labels. Without a sample the series that come from the loop
-    /// are absent.
+    /// Renders all of the operator's own metrics, sorted by name and labels. Without a sample the series from the loop
+    /// are left out.
     pub fn render(&self, sample: Option<&Sample>) -> String {
         match self.spools.as_ref().map_or(0, Spools::take_lost) {
             0 => {}
@@ -202,7 +202,7 @@ impl Meters {
         .collect()
     }
 
-    /// A family made for one scrape, so that no series outlives its subject.
+    /// A metric family for one scrape, so that no series outlives its subject.
     fn family<'a, const N: usize>(
         &self,
         meter: &'static Meter<Sampled, N>,
@@ -228,10 +228,10 @@ impl fmt::Debug for Meters {
     }
 }
 
-/// Why a meter is always found.
+/// The message for a lookup in the table that cannot fail.
 const LISTED: &str = "every meter is in the table, a test counts them";
 
-/// A number of things as a sample value.
+/// A number as a sample value.
 pub fn count(n: usize) -> f64 {
     u32::try_from(n).map_or(f64::from(u32::MAX), f64::from)
 }

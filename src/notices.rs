@@ -1,7 +1,7 @@
-//! How the operator's notices become log records, metrics and announcements to the cluster: the one place that does any.
+//! Turns the operator's notices into log records, metrics and Kubernetes Events; no other code does this.
 //!
-//! Messages are constant sentences, some of them known to people's alerts; facts are fields. Must never log values,
-//! patches or anything else that a hook was given or gave.
+//! Messages are constant sentences, some of which people use in alerts; facts are fields. Must never log values,
+//! patches or other input and output of hooks.
 
 pub mod announcements;
 mod metered;
@@ -21,19 +21,19 @@ use crate::secrets::Secrets;
 use announcements::Announcer;
 use records::{Run, seconds};
 
-/// Where notices go.
+/// The receivers of notices.
 #[derive(Debug)]
 pub struct Notices {
     meters: Arc<Meters>,
     mode: Mode,
-    /// Its name, which the core has no need to know.
+    /// The name of the ConfigMap, which the core does not know.
     config_map: String,
     announcer: Option<Announcer>,
     secrets: Secrets,
 }
 
 impl Notices {
-    /// Notices that move these meters, and name this `ConfigMap` when they are about it.
+    /// Receivers that update these meters. Notices about the `ConfigMap` use this name.
     pub fn new(meters: Arc<Meters>, mode: Mode, config_map: String) -> Self {
         Self {
             meters,
@@ -44,7 +44,7 @@ impl Notices {
         }
     }
 
-    /// The same, which are announced to the cluster, too.
+    /// Adds Kubernetes Events.
     #[must_use]
     pub fn announced_by(self, announcer: Announcer) -> Self {
         Self {
@@ -53,14 +53,13 @@ impl Notices {
         }
     }
 
-    /// The same, with the secrets that must not be shown.
+    /// Masks these secrets.
     #[must_use]
     pub fn hiding(self, secrets: Secrets) -> Self {
         Self { secrets, ..self }
     }
 
-    /// Writes the notice to the log, counts it, and announces it if it is news. `decided_in` is the time of the
-    /// decision.
+    /// Logs the notice, counts it, and announces it if it is news. `decided_in` is the duration of the decision.
     pub fn tell(&mut self, notice: &Notice, decided_in: Duration) {
         if let Notice::SecretsChanged(known) = notice {
             self.secrets.learn(Arc::clone(known));
@@ -75,7 +74,7 @@ impl Notices {
 
 fn log(notice: &Notice, mode: Mode, config_map: &str) {
     match notice {
-        // That there are others is not worth a record.
+        // New secrets for masking need no log record.
         Notice::SecretsChanged(_) => {}
         Notice::HooksConfigured { owner, bindings } => records::hooks_configured(owner, bindings),
         Notice::HookStarted { hook, labels } => records::hook_started(&Run::of(mode, hook, labels)),

@@ -1,7 +1,7 @@
-//! The metrics of watches and of bindings to cluster objects.
+//! The metrics of watches and of kubernetes bindings.
 //!
 //! The two programs label the same facts differently: with modules a series names the module, the hook and the binding.
-//! Must hide the difference from the parts that report facts.
+//! Callers must not have to know the difference.
 
 use std::time::Duration;
 
@@ -10,14 +10,14 @@ use addon_core::name::{HookId, ModuleName};
 use super::table::{alone, cluster};
 use super::{Meters, count};
 
-/// One binding to cluster objects.
+/// A kubernetes binding.
 #[derive(Debug, Clone, Copy)]
 pub struct Bound<'a> {
     /// The hook.
     pub hook: &'a HookId,
-    /// Its name.
+    /// The binding's name.
     pub binding: &'a str,
-    /// The queue that its tasks go to.
+    /// The queue of its tasks.
     pub queue: &'a str,
     /// The kind of the objects.
     pub kind: &'a str,
@@ -34,7 +34,7 @@ impl<'a> Bound<'a> {
     }
 }
 
-/// How a watch ended.
+/// The way in which a watch ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WatchError {
     /// The server no longer has the changes since our last event.
@@ -58,46 +58,46 @@ impl WatchError {
     }
 }
 
-/// How an attempt to start a hook's watches ended.
+/// The result of starting a hook's watches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Enabled {
-    /// All of them run.
+    /// All watches run.
     Succeeded,
-    /// It is tried again.
+    /// The start failed and is tried again.
     Failed,
 }
 
 impl Meters {
-    /// How many objects the binding's snapshot has, those of all namespaces together.
+    /// Sets the number of objects in the binding's snapshot, over all namespaces.
     pub fn snapshot_objects(&self, bound: &Bound<'_>, objects: usize) {
         self.set(&alone::KUBE_SNAPSHOT_OBJECTS, bound.alone(), count(objects));
         self.set(&cluster::KUBE_SNAPSHOT_OBJECTS, bound.of_module(), count(objects));
     }
 
-    /// The binding has ended, and its snapshot with it.
+    /// Removes the series of a binding that has ended.
     pub fn snapshot_gone(&self, bound: &Bound<'_>) {
         self.end(&alone::KUBE_SNAPSHOT_OBJECTS, bound.alone());
         self.end(&cluster::KUBE_SNAPSHOT_OBJECTS, bound.of_module());
     }
 
-    /// The binding's filter has seen one object.
+    /// Records the duration of the binding's filter for one object.
     pub fn jq_seconds(&self, bound: &Bound<'_>, took: Duration) {
         self.observe(&alone::KUBE_JQ_FILTER_SECONDS, bound.alone(), took);
         self.observe(&cluster::KUBE_JQ_FILTER_SECONDS, bound.of_module(), took);
     }
 
-    /// One event of the binding is through: filtered, compared, handed on.
+    /// Records the duration of processing one event of the binding.
     pub fn event_seconds(&self, bound: &Bound<'_>, took: Duration) {
         self.observe(&alone::KUBE_EVENT_SECONDS, bound.alone(), took);
         self.observe(&cluster::KUBE_EVENT_SECONDS, bound.of_module(), took);
     }
 
-    /// A snapshot was wanted from a binding that has no watch.
+    /// Counts a snapshot that was requested from a binding without a watch.
     pub fn monitor_missing(&self, binding: &str) {
         self.add(&cluster::MONITOR_MISSING, [binding], 1.0);
     }
 
-    /// The watches of a hook were started, or could not be.
+    /// Records the start of a hook's watches.
     pub fn bindings_enabled(&self, hook: &HookId, took: Duration, end: Enabled) {
         let labels = [hook.name.as_str()];
         let (succeeded, failed) = match end {
@@ -109,22 +109,22 @@ impl Meters {
         self.add(&alone::HOOK_ENABLE_ERRORS, labels, failed);
     }
 
-    /// A watch ended with an error and is established anew.
+    /// Counts a watch that ended with an error.
     pub fn watch_error(&self, error: WatchError) {
         self.add(&cluster::WATCH_ERRORS, [error.label()], 1.0);
     }
 
-    /// A watch was replaced because nothing was heard of it any more. `gvr` as in `apps/v1/deployments`.
+    /// Counts a silent watch that was replaced. `gvr` has the form `apps/v1/deployments`.
     pub fn watch_replaced(&self, gvr: &str, namespace: &str) {
         self.add(&cluster::WATCH_REPLACED, [gvr, namespace], 1.0);
     }
 
-    /// Nothing has proved for this long that the watch is alive, which is longer than it may be.
+    /// Sets how long nothing has shown that a watch works, beyond the allowed bound.
     pub fn watch_stale(&self, kind: &str, namespace: &str, age: Duration) {
         self.set(&cluster::KUBE_WATCH_STALE, [kind, namespace], age.as_secs_f64());
     }
 
-    /// The watch is alive, or ended.
+    /// Removes that series, because the watch works or has ended.
     pub fn watch_fresh(&self, kind: &str, namespace: &str) {
         self.end(&cluster::KUBE_WATCH_STALE, [kind, namespace]);
     }

@@ -1,7 +1,6 @@
-//! The metrics that hooks wrote, kept for the scrape of `/metrics/hooks`. The names are the hooks' own, without our
-//! prefix.
+//! The metrics that hooks write, for `/metrics/hooks`. Their names are the hooks' own, without the operator's prefix.
 //!
-//! The rules are the core's; here is the lock around its store. It is never held across an await.
+//! The core has the rules; this file has the lock around its store, which is never held across an await.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -14,28 +13,27 @@ use tracing::{error, warn};
 
 use super::Meters;
 
-/// How many metrics with lost samples are told after one run, and how many names that are alike; a hook that loses more loses all
-/// in the same way.
+/// How many metrics with lost samples, and how many similar names, are logged after a run. A hook with more of them
+/// loses all in the same way.
 const TOLD: usize = 10;
 
-/// The page counts its own mistakes, which it cannot make: people's dashboards know the name.
+/// The counter of the page's own errors. It is always zero, but exists because dashboards use its name.
 const OWN_ERRORS: &str = "promhttp_metric_handler_errors_total";
 const OWN_ERRORS_HELP: &str = "Total number of internal errors encountered by the promhttp metric handler.";
 
-/// The store of all hooks.
+/// The metrics of all hooks.
 #[derive(Debug, Default)]
 pub(super) struct HookMetrics(Mutex<Store>);
 
 impl HookMetrics {
     fn store(&self) -> MutexGuard<'_, Store> {
-        // The store is whole after a panic in between: it holds no series half.
+        // A panic cannot leave the store inconsistent.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Meters {
-    /// Applies the metrics of one successful run of a hook. Samples that cannot be taken are logged and fail
-    /// nothing.
+    /// Applies the metrics of a successful run. Invalid samples are logged and do not fail the run.
     pub fn apply_hook_metrics(&self, hook: &HookId, operations: Vec<Operation>) {
         if operations.is_empty() {
             return;
@@ -44,15 +42,15 @@ impl Meters {
         tell(hook, &applied);
     }
 
-    /// Ends the series of the owner's hooks: they no longer run.
+    /// Removes the series of an owner's hooks, because they no longer run.
     pub fn forget_hook_metrics(&self, owner: &Owner) {
         self.hooks.store().forget(owner);
     }
 
-    /// The metrics of hooks, as text, with names that the scraper can read.
+    /// Renders the metrics of hooks, with names that the scraper can read.
     pub fn render_hooks(&self, escaping: Escaping) -> String {
         let mut text = exposition::page(&self.hooks.store(), escaping, |value| self.secrets.masked(value));
-        // Only a metric of a hook can have brought this line: labels and help have no line breaks.
+        // If the line exists, a hook has a metric with this name; labels and help texts have no line breaks.
         if !text.contains(&format!("\n# TYPE {OWN_ERRORS} ")) {
             exposition::own(&mut text, OWN_ERRORS, OWN_ERRORS_HELP, &own_errors());
         }
@@ -94,7 +92,7 @@ mod tests {
     use super::*;
     use crate::secrets::Secrets;
 
-    /// The lines about mistakes of the page.
+    /// The lines of the page's own error counter.
     const MISTAKES: &str = "# HELP promhttp_metric_handler_errors_total Total number of internal errors encountered by the promhttp metric handler.
 # TYPE promhttp_metric_handler_errors_total counter
 promhttp_metric_handler_errors_total{cause=\"encoding\"} 0

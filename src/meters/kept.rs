@@ -1,7 +1,7 @@
-//! One metric of ours as it is kept: the family that the core knows, behind a lock of its own.
+//! A metric in memory: a family of the core, behind a lock of its own.
 //!
-//! Tasks write at the same time, and a page is made beside them: each lock is held for one step or for the text of one metric,
-//! never across an await.
+//! Tasks write at the same time, and a scrape reads beside them. Each lock is held for one step or for the text of one
+//! metric, never across an await.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -16,12 +16,12 @@ use super::meter::{Kind, Row};
 pub(super) struct Kept {
     name: String,
     help: &'static str,
-    /// The places of the values of a meter, in the order of the family's labels.
+    /// The position of each of the meter's values in the order of the family's labels.
     order: Vec<usize>,
     family: Mutex<Family>,
 }
 
-/// A metric with its series, to be shown.
+/// A metric with its series, ready for output.
 #[derive(Debug)]
 pub(super) struct Shown {
     pub(super) name: String,
@@ -30,7 +30,7 @@ pub(super) struct Shown {
 }
 
 impl Kept {
-    /// The metric of this row, without a series.
+    /// The metric for a row of the table, without a series.
     pub(super) fn of(row: &Row, prefix: &str) -> Self {
         let mut order: Vec<usize> = (0..row.labels.len()).collect();
         order.sort_by_key(|place| row.labels[*place]);
@@ -43,19 +43,19 @@ impl Kept {
         }
     }
 
-    /// The series with these values, in the order of the row, takes a step.
+    /// Changes the series with these values, which are in the order of the row.
     pub(super) fn take(&self, values: &[&str], step: SeriesChange) {
         let values = self.ordered(values);
         self.family().take(values, step);
     }
 
-    /// The series with these values ends. It may never have begun, which is the same.
+    /// Removes the series with these values, if it exists.
     pub(super) fn end(&self, values: &[&str]) {
         let values = self.ordered(values);
         self.family().end(&values);
     }
 
-    /// The name, and the text of it.
+    /// The name and the text of the metric.
     pub(super) fn shown(&self) -> (String, String) {
         let mut text = String::new();
         exposition::own(&mut text, &self.name, self.help, &self.family());
@@ -67,7 +67,7 @@ impl Kept {
     }
 
     fn family(&self) -> MutexGuard<'_, Family> {
-        // The family is whole after a panic in between: a step is the last thing that is done to it.
+        // A panic cannot leave the family inconsistent, because the change is the last step.
         self.family.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -94,5 +94,5 @@ fn shape(row: &Row) -> Shape {
     }
 }
 
-/// Why a metric of the table can always be made.
+/// The message for creating a metric of the table, which cannot fail.
 const WELL_FORMED: &str = "labels and bounds of the table are well-formed";

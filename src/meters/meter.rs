@@ -1,8 +1,8 @@
-//! The description of a metric: name, unit, help, labels, kind, and the programs that have it. Never its value.
+//! The definition of a metric: name, unit, help, labels, type, and the programs that have it. Never its value.
 
 use std::marker::PhantomData;
 
-/// The unit of the numbers.
+/// The unit of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// Things or occurrences.
@@ -13,7 +13,7 @@ pub enum Unit {
     Bytes,
 }
 
-/// How a meter is kept.
+/// The type of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Only grows.
@@ -22,26 +22,26 @@ pub enum Kind {
     Gauge,
     /// Counts durations by size.
     Histogram,
-    /// A gauge that is taken anew at each scrape.
+    /// A gauge that is computed at each scrape.
     Sampled,
 }
 
-/// Ties a marker type to the way its meters are kept.
+/// Connects a marker type to a type of metric.
 pub trait Kept {
-    /// The way.
+    /// The type of metric.
     const KIND: Kind;
 }
 
-/// Marks meters that only grow.
+/// Marks counters.
 #[derive(Debug)]
 pub enum Counter {}
-/// Marks meters that go up and down.
+/// Marks gauges.
 #[derive(Debug)]
 pub enum Gauge {}
-/// Marks meters that count durations by size.
+/// Marks histograms of durations.
 #[derive(Debug)]
 pub enum Histogram {}
-/// Marks gauges that are taken anew at each scrape.
+/// Marks gauges that are computed at each scrape.
 #[derive(Debug)]
 pub enum Sampled {}
 
@@ -61,46 +61,46 @@ impl Kept for Sampled {
     const KIND: Kind = Kind::Sampled;
 }
 
-/// Which of the two programs that we are has a metric.
+/// Which of the two programs has a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Face {
     /// Both.
     Any,
-    /// The one with modules.
+    /// The program with modules.
     Modules,
-    /// The one that serves hooks alone.
+    /// The program for hooks without modules.
     HooksAlone,
 }
 
 impl Face {
-    /// Whether a metric of this kind is shown where `face` is ours.
+    /// Whether the program `face` has a metric with this setting.
     pub fn is_of(self, face: Self) -> bool {
         self == Self::Any || self == face
     }
 }
 
-/// Where the prefix goes.
+/// The place of the prefix in a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PrefixPlace {
-    /// In front.
+    /// At the front.
     First,
-    /// With the prefix of metrics that the original's vendor collects.
+    /// The form for metrics that the original's vendor collects.
     Telemetry,
 }
 
-/// The upper bounds that the contract gives to most histograms of ours, in seconds.
+/// The upper bounds of most histograms according to the contract, in seconds.
 pub const BUCKETS: [f64; 14] = [
     0.0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0,
 ];
 
-/// One metric with `N` labels.
+/// A metric with `N` labels.
 #[derive(Debug)]
 pub struct Meter<K, const N: usize> {
-    /// The name without prefix. Not unique: both programs may have one of that name, with other labels.
+    /// The name without prefix. It need not be unique: both programs may have a metric with the name and other labels.
     pub name: &'static str,
     /// The unit of the samples.
     pub unit: Unit,
-    /// One sentence for people.
+    /// The help text.
     pub help: &'static str,
     /// The names of its labels.
     pub labels: [&'static str; N],
@@ -111,29 +111,29 @@ pub struct Meter<K, const N: usize> {
     kind: PhantomData<K>,
 }
 
-/// A meter without its types, for lists.
+/// A meter without its type parameters, for lists.
 #[derive(Debug, Clone, Copy)]
 pub struct Row {
     /// The name without prefix.
     pub name: &'static str,
-    /// How it is kept.
+    /// The type of metric.
     pub kind: Kind,
     /// The unit of the samples.
     pub unit: Unit,
-    /// One sentence for people.
+    /// The help text.
     pub help: &'static str,
     /// The names of its labels.
     pub labels: &'static [&'static str],
     /// The programs that have it.
     pub face: Face,
-    /// Where the prefix goes.
+    /// The place of the prefix.
     pub place: PrefixPlace,
     /// The bounds of a histogram.
     pub bounds: &'static [f64],
 }
 
 impl Row {
-    /// The whole name.
+    /// The name with its prefix.
     pub fn full_name(&self, prefix: &str) -> String {
         let Self { name, place, .. } = self;
         match place {

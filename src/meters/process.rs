@@ -1,12 +1,12 @@
-//! Figures of the kernel about our own process, under the names that every Prometheus client uses.
+//! The kernel's figures about this process, under the names that every Prometheus client uses.
 //!
-//! Read at each scrape; a file that cannot be read leaves its metric out.
+//! They are read at each scrape. If a file cannot be read, its metric is left out.
 
 use addon_core::metric::family::{Family, SeriesChange, Shape, Values};
 
 use super::kept::Shown;
 
-/// Clock ticks a second in `/proc`: fixed for user space on every architecture we run on.
+/// Clock ticks per second in `/proc`; the same on all supported architectures.
 const TICKS_PER_SECOND: f64 = 100.0;
 
 /// CPU, memory, start time and open files of this process.
@@ -55,7 +55,7 @@ pub(super) fn shown() -> Vec<Shown> {
     shown
 }
 
-/// A metric with one series, without labels.
+/// A metric with one series and no labels.
 fn one(shape: Shape, name: &str, help: &'static str, value: f64) -> Shown {
     let mut family = Family::new(shape, []);
     family.take(Values::of([].into_iter()), SeriesChange::By(value));
@@ -83,8 +83,8 @@ struct Stat {
 }
 
 impl Stat {
-    /// Reads `/proc/<pid>/stat`. The second field is the command in parentheses and may hold anything, so counting
-    /// starts behind the last of them.
+    /// Parses `/proc/<pid>/stat`. The second field is the command in parentheses and may contain anything, so fields
+    /// are counted after the last parenthesis.
     fn parse(text: &str) -> Option<Self> {
         let (_, rest) = text.rsplit_once(')')?;
         let fields: Vec<&str> = rest.split_whitespace().collect();

@@ -1,4 +1,4 @@
-//! The metrics of queues. Must never store the length of a queue: the operator reports it at each scrape.
+//! The metrics of queues. Must never store the length of a queue: the operator value reports it at each scrape.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,21 +7,21 @@ use addon_core::operator::query::QueueReport;
 
 use super::{Meters, count, table};
 
-/// Hooks with no more tasks than this in one queue are not worth a series.
+/// Only hooks with more tasks than this in one queue get a series.
 const CROWD: usize = 20;
 
-/// The operations on a queue, with the names of the original.
+/// The operations on a queue, with the original's names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QueueAction {
     /// A task goes in front of all others.
     AddFirst,
     /// A task goes to the end.
     AddLast,
-    /// The first task is looked at.
+    /// The first task is read.
     GetFirst,
     /// The first task is done.
     RemoveFirst,
-    /// Tasks are taken out because others take them in.
+    /// Tasks are removed because they were combined with others.
     DeleteFunc,
     /// The tasks are listed.
     IterateSnapshot,
@@ -48,20 +48,20 @@ pub(super) enum QueueActions {
 }
 
 impl Meters {
-    /// Something was done to a queue.
+    /// Records the duration of an operation on a queue.
     pub fn queue_action(&self, queue: &str, action: QueueAction, took: Duration) {
         if self.queue_actions == QueueActions::Counted {
             self.observe(&table::TASKS_QUEUE_ACTION_SECONDS, [queue, action.label()], took);
         }
     }
 
-    /// The tasks of a hook were merged because the queue had grown long.
+    /// Counts a compaction: a hook's tasks were combined because the queue was long.
     pub fn queue_compacted(&self, queue: &str, hook: &str) {
         self.add(&table::TASKS_QUEUE_COMPACTED, [queue, hook], 1.0);
     }
 }
 
-/// The hooks with many tasks in one queue, and how many those are.
+/// The hooks with many tasks in one queue, with the number of these tasks.
 pub(super) fn crowds(queues: &[QueueReport]) -> impl Iterator<Item = ([&str; 2], f64)> {
     let mut tasks: BTreeMap<[&str; 2], usize> = BTreeMap::new();
     for queue in queues {

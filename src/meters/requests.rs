@@ -1,7 +1,7 @@
-//! Counts the requests of our client to the API server: a layer around the client, which neither changes nor delays
-//! anything.
+//! Counts the requests of the operator's client to the API server, in a layer around the client that neither changes
+//! nor delays a request.
 //!
-//! Must never let the names of objects become labels: a cluster has more of them than a scrape can bear.
+//! Names of objects must never become labels, because a cluster has too many of them.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -14,16 +14,17 @@ use tower::{Layer, Service};
 use super::Meters;
 use super::table::cluster;
 
-/// The client that everything of ours goes through.
+/// The label of the operator's only client.
 const COMPONENT: &str = "main";
-/// In place of a status where no answer came.
+/// The label value in place of a status, if there was no answer.
 const NO_ANSWER: &str = "<error>";
 
-/// How long a request was held back before it came here: an extension of the request, and part of its time.
+/// How long a request waited in the rate limit's queue. It is passed as an extension of the request and counts as part
+/// of its duration.
 #[derive(Debug, Clone, Copy)]
 pub struct Waited(pub Duration);
 
-/// The layer: give it to the builder of the client.
+/// The layer for the builder of a client.
 #[derive(Debug, Clone)]
 pub struct Requests {
     to: Arc<Server>,
@@ -32,14 +33,14 @@ pub struct Requests {
 #[derive(Debug)]
 struct Server {
     meters: Arc<Meters>,
-    /// The address as people know it, without a slash at the end.
+    /// The server's URL without a trailing slash.
     address: String,
-    /// Of that the host and the port.
+    /// Its host and port.
     host: String,
 }
 
 impl Requests {
-    /// Counts requests to this server, `https://10.0.0.1:6443`.
+    /// Counts requests to this server, as in `https://10.0.0.1:6443`.
     pub fn to(server: &str, meters: Arc<Meters>) -> Self {
         let address = server.trim_end_matches('/').to_owned();
         let behind_scheme = address.split_once("://").map_or(address.as_str(), |(_, rest)| rest);
@@ -105,7 +106,7 @@ where
     }
 }
 
-/// The path with placeholders for the names in it: how many there are is up to the server's resources.
+/// The path with placeholders for names, so that the number of labels is limited by the server's resources.
 fn template(path: &str) -> String {
     let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
     let (root, rest) = match parts.as_slice() {
@@ -126,7 +127,7 @@ fn template(path: &str) -> String {
     }
 }
 
-/// The path after a resource: a name, and a subresource.
+/// The part of a path after the resource: a name, and a subresource.
 fn named(below: &[&str]) -> String {
     match below {
         [] => String::new(),
@@ -173,7 +174,7 @@ mod tests {
         }
     }
 
-    /// A client that knows its answer.
+    /// A client with a fixed answer.
     struct Answers(Result<StatusCode, ()>);
 
     impl Service<Request<()>> for Answers {

@@ -1,6 +1,6 @@
-//! The table of our metrics: name, unit, help, labels. The reference page is made from it.
+//! The table of the operator's metrics: name, unit, help, labels. The reference page is generated from it.
 //!
-//! Names and labels that the original had are a contract with dashboards and alerts and never change.
+//! Names and labels of the original are a contract with dashboards and alerts, and never change.
 
 pub mod alone;
 pub mod channel;
@@ -9,7 +9,7 @@ pub mod trials;
 
 use super::meter::{Counter, Gauge, Histogram, Meter, Row, Sampled, Unit};
 
-/// Operations on a queue take less than others.
+/// Operations on a queue are short, so they have smaller bounds.
 const QUEUE_BUCKETS: [f64; 13] = [
     0.0, 0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5,
 ];
@@ -323,7 +323,7 @@ pub static TASKS_QUEUE_LENGTH: Meter<Sampled, 1> = Meter::new(
     "Tasks in a queue, the running one included.",
 );
 
-/// Those of this file, by name.
+/// The metrics of this file, by name.
 static OWN: [Row; 44] = [
     BINDING_COUNT.row(),
     CONFIG_VALUES_ERRORS.row(),
@@ -371,7 +371,7 @@ static OWN: [Row; 44] = [
     TASKS_QUEUE_LENGTH.row(),
 ];
 
-/// All of them, those of one name behind each other.
+/// All metrics; those with the same name follow each other.
 pub fn all() -> Vec<&'static Row> {
     let mut rows: Vec<&Row> = OWN
         .iter()

@@ -164,7 +164,7 @@ fn hook(owner: Owner) -> HookId {
     }
 }
 
-/// Everything that watches, bindings and queues report, once.
+/// Reports everything about watches, bindings and queues once.
 fn report_once(meters: &Meters, owner: Owner) {
     let hook = hook(owner);
     let bound = Bound {
@@ -186,7 +186,7 @@ fn report_once(meters: &Meters, owner: Owner) {
     meters.queue_compacted("main", "hooks/a.sh");
 }
 
-/// What they leave, without the buckets of histograms.
+/// The resulting series, without the buckets of histograms.
 fn reported(meters: &Meters) -> Vec<String> {
     let text = meters.render(None);
     text.lines()
@@ -308,7 +308,7 @@ fn a_hook_with_many_tasks_is_shown() {
     );
 }
 
-/// Everything that can be on the page, once, and without what our process is at the moment.
+/// The whole page with every metric once, without the figures of this process.
 fn whole_page(meters: &Meters) -> String {
     for row in table::all().into_iter().filter(|row| row.face.is_of(meters.face)) {
         let values: Vec<String> = row.labels.iter().map(|label| format!("a \"{label}\"\\")).collect();
@@ -360,7 +360,7 @@ fn whole_page(meters: &Meters) -> String {
     steady.fold(String::new(), |all, line| all + line + "\n")
 }
 
-/// Two samples for the series with these values, if the meter keeps any.
+/// Gives the series with these values two samples, if the meter stores any.
 fn touch(meters: &Meters, row: &Row, values: &[String]) {
     let values: Vec<&str> = values.iter().map(String::as_str).collect();
     let steps = match row.kind {
@@ -374,7 +374,7 @@ fn touch(meters: &Meters, row: &Row, values: &[String]) {
     }
 }
 
-/// `tests/modules.page` and `tests/hooks.page` are these texts; `UPDATE=1` writes them.
+/// `tests/modules.page` and `tests/hooks.page` have these texts; `UPDATE=1` renews them.
 #[test]
 fn names_labels_buckets_and_help_are_a_contract() {
     let mut wrong = String::new();
@@ -398,7 +398,7 @@ fn names_labels_buckets_and_help_are_a_contract() {
     );
 }
 
-/// `docs/metrics.md` is this text; `UPDATE=1` writes it.
+/// The text of `docs/metrics.md`; `UPDATE=1` renews it.
 fn reference() -> String {
     let mut page = HEAD.to_owned();
     for row in table::all() {

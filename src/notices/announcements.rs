@@ -1,7 +1,7 @@
-//! The notices that become Kubernetes Events: changes of state of a module, and reasons that prevent one.
+//! The notices that become Kubernetes Events: changes of a module's state, and reasons that prevent one.
 //!
-//! Never waits and never fails: an announcement that cannot be passed on is counted and dropped; the log has it anyway.
-//! An unchanged state of a module is no news, not even after a restart. Must never name a value.
+//! Never waits and never fails: an announcement that cannot be sent is counted and dropped, because the log has it
+//! anyway. An unchanged state of a module is no news, not even after a restart. Must never contain a value.
 
 pub mod channel;
 
@@ -17,27 +17,27 @@ use tokio::sync::mpsc;
 use crate::meters::Meters;
 use crate::meters::table::cluster::EVENTS_DROPPED;
 
-/// Announcements that may wait to be written: those of a large cluster's first start.
+/// The number of waiting announcements: enough for the first start of a large cluster.
 const WAITING: usize = 256;
-/// The API server takes notes up to this many bytes.
+/// The API server accepts notes of at most this many bytes.
 const NOTE_LIMIT: usize = 1024;
 
-/// News, in the form of an Event.
+/// A piece of news in the form of an Event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Announcement {
     pub about: About,
-    /// A module, a key of the `ConfigMap`, or a release.
+    /// The module, key of the `ConfigMap`, or release that it is about.
     pub subject: String,
-    /// Its reason in one word, for people and their alerts.
+    /// The reason in one word, for people and alerts.
     pub reason: &'static str,
-    /// One word for the action or attempt.
+    /// The action in one word.
     pub action: &'static str,
     pub weight: Weight,
     /// The text, at most 1 KiB.
     pub note: String,
 }
 
-/// The object that people look at for it.
+/// The object that the Event is attached to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum About {
     /// The `ConfigMap`, which outlives every pod.
@@ -53,17 +53,17 @@ pub enum Weight {
     Warning,
 }
 
-/// Picks the news and hands them on.
+/// Selects the notices that are news, and sends them on.
 #[derive(Debug)]
 pub struct Announcer {
     door: mpsc::Sender<Announcement>,
     meters: Arc<Meters>,
     modules: BTreeMap<ModuleName, Announced>,
-    /// The first converge is over: later switches are news.
+    /// Whether the first converge is over: later switches of modules are news.
     converged: bool,
 }
 
-/// The last announced state of a module. A module without an announcement has none.
+/// The last announced state of a module; none if nothing was announced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Announced {
     Ready,
@@ -71,7 +71,7 @@ enum Announced {
 }
 
 impl Announcer {
-    /// An announcer, and the end at which its announcements come out.
+    /// An announcer, and the receiver of its announcements.
     pub fn new(meters: Arc<Meters>) -> (Self, mpsc::Receiver<Announcement>) {
         let (door, announcements) = mpsc::channel(WAITING);
         let announcer = Self {
@@ -143,7 +143,7 @@ impl Announcer {
         }
     }
 
-    /// Announces a part that other modules continue without.
+    /// Announces a part that was skipped so that other modules could go on.
     fn passed_over(&mut self, notice: &Notice) -> Option<Announcement> {
         match notice {
             Notice::ModuleLate { module, waits_for } => {
@@ -166,12 +166,13 @@ impl Announcer {
                 );
                 Some(about("", "ValuesFileLost", "Read", Weight::Warning, note))
             }
-            // The rest is how it came to this, and stands in the log.
+            // The other notices are details, which the log has.
             _ => None,
         }
     }
 
-    /// Flags that hooks set are forgotten by a restart, so the switches of the first converge are no news.
+    /// Announces a switch of a module. Flags that hooks set are lost in a restart, so the switches of the first
+    /// converge are no news.
     fn switched(&mut self, module: &ModuleName, enabled: bool, reason: &str) -> Option<Announcement> {
         if !self.converged {
             return None;
@@ -187,7 +188,7 @@ impl Announcer {
         Some(of_module(module, word, "Enable", Weight::Normal, note))
     }
 
-    /// A release that was upgraded is news; that a run changed nothing is not, unless there was something to mend.
+    /// Announces an upgraded release. A run without a change is only news after a failure.
     fn ready(&mut self, module: &ModuleName, action: Option<SyncAction>) -> Option<Announcement> {
         let before = self.modules.insert(module.clone(), Announced::Ready);
         let upgraded = action == Some(SyncAction::Upgraded);
@@ -249,7 +250,7 @@ fn adopted(module: &ModuleName, objects: &[String]) -> Announcement {
     of_module(module, "ObjectsAdopted", "Upgrade", Weight::Normal, note)
 }
 
-/// A run that we ended ourselves is no failure.
+/// Whether a failure is news. A run that the operator itself ended is none.
 fn is_news(failure: &Failure) -> bool {
     failure.class != Class::Cancelled
 }
@@ -284,7 +285,7 @@ fn about(subject: &str, reason: &'static str, action: &'static str, weight: Weig
     }
 }
 
-/// Without line breaks and no longer than the API server takes.
+/// The note without line breaks, cut to the API server's limit.
 fn on_one_line(note: String) -> String {
     const CUT: &str = " …";
     let mut note = note;

@@ -1,4 +1,4 @@
-//! Which meters a notice moves.
+//! The metrics that a notice changes.
 
 use std::time::Duration;
 
@@ -163,7 +163,7 @@ enum End {
     Error,
 }
 
-/// Counts one run. All three counters are touched, so that none is missing when it is first asked for.
+/// Counts a run. All three counters get an update, so that each exists from the first run on.
 fn ended(meters: &Meters, hook: &HookId, named: &HookLabels, end: End) {
     let by = |wanted| if end == wanted { 1.0 } else { 0.0 };
     let HookLabels {
@@ -192,7 +192,7 @@ fn ended(meters: &Meters, hook: &HookId, named: &HookLabels, end: End) {
     }
 }
 
-/// How long a run took, however it ended.
+/// Records the duration of a run, whatever its end.
 fn ran(meters: &Meters, hook: &HookId, named: &HookLabels, took: Duration) {
     let HookLabels {
         cause,
@@ -240,7 +240,7 @@ fn used(meters: &Meters, hook: &HookId, named: &HookLabels, usage: Usage) {
     }
 }
 
-/// With hooks alone a run is labelled by the name of its binding. One at the start has neither a name nor a queue.
+/// The labels of a run without modules: the name of its binding and its queue. A run at the start has neither.
 fn alone_labels<'a>(hook: &'a HookId, named: &'a HookLabels) -> [&'a str; 3] {
     match named.cause {
         Cause::Stage(_) => [hook.name.as_str(), "", ""],
@@ -259,7 +259,7 @@ fn operation(action: SyncAction) -> &'static str {
     }
 }
 
-/// The usage of an enabled script appears as that of a hook called `enabled`.
+/// Records the resource usage of an enabled script, as that of a hook called `enabled`.
 fn script_used(meters: &Meters, module: &ModuleName, usage: Usage) {
     let labels = [module.as_str(), "enabled", "enabled", "", ""];
     meters.observe(&table::MODULE_HOOK_RUN_USER_CPU, labels, usage.user);

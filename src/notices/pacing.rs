@@ -1,6 +1,6 @@
-//! The pace of announcements: the same one is written at once, then at most once a minute, however often it happens.
+//! The pace of announcements: the first of its kind is written at once, repetitions at most once a minute.
 //!
-//! Repetitions within the minute are counted, and the last text is written when it is over. Never waits itself.
+//! Repetitions within the minute are counted, and then written with the last text. It never waits itself.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,12 +10,12 @@ use tokio::time::Instant;
 
 use super::announcements::Announcement;
 
-/// Between two words on one subject for one reason.
+/// The pause between two Events with the same subject and reason.
 const PAUSE: Duration = Duration::from_mins(1);
-/// A subject without news for this time is forgotten, as the API server forgets its Events.
+/// A subject without news for this long is forgotten, as the API server deletes its Events.
 const MEMORY: Duration = Duration::from_hours(1);
 
-/// The recent announcements, and the waiting ones.
+/// Recent and waiting announcements.
 #[derive(Debug, Default)]
 pub struct Pacing {
     slots: BTreeMap<(String, &'static str), Slot>,
@@ -34,20 +34,20 @@ struct Waiting {
     last: Timestamp,
 }
 
-/// An announcement whose time has come.
+/// An announcement that may be written now.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Due {
     pub announcement: Announcement,
-    /// How often it happened since its last Event.
+    /// The number of occurrences since its last Event.
     pub times: u32,
-    /// When it happened last.
+    /// The time of the last occurrence.
     pub last: Timestamp,
-    /// The first announcement of this process on the subject.
+    /// Whether it is the first of its kind in this process.
     pub first: bool,
 }
 
 impl Pacing {
-    /// Something happened. A later word on the same takes the place of one that was not told yet.
+    /// Takes an announcement. It replaces a waiting one of the same kind.
     pub fn take(&mut self, announcement: Announcement, at: Timestamp) {
         let key = (announcement.subject.clone(), announcement.reason);
         let slot = self.slots.entry(key).or_default();
@@ -63,7 +63,7 @@ impl Pacing {
         });
     }
 
-    /// The next of those that may be told now, in the order in which they happened.
+    /// The next announcement that may be written now, in the order of occurrence.
     pub fn due(&mut self, now: Instant) -> Option<Due> {
         let open = |slot: &&mut Slot| slot.opens(now).is_some_and(|at| at <= now);
         let ready = self.slots.values_mut().filter(open);
@@ -82,7 +82,7 @@ impl Pacing {
         })
     }
 
-    /// The time of the next announcement; also forgets old ones.
+    /// The time at which the next announcement may be written. Also forgets old subjects.
     pub fn next(&mut self, now: Instant) -> Option<Instant> {
         self.slots
             .retain(|_, slot| slot.waiting.is_some() || slot.told.is_some_and(|told| now < told + MEMORY));
@@ -118,7 +118,7 @@ mod tests {
         Timestamp::from_second(second).unwrap()
     }
 
-    /// The announcement that may be written now: its note, its count, and whether it is the first of its subject.
+    /// The announcements that may be written now: note, count, and whether it is the first of its kind.
     fn told(pacing: &mut Pacing, now: Instant) -> Vec<(String, u32, bool)> {
         std::iter::from_fn(|| pacing.due(now))
             .map(|due| (due.announcement.note, due.times, due.first))

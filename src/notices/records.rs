@@ -1,4 +1,4 @@
-//! The log records that have more than a few fields.
+//! The log records with more than a few fields.
 
 use std::time::Duration;
 
@@ -61,7 +61,7 @@ pub(super) fn hooks_configured(owner: &Owner, bindings: &[(HookId, usize)]) {
     }
 }
 
-/// A run as the log of each program labels it.
+/// A run with the labels of each program's log.
 pub(super) struct Run<'a> {
     hook: &'a str,
     module: Option<&'a str>,
@@ -103,7 +103,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// One record about a run, with its further fields.
+/// One record about a run, with additional fields.
 macro_rules! record {
     ($level:ident, $run:expr, { $($field:tt)* }, $message:literal) => {
         $level!(
@@ -256,7 +256,7 @@ pub(super) fn module_blocked(module: &ModuleName, failure: &Failure) {
 }
 
 pub(super) fn step_failed(step: &str, failure: &Failure, again: bool, retry_in: Duration) {
-    // Time heals it, and one warning is enough.
+    // It will pass by itself, so repetitions are logged at the debug level.
     if failure.class == Class::Unavailable {
         if again {
             debug!(step, error = failure.report, "Step waits on");
@@ -313,7 +313,7 @@ fn word(action: SyncAction) -> &'static str {
     }
 }
 
-/// Seconds to the millisecond: logs are read by people.
+/// Seconds, rounded to the millisecond for people.
 pub(super) fn seconds(duration: Duration) -> f64 {
     (duration.as_secs_f64() * 1000.0).round() / 1000.0
 }
@@ -322,7 +322,7 @@ fn module_of(hook: &HookId) -> Option<&str> {
     hook.owner.module().map(ModuleName::as_str)
 }
 
-/// Nothing for an empty text, so that the record has no empty field.
+/// The text; none if it is empty, so that the record has no empty field.
 fn filled(text: &str) -> Option<&str> {
     (!text.is_empty()).then_some(text)
 }

@@ -28,7 +28,7 @@ impl Write for Written {
     }
 }
 
-/// The records that the notices leave, level and fields, and the metrics of ours that they move.
+/// The log records of the notices (level and fields), and the metrics that they change.
 fn told(notices: &[Notice]) -> (Vec<Value>, String) {
     let written = Written::default();
     let sink = written.clone();
@@ -257,7 +257,7 @@ fn what_we_cancelled_ourselves_is_no_error() {
     );
 }
 
-/// The metrics that notices change when we serve hooks alone.
+/// The metrics that notices change in the program for hooks without modules.
 fn moved_alone(notices: &[Notice]) -> Vec<String> {
     let meters = Arc::new(Meters::of_hooks_alone("own_"));
     let mut told = Notices::new(Arc::clone(&meters), Mode::Addons, String::new());

@@ -1,4 +1,4 @@
-//! Metrics that exist only with hooks alone, and metrics that have other labels there. `binding` is the name of a
+//! The metrics that exist only for hooks without modules, or have other labels there. `binding` is the name of a
 //! binding.
 
 use crate::meters::meter::{Counter, Gauge, Histogram, Meter, Row, Unit};
@@ -94,7 +94,7 @@ pub static TASK_WAIT: Meter<Counter, 3> = Meter::new(
 )
 .of_hooks_alone();
 
-/// Those of this file, by name.
+/// The metrics of this file, by name.
 pub(super) static OWN: [Row; 14] = [
     HOOK_ENABLE_ERRORS.row(),
     HOOK_ENABLE_SECONDS.row(),

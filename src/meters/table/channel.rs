@@ -1,4 +1,4 @@
-//! The meters of the registry of our image and of the versions there.
+//! The metrics of the channel: the registry of the operator's image, and its versions.
 
 use crate::meters::meter::{Counter, Gauge, Meter, Row, Unit};
 
@@ -31,5 +31,5 @@ pub static VERIFIED: Meter<Gauge, 0> = Meter::new(
 )
 .of_modules();
 
-/// Those of this file, by name.
+/// The metrics of this file, by name.
 pub(super) static OWN: [Row; 4] = [CHECKS.row(), INFO.row(), MISSING.row(), VERIFIED.row()];

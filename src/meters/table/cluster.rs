@@ -1,4 +1,4 @@
-//! Metrics of the API server, our watches and their monitors. `binding` is the name of a binding here.
+//! The metrics of the API server, the watches and the monitors. `binding` is the name of a binding.
 
 use addon_core::metric::DEFAULT_BUCKETS;
 
@@ -86,7 +86,7 @@ pub static REVIEWS_REFUSED: Meter<Counter, 2> = Meter::new(
     "Requests for reviews that no hook was asked about: unknown_path, slow, broken, too_large, too_many_parts or no_room.",
 );
 
-/// Those of this file, by name.
+/// The metrics of this file, by name.
 pub(super) static OWN: [Row; 12] = [
     MONITOR_MISSING.row(),
     EVENTS_DROPPED.row(),

@@ -1,4 +1,4 @@
-//! The meters of trials of other versions of ourselves.
+//! The metrics of trials of other versions.
 
 use crate::meters::meter::{Counter, Meter, Row, Unit};
 
@@ -10,5 +10,5 @@ pub static TRIALS: Meter<Counter, 1> = Meter::new(
 )
 .of_modules();
 
-/// Those of this file.
+/// The metrics of this file.
 pub(super) static OWN: [Row; 1] = [TRIALS.row()];

@@ -1,6 +1,6 @@
-//! Which news of channel and trials become Kubernetes Events, and are counted: those about our own version.
+//! The news of the channel and of trials that become Kubernetes Events, and their counters.
 //!
-//! They are about the Deployment, where people look for it. Never waits, like all announcements.
+//! They are attached to the Deployment, where people look for them. Never waits, like all announcements.
 
 use std::sync::Arc;
 
@@ -16,16 +16,16 @@ use crate::meters::Meters;
 use crate::meters::table::cluster::EVENTS_DROPPED;
 use crate::meters::table::trials::TRIALS;
 
-/// Hands on the news of channel and trials. Clones hand on to the same writer.
+/// Sends on the news of the channel and of trials. Clones share the receiver.
 #[derive(Debug, Clone)]
 pub struct ChannelAnnouncer {
-    /// Nothing where Events are off.
+    /// The sender; none if Events are off.
     door: Option<mpsc::Sender<Announcement>>,
     meters: Arc<Meters>,
 }
 
 impl Announcer {
-    /// The one for channel and trials, whose announcements come out at the same end.
+    /// An announcer for the channel and trials with the same receiver.
     pub fn of_channel(&self) -> ChannelAnnouncer {
         ChannelAnnouncer {
             door: Some(self.door.clone()),
@@ -35,12 +35,12 @@ impl Announcer {
 }
 
 impl ChannelAnnouncer {
-    /// Counts only, without announcements.
+    /// An announcer that only counts.
     pub fn silent(meters: Arc<Meters>) -> Self {
         Self { door: None, meters }
     }
 
-    /// Shows all counts where a channel is followed: a first rise is one from zero.
+    /// Creates all counters at zero if a channel is followed, so that a first increase is visible.
     #[must_use]
     pub fn begun(self) -> Self {
         for ruling in [Ruling::Passed, Ruling::Failed, Ruling::Unclear, Ruling::Void] {
@@ -49,7 +49,7 @@ impl ChannelAnnouncer {
         self
     }
 
-    /// Counts the news, and announces them if people should know.
+    /// Counts the news, and announces those that people should know.
     pub fn hear(&self, news: &ChannelNews) {
         if let ChannelNews::Tried(TrialNews::Ended(_, verdict)) = news {
             self.meters.add(&TRIALS, [word(verdict.ruling)], 1.0);
@@ -88,7 +88,7 @@ fn tried(news: &TrialNews) -> Option<Announcement> {
             let note = format!("a person has put {image} into the Deployment: `addon-operator channel resume` goes on");
             Some(channel("UpdateWaits", "Try", Weight::Normal, note))
         }
-        // These are changes of the Deployment, which has a change-cause for them, or words that a person has just said.
+        // These are changes of the Deployment, which has a change-cause for them, or a person's own commands.
         TrialNews::Pinned(_) | TrialNews::PutBack { .. } | TrialNews::Promoted(_) | TrialNews::Resumed => None,
     }
 }
@@ -108,7 +108,7 @@ fn followed(news: &News) -> Option<Announcement> {
             let note = format!("the registry does not answer, and no version is taken: {why}");
             Some(channel("RegistryUnreachable", "Follow", Weight::Warning, note))
         }
-        // The log and the metrics report that it answers again, and lost images.
+        // The log and metrics report these.
         News::Checked { .. } | News::Answers | News::Missing(_) => None,
     }
 }
@@ -142,7 +142,7 @@ fn word(ruling: Ruling) -> &'static str {
     }
 }
 
-/// Its version or its tag, and its digest, which people approve of.
+/// A name for people: the version or the tag, and the digest, which people approve.
 fn name(target: &Target) -> String {
     let version = target.version.as_ref().map(|version| format!("version {version}"));
     let tag = || target.tag.as_ref().map(|tag| format!("tag {tag}"));
@@ -197,7 +197,7 @@ mod tests {
         TrialNews::Ended(target(), verdict).into()
     }
 
-    /// The reason, the weight, and words of the note.
+    /// The reason, the weight, and a part of the note.
     type Told = (&'static str, Weight, &'static str);
 
     #[test]

@@ -49,7 +49,7 @@ fn announcer() -> (Announcer, mpsc::Receiver<Announcement>) {
     Announcer::new(Arc::new(Meters::new("own_")))
 }
 
-/// Reasons and notes of what these notices make known.
+/// The reasons and notes of the Events for these notices.
 fn told(notices: &[Notice]) -> Vec<(&'static str, String)> {
     let (mut announcer, mut announcements) = announcer();
     for notice in notices {
