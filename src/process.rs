@@ -1,9 +1,9 @@
-//! The only place where processes are started: hooks, enabled scripts and helm.
+//! The only code that starts processes: hooks, enabled scripts and helm.
 //!
-//! Every child leads a process group of its own, gets exactly the environment it is given and a mark, has a deadline,
-//! and is accounted for with what it used. No process of a run stays behind: at its end, at the deadline, at a
-//! cancellation and when the future is dropped, all processes that it has started are ended. A child dies with us, too.
-//! Never knows what a hook or a chart is, and never retries a program that has run.
+//! Every child leads a process group of its own, gets exactly the given environment and a mark, has a deadline, and its
+//! resource usage is recorded. No process of a run is left behind: at its end, at the deadline, at a cancellation and
+//! when the future is dropped, all processes that it has started are ended. A child also dies with the operator. This
+//! module knows nothing of hooks and charts, and never repeats a program that has run.
 #![expect(clippy::disallowed_methods, reason = "this is where processes are started")]
 
 mod descendants;
@@ -45,38 +45,38 @@ use output::Reader;
 use spawner::Child;
 use sys::{Pid, Signal};
 
-/// The default time between TERM and KILL.
+/// The default time between SIGTERM and SIGKILL.
 pub const GRACE: Duration = Duration::from_secs(10);
-/// How long a program's output is still waited for after its end, when a grandchild holds the pipe open.
+/// How long output is read after a program's end, if a descendant keeps the pipe open.
 const LINGER: Duration = Duration::from_secs(2);
-/// After KILL the pipes close by themselves, unless a descendant has left the group; that one is not waited for.
+/// How long output is read after SIGKILL. Only a descendant outside of the group can keep the pipe open then.
 const LAST_DRAIN: Duration = Duration::from_millis(500);
-/// How long a program that has to end is not asked to, because its descendants are looked for.
+/// How long the search for descendants may delay SIGTERM to the program.
 const FIRST_LOOK: Duration = Duration::from_secs(1);
-/// The longest wait for processes that a program has left and that do not end.
+/// How long to wait for left processes that do not end.
 const LAST_LOOK: Duration = Duration::from_secs(10);
 
-/// One program to run, complete: the child gets nothing else.
+/// A program to run; the child gets nothing else.
 #[derive(Debug)]
 pub struct Spawn {
     pub program: PathBuf,
     pub args: Vec<OsString>,
     /// The whole environment of the child.
     pub env: Vec<(OsString, OsString)>,
-    /// Our own working directory if there is none.
+    /// The working directory; none for the operator's own.
     pub cwd: Option<PathBuf>,
-    /// Nothing to read if there is none.
+    /// Standard input; none for an empty one.
     pub stdin: Option<Vec<u8>>,
     pub stdout: Output,
     pub stderr: Output,
-    /// How long the program may run.
+    /// The time limit of the run.
     pub deadline: Duration,
-    /// How long it may take to end after it was asked to.
+    /// The time between SIGTERM and SIGKILL.
     pub grace: Duration,
 }
 
 impl Spawn {
-    /// A run without arguments, environment and input, whose output is dropped.
+    /// A run without arguments, environment and input, whose output is discarded.
     pub fn new(program: impl Into<PathBuf>, deadline: Duration) -> Self {
         Self {
             program: program.into(),
@@ -112,7 +112,7 @@ impl Spawn {
     }
 }
 
-/// How a program ended. Shown in the words that hook authors know.
+/// The end of a program. Its text form is the one that hook authors know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
     Code(i32),
@@ -141,8 +141,7 @@ impl fmt::Display for Exit {
     }
 }
 
-/// The resource usage of a run. Processor times and memory are the child's and those of its own children that it waited
-/// for.
+/// The resource usage of a run. Processor times and memory include those child processes that the program waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Usage {
     pub user: Duration,
@@ -161,7 +160,7 @@ pub struct Finished {
 }
 
 impl Finished {
-    /// The error text of a failed program: all of its captured standard error, or its exit.
+    /// The error text of a failed program: its captured standard error, or else its exit.
     pub fn complaint(&self) -> String {
         let stderr = self.stderr.text();
         match self.stderr.dropped {
@@ -190,7 +189,7 @@ pub enum ProcessError {
         deadline: Duration,
         finished: Box<Finished>,
     },
-    /// Without a `finished` the program was not even started.
+    /// Without `finished` the program was not even started.
     #[error("{} was cancelled", program.display())]
     Cancelled {
         program: PathBuf,
@@ -208,7 +207,7 @@ impl ProcessError {
         }
     }
 
-    /// Whether nothing is wrong with the program: there was not enough of something to start it.
+    /// Whether the program could not be started for lack of a resource, so that it is not at fault.
     pub fn is_shortage(&self) -> bool {
         matches!(self, Self::Start { source, .. } if exhausted(source).is_some())
     }
@@ -217,7 +216,7 @@ impl ProcessError {
 const STUCK_HINT: &str =
     "does the file system answer on which the program and its interpreter are? see `mount`, and the volumes of the pod";
 
-/// Why a program was ended by us.
+/// Why the operator ended a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum EndedBy {
     Deadline,
@@ -225,7 +224,7 @@ enum EndedBy {
 }
 
 impl Spawner {
-    /// Runs the program to its end, and all of its group if it has to be ended early.
+    /// Runs the program to its end. If it has to be ended early, its whole group is ended.
     async fn run_to_the_end(&self, mut spawn: Spawn, cancel: &CancellationToken) -> Result<Finished, ProcessError> {
         if cancel.is_cancelled() {
             return Err(ProcessError::Cancelled {
@@ -288,7 +287,7 @@ impl Spawner {
     }
 }
 
-/// The deadline of a run, and its cancellation.
+/// The deadline and the cancellation of a run.
 struct Limits<'a> {
     deadline: Instant,
     grace: Duration,
@@ -296,11 +295,11 @@ struct Limits<'a> {
 }
 
 impl Limits<'_> {
-    /// Watches the child until it has ended and its output is read, or may be given up. Says how long whatever it has
-    /// started may still go on.
+    /// Waits until the child has ended and its output is read, or is given up. Returns how long its descendants may
+    /// still run.
     ///
-    /// The ended child stays in the process table meanwhile, so that the number of its group cannot become that of
-    /// strangers before the last signal is sent.
+    /// The ended child stays in the process table meanwhile, so that its group id cannot be reused before the last
+    /// signal is sent.
     async fn supervise(
         &self,
         child: &Child,
@@ -336,7 +335,7 @@ impl Limits<'_> {
             child.signal_group(Signal::Kill);
         }
         if !drained {
-            // The process that holds the output has left the group.
+            // The process that holds the output open has left the group.
             left.end(Duration::ZERO).await;
             if timeout(LAST_DRAIN, pumping).await.is_err() {
                 tracing::warn!("a descendant of the program cannot be ended and keeps its output open");
@@ -346,7 +345,7 @@ impl Limits<'_> {
     }
 }
 
-/// The processes that a run has started beside its program.
+/// The other processes that a run has started.
 struct Leftovers(Descendants);
 
 impl Leftovers {
@@ -354,14 +353,14 @@ impl Leftovers {
         Self(descendants)
     }
 
-    /// Takes note of all of them before anything happens to their parents, and asks those to end that have left the group.
+    /// Records all descendants before their parents end, and sends SIGTERM to those outside of the group.
     async fn ask_to_end(&mut self, leader: Pid) {
         let mut descendants = self.0.clone();
         let looking = spawn_blocking(move || {
             let asked = descendants.ask_beyond(leader);
             (descendants, asked)
         });
-        // Otherwise the process table does not answer, or we are ending.
+        // After a time-out the process table does not answer; an error means that the operator is ending.
         if let Ok(Ok((seen, asked))) = timeout(FIRST_LOOK, looking).await {
             self.0 = seen;
             if let Err(error) = asked {
@@ -370,16 +369,16 @@ impl Leftovers {
         }
     }
 
-    /// Ends them, after they had that long.
+    /// Ends them, after they had this time to end by themselves.
     async fn end(&self, patience: Duration) {
         let descendants = self.0.clone();
         let ending = spawn_blocking(move || undertaker::tell(descendants.end(patience)));
-        // An end that takes longer goes on without us.
+        // If it takes longer, the blocking thread goes on alone.
         drop(timeout(patience + LAST_LOOK, ending).await);
     }
 }
 
-/// Waits for the first future while the pipes are kept flowing.
+/// Waits for the first future while the pipes are read.
 async fn pump_until<T>(
     first: impl Future<Output = T>,
     mut pumping: Pin<&mut impl Future<Output = ()>>,

@@ -1,6 +1,6 @@
-//! Finds and ends processes that runs have left: those that carry their mark, and the descendants of those. A process
-//! escapes only if it leaves its group, its session and its parent and also clears its environment before we look.
-//! Blocks while it looks and waits: never call it on a worker of the event loop.
+//! Finds and ends processes that runs have left: those with a run's mark, and their descendants. A process escapes only
+//! if it leaves its group, its session and its parent and also clears its environment before the search. The search
+//! blocks: never call it on a thread of the event loop.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -10,22 +10,22 @@ use super::mark::{Mark, Marks, Origin, VARIABLE};
 use super::sys::{self, Pid, Signal};
 use super::table::{self, Environment, Row};
 
-/// The longest attempt to end a process that does not end, as one that waits for a dead disk.
+/// How long to try to end a process that does not end, for example because it waits for a dead disk.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Between two looks.
+/// The pause between two searches.
 const PAUSE: Duration = Duration::from_millis(20);
-/// More looks, where a process is just being started.
+/// The number of further searches while a process is being started.
 const DOUBTS: u32 = 3;
 
-/// A process that forks during a look is found by the next one.
+/// The number of searches for processes that fork meanwhile.
 const ROUNDS: usize = 10;
 
-/// The processes that are meant by their ancestor.
+/// Whose descendants are meant.
 #[derive(Debug, Clone)]
 pub(super) enum Whose {
-    /// Those of one run.
+    /// The processes of one run.
     Run(Mark),
-    /// Those of all runs of one life of this process.
+    /// The processes of all runs in one life of this process.
     Life(Marks),
     /// The processes of all runs whose operator has ended.
     Dead(Origin),
@@ -41,23 +41,23 @@ impl Whose {
     }
 }
 
-/// Where to look.
+/// Where to search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Where {
-    /// Below us: orphans become our children.
+    /// Among this process's descendants: orphans become its children.
     Below,
-    /// Everywhere.
+    /// In the whole process table.
     Everywhere,
 }
 
-/// Descendants, as far as they are known.
+/// The known descendants.
 #[derive(Debug, Clone)]
 pub(super) struct Descendants {
     whose: Whose,
     place: Where,
-    /// By number and start time: a process that was seen once is not lost when its parent ends.
+    /// By id and start time. A process that was found once is not lost when its parent ends.
     seen: BTreeSet<(Pid, u64)>,
-    /// One below us has no environment: it is just being started, and may be one of them.
+    /// Whether a descendant of this process has no environment: it is just being started, and may belong to the run.
     unsure: bool,
 }
 
@@ -71,7 +71,7 @@ impl Descendants {
         }
     }
 
-    /// Records and returns the present descendants, so that none is lost when others end.
+    /// Finds and records the present descendants, so that none is lost when its parent ends.
     pub(super) fn look(&mut self) -> io::Result<Vec<Row>> {
         let rows: Vec<Row> = table::rows()?.into_iter().filter(|row| !row.ended).collect();
         let children = by_parent(&rows);
@@ -101,7 +101,7 @@ impl Descendants {
         Ok(all.into_values().collect())
     }
 
-    /// Asks all of them to end that are not of that group, which is asked as a whole.
+    /// Sends SIGTERM to all outside of this group; the group gets its signal as a whole.
     pub(super) fn ask_beyond(&mut self, leader: Pid) -> io::Result<()> {
         for row in self.look()?.iter().filter(|row| row.group != leader.number()) {
             signal(row, Signal::Terminate)?;
@@ -109,8 +109,8 @@ impl Descendants {
         Ok(())
     }
 
-    /// Ends all of them, after they had that long to end by themselves. Says how many there were to be ended, or how
-    /// many are left if they will not go.
+    /// Ends all of them, after they had this time to end by themselves. Returns their number; the error has the number
+    /// of those that are left.
     pub(super) fn end(mut self, grace: Duration) -> Result<usize, Undead> {
         let begun = Instant::now();
         let mut ended = BTreeSet::new();
@@ -132,7 +132,7 @@ impl Descendants {
             }
             if since >= grace {
                 for row in left.iter().flatten() {
-                    // One that cannot be reached now is there at the next look, too.
+                    // One that cannot be signalled now is found again in the next search.
                     if signal(row, Signal::Kill).is_ok() {
                         ended.insert((row.pid, row.started));
                     }
@@ -143,19 +143,19 @@ impl Descendants {
     }
 }
 
-/// Why something may still be there.
+/// Why processes may be left.
 #[derive(Debug)]
 pub(super) enum Undead {
-    /// So many were killed, and did not end.
+    /// This many were killed and did not end.
     Left(usize),
     /// The process table could not be read.
     Unseen(io::Error),
 }
 
-/// Kills all our descendants: for an end of ours that must not wait.
+/// Kills all descendants of this process, for an end that must not wait.
 pub(super) fn kill_all() {
     for _ in 0..ROUNDS {
-        // A table that cannot be read now may be read the next time.
+        // The next search may be able to read the table.
         let Ok(rows) = table::rows() else { continue };
         let rows: Vec<Row> = rows.into_iter().filter(|row| !row.ended).collect();
         let found = below(std::process::id(), &by_parent(&rows));
@@ -163,7 +163,7 @@ pub(super) fn kill_all() {
             return;
         }
         for row in &found {
-            // One that has ended meanwhile needs no signal.
+            // A process that has ended needs no signal.
             let _ = signal(row, Signal::Kill);
         }
     }
@@ -177,7 +177,7 @@ fn by_parent(rows: &[Row]) -> BTreeMap<u32, Vec<Row>> {
     children
 }
 
-/// All that descend from that process.
+/// All descendants of a process.
 fn below(parent: u32, children: &BTreeMap<u32, Vec<Row>>) -> Vec<Row> {
     let mut found: Vec<Row> = Vec::new();
     let mut parents = vec![parent];
@@ -193,7 +193,7 @@ fn below(parent: u32, children: &BTreeMap<u32, Vec<Row>>) -> Vec<Row> {
     found
 }
 
-/// Sends the signal to exactly that process, never to another one that has its number by now.
+/// Sends the signal to exactly this process, never to another one with the same id.
 fn signal(row: &Row, signal: Signal) -> io::Result<()> {
     let Some(handle) = sys::find(row.pid)? else {
         return Ok(());
@@ -219,7 +219,7 @@ mod tests {
             ended: false,
         };
         let mut children: BTreeMap<u32, Vec<Row>> = BTreeMap::new();
-        // The last two cannot be, and would be walked for ever.
+        // The last two form a cycle, which cannot exist and would lead to an endless walk.
         for row in [row(2, 1), row(3, 2), row(4, 2), row(9, 8), row(5, 4), row(4, 5)] {
             children.entry(row.parent).or_default().push(row);
         }

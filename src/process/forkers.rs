@@ -1,6 +1,6 @@
 //! The threads that fork. They are permanent, because the kernel sends the parent-death signal when the *thread* that
-//! forked ends. Mostly there is one. A program on a file system that does not answer keeps its thread for as long as the
-//! kernel likes; another thread then takes its place, up to a limit.
+//! forked ends. Usually there is one. A program on a file system that hangs blocks its thread; then another thread
+//! takes over, up to a limit.
 
 use std::io::{self, PipeReader, PipeWriter};
 use std::process::Command;
@@ -15,10 +15,10 @@ use super::spawner::{Grave, Home, Newborn};
 use super::sys::{self, Pid};
 use super::warrant::Warrant;
 
-/// More that hang at the same time are a machine without its disks.
+/// The largest number of threads. If so many hang, the machine has lost its disks.
 pub(super) const MOST: usize = 16;
 
-/// Something to be started.
+/// A request to start a program.
 pub(super) struct Request {
     pub(super) command: Box<Command>,
     pub(super) warrant: Warrant,
@@ -28,7 +28,7 @@ pub(super) struct Request {
     pub(super) reply: oneshot::Sender<io::Result<Newborn>>,
 }
 
-/// How far a request has got.
+/// The progress of a request.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
     is_begun: AtomicBool,
@@ -49,7 +49,7 @@ impl Progress {
     }
 }
 
-/// The threads. They end with the last sender of requests.
+/// The threads. They end when the last sender of requests is dropped.
 #[derive(Debug)]
 pub(super) struct Forkers {
     inbox: Arc<Mutex<mpsc::Receiver<Request>>>,
@@ -70,9 +70,9 @@ impl Forkers {
         Ok((forkers, requests))
     }
 
-    /// Starts one more thread because a request is not even looked at, unless there are too many.
+    /// Starts another thread because a request waits, unless there are too many.
     pub(super) fn relieve(&self) -> io::Result<()> {
-        // While a thread is free, requests wait for the machine and not for a thread.
+        // A thread is free, so the request waits for the machine and not for a thread.
         if self.nursery.births() < self.threads.load(Ordering::Acquire) {
             return Ok(());
         }
@@ -99,7 +99,7 @@ impl Forkers {
 
 fn serve(inbox: &Mutex<mpsc::Receiver<Request>>, nursery: &Nursery) {
     loop {
-        // One of the threads waits for a request, the others for their turn to do so.
+        // One thread waits for a request, the others for the lock.
         let next = inbox.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(request) = next else { return };
         let Request {
@@ -112,7 +112,7 @@ fn serve(inbox: &Mutex<mpsc::Receiver<Request>>, nursery: &Nursery) {
         } = request;
         progress.is_begun.store(true, Ordering::Release);
         if !reply.is_closed() {
-            // A caller that has gone meanwhile drops the child, which abandons it.
+            // If the caller has gone, the child is dropped and thereby killed.
             let allowed = warrant.may_begin().map_err(io::Error::other);
             drop(reply.send(allowed.and_then(|()| fork(nursery, *command, mark, home, &progress))));
         }
@@ -125,7 +125,7 @@ fn fork(nursery: &Nursery, mut command: Command, mark: Mark, home: Home, progres
     let birth = nursery.expect(word);
     progress.begin(birth);
     let started = command.spawn();
-    // With the command goes our end of the pipe.
+    // Dropping the command closes the parent's end of the pipe.
     drop(command);
     let numbered = started.and_then(|started| {
         let pid = Pid::new(started.id()).ok_or_else(|| io::Error::other("the kernel gave an impossible number"))?;
@@ -139,7 +139,7 @@ fn fork(nursery: &Nursery, mut command: Command, mark: Mark, home: Home, progres
         }
     };
     nursery.born(birth, pid);
-    // From here on the guard ends the group if anything fails.
+    // From here on dropping the guard ends the group if a step fails.
     let grave = Grave::new(pid, mark, home);
     sys::die_first(pid);
     Ok(Newborn {

@@ -1,6 +1,5 @@
-//! The mark that every program of a run carries in its environment, and passes on to its children. By it the
-//! descendants of a run are found in any group or session, also by the next operator after the end of the one that
-//! started them.
+//! The mark in the environment of every program of a run, which its children inherit. It identifies the descendants of
+//! a run in any group or session, even for the next operator process.
 
 use std::fmt;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
@@ -15,14 +14,14 @@ pub(super) const VARIABLE: &str = "ADDON_OPERATOR_RUN";
 /// The identity of a process that starts programs, unique on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Origin {
-    /// The process table in which the number is valid: a container may have its own.
+    /// Identifies the process table in which the id is valid, because a container may have its own.
     space: String,
     pid: u32,
     started: u64,
 }
 
 impl Origin {
-    /// This process. Without a process table there is nothing to find in it, either.
+    /// The identity of this process. Without a process table no process can be found by it either.
     pub(super) fn this() -> Self {
         let pid = std::process::id();
         let row = Pid::new(pid).and_then(|pid| table::row(pid).ok().flatten());
@@ -35,7 +34,7 @@ impl Origin {
         }
     }
 
-    /// The one in whose run a program with that mark was started.
+    /// The process in whose run a program with that mark was started.
     pub(super) fn of_mark(mark: &str) -> Option<Self> {
         let mut parts = mark.split('-');
         let (space, pid, started) = (parts.next()?, parts.next()?, parts.next()?);
@@ -46,7 +45,7 @@ impl Origin {
         })
     }
 
-    /// Whether it is known to have ended. Of other process tables nothing is known.
+    /// Whether it has certainly ended. A process in another table never counts as ended.
     pub(super) fn is_gone(&self, this: &Self) -> bool {
         let there = || Pid::new(self.pid).map(table::row);
         !self.space.is_empty()
@@ -75,7 +74,7 @@ impl Mark {
     }
 }
 
-/// Makes the marks of one life of the process.
+/// Creates the marks of one life of the process.
 #[derive(Debug, Clone)]
 pub(super) struct Marks {
     life: Arc<str>,
@@ -96,7 +95,7 @@ impl Marks {
         Mark(format!("{}-{number}", self.life))
     }
 
-    /// Whether a run of this life carries it.
+    /// Whether the mark belongs to a run of this life.
     pub(super) fn include(&self, mark: &str) -> bool {
         mark.strip_prefix(&*self.life).is_some_and(|rest| rest.starts_with('-'))
     }
@@ -119,7 +118,7 @@ mod tests {
             started: this.started + 1,
             ..this.clone()
         };
-        // The kernel gives no process such a number.
+        // The kernel gives no process this id.
         let ended = Origin {
             pid: 4_999_999,
             ..this.clone()

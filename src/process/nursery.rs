@@ -1,6 +1,6 @@
 //! All children: those that are being started, those that run, and those that no task waits for any more. Waits for a
-//! child and signals to a group are done here alone, so that no process id is used after another process may have got
-//! it. Never held over anything that takes time.
+//! child and signals to a group happen only here, so that no id is used after it was reused. The lock is never held
+//! during anything slow.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, PipeReader, Read as _};
@@ -16,12 +16,13 @@ pub(super) struct Nursery(Mutex<Children>);
 
 #[derive(Debug, Default)]
 struct Children {
-    /// By number of the birth. The kernel tells the number of a child only once it has been executed, so it tells itself.
+    /// The children that are being started, by a number. Fork returns the id only after exec, so the child reports its
+    /// id itself.
     births: BTreeMap<u64, Birth>,
     last_birth: u64,
-    /// Each waited for by its run.
+    /// Children whose runs wait for them.
     running: BTreeSet<Pid>,
-    /// Killed, without a waiting task.
+    /// Killed children that no task waits for.
     abandoned: BTreeMap<Pid, Mark>,
 }
 
@@ -37,7 +38,7 @@ impl Birth {
     fn pid(&mut self) -> Option<Pid> {
         if self.told.is_none() {
             let mut number = [0; size_of::<u32>()];
-            // The pipe does not wait, and holds all of the number or nothing.
+            // The pipe does not block, and contains the whole id or nothing.
             if self.word.read_exact(&mut number).is_ok() {
                 self.told = Pid::new(u32::from_ne_bytes(number));
             }
@@ -46,18 +47,18 @@ impl Birth {
     }
 }
 
-/// Names a birth.
+/// The number of a child that is being started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct BirthId(u64);
 
-/// The knowledge of a number.
+/// What is known about a process id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Known {
-    /// One of us waits for it.
+    /// A child of the operator that a task waits for.
     Ours,
-    /// One of us may be about to wait for it.
+    /// Possibly such a child.
     Perhaps,
-    /// No child of ours.
+    /// No child of the operator.
     Nobodys,
 }
 
@@ -66,7 +67,7 @@ impl Nursery {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A child is about to be made, and tells its number by this pipe, which does not wait.
+    /// Records that a child is about to be forked. It reports its id through this non-blocking pipe.
     pub(super) fn expect(&self, word: PipeReader) -> BirthId {
         let mut children = self.children();
         children.last_birth += 1;
@@ -75,35 +76,35 @@ impl Nursery {
         BirthId(number)
     }
 
-    /// The child runs.
+    /// Records that the child runs.
     pub(super) fn born(&self, birth: BirthId, pid: Pid) {
         let mut children = self.children();
         children.births.remove(&birth.0);
         children.running.insert(pid);
     }
 
-    /// There is no child.
+    /// Records that there is no child.
     pub(super) fn stillborn(&self, birth: BirthId) {
         self.children().births.remove(&birth.0);
     }
 
-    /// Kills a child that does not get to run.
+    /// Kills a child whose start hangs.
     pub(super) fn give_up(&self, birth: BirthId) -> io::Result<()> {
         let told = self.children().births.get_mut(&birth.0).and_then(Birth::pid);
         let Some(pid) = told else { return Ok(()) };
-        // It may have been waited for meanwhile; a stranger of its number is no child of ours.
+        // The child may have been waited for meanwhile. Another process with its id is no child of this process.
         match (sys::find(pid)?, table::row(pid)?) {
             (Some(handle), Some(row)) if row.parent == std::process::id() => sys::signal(&handle, Signal::Kill),
             _ => Ok(()),
         }
     }
 
-    /// How many are being born right now.
+    /// The number of children that are being started.
     pub(super) fn births(&self) -> usize {
         self.children().births.len()
     }
 
-    /// Takes the ended child out of the process table.
+    /// Reaps the ended child.
     pub(super) fn reap(&self, pid: Pid) -> io::Result<Option<Ended>> {
         let mut children = self.children();
         let ended = sys::reap(pid)?;
@@ -113,7 +114,7 @@ impl Nursery {
         Ok(ended)
     }
 
-    /// Kills the child's group; its task does not wait for it.
+    /// Kills the child's group, without a task that waits.
     pub(super) fn abandon(&self, pid: Pid, mark: Mark) {
         let mut children = self.children();
         children.running.remove(&pid);
@@ -121,7 +122,7 @@ impl Nursery {
         children.abandoned.insert(pid, mark);
     }
 
-    /// Waits for children without a waiting task. Returns those that have ended.
+    /// Reaps ended children that no task waits for, and returns their marks.
     pub(super) fn bury_abandoned(&self) -> Vec<Mark> {
         let mut children = self.children();
         let ended = children
@@ -130,12 +131,12 @@ impl Nursery {
         ended.map(|(_, mark)| mark).collect()
     }
 
-    /// Whether there are children without a waiting task.
+    /// Whether there are such children.
     pub(super) fn has_abandoned(&self) -> bool {
         !self.children().abandoned.is_empty()
     }
 
-    /// Kills the groups of all children. Needs neither memory nor descriptors.
+    /// Kills the groups of all children. Needs neither memory nor file descriptors.
     pub(super) fn kill_all_groups(&self) {
         let children = self.children();
         for pid in children.running.iter().chain(children.abandoned.keys()) {
@@ -143,7 +144,7 @@ impl Nursery {
         }
     }
 
-    /// The knowledge of an ended child of that number.
+    /// What is known about the ended child with this id.
     pub(super) fn know(&self, pid: Pid) -> Known {
         let mut children = self.children();
         if children.running.contains(&pid) || children.abandoned.contains_key(&pid) {

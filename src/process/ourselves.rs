@@ -1,5 +1,5 @@
-//! The settings of our own process that all its children share: made once, before anything is started; and the end of
-//! all that was started, for the caller that must be sure of it.
+//! The settings of this process that its children inherit, made once before anything is started; and the immediate end
+//! of everything that was started.
 
 use std::io;
 use std::sync::mpsc;
@@ -11,8 +11,9 @@ use super::spawner::Spawner;
 use super::sys;
 use super::undertaker;
 
-/// Makes orphans below us our children, so that whatever a program leaves is found; and keeps what is in our memory out of
-/// the hands of others: neither we nor what we start write cores, and nobody of our user reads our memory.
+/// Makes orphaned descendants children of this process, so that left processes are found. Also keeps the memory
+/// private: neither this process nor its children write core files, and other processes of the user cannot read its
+/// memory.
 pub fn prepare_this_process() -> io::Result<()> {
     sys::adopt_orphans()?;
     sys::write_no_core()?;
@@ -29,7 +30,7 @@ pub fn end_runs_of_the_dead() {
     }
 }
 
-/// Kills everything that was ever started here, tells that it was done, and ends this process with it.
+/// Kills all processes that were ever started here, calls `tell`, and ends this process.
 pub fn end_everything(code: u8, tell: impl FnOnce()) -> ! {
     descendants::kill_all();
     tell();
@@ -37,14 +38,14 @@ pub fn end_everything(code: u8, tell: impl FnOnce()) -> ! {
 }
 
 impl Spawner {
-    /// Kills all that was started in this life of the process and whatever that has started in turn; returns when none is
-    /// left, or that much later, and says whether that is so. Needs no runtime, and never waits for the log.
+    /// Kills everything that was started in this life, with all descendants. Returns when none is left or the time is
+    /// over; `true` if none is left. Needs no async runtime, and never waits for the log.
     pub fn end_all_runs(&self, within: Duration) -> bool {
         self.nursery().kill_all_groups();
         let descendants = Descendants::of(Whose::Life(self.marks().clone()), self.place());
         let inline = descendants.clone();
         let (done, over) = mpsc::channel();
-        // The look may have to wait for the kernel.
+        // The search may block in the kernel.
         let looking = std::thread::Builder::new()
             .name("descendants".to_owned())
             .spawn(move || {
@@ -53,7 +54,7 @@ impl Spawner {
             });
         match looking {
             Ok(_) => matches!(over.recv_timeout(within), Ok(Ok(_))),
-            // No more threads can be started.
+            // No thread can be started.
             Err(_) => inline.end(Duration::ZERO).is_ok(),
         }
     }

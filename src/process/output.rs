@@ -1,5 +1,5 @@
-//! The pipes of a running program: what it writes is kept up to a limit, handed on line by line, or both. Never lets a
-//! program wait for us: output that is not wanted is read and dropped. Never cuts output that will be shown in the
+//! The pipes of a running program: its output is kept up to a limit, passed on line by line, or both. A program must
+//! never wait for the operator: unwanted output is read and dropped. Output that will be shown must never be cut in the
 //! middle of a secret.
 
 use std::borrow::Cow;
@@ -10,17 +10,17 @@ use tokio::net::unix::pipe;
 
 use crate::secrets::Secrets;
 
-/// The limit of a line that is passed on, in bytes.
+/// The longest line that is passed on, in bytes.
 const LONGEST_LINE: usize = 1 << 20;
-/// Of what is to be shown so much more is read: only of a secret that is there in whole it can be known that it is one.
+/// How many more bytes are read of output that will be shown, because a secret can be recognised only as a whole.
 const BEYOND: usize = 16 << 10;
-/// What a pipe holds by default on Linux.
+/// The default size of a pipe on Linux.
 const CHUNK: usize = 64 * 1024;
 
-/// Gets each line of a stream as soon as it is complete, without its end.
+/// Receives each complete line of a stream, without its end.
 pub type LineSink = Box<dyn FnMut(&str) + Send + Sync>;
 
-/// The handling of one output stream.
+/// What happens to an output stream.
 #[derive(Default)]
 pub struct Output {
     keep: usize,
@@ -28,7 +28,7 @@ pub struct Output {
 }
 
 impl Output {
-    /// Read and forgotten.
+    /// The output is read and dropped.
     pub fn discarded() -> Self {
         Self::default()
     }
@@ -41,7 +41,7 @@ impl Output {
         }
     }
 
-    /// Handed to the sink line by line.
+    /// The output is passed to the sink line by line.
     pub fn lines(sink: impl FnMut(&str) + Send + Sync + 'static) -> Self {
         Self {
             keep: 0,
@@ -49,7 +49,7 @@ impl Output {
         }
     }
 
-    /// The first `limit` bytes are kept as well.
+    /// Additionally the first `limit` bytes are kept.
     #[must_use]
     pub fn and_captured(self, limit: usize) -> Self {
         Self { keep: limit, ..self }
@@ -65,22 +65,22 @@ impl fmt::Debug for Output {
     }
 }
 
-/// The stored part of a stream.
+/// The kept part of a stream.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Captured {
     pub bytes: Vec<u8>,
-    /// How many bytes came after the limit.
+    /// The number of bytes after the limit.
     pub dropped: u64,
 }
 
 impl Captured {
-    /// As text; invalid UTF-8 is replaced.
+    /// The text; invalid UTF-8 is replaced.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.bytes).into_owned()
     }
 
-    /// The same without what is beyond the limit, and then without secrets. A mask is about as long as what it hides, so
-    /// that nothing from the end, where half a secret may be, comes before the limit by that.
+    /// The text cut at the limit and with masked secrets. A mask is about as long as its secret, so the end of the
+    /// text, which may have half a secret, stays behind the limit.
     fn hiding(self, secrets: &Secrets, limit: usize) -> Self {
         let surplus = self.bytes.len().saturating_sub(limit);
         if surplus == 0 {
@@ -118,7 +118,7 @@ impl Reader {
         }
     }
 
-    /// The same for output that will be shown: it ends with [`Self::finish_hiding`].
+    /// A reader for output that will be shown; it ends with [`Self::finish_hiding`].
     pub(super) fn of_words(source: pipe::Receiver, output: Output) -> Self {
         let keep = match output.keep {
             0 => 0,
@@ -127,7 +127,7 @@ impl Reader {
         Self::new(source, Output { keep, ..output })
     }
 
-    /// Returns at the end of the stream. A read error ends it, too: the writer is gone.
+    /// Reads to the end of the stream. A read error also ends it, because the writer is gone.
     pub(super) async fn drain(&mut self) {
         let mut chunk = vec![0; CHUNK];
         while let Ok(read @ 1..) = self.source.read(&mut chunk).await {
@@ -147,7 +147,7 @@ impl Reader {
         }
     }
 
-    /// The stored output; a line without an end is passed on if the stream had to be given up.
+    /// The kept output. An incomplete last line is passed on if reading was given up.
     pub(super) fn finish(mut self) -> Captured {
         if let Some(lines) = &mut self.lines {
             lines.end();
@@ -155,17 +155,17 @@ impl Reader {
         self.kept
     }
 
-    /// The stored output; if it had to be cut, without secrets.
+    /// The kept output, cut and with masked secrets.
     pub(super) fn finish_hiding(self, secrets: &Secrets) -> Captured {
         let limit = self.keep.saturating_sub(BEYOND);
         self.finish().hiding(secrets, limit)
     }
 }
 
-/// Cuts a stream into lines, however it was written.
+/// Splits a stream into lines, whatever the pieces are.
 struct Lines {
     sink: LineSink,
-    /// The line so far, up to [`LONGEST_LINE`]: more cannot matter.
+    /// The line so far, up to [`LONGEST_LINE`]; the rest is dropped.
     line: Vec<u8>,
 }
 
@@ -197,7 +197,7 @@ impl Lines {
     }
 }
 
-/// Writes the input and closes the pipe. A program need not read its input.
+/// Writes the input and closes the pipe. The program need not read it.
 pub(super) async fn feed(sink: Option<pipe::Sender>, input: Option<Vec<u8>>) {
     if let (Some(mut sink), Some(input)) = (sink, input)
         && let Err(error) = sink.write_all(&input).await
@@ -212,7 +212,7 @@ mod tests {
 
     use super::*;
 
-    /// Feeds the pieces and returns the lines that came out.
+    /// The lines that result from these pieces.
     fn lines_of(pieces: &[&[u8]]) -> Vec<String> {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let sink = Arc::clone(&seen);
@@ -248,7 +248,7 @@ mod tests {
             bytes: text.into(),
             dropped,
         };
-        // Whatever the limit, and wherever reading ended.
+        // For any limit, and any end of reading.
         let text = "user: correct-horse, password: correct-horse";
         for end in "correct-horse".len()..=text.len() {
             for limit in 0..=end - "correct-horse".len() {

@@ -1,7 +1,7 @@
-//! Waits for orphans that have become our children: the kernel gives them to the first process of a container, and to a
-//! process that has asked for them. Never touches a child that a run waits for: its end and its resource usage belong
-//! to that run. Libraries start children, too, and wait for them at once; so only a child that is still a zombie at the
-//! next round is an orphan.
+//! Reaps orphans that have become children of this process: the kernel gives them to the first process of a container,
+//! and to a process that asks for them. Must never reap a child that a run waits for, whose end and resource usage
+//! belong to that run. Libraries start children too and wait for them at once; so only a child that is still a zombie
+//! in the next round counts as an orphan.
 
 use std::collections::BTreeSet;
 
@@ -9,15 +9,15 @@ use super::nursery::{Known, Nursery};
 use super::sys::{self, Pid};
 use super::table;
 
-/// Those that had ended at the last round.
+/// The zombies of the last round.
 #[derive(Debug, Default)]
 pub(super) struct Reaper(BTreeSet<(Pid, u64)>);
 
 impl Reaper {
-    /// Waits for every ended child that was there in the last round already, and that is unknown.
+    /// Reaps every unknown child that was a zombie in the last round too.
     pub(super) fn round(&mut self, nursery: &Nursery) {
         let before = std::mem::take(&mut self.0);
-        // Without a process table, or descriptors to read it, there are none to see.
+        // Without a process table, or file descriptors to read it, none are found.
         let rows = table::rows().unwrap_or_default();
         let us = std::process::id();
         for row in rows.iter().filter(|row| row.ended && row.parent == us) {

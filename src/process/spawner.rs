@@ -1,5 +1,5 @@
-//! Starts programs, and sees to it that every one of them is waited for.
-//! Never waits for a program to end, nor for a file system that does not answer.
+//! Starts programs, and makes sure that every child is reaped. Never waits for a program to end, nor for a file system
+//! that hangs.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -22,10 +22,10 @@ use super::undertaker::{self, Orphans};
 use super::warrant::Warrant;
 use crate::secrets::Secrets;
 
-/// The wait of a request for a thread before another thread is started for it.
+/// How long a request waits for a thread before another thread is started.
 const RELIEF: Duration = Duration::from_secs(1);
 
-/// Starts programs. Clones share threads; these end with the last of them.
+/// Starts programs. Clones share the threads, which end with the last clone.
 #[derive(Debug, Clone)]
 pub struct Spawner {
     home: Home,
@@ -40,14 +40,13 @@ pub struct Spawner {
 #[derive(Debug)]
 pub(super) enum Unborn {
     Refused(io::Error),
-    /// Not refused, and not started, either.
+    /// The start hangs: it was neither refused nor successful.
     Stuck,
     Cancelled,
 }
 
 impl Spawner {
-    /// Starts the threads. Where orphans become our children, as they do in the first process of a container (process 1),
-    /// we also wait for them.
+    /// Starts the threads. In a process that adopts orphans (such as process 1 of a container) it also reaps these.
     pub fn new() -> io::Result<Self> {
         Self::with(Orphans::of_this_process())
     }
@@ -74,24 +73,24 @@ impl Spawner {
         })
     }
 
-    /// The same, with secrets of which no half may stay in output that is shown.
+    /// Masks these secrets in output that is shown, also where it is cut.
     #[must_use]
     pub fn hiding(self, secrets: Secrets) -> Self {
         Self { secrets, ..self }
     }
 
-    /// The secrets that must be hidden in the output of programs, for the code that cuts it.
+    /// The secrets for code that cuts the output of programs.
     pub fn secrets(&self) -> &Secrets {
         &self.secrets
     }
 
-    /// The same spawner, which starts nothing after this warrant has expired.
+    /// The same spawner, bound to a warrant: it starts nothing after that has expired.
     #[must_use]
     pub fn under(self, warrant: Warrant) -> Self {
         Self { warrant, ..self }
     }
 
-    /// Until when it starts anything.
+    /// The warrant until which it starts programs.
     pub fn warrant(&self) -> &Warrant {
         &self.warrant
     }
@@ -112,7 +111,7 @@ impl Spawner {
         &self.home.nursery
     }
 
-    /// Returns when the program has been executed, could not be, or is not by then.
+    /// Returns when the program runs, could not be started, or was not started in time.
     pub(super) async fn spawn(
         &self,
         command: Command,
@@ -152,7 +151,7 @@ impl Spawner {
         Err(why)
     }
 
-    /// A child that hangs between fork and exec goes on only if the kernel lets it: the kill is all that can be done.
+    /// Kills a child that hangs between fork and exec; the kernel decides when it ends.
     fn give_up(&self, progress: &Progress) {
         if let Some(birth) = progress.birth()
             && let Err(error) = self.home.nursery.give_up(birth)
@@ -162,7 +161,7 @@ impl Spawner {
     }
 }
 
-/// Where children come from and where the dead go. Whoever holds it keeps the threads alive.
+/// The threads that fork and reap. They live as long as a handle to this value.
 #[derive(Debug, Clone)]
 pub(super) struct Home {
     requests: mpsc::Sender<Request>,
@@ -170,7 +169,7 @@ pub(super) struct Home {
     nursery: Arc<Nursery>,
 }
 
-/// A program as it comes from its thread, which knows no event loop.
+/// A child from a forking thread, not yet connected to the async runtime.
 pub(super) struct Newborn {
     pub(super) pidfd: OwnedFd,
     pub(super) stdin: Option<ChildStdin>,
@@ -180,7 +179,7 @@ pub(super) struct Newborn {
 }
 
 impl Newborn {
-    /// Joins the event loop.
+    /// Connects it to the async runtime.
     fn settle(self) -> io::Result<(Child, Pipes)> {
         let Self {
             pidfd,
@@ -207,14 +206,14 @@ fn receiver(end: Option<impl Into<OwnedFd>>) -> io::Result<pipe::Receiver> {
     pipe::Receiver::from_owned_fd(end.into())
 }
 
-/// Our ends of the child's pipes.
+/// The operator's ends of the child's pipes.
 pub(super) struct Pipes {
     pub(super) stdin: Option<pipe::Sender>,
     pub(super) stdout: pipe::Receiver,
     pub(super) stderr: pipe::Receiver,
 }
 
-/// A program that was started and is not waited for yet. Dropped before that, it is killed with all that it started.
+/// A running program that is not reaped. Dropping it kills it with all that it started.
 pub(super) struct Child {
     pidfd: AsyncFd<OwnedFd>,
     grave: Grave,
@@ -234,7 +233,7 @@ impl Child {
         sys::signal_group(self.grave.pid, signal);
     }
 
-    /// Takes the ended program out of the process table.
+    /// Reaps the ended program.
     pub(super) fn reap(mut self) -> io::Result<Ended> {
         let ended = self.grave.home.nursery.reap(self.grave.pid)?;
         let ended = ended.ok_or_else(|| io::Error::other("the program still runs"))?;
@@ -243,10 +242,10 @@ impl Child {
     }
 }
 
-/// Ensures that every child is waited for.
+/// Ensures that a child is reaped.
 pub(super) struct Grave {
     pid: Pid,
-    /// Of a child that is not waited for yet.
+    /// The mark of a child that is not reaped yet.
     mark: Option<Mark>,
     home: Home,
 }
@@ -266,7 +265,7 @@ impl Drop for Grave {
         if let Some(mark) = self.mark.take() {
             self.home.nursery.abandon(self.pid, mark);
         }
-        // Without the thread our own process is ending, and the kernel buries its dead.
+        // Without the thread this process is ending, and the kernel reaps its children.
         let _ = self.home.rounds.send(());
     }
 }

@@ -1,4 +1,4 @@
-//! Starts a program, or returns the reason why it cannot be started.
+//! Starts a program, or finds the reason why it cannot be started.
 
 use std::io::{self, Read as _};
 use std::path::Path;
@@ -11,16 +11,17 @@ use super::mark::Mark;
 use super::spawner::{Child, Pipes, Spawner, Unborn};
 use super::{ProcessError, Spawn};
 
-/// A program is there at once, or its file system does not answer.
+/// The timeout of a start. Only a file system that hangs needs longer.
 const START_WITHIN: Duration = Duration::from_mins(1);
-/// A file that was written a moment ago may still be open in a child that has just been forked (ETXTBSY).
+/// The number of retries for a busy file: one that was just written may still be open in a child that was forked at the
+/// same time (ETXTBSY).
 const BUSY_RETRIES: u32 = 20;
 const BUSY_PAUSE: Duration = Duration::from_millis(25);
-/// The kernel reads no more of a first line.
+/// The kernel reads at most this much of a first line.
 const FIRST_LINE: u64 = 256;
 
 impl Spawner {
-    // By unique reference, though nothing is changed: a sink need not be `Sync`, and the future has to be `Send`.
+    // Takes `&mut` although nothing is changed: a sink need not be `Sync`, and the future has to be `Send`.
     pub(super) async fn start(
         &self,
         spawn: &mut Spawn,
@@ -62,7 +63,7 @@ impl Spawner {
     }
 }
 
-/// The kernel's "no such file" may mean the program, its interpreter or the working directory.
+/// A hint for the kernel's "no such file", which may mean the program, its interpreter or the working directory.
 fn start_hint(spawn: &Spawn, error: &io::Error) -> Option<String> {
     if let Some(hint) = exhausted(error) {
         return Some(hint.to_owned());
@@ -83,7 +84,7 @@ fn start_hint(spawn: &Spawn, error: &io::Error) -> Option<String> {
     }
 }
 
-/// The resource that the operator or its machine has run out of.
+/// The resource that is exhausted, according to the error.
 pub(crate) fn exhausted(error: &io::Error) -> Option<&'static str> {
     match error.raw_os_error().or_else(|| told_of_a_file(error))? {
         libc::EMFILE => Some("the operator has no file descriptors left: raise its limit of open files"),
@@ -98,14 +99,14 @@ pub(crate) fn exhausted(error: &io::Error) -> Option<&'static str> {
     }
 }
 
-/// Errors that name a file keep the one of the system for their text alone.
+/// The system's error code. An error with a file name has it only in its source.
 fn told_of_a_file(error: &io::Error) -> Option<i32> {
     let told = error.to_string();
     let is_told = |code: &i32| told.ends_with(&io::Error::from_raw_os_error(*code).to_string());
     [libc::EMFILE, libc::ENFILE].into_iter().find(is_told)
 }
 
-/// The program behind `#!` in the first line.
+/// The program after `#!` in the first line.
 fn interpreter_of(program: &Path) -> Option<String> {
     let mut head = Vec::new();
     let file = fs_err::File::open(program).ok()?;

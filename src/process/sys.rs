@@ -1,6 +1,6 @@
-//! The system calls that the standard library does not offer: signals to a group, a descriptor that tells of a
-//! child's end, the end itself with its resource usage, and what a child does between fork and exec.
-//! Nothing here decides anything; every function is one call with its arguments checked by the types.
+//! The system calls that the standard library lacks: signals to a group, a descriptor for a child's end, the wait with
+//! its resource usage, and the child's steps between fork and exec. Nothing here decides anything; every function is
+//! one call with typed arguments.
 #![expect(unsafe_code, reason = "libc is the only way to these calls; each block is one call")]
 
 use std::io::{self, PipeReader, PipeWriter};
