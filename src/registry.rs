@@ -1,7 +1,7 @@
-//! Asks OCI registries: the digest of a tag, manifests, blobs, tags, and referrers of an image.
+//! Reads OCI registries: the digest of a tag, manifests, blobs, tags, and referrers of an image.
 //!
-//! Every answer is bounded in bytes and in time, and only registries are asked that a person named, by their mirrors first.
-//! It must never decide which version is wanted, nor try again later by itself.
+//! Every answer is limited in size and time. Only registries that a person named are asked, and their mirrors before
+//! them. Must never decide which version is wanted, and never retry later by itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -41,33 +41,33 @@ use url::Url;
 use way::{SetupError, Ways};
 use wire::{Answer, Limits, Question, Wire};
 
-/// The specification bids registries to take manifests of this size at least.
+/// The size limit of a manifest; the specification requires registries to accept at least this.
 const MANIFEST: usize = 4 << 20;
-/// More tags than any channel needs to choose from.
+/// The limit of tags; a channel has fewer.
 const TAGS: usize = 10_000;
-/// Signatures and papers of one image are a handful, each time it is built.
+/// The limit of referrers. An image has a few signatures and papers for each build.
 const REFERRERS: usize = 1_000;
-/// As many as it takes for all tags by fifty each, which is less than any registry gives.
+/// The limit of pages: enough for all tags in pages of fifty, which is less than any registry returns.
 const PAGES: usize = 200;
-/// How many tags are asked for at once.
+/// The number of tags that are requested per page.
 const PAGE: &str = "1000";
 
-/// The registries to ask, and the ways to them.
+/// The settings for registries.
 #[derive(Debug, Clone, Default)]
 pub struct Access {
     /// The registries that may be asked.
     pub allowed: BTreeSet<Host>,
-    /// Those registries, mirrors and issuers of tokens that are asked without TLS.
+    /// Registries, mirrors and token issuers that are asked without TLS.
     pub plain: BTreeSet<Host>,
-    /// Mirrors are asked before their registry, in this order.
+    /// Mirrors, which are asked in this order before their registry.
     pub mirrors: BTreeMap<Host, Vec<Mirror>>,
-    /// Authorities to trust besides those that the machine trusts.
+    /// Authorities that are trusted in addition to the machine's.
     pub authorities: Option<Pem>,
     pub proxies: Proxies,
     pub limits: Limits,
 }
 
-/// Another registry that has the same images.
+/// Another registry with the same images.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mirror {
     pub host: Host,
@@ -75,15 +75,15 @@ pub struct Mirror {
     pub below: Option<Repository>,
 }
 
-/// The version to which a reference leads.
+/// The result of resolving a reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
     pub digest: ImageDigest,
-    /// The kind of document that describes it, if the registry names it.
+    /// The type of the document, if the registry names it.
     pub kind: Option<Kind>,
 }
 
-/// Registries, with their known ways to authenticate.
+/// A client for registries, which remembers how to authenticate at each.
 pub struct Registry {
     admission: Admission,
     allowed: BTreeSet<Host>,
@@ -106,7 +106,7 @@ struct TagPage {
 }
 
 impl Registry {
-    /// Asks nothing yet.
+    /// A client that has made no request yet.
     pub fn new(access: Access, read: ReadCredentials) -> Result<Self, SetupError> {
         let Access {
             allowed,
@@ -125,34 +125,34 @@ impl Registry {
         })
     }
 
-    /// Where a reference leads now, for the price of one small question where the registry knows how to answer it.
+    /// Resolves a reference, with a HEAD request if the registry supports that.
     pub async fn head(&self, place: &ImagePlace, reference: &Reference) -> Result<Found, RegistryError> {
         let what = What::Version(reference.clone());
         let ask = move |server| -> BoxFuture<'_, _> { Box::pin(self.head_at(server, reference)) };
         self.first(place, what, ask).await
     }
 
-    /// A manifest or an index. One that was asked for by its digest has that digest.
+    /// Reads a manifest or an index. For a digest the content is checked.
     pub async fn manifest(&self, place: &ImagePlace, reference: &Reference) -> Result<Document, RegistryError> {
         let what = What::Version(reference.clone());
         let ask = move |server| -> BoxFuture<'_, _> { Box::pin(self.manifest_at(server, reference)) };
         self.first(place, what, ask).await
     }
 
-    /// A blob of at most this size in bytes. It has the requested digest.
+    /// Reads a blob of at most this size in bytes, and checks its digest.
     pub async fn blob(&self, place: &ImagePlace, digest: &ImageDigest, limit: usize) -> Result<Bytes, RegistryError> {
         let what = What::Blob(digest.clone());
         let ask = move |server| -> BoxFuture<'_, _> { Box::pin(self.blob_at(server, digest, limit)) };
         self.first(place, what, ask).await
     }
 
-    /// All tags, or an error if they are too many: the best cannot be chosen from a part of them.
+    /// All tags. An error if there are too many, because the best one cannot be chosen from a part.
     pub async fn tags(&self, place: &ImagePlace) -> Result<BTreeSet<Tag>, RegistryError> {
         let ask = move |server| -> BoxFuture<'_, _> { Box::pin(self.tags_at(server)) };
         self.first(place, What::Tags, ask).await
     }
 
-    /// All referrers of a version: signatures and other documents, found by the registry or by a tag.
+    /// All referrers of a version (signatures and other documents), from the registry's API or from the referrers tag.
     pub async fn referrers(&self, place: &ImagePlace, digest: &ImageDigest) -> Result<Vec<Descriptor>, RegistryError> {
         let what = What::Referrers(digest.clone());
         let ask = move |server| -> BoxFuture<'_, _> { Box::pin(self.referrers_at(server, digest)) };
@@ -162,7 +162,7 @@ impl Registry {
         }
     }
 
-    /// Asks the mirrors of a registry and then itself, until one gives an answer that counts.
+    /// Asks the mirrors of a registry and then the registry itself, until one gives a usable answer.
     async fn first<'a, T>(
         &'a self,
         place: &ImagePlace,
@@ -226,7 +226,7 @@ impl Registry {
         question.method = Method::HEAD;
         let told = match self.admission.ask(&server, question).await {
             Ok(answer) => found(&answer),
-            // Not every registry supports this request.
+            // Not every registry supports HEAD requests.
             Err(Problem::Status { status: 405 | 501, .. }) => None,
             Err(problem) => return Err(problem),
         };
@@ -271,7 +271,7 @@ impl Registry {
         for _ in 0..PAGES {
             let answer = self.admission.ask(&server, question.clone()).await?;
             let page: TagPage = serde_json::from_slice(&answer.body).map_err(Problem::Syntax)?;
-            // An invalid tag could not be requested.
+            // Invalid tags are skipped, because they could not be requested.
             tags.extend(
                 page.tags
                     .unwrap_or_default()
@@ -289,7 +289,7 @@ impl Registry {
         Err(Problem::too_many("pages of tags", PAGES))
     }
 
-    /// None is as good as an answer that it is absent, so that after a mirror its registry is asked, too.
+    /// The referrers at one server. An empty list counts as absent, so that after a mirror the registry is asked too.
     async fn referrers_at(&self, server: Arc<Server>, digest: &ImageDigest) -> Result<Vec<Descriptor>, Problem> {
         let listed = if let Some(listed) = self.listed_referrers(&server, digest).await? {
             listed
@@ -306,7 +306,7 @@ impl Registry {
         }
     }
 
-    /// As the registry itself finds them; `None` where it does not.
+    /// The list of the referrers API; `None` if the registry does not have it.
     async fn listed_referrers(
         &self,
         server: &Server,
@@ -345,7 +345,7 @@ fn question(server: &Server, kind: &str, name: &str, limit: usize) -> Question {
         origin: server.origin.clone(),
         path: format!("/v2/{}/{kind}/{name}", server.repository),
     };
-    // Some mirrors have several registries at one address, and distinguish them by this.
+    // Some mirrors serve several registries at one address, and distinguish them by this parameter.
     let url = match &server.of {
         Some(of) => url.with("ns", &of.to_string()),
         None => url,
@@ -360,7 +360,7 @@ fn question(server: &Server, kind: &str, name: &str, limit: usize) -> Question {
     }
 }
 
-/// The version in the headers of an answer, if there is one.
+/// The digest and type in the headers of an answer, if they are there.
 fn found(answer: &Answer) -> Option<Found> {
     let digest = ImageDigest::parse(answer.header("docker-content-digest")?.trim()).ok()?;
     let kind = answer.header("content-type").and_then(Kind::of);
@@ -377,7 +377,7 @@ fn expect(reference: &Reference, found: &ImageDigest) -> Result<(), Problem> {
     }
 }
 
-/// The kind of a document: from its registry, or else from the document itself.
+/// The type of a document, from the registry or else from the document itself.
 fn kind(answer: &Answer) -> Result<(Kind, String), Problem> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]

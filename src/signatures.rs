@@ -1,7 +1,8 @@
-//! Is an image signed by one of the keys that an admin gave us? Functions of bytes alone: another part fetches them.
+//! Checks whether an image is signed by one of the admin's keys. All functions work on bytes; another part fetches
+//! these.
 //!
-//! Two forms count, as cosign makes them with a key: simple signing under a tag (`simple`), and bundles that refer to
-//! the image (`bundle`). Must never trust data that is not signed, a certificate, or a size that a manifest claims.
+//! Two forms by cosign count: simple signing under a tag (`simple`), and bundles that refer to the image (`bundle`).
+//! Data that is not signed, a certificate, or a size in a manifest must never be trusted.
 
 pub mod bundle;
 pub mod keys;
@@ -21,62 +22,61 @@ use serde::Deserialize;
 pub use self::keys::{KeyId, Keys};
 pub use self::refusal::{Document, Refusal};
 
-/// The most bytes that a payload or a bundle may have: real ones have some hundred, or some thousand with the entry of a log.
+/// The largest payload or bundle, in bytes. Real ones have some hundred, or some thousand with the entry of a log.
 pub const MOST_BYTES: usize = 256 << 10;
-/// The most bytes of a manifest that leads to them.
+/// The largest manifest with references to them, in bytes.
 pub const MOST_OF_MANIFEST: usize = 4 << 20;
-/// The most signatures of one form that are looked at.
+/// The largest number of signatures in one form that are checked.
 pub const MOST_SIGNATURES: usize = 100;
 
-/// All that was found beside an image, and may be a signature of it.
+/// All documents that may be signatures of an image.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Evidence {
-    /// Of the manifest under the tag that `simple::tag` names.
+    /// The payloads in the manifest under the tag from `simple::tag`.
     pub simple: Vec<Simple>,
-    /// Of the manifests that refer to the image.
+    /// The bundles that refer to the image.
     pub bundles: Vec<Vec<u8>>,
-    /// Why something that was found could not even be taken apart.
+    /// Why other documents could not be parsed.
     pub unread: Vec<Refusal>,
 }
 
 /// A payload of simple signing with its signature.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Simple {
-    /// The bytes that are signed.
+    /// The signed bytes.
     pub payload: Vec<u8>,
-    /// In base64, from the annotation of its layer.
+    /// The signature in base64, from the annotation of the payload's layer.
     pub signature: String,
 }
 
-/// A blob that has to be fetched before anything can be checked.
+/// A blob that has to be fetched for the check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Blob {
-    /// As the manifest has it; the bytes must be held against it.
+    /// The digest in the manifest; the fetched bytes must be compared with it.
     pub digest: String,
-    /// How many bytes it claims to have.
+    /// The size in bytes that the manifest claims.
     pub size: u64,
 }
 
-/// What is to be thought of an image.
+/// The result for an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// One of our keys has signed it.
+    /// One of the keys has signed it.
     Verified {
         /// The key.
         key: KeyId,
     },
-    /// There is no signature beside it.
+    /// It has no signature.
     NotSigned,
-    /// There are signatures, and none counts.
+    /// It has signatures, but none counts.
     Refused {
-        /// Of all reasons the one that came nearest to a good signature.
+        /// The reason of the signature that came nearest to a valid one.
         why: Refusal,
     },
 }
 
 impl Keys {
-    /// What is to be thought of the image with this digest, by all that was found beside it. One good signature is enough,
-    /// whatever lies beside it.
+    /// Judges the image with this digest by all documents found. One good signature is enough, whatever the others are.
     pub fn judge(&self, digest: &ImageDigest, evidence: &Evidence) -> Verdict {
         let Evidence {
             simple,
@@ -99,13 +99,13 @@ impl Keys {
     }
 }
 
-/// The sixty-four digits of an image's digest.
+/// The 64 hexadecimal digits of an image's digest.
 fn digits(digest: &ImageDigest) -> &str {
     let (_, digits) = digest.as_str().split_once(':').expect("a digest has a colon");
     digits
 }
 
-/// The part of a manifest that leads to signatures.
+/// The fields of a manifest that refer to signatures.
 #[derive(Deserialize)]
 struct Manifest {
     #[serde(default)]
@@ -137,13 +137,13 @@ impl Layer {
     }
 }
 
-/// Reads JSON of a size that can be borne.
+/// Parses JSON up to a size.
 fn parsed<T: for<'de> Deserialize<'de>>(document: Document, bytes: &[u8], most: usize) -> Result<T, Refusal> {
     within(document, bytes.len(), most)?;
     serde_json::from_slice(bytes).map_err(|error| Refusal::unreadable(document, &error))
 }
 
-/// Decodes base64 of a size that can be borne.
+/// Decodes base64 up to a size.
 fn decoded(document: Document, text: &str, most: usize) -> Result<Vec<u8>, Refusal> {
     within(document, text.len(), most)?;
     let bytes = STANDARD.decode(text);

@@ -1,7 +1,7 @@
-//! Authentication: the token or login that a registry wants, its source, and the time for which it is kept.
+//! Authentication: which token or login a registry demands, where it comes from, and how long it is kept.
 //!
-//! A token is asked for with the right to pull from one repository and no other. It must never send a login to any host
-//! except the one that it is for and the issuer of tokens that this host names.
+//! A token is requested only for pulling from one repository. A login must never be sent to another host than the one
+//! it is for, except to the token issuer that this host names.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,43 +23,43 @@ use super::url::{Origin, Url, escaped};
 use super::way::{Nearness, Reach};
 use super::wire::{Answer, Question, Wire};
 
-/// Larger than any token.
+/// The size limit of a token answer.
 const TOKEN: usize = 256 << 10;
-/// The lifetime of a token without one.
+/// The lifetime of a token for which the issuer states none.
 const LIFE: Duration = Duration::from_mins(1);
-/// None is kept for longer.
+/// The longest time for which a token is kept.
 const LONGEST_LIFE: Duration = Duration::from_hours(24);
-/// As which program we ask for tokens.
+/// The client id in requests for tokens.
 const CLIENT: &str = "addon-operator";
 
-/// The one that is asked for a repository: the registry, or a mirror of it.
+/// The server that is asked: the registry or a mirror of it.
 #[derive(Debug, Clone)]
 pub(super) struct Server {
     pub(super) host: Host,
     pub(super) origin: Origin,
-    /// As it is called there.
+    /// The repository's name at this server.
     pub(super) repository: Repository,
-    /// The registry that it is a mirror of.
+    /// For a mirror: its registry.
     pub(super) of: Option<Host>,
 }
 
-/// The thing that lets us in.
+/// Valid credentials for a server.
 #[derive(Clone)]
 struct Pass {
     header: HeaderValue,
     until: Option<Instant>,
-    /// The login that it shows as it is.
+    /// The login, if it is sent directly.
     login: Option<Login>,
 }
 
-/// Where a login comes from.
+/// The source of a login.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Source {
     Kept,
     Anew,
 }
 
-/// Sends a request with the credentials that the registry wants.
+/// Sends requests with the credentials that the registry demands.
 pub(super) struct Admission {
     wire: Wire,
     read: ReadCredentials,
@@ -85,7 +85,7 @@ impl Admission {
         self.wire.limits.call
     }
 
-    /// Sends a request with the needed credentials. An answer that is no success is a problem.
+    /// Sends a request with the needed credentials. Every status except success is a problem.
     pub(super) async fn ask(&self, server: &Server, mut question: Question) -> Result<Answer, Problem> {
         let kept = self.kept(server);
         question.authorization = kept.as_ref().map(|pass| pass.header.clone());
@@ -97,7 +97,8 @@ impl Admission {
             self.forget(server);
             shown = pass.login.map(Some);
             if ways_in(server, &answer).is_empty() {
-                // Some registries answer only "forbidden" for an expired login.
+                // Some registries answer only "forbidden" for an expired login, so the request is repeated without it
+                // to get the challenge.
                 question.authorization = None;
                 answer = self.wire.ask(question.clone(), Reach::Any).await?;
             }
@@ -171,7 +172,7 @@ impl Admission {
         Ok(credentials.for_place(&place).cloned())
     }
 
-    /// Takes the first way that we can go: by a token if possible, since that gives the least away.
+    /// Obtains credentials by the first supported challenge. A token is preferred, because it exposes the least.
     async fn pass(
         &self,
         server: &Server,
@@ -218,7 +219,7 @@ impl Admission {
             .await?;
         let issued: Issued = match judged(answer) {
             Ok(answer) => serde_json::from_slice(&answer.body).map_err(Problem::Syntax)?,
-            // So the specification has it that a token for getting tokens is refused.
+            // According to the specification this status refuses a refresh token.
             Err(Problem::Status { status: 400, said }) => return Err(Problem::Denied { status: 400, said }),
             Err(Problem::Absent) => {
                 let said = "nobody issues tokens there".to_owned();
@@ -248,7 +249,7 @@ impl Server {
     }
 }
 
-/// An issuer's answer.
+/// The answer of a token issuer.
 #[derive(Deserialize)]
 struct Issued {
     token: Option<String>,
@@ -256,12 +257,12 @@ struct Issued {
     expires_in: Option<u64>,
 }
 
-/// The question for a token.
+/// The request for a token.
 fn plea(server: &Server, issuer: &Issuer, url: Url, login: Option<&Login>) -> Question {
     let Issuer { service, scope, .. } = issuer;
     let service = service.as_deref().unwrap_or_default();
     let mut scopes = vec![format!("repository:{}:pull", server.repository)];
-    // Words of the registry's own, as one cloud has them; rights that are spelled out are the ones above and no others.
+    // One cloud uses scopes without a colon, which are passed on. Other scopes are replaced by the pull scope above.
     let own = scope.iter().flat_map(|scope| scope.split_ascii_whitespace());
     scopes.extend(own.filter(|word| !word.contains(':')).map(str::to_owned));
     let mut question = Question {
@@ -308,7 +309,8 @@ fn is_refusal(answer: &Answer) -> bool {
     matches!(answer.status.as_u16(), 401 | 403)
 }
 
-/// The ways to authenticate that a registry offers. A host that it refers us to cannot change where our credentials go.
+/// The challenges of an answer. Those of a host to which the registry redirected are ignored, so that it cannot choose
+/// where credentials go.
 fn ways_in(server: &Server, answer: &Answer) -> Vec<Challenge> {
     if answer.url.origin == server.origin {
         challenges(&answer.headers)

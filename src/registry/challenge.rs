@@ -1,30 +1,30 @@
-//! The header `WWW-Authenticate`, parsed: the ways to authenticate that a registry offers.
+//! Parses the header `WWW-Authenticate`: the ways to authenticate that a registry offers.
 //!
-//! Several may be in one header or in several. It must never fail: a challenge that cannot be read is left out.
+//! One or several headers may have several challenges. It must never fail: an invalid challenge is skipped.
 
 use hyper::HeaderMap;
 use hyper::header::WWW_AUTHENTICATE;
 
-/// One way.
+/// A way to authenticate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Challenge {
-    /// By a name and a password, as they are.
+    /// A name and a password, sent directly.
     Basic,
-    /// By a token that another host may issue.
+    /// A token, which another host may issue.
     Bearer(Issuer),
 }
 
-/// The issuer of tokens, and the service they are for.
+/// The token issuer, and the service that the tokens are for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Issuer {
-    /// Its address.
+    /// The issuer's URL.
     pub(super) realm: String,
     pub(super) service: Option<String>,
-    /// The rights that the registry wants to see.
+    /// The scope that the registry demands.
     pub(super) scope: Option<String>,
 }
 
-/// All ways that a registry offers, in its order.
+/// All challenges of the headers, in their order.
 pub(super) fn challenges(headers: &HeaderMap) -> Vec<Challenge> {
     let values = headers.get_all(WWW_AUTHENTICATE).iter();
     let texts = values.filter_map(|value| value.to_str().ok());
@@ -71,14 +71,14 @@ fn known((scheme, parameters): (String, Vec<(String, String)>)) -> Option<Challe
     }
 }
 
-/// A word, and the text after it.
+/// A token of the grammar, and the text after it.
 fn token(text: &str) -> (&str, &str) {
     let is_within = |letter: char| letter.is_ascii_graphic() && !"()<>@,;:\\\"/[]?={}".contains(letter);
     let end = text.find(|letter| !is_within(letter)).unwrap_or(text.len());
     text.split_at(end)
 }
 
-/// The value behind an equals sign, in quotes or not, and the text after it.
+/// A value after an equals sign, quoted or not, and the text after it.
 fn value_of(text: &str) -> (String, &str) {
     let Some(quoted) = text.strip_prefix('"') else {
         let end = text.find([',', ' ', '\t']).unwrap_or(text.len());

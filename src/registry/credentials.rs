@@ -1,6 +1,6 @@
-//! Our names and passwords at registries: pull secrets, as `docker login` writes them, and which of them is for whom.
+//! The logins for registries: pull secrets in the form of `docker login`, and the repositories that each is for.
 //!
-//! Must never show a password, nor use one for a repository that it was not given for.
+//! Must never show a password, nor use one for another repository than its own.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,26 +15,26 @@ use thiserror::Error;
 
 use super::place::{Host, ImagePlace};
 
-/// Tells our credentials as they are now. Called when they are first needed, and whenever they are refused.
+/// Reads the present credentials. Called when they are first needed, and whenever they are refused.
 pub type ReadCredentials = Box<dyn Fn() -> BoxFuture<'static, Result<Credentials, Failure>> + Send + Sync>;
 
-/// A pull secret that cannot be read. Never shows its contents.
+/// Why a pull secret cannot be read. Never shows its contents.
 #[derive(Debug, Error)]
 pub enum BadCredentials {
-    /// It is no such document.
+    /// It is not valid JSON of the expected form.
     #[error("it is no configuration of docker: line {line}, column {column}")]
     Syntax { line: usize, column: usize },
-    /// One of its logins is none.
+    /// One of its logins is invalid.
     #[error("its field 'auth' for '{of}' is not the base64 of a name, a colon and a password")]
     Auth { of: String },
 }
 
-/// A thing to show to a registry, or to the issuer of its tokens.
+/// The credentials for a registry or its token issuer.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Login {
     /// A name and a password.
     Password { user: String, password: String },
-    /// A token that only serves to get other tokens.
+    /// A refresh token, with which other tokens are requested.
     Refresh(String),
 }
 
@@ -53,13 +53,13 @@ pub struct Credentials {
     logins: Vec<(Scope, Login)>,
 }
 
-/// The part of the world that a login is for.
+/// The repositories that a login is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Scope {
-    /// The parts of a host's name; `*` stands for any letters within one of them.
+    /// The parts of the host's name; `*` stands for any characters within a part.
     labels: Vec<String>,
     port: Option<u16>,
-    /// The repositories that begin so; all if it is empty.
+    /// The prefix of the repositories' names; empty for all.
     folder: String,
 }
 
@@ -78,18 +78,18 @@ struct Entry {
 }
 
 impl Credentials {
-    /// Reads a Secret's `.dockerconfigjson`.
+    /// Parses a Secret's `.dockerconfigjson`.
     pub fn config(text: &[u8]) -> Result<Self, BadCredentials> {
         let config: Config = serde_json::from_slice(text).map_err(|error| syntax(&error))?;
         Self::of(config.auths)
     }
 
-    /// Reads a Secret's `.dockercfg`, which is older.
+    /// Parses a Secret's older `.dockercfg`.
     pub fn old_config(text: &[u8]) -> Result<Self, BadCredentials> {
         Self::of(serde_json::from_slice(text).map_err(|error| syntax(&error))?)
     }
 
-    /// Adds the logins of another Secret behind these; for the same place these come first.
+    /// Adds the logins of another Secret. For the same scope the earlier ones take precedence.
     #[must_use]
     pub fn and(mut self, others: Self) -> Self {
         self.logins.extend(others.logins);
@@ -99,7 +99,7 @@ impl Credentials {
     fn of(entries: BTreeMap<String, Entry>) -> Result<Self, BadCredentials> {
         let mut logins = Vec::new();
         for (of, entry) in entries {
-            // An entry for no host, or with a program in the place of a login, is none of our business.
+            // An entry without a valid host, or with a credential helper instead of a login, is skipped.
             let (Some(scope), Some(login)) = (Scope::parse(&of), entry.login(&of)?) else {
                 continue;
             };
@@ -108,7 +108,7 @@ impl Credentials {
         Ok(Self { logins })
     }
 
-    /// The login for a repository: the one given for the longest beginning of its name.
+    /// The login for a repository: the one with the most specific scope.
     pub fn for_place(&self, place: &ImagePlace) -> Option<&Login> {
         let mut best: Option<&(Scope, Login)> = None;
         for candidate in self.logins.iter().filter(|(scope, _)| scope.covers(place)) {
@@ -120,7 +120,7 @@ impl Credentials {
     }
 }
 
-/// The error of the parser would quote its input.
+/// An error without the parser's text, which would quote the secret.
 fn syntax(error: &serde_json::Error) -> BadCredentials {
     BadCredentials::Syntax {
         line: error.line(),
@@ -157,7 +157,7 @@ impl Entry {
     }
 }
 
-/// Some write the padding, some do not.
+/// Base64 with or without padding.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
@@ -168,12 +168,12 @@ impl Scope {
         let text = text.trim();
         let bare = text.split_once("://").map_or(text, |(_, rest)| rest);
         let (host, folder) = bare.split_once('/').unwrap_or((bare, ""));
-        // Docker itself writes the version of its interface behind the host.
+        // Docker itself adds the API version to the host.
         let folder = match folder.trim_end_matches('/') {
             "v1" | "v2" => "",
             folder => folder,
         };
-        // A star is no letter of a host, and takes part in nothing but the comparison.
+        // A star is not valid in a host; for this check it is replaced by a letter.
         let parsed: Host = host.replace('*', "x").parse().ok()?;
         let name = match host.rsplit_once(':') {
             Some((name, _)) if parsed.port().is_some() => name,
@@ -204,14 +204,14 @@ impl Scope {
         is_host && (self.folder.is_empty() || below().is_some_and(|rest| rest.is_empty() || rest.starts_with('/')))
     }
 
-    /// The longer the folder, the better; a host by its name is better than one by a pattern.
+    /// The rank of a scope: a longer prefix is better, and a host's name is better than a pattern.
     fn rank(&self) -> (usize, bool) {
         let is_exact = !self.labels.iter().any(|label| label.contains('*'));
         (self.folder.len(), is_exact)
     }
 }
 
-/// Whether a part of a name is as a pattern has it.
+/// Whether a part of a name matches a pattern.
 fn matches(pattern: &str, label: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = parts.next().and_then(|begin| label.strip_prefix(begin)) else {
@@ -308,7 +308,7 @@ mod tests {
             user: "u".to_owned(),
             password: "secret:x".to_owned(),
         };
-        // The second has no padding, the third zeroes behind it, as old versions of docker wrote them.
+        // The second has no padding; the third has zero bytes at its end, as old versions of docker wrote them.
         for auth in ["dTpzZWNyZXQ6eA==", "dTpzZWNyZXQ6eA", "dTpzZWNyZXQ6eAAA"] {
             let text = format!(r#"{{"a.example": {{"auth": "{auth}", "username": "other", "email": "e"}}}}"#);
             assert_eq!(password(&text).as_ref(), Some(&wanted), "{auth}");

@@ -1,6 +1,6 @@
-//! The documents that describe images: manifests, and indexes of those of several platforms.
+//! The documents that describe images: manifests, and indexes of manifests for several platforms.
 //!
-//! Reads what we need and passes over the rest. It must never take a document for another one than its bytes are.
+//! Fields that are not needed are ignored. The type of a document must never be taken from anything but its bytes.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,23 +15,23 @@ const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const DOCKER_INDEX: &str = "application/vnd.docker.distribution.manifest.list.v2+json";
 const DOCKER_MANIFEST: &str = "application/vnd.docker.distribution.manifest.v2+json";
 
-/// All that we can read.
+/// The `Accept` header with all supported types.
 pub(super) const KINDS: &str = "application/vnd.oci.image.index.v1+json, \
                                 application/vnd.oci.image.manifest.v1+json, \
                                 application/vnd.docker.distribution.manifest.list.v2+json, \
                                 application/vnd.docker.distribution.manifest.v2+json";
 
-/// The kind of document that describes a version.
+/// The type of a document that describes a version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Manifests of several platforms.
+    /// An index of manifests for several platforms.
     Index,
     /// One manifest.
     Manifest,
 }
 
 impl Kind {
-    /// From a media type, of Docker or of OCI.
+    /// The type for a media type of Docker or OCI.
     pub fn of(media_type: &str) -> Option<Self> {
         match media_type.split(';').next().unwrap_or_default().trim() {
             INDEX | DOCKER_INDEX => Some(Self::Index),
@@ -44,7 +44,7 @@ impl Kind {
 /// A manifest or an index, byte for byte.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Document {
-    /// Of the bytes.
+    /// The digest of the bytes.
     pub digest: ImageDigest,
     pub kind: Kind,
     pub media_type: String,
@@ -52,7 +52,7 @@ pub struct Document {
 }
 
 impl Document {
-    /// Its content.
+    /// Parses the bytes.
     pub fn read(&self) -> Result<Content, serde_json::Error> {
         Ok(match self.kind {
             Kind::Index => Content::Index(serde_json::from_slice(&self.bytes)?),
@@ -78,7 +78,7 @@ impl Content {
     }
 }
 
-/// Manifests of several platforms, or of other things that belong together.
+/// An index of manifests for several platforms, or for other related images.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Index {
@@ -96,7 +96,7 @@ impl Index {
     }
 }
 
-/// One image, or something that looks like one, as a signature.
+/// The manifest of an image, or of another artifact such as a signature.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Manifest {
@@ -104,13 +104,13 @@ pub struct Manifest {
     pub config: Option<Descriptor>,
     #[serde(deserialize_with = "readable")]
     pub layers: Vec<Descriptor>,
-    /// The version that it refers to.
+    /// The version that an artifact refers to.
     pub subject: Option<Descriptor>,
     #[serde(deserialize_with = "or_default")]
     pub annotations: BTreeMap<String, String>,
 }
 
-/// Where content is, by its digest.
+/// A reference to content by its digest.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Descriptor {
@@ -130,14 +130,14 @@ fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(from: D)
     Ok(Option::<T>::deserialize(from)?.unwrap_or_default())
 }
 
-/// An entry that we cannot read, because its digest is of another kind, does not keep us from the rest.
+/// Descriptors, without those that cannot be parsed because their digest is of another type.
 fn readable<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Descriptor>, D::Error> {
     let all: Vec<serde_json::Value> = or_default(from)?;
     let readable = all.into_iter().filter_map(|one| serde_json::from_value(one).ok());
     Ok(readable.collect())
 }
 
-/// The machines that an image runs on.
+/// A platform of an image.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 pub struct Platform {
     pub os: String,
@@ -146,7 +146,7 @@ pub struct Platform {
     pub variant: Option<String>,
 }
 
-/// A text that names no platform.
+/// The error for a text that is no platform.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is no platform: it should be as linux/amd64 or linux/arm/v7")]
 pub struct BadPlatform(String);
@@ -185,7 +185,7 @@ impl Platform {
         self.os == other.os && self.architecture == other.architecture && self.level() == other.level()
     }
 
-    /// The variant, with the one that goes without saying where there is none.
+    /// The variant, or the default one of the architecture.
     fn level(&self) -> &str {
         let usual = match self.architecture.as_str() {
             "arm64" => "v8",

@@ -1,6 +1,6 @@
-//! A failed question to a registry: the question, the reason of the failure, and its class.
+//! A failed request to a registry: the request, the reason of the failure, and its class.
 //!
-//! Must never show credentials, and at most one line of a registry's text.
+//! Must never show credentials, and at most one line of a registry's own text.
 
 use std::fmt;
 use std::time::Duration;
@@ -14,25 +14,25 @@ use super::place::{Host, ImagePlace, Reference};
 use super::way::WayError;
 use crate::report::Chain;
 
-/// A question to a registry.
+/// A request to a registry, for errors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asked {
-    /// Where.
+    /// The repository.
     pub place: ImagePlace,
-    /// The thing there.
+    /// The requested content.
     pub what: What,
 }
 
-/// The thing in a repository that was asked for.
+/// The content that was requested from a repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum What {
-    /// A version of the image.
+    /// A manifest or an index.
     Version(Reference),
-    /// A part of one.
+    /// A blob.
     Blob(ImageDigest),
     /// All tags.
     Tags,
-    /// All that refers to a version.
+    /// All referrers of a version.
     Referrers(ImageDigest),
 }
 
@@ -51,9 +51,9 @@ impl fmt::Display for Asked {
 /// A failed request to a registry.
 #[derive(Debug, Error)]
 pub struct RegistryError {
-    /// The question.
+    /// The request.
     pub asked: Asked,
-    /// The host that was asked last: the registry itself, or the server or a mirror of it.
+    /// The host that was asked last: the registry, its server, or a mirror.
     pub server: Host,
     /// Why there is no answer.
     #[source]
@@ -70,55 +70,55 @@ impl fmt::Display for RegistryError {
     }
 }
 
-/// Why a registry gave no answer, or none that counts.
+/// Why there is no usable answer.
 #[derive(Debug, Error)]
 pub enum Problem {
-    /// The registry knows nothing of it.
+    /// The registry says that the content does not exist.
     #[error("it is not there")]
     Absent,
-    /// The registry wants no more requests for a time.
+    /// The registry demands a pause.
     #[error("the registry asks to be left alone until {until}")]
     Slow { until: Timestamp },
-    /// The registry, or the issuer of its tokens, denies access.
+    /// The registry or its token issuer denies access.
     #[error("access is denied ({status}): {said}")]
     Denied { status: u16, said: String },
-    /// Any other answer than the one that was hoped for.
+    /// Another unexpected status.
     #[error("the answer is {status}: {said}")]
     Status { status: u16, said: String },
-    /// This host is not allowed.
+    /// This host may not be asked.
     #[error("it is none of the registries that may be asked")]
     Foreign,
-    /// Something took too long.
+    /// A step took too long.
     #[error("{step} took longer than {waited:?}")]
     Late { step: &'static str, waited: Duration },
-    /// There is no connection.
+    /// The connection could not be made.
     #[error(transparent)]
     Way(#[from] WayError),
     /// The connection ended too early.
     #[error("the answer breaks off")]
     Cut(#[source] hyper::Error),
-    /// An answer is larger than any good one.
+    /// The answer is larger than any valid one.
     #[error("the answer is larger than {limit} bytes")]
     Large { limit: usize },
-    /// A list is longer than any good one.
+    /// The list is longer than any valid one.
     #[error("there are more than {limit} {what}")]
     Many { what: &'static str, limit: usize },
-    /// The content is not the one that was asked for.
+    /// The content does not have the requested digest.
     #[error("the content has the digest {found} instead of {wanted}")]
     Content { wanted: ImageDigest, found: ImageDigest },
-    /// The registry answers with something that is no description of an image.
+    /// The answer is no description of an image.
     #[error("the answer is of the kind '{0}', which is none of an image")]
     Kind(String),
-    /// The answer is no proper JSON.
+    /// The answer is not valid JSON.
     #[error("cannot understand the answer")]
     Syntax(#[source] serde_json::Error),
-    /// The registry sends us to a place that we do not go to.
+    /// The registry redirects to a place that is not allowed.
     #[error("the registry refers us to '{to}': {why}")]
     Astray { to: String, why: &'static str },
-    /// The issuer of tokens gives us one that no header can hold.
+    /// The token issuer's token is not valid in a header.
     #[error("the token that {issuer} issues cannot be used")]
     Token { issuer: String },
-    /// Our own credentials cannot be read.
+    /// The operator's own credentials cannot be read.
     #[error("cannot read the credentials")]
     Credentials(#[source] Failure),
 }
@@ -130,12 +130,12 @@ impl Problem {
 }
 
 impl RegistryError {
-    /// The registry answered and has no such thing.
+    /// Whether the registry answered that the content does not exist.
     pub fn is_absent(&self) -> bool {
         matches!(self.problem, Problem::Absent)
     }
 
-    /// The time at which the registry accepts requests again, if it has named one.
+    /// The end of the pause that the registry demands, if it demands one.
     pub fn slow_until(&self) -> Option<Timestamp> {
         match self.problem {
             Problem::Slow { until } => Some(until),
@@ -143,7 +143,7 @@ impl RegistryError {
         }
     }
 
-    /// The one who has to act before another attempt can help.
+    /// The class of the failure, which tells who has to act.
     pub fn class(&self) -> Class {
         match &self.problem {
             Problem::Absent | Problem::Denied { .. } => Class::Refused,

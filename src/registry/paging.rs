@@ -1,6 +1,6 @@
-//! Lists that come in pages: where the next one is.
+//! The next page of a list.
 //!
-//! Must never lead to another host than the one that gave the page.
+//! Must never lead to another host than the page's own.
 
 use hyper::HeaderMap;
 use hyper::header::LINK;
@@ -8,7 +8,7 @@ use hyper::header::LINK;
 use super::error::Problem;
 use super::url::Url;
 
-/// The address of the next page, if there is one.
+/// The URL of the next page, if there is one.
 pub(super) fn next(headers: &HeaderMap, here: &Url) -> Result<Option<Url>, Problem> {
     let mut values = headers.get_all(LINK).iter().filter_map(|value| value.to_str().ok());
     let Some(target) = values.find_map(link_to_next) else {
@@ -23,7 +23,7 @@ pub(super) fn next(headers: &HeaderMap, here: &Url) -> Result<Option<Url>, Probl
     }
 }
 
-/// The target of the link that says it is the next one.
+/// The target of the link whose relation is `next`.
 fn link_to_next(value: &str) -> Option<&str> {
     let mut rest = value;
     while let Some((_, after)) = rest.split_once('<') {

@@ -1,6 +1,6 @@
-//! Where images are and how their versions are called: hosts, repositories, tags and digests, each checked once.
+//! The names of images and their versions: hosts, repositories, tags and digests, each validated once.
 //!
-//! A name that passes here can stand in an address without being escaped. It must never guess: a name is good, or it is refused.
+//! A valid name can be used in a URL without escaping. Must never guess: a name is either valid or refused.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use addon_core::artifact::reference::{ImageDigest, Tag};
 use sha2::{Digest as _, Sha256};
 use thiserror::Error;
 
-/// A name that nothing at a registry can have.
+/// The error for an invalid name.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("'{text}' is no {kind}: it should be {should}")]
 pub struct BadName {
@@ -18,13 +18,13 @@ pub struct BadName {
     should: &'static str,
 }
 
-/// The name under which Docker Hub stands in references to images.
+/// The name of Docker Hub in references to images.
 const DOCKER: &str = "docker.io";
-/// Where it is asked, and another name of it.
+/// The host that serves Docker Hub, and another name of it.
 const DOCKER_SERVER: &str = "registry-1.docker.io";
 const DOCKER_INDEX: &str = "index.docker.io";
 
-/// A host with its port, in lower case, as it stands before the first `/` of a reference to an image.
+/// A host with its port, in lower case, in the form before the first `/` of an image reference.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Host {
     name: String,
@@ -80,17 +80,17 @@ fn is_domain(name: &str) -> bool {
 }
 
 impl Host {
-    /// The name or address alone, an IPv6 address in brackets.
+    /// The name or address without the port; an IPv6 address is in brackets.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The port, where one is given.
+    /// The port, if there is one.
     pub fn port(&self) -> Option<u16> {
         self.port
     }
 
-    /// The host that serves the images of this one.
+    /// The host that serves this registry's images.
     #[must_use]
     pub fn server(&self) -> Self {
         if self.name == DOCKER && self.port.is_none() {
@@ -137,7 +137,7 @@ impl Repository {
         &self.0
     }
 
-    /// The same repository within another one, as some mirrors keep it.
+    /// The repository below another one, as some mirrors have it.
     #[must_use]
     pub fn within(&self, outer: &Self) -> Self {
         Self(format!("{outer}/{self}"))
@@ -150,19 +150,19 @@ impl fmt::Display for Repository {
     }
 }
 
-/// A repository of a registry: where all versions of an image are.
+/// A repository at a registry, which has all versions of an image.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ImagePlace {
     /// The registry.
     pub host: Host,
-    /// The repository there.
+    /// The repository.
     pub repository: Repository,
 }
 
 impl FromStr for ImagePlace {
     type Err = BadName;
 
-    /// Nothing is left out: Docker Hub is `docker.io`, and its own images are in `library`.
+    /// Parses a full name: Docker Hub is `docker.io`, and its official images are in `library`.
     fn from_str(text: &str) -> Result<Self, BadName> {
         let (host, repository) = text.split_once('/').ok_or_else(|| BadName {
             text: text.to_owned(),
@@ -182,7 +182,7 @@ impl fmt::Display for ImagePlace {
     }
 }
 
-/// The digest of some content, by which everybody gets exactly that.
+/// The digest of a content.
 pub fn digest_of(content: &[u8]) -> ImageDigest {
     let halves = Sha256::digest(content)
         .into_iter()
@@ -191,22 +191,22 @@ pub fn digest_of(content: &[u8]) -> ImageDigest {
     ImageDigest::parse(&format!("sha256:{digits}")).expect("a SHA-256 has 64 digits")
 }
 
-/// The tag by which registries that know no better tell what refers to a version.
+/// The referrers tag of a version, for registries without the referrers API.
 pub fn tag_of(digest: &ImageDigest) -> Tag {
     Tag::parse(&digest.as_str().replace(':', "-")).expect("a digest without its colon is a tag")
 }
 
-/// The version of an image that is meant.
+/// A reference to a version of an image.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reference {
-    /// That to which a tag leads now.
+    /// The version to which a tag leads at present.
     Tag(Tag),
-    /// Exactly this one.
+    /// Exactly the version with this digest.
     Digest(ImageDigest),
 }
 
 impl Reference {
-    /// As it stands in an address.
+    /// The form in a URL.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Tag(tag) => tag.as_str(),

@@ -1,6 +1,6 @@
-//! The proxy for a host: `HTTPS_PROXY` and `NO_PROXY`, as Go reads them.
+//! The proxy for a host, from `HTTPS_PROXY` and `NO_PROXY` as Go reads them.
 //!
-//! A proxy carries TLS that it cannot read. It must never be shown with its password, nor be asked to carry plain HTTP.
+//! A proxy only carries TLS, which it cannot read. Must never show its password, nor use it for plain HTTP.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -11,29 +11,29 @@ use thiserror::Error;
 
 use super::place::{BadName, Host};
 
-/// A proxy that cannot be used.
+/// Why a proxy's URL cannot be used.
 #[derive(Debug, Error)]
 pub enum BadProxy {
-    /// Another kind.
+    /// Another scheme.
     #[error("the proxy for HTTPS must be reached by http, as in http://proxy.example:3128")]
     Scheme,
-    /// No host.
+    /// The host is invalid.
     #[error("the proxy for HTTPS has no proper address")]
     Host(#[source] BadName),
 }
 
-/// The proxy, and who is reached without it.
+/// The proxy, and the hosts that are reached without it.
 #[derive(Debug, Clone, Default)]
 pub struct Proxies {
     proxy: Option<Proxy>,
     direct: Vec<Direct>,
 }
 
-/// Somebody who carries connections on.
+/// A proxy that opens tunnels.
 #[derive(Clone)]
 pub(super) struct Proxy {
     pub(super) host: Host,
-    /// The value of the header by which it knows us.
+    /// The value of `Proxy-Authorization`.
     pub(super) login: Option<String>,
 }
 
@@ -45,7 +45,7 @@ impl fmt::Debug for Proxy {
     }
 }
 
-/// Those who are reached without a proxy.
+/// Hosts that are reached without a proxy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Direct {
     whom: Whom,
@@ -55,16 +55,16 @@ struct Direct {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Whom {
     Everybody,
-    /// An address with as many leading bits.
+    /// A network: an address and the length of its prefix.
     Network(IpAddr, u8),
-    /// That domain and all below it.
+    /// A domain and everything below it.
     Domain(String),
-    /// All below that domain.
+    /// Everything below a domain.
     Below(String),
 }
 
 impl Proxies {
-    /// From the values of the two variables; empty is as good as absent.
+    /// Parses the values of the two variables; an empty one counts as absent.
     pub fn new(https_proxy: Option<&str>, no_proxy: Option<&str>) -> Result<Self, BadProxy> {
         let proxy = https_proxy.map(str::trim).filter(|text| !text.is_empty());
         let proxy = proxy.map(Proxy::parse).transpose()?;
@@ -73,18 +73,18 @@ impl Proxies {
         Ok(Self { proxy, direct })
     }
 
-    /// The proxy by which a host is reached, if not directly.
+    /// The proxy for a host, if it is not reached directly.
     pub(super) fn way_to(&self, name: &str, port: u16) -> Option<&Proxy> {
         let proxy = self.proxy.as_ref()?;
         let address = address(name);
-        // Nobody else's machine leads to our own.
+        // A proxy on another machine cannot reach this machine's loopback.
         let is_here = name == "localhost" || address.is_some_and(|address| address.is_loopback());
         let is_direct = is_here || self.direct.iter().any(|direct| direct.means(name, address, port));
         (!is_direct).then_some(proxy)
     }
 }
 
-/// The address that a host's name is, if it is one.
+/// The IP address that a host's name is, if it is one.
 pub(super) fn address(name: &str) -> Option<IpAddr> {
     name.trim_start_matches('[').trim_end_matches(']').parse().ok()
 }
@@ -111,7 +111,7 @@ impl Proxy {
     }
 }
 
-/// `%40` is a `@`, for passwords that have one.
+/// Decodes percent-encoding, such as `%40` for `@` in a password.
 fn unescaped(text: &str) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -143,7 +143,7 @@ impl Direct {
             let whom = Whom::Network(address(network)?, bits.parse().ok()?);
             return Some(Self { whom, port: None });
         }
-        // An IPv6 address has colons, and a port only behind brackets.
+        // An IPv6 address has colons itself, and a port only after brackets.
         let (name, port) = match text.rsplit_once(':') {
             Some((name, port)) if address(&text).is_none() => (name, Some(port.parse().ok()?)),
             _ => (text.as_str(), None),
@@ -176,7 +176,7 @@ impl Direct {
     }
 }
 
-/// Whether two addresses begin with the same bits.
+/// Whether two addresses have the same prefix of this length.
 fn shares(one: IpAddr, other: IpAddr, bits: u8) -> bool {
     let (one, other, width) = match (one, other) {
         (IpAddr::V4(one), IpAddr::V4(other)) => (u128::from(one.to_bits()), u128::from(other.to_bits()), 32),

@@ -1,6 +1,6 @@
-//! The words of a registry beside its answers, made fit for a line of ours: why it refuses, and when to come again.
+//! The text and the pause in a registry's refusal, made safe for the operator's own messages.
 //!
-//! Must never take more than a line, nor believe in a wait without an end.
+//! Must never take more than one line of text, nor accept an endless pause.
 
 use hyper::HeaderMap;
 use hyper::header::RETRY_AFTER;
@@ -8,15 +8,15 @@ use jiff::fmt::rfc2822;
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 
-/// Enough for a sentence.
+/// The longest text that is shown, in characters.
 const LONGEST: usize = 200;
 
-/// The pause after a registry's refusal without a time.
+/// The pause after a refusal that states none.
 const PAUSE: SignedDuration = SignedDuration::from_mins(1);
-/// Nobody may silence us for longer: the longest limits that registries are known for count by six hours.
+/// The longest pause that a registry can demand. The longest known rate limits count by six hours.
 const LONGEST_PAUSE: SignedDuration = SignedDuration::from_hours(6);
 
-/// A text as one line, without what a terminal would obey.
+/// A text as one line, without control characters.
 pub(super) fn line(text: &str) -> String {
     let words = text.split(|letter: char| letter.is_whitespace() || letter.is_control());
     let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
@@ -40,7 +40,7 @@ struct Reason {
     message: String,
 }
 
-/// Why it refuses, from the body of its answer.
+/// The reason of a refusal, from the body of the answer.
 pub(super) fn reason(body: &[u8]) -> String {
     let complaint: Option<Complaint> = serde_json::from_slice(body).ok();
     let first = complaint.and_then(|complaint| complaint.errors.into_iter().next());
@@ -57,7 +57,7 @@ pub(super) fn reason(body: &[u8]) -> String {
     }
 }
 
-/// The time until which it wants no requests, if it has named one.
+/// The time in `Retry-After`, if there is one.
 pub(super) fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Timestamp> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     let pause = match text.parse::<u32>() {
@@ -67,7 +67,7 @@ pub(super) fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Timesta
     Some(now + pause.clamp(SignedDuration::ZERO, LONGEST_PAUSE))
 }
 
-/// Until when to leave a registry alone that has had enough.
+/// The time until which a registry that refused is not asked.
 pub(super) fn pause(headers: &HeaderMap, now: Timestamp) -> Timestamp {
     retry_after(headers, now).unwrap_or(now + PAUSE)
 }

@@ -1,6 +1,6 @@
-//! Addresses of requests, and the resolution of redirects between them.
+//! URLs of requests, and the resolution of redirects.
 //!
-//! Must never take an address with a user in it, nor a scheme that is neither `https` nor `http`.
+//! A URL with a user, or with another scheme than `https` and `http`, must never be accepted.
 
 use std::fmt;
 use std::fmt::Write as _;
@@ -9,18 +9,18 @@ use hyper::Uri;
 
 use super::place::Host;
 
-/// Whether nobody can listen.
+/// Whether the connection is encrypted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Scheme {
     Tls,
     Plain,
 }
 
-/// The other end of a request: secrets for one are never sent to another.
+/// Scheme, host and port of a request. Secrets for one origin are never sent to another.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Origin {
     pub(super) scheme: Scheme,
-    /// An IPv6 address is in brackets.
+    /// The host; an IPv6 address is in brackets.
     pub(super) name: String,
     pub(super) port: u16,
 }
@@ -38,7 +38,7 @@ impl Origin {
         }
     }
 
-    /// As it stands in the header `Host`.
+    /// The value of the header `Host`.
     pub(super) fn authority(&self) -> String {
         match (self.scheme, self.port) {
             (Scheme::Tls, 443) | (Scheme::Plain, 80) => self.name.clone(),
@@ -47,11 +47,11 @@ impl Origin {
     }
 }
 
-/// An address.
+/// A URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Url {
     pub(super) origin: Origin,
-    /// With the question mark and what follows it; begins with `/`.
+    /// The path with the query; begins with `/`.
     pub(super) path: String,
 }
 
@@ -61,7 +61,7 @@ impl fmt::Display for Url {
             Scheme::Tls => "https",
             Scheme::Plain => "http",
         };
-        // Behind the question mark there may be signatures, which let in whoever has them.
+        // The query may contain signatures that give access, so it is not shown.
         let path = self.path.split('?').next().unwrap_or_default();
         write!(f, "{scheme}://{}{path}", self.origin.authority())
     }
@@ -76,7 +76,7 @@ impl Url {
             _ => return None,
         };
         let host: Host = uri.authority()?.as_str().parse().ok()?;
-        // The host of an address is taken as it is: the other names of Docker Hub are names of repositories only.
+        // The host of a URL is used as it is: the aliases of Docker Hub apply only to image references.
         let mut origin = Origin::new(scheme, &host);
         origin.name = uri.host()?.to_ascii_lowercase();
         let path = uri.path_and_query().map_or("/", |path| path.as_str());
@@ -88,7 +88,7 @@ impl Url {
         Some(Self { origin, path })
     }
 
-    /// Where a reference found at this address leads.
+    /// Resolves a reference relative to this URL.
     pub(super) fn join(&self, reference: &str) -> Option<Self> {
         let reference = reference.split('#').next().unwrap_or_default().trim();
         if reference.contains("://") && !reference.starts_with(['/', '?']) {
@@ -111,7 +111,7 @@ impl Url {
         Self::parse(&format!("{scheme}://{}{path}", origin.authority()))
     }
 
-    /// The same with one more part of the query.
+    /// Adds a parameter to the query.
     pub(super) fn with(mut self, key: &str, value: &str) -> Self {
         self.path.push(if self.path.contains('?') { '&' } else { '?' });
         self.path.push_str(key);
@@ -121,7 +121,7 @@ impl Url {
     }
 }
 
-/// As it may stand in a query or a form.
+/// Percent-encodes a text for a query or a form.
 pub(super) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {

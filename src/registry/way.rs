@@ -1,8 +1,8 @@
-//! Connections to registries: the address, the proxy, TLS.
+//! Connections to registries: address, proxy, TLS.
 //!
-//! We follow a redirect of a registry only to a host that is as near as the registry itself: never from outside to this
-//! machine or to a link-local address, where clouds keep credentials. We connect to exactly the addresses that were
-//! checked.
+//! A redirect of a registry is followed only to an address that is as near as the registry's own: never from outside to
+//! this machine or to a link-local address, where clouds offer credentials. Connections are made to exactly the
+//! addresses that were checked.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -26,7 +26,7 @@ use super::proxies::{Proxies, Proxy, address};
 use super::url::{Origin, Scheme};
 use crate::certificates::material::{BadCertificate, Pem};
 
-/// Why there is no connection.
+/// Why no connection was made.
 #[derive(Debug, Error)]
 pub enum WayError {
     #[error("cannot find {host}")]
@@ -52,7 +52,7 @@ pub enum WayError {
 impl WayError {
     pub(super) fn class(&self) -> Class {
         match self {
-            // A complaint of TLS itself has this kind, one of the network has others.
+            // An error of TLS itself has this kind; errors of the network have others.
             Self::Verify { source, .. } if source.kind() == io::ErrorKind::InvalidData => Class::Invalid,
             Self::Name { .. } | Self::Near { .. } => Class::Invalid,
             Self::Silent { .. } => Class::TimedOut,
@@ -83,12 +83,12 @@ pub enum SetupError {
     Tls(#[from] rustls::Error),
 }
 
-/// How near an address is to us.
+/// How near an address is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Nearness {
     /// This machine.
     Here,
-    /// The wire that it hangs on.
+    /// The local link.
     Link,
     Elsewhere,
 }
@@ -102,7 +102,7 @@ impl Nearness {
     }
 
     fn of_v4(address: Ipv4Addr) -> Self {
-        // All of 0.0.0.0/8 is "this host".
+        // All of 0.0.0.0/8 means "this host".
         if address.is_loopback() || address.octets()[0] == 0 {
             Self::Here
         } else if address.is_link_local() || address.is_broadcast() {
@@ -121,7 +121,7 @@ impl Nearness {
         }
         let [a, b, c, d] = [12, 13, 14, 15].map(|place| address.octets()[place]);
         match address.segments() {
-            // Mapped, compatible and translated (NAT64) addresses are those of IPv4 that they hold.
+            // Mapped, compatible and translated (NAT64) addresses count as the IPv4 address in them.
             [0, 0, 0, 0, 0, 0 | 0xffff, _, _] | [0x64, 0xff9b, 0, 0, 0, 0, _, _] => {
                 Self::of_v4(Ipv4Addr::new(a, b, c, d))
             }
@@ -130,12 +130,12 @@ impl Nearness {
     }
 }
 
-/// Which addresses may be connected to.
+/// The addresses that may be connected to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reach {
-    /// Any: a person named the host.
+    /// Any address, because a person named the host.
     Any,
-    /// Those elsewhere, and those as near as the one who referred us.
+    /// Distant addresses, and those that are as near as the redirecting server.
     As(Nearness),
 }
 
@@ -146,13 +146,13 @@ impl Reach {
     }
 }
 
-/// A connection, and how near its other end is; behind a proxy that counts as elsewhere.
+/// A connection, and the nearness of its other end. Behind a proxy that counts as distant.
 pub(super) struct Connection {
     pub(super) stream: Either<TcpStream, TlsStream<TcpStream>>,
     pub(super) nearness: Nearness,
 }
 
-/// How connections are made.
+/// Makes connections.
 pub(super) struct Ways {
     tls: Arc<ClientConfig>,
     proxies: Proxies,
@@ -160,10 +160,10 @@ pub(super) struct Ways {
 }
 
 impl Ways {
-    /// The authorities of the machine are trusted, and the given ones besides.
+    /// Trusts the machine's authorities and the given ones.
     pub(super) fn new(authorities: Option<&Pem>, proxies: Proxies, patience: Duration) -> Result<Self, SetupError> {
         let mut roots = RootCertStore::empty();
-        // A file of the machine that cannot be read is as good as none: whom it would vouch for is not verified.
+        // An unreadable file of the machine is ignored: certificates of its authorities are then refused.
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         if let Some(authorities) = authorities {
             roots.extend(authorities.roots()?.roots);
@@ -198,7 +198,7 @@ impl Ways {
         let (stream, nearness) = match proxy {
             None => self.direct(&origin.name, origin.port, reach).await?,
             Some(proxy) => {
-                // By a name it is the proxy's to say who may be reached.
+                // An IP address is checked here. For a name the proxy decides where it connects.
                 let near = address(&origin.name).filter(|&address| !reach.admits(address));
                 if let Some(address) = near {
                     return Err(WayError::Near { host, address });
@@ -220,7 +220,7 @@ impl Ways {
         Ok(Connection { stream, nearness })
     }
 
-    /// Tries one address after the other, each for its share of the time.
+    /// Tries one address after the other; each gets a share of the time.
     async fn direct(&self, name: &str, port: u16, reach: Reach) -> Result<(TcpStream, Nearness), WayError> {
         let host = format!("{name}:{port}");
         let lookup = |source| WayError::Lookup {
@@ -267,7 +267,7 @@ impl Ways {
         let asked = format!("CONNECT {to} HTTP/1.1\r\nHost: {to}\r\n{login}\r\n");
         stream.write_all(asked.as_bytes()).await.map_err(broken)?;
         let mut head = Vec::new();
-        // One by one: what follows belongs to TLS.
+        // Byte by byte, because the bytes after the head belong to TLS.
         while !head.ends_with(b"\r\n\r\n") {
             if head.len() == PROXY_HEAD {
                 return Err(refused(format!("answers with more than {PROXY_HEAD} bytes")));
@@ -283,7 +283,7 @@ impl Ways {
     }
 }
 
-/// Above the size of any proxy's answer before it lets us through.
+/// The size limit of a proxy's answer.
 const PROXY_HEAD: usize = 16 << 10;
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! One question and its answer over HTTP, with every step bounded in time and every body in size.
+//! One HTTP request and its answer, with a time limit for every step and a size limit for every body.
 //!
-//! It follows referrals, and must never show credentials to another host than the one they were for, nor go on without TLS
-//! where that was not asked for. Each question has a connection of its own: questions are few, and no connection can
-//! be in a state that an earlier one left.
+//! It follows redirects. Credentials must never be sent to another origin than their own, and plain HTTP must never be
+//! used where it was not asked for. Each request has a new connection: requests are few, and no connection can be in a
+//! bad state from an earlier one.
 
 use std::collections::BTreeSet;
 use std::future::pending;
@@ -21,21 +21,22 @@ use super::place::Host;
 use super::url::{Origin, Scheme, Url};
 use super::way::{Connection, Nearness, Reach, WayError, Ways};
 
-/// How long things may take.
+/// The time limits of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// A connection: name, proxy and TLS.
+    /// For a connection: name resolution, proxy and TLS.
     pub connect: Duration,
-    /// From a question to the head of its answer.
+    /// From a request to the head of its answer.
     pub head: Duration,
-    /// A question and the whole of its answer, with all referrals.
+    /// For a request and its whole answer, with all redirects.
     pub whole: Duration,
-    /// All requests of one call: tokens, pages, mirrors.
+    /// For all requests of one call: tokens, pages, mirrors.
     pub call: Duration,
 }
 
 impl Default for Limits {
-    /// A manifest is a second's work; who is slower by an order of magnitude is as good as away.
+    /// Limits for normal registries: a manifest takes a second, and a server that is ten times slower counts as
+    /// unreachable.
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(10),
@@ -46,38 +47,38 @@ impl Default for Limits {
     }
 }
 
-/// Storage behind a registry takes one or two.
+/// The largest number of redirects. A registry's storage needs one or two.
 const REFERRALS: usize = 5;
-/// More is no head of an answer.
+/// The size limit of an answer's head.
 const HEAD: usize = 64 << 10;
-/// The part of a refusal that is read, for its text.
+/// How much of a refusal's body is read for its text.
 const REFUSAL: usize = 8 << 10;
 
 const AGENT: &str = concat!("addon-operator/", env!("CARGO_PKG_VERSION"));
 
-/// A question.
+/// A request.
 #[derive(Clone)]
 pub(super) struct Question {
     pub(super) method: Method,
     pub(super) url: Url,
     pub(super) accept: &'static str,
-    /// Shown to the host of the address alone.
+    /// Sent only to the URL's own origin.
     pub(super) authorization: Option<HeaderValue>,
-    /// A form to be sent; then nobody may refer us elsewhere.
+    /// A form as the body; then no redirect is followed.
     pub(super) form: Option<String>,
-    /// How large a good answer may be.
+    /// The size limit of a successful answer.
     pub(super) limit: usize,
 }
 
-/// An answer that has come in whole. That of a refusal may be cut.
+/// A complete answer. The body of a refusal may be cut.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
     pub(super) body: Bytes,
-    /// The address that answered in the end.
+    /// The URL that answered in the end.
     pub(super) url: Url,
-    /// How near the one is whom we asked.
+    /// The nearness of the server that answered.
     pub(super) nearness: Nearness,
 }
 
@@ -87,7 +88,7 @@ impl Answer {
     }
 }
 
-/// Sends a request to any host.
+/// Sends requests to any host.
 pub(super) struct Wire {
     pub(super) ways: Ways,
     /// Hosts that are asked without TLS.
@@ -96,7 +97,7 @@ pub(super) struct Wire {
 }
 
 impl Wire {
-    /// How a host is asked that a person named.
+    /// The origin of a host that a person named.
     pub(super) fn origin(&self, host: &Host) -> Origin {
         let scheme = if self.plain.contains(host) {
             Scheme::Plain
@@ -106,7 +107,7 @@ impl Wire {
         Origin::new(scheme, &host.server())
     }
 
-    /// Whether a registry may refer us there, by the looks of it.
+    /// Whether a registry may redirect to this URL, as far as the URL shows.
     pub(super) fn admits(&self, url: &Url) -> bool {
         let is_plain = |host: &Host| Origin::new(Scheme::Plain, host) == url.origin;
         url.origin.scheme == Scheme::Tls || self.plain.iter().any(is_plain)
@@ -169,7 +170,7 @@ impl Wire {
             let answer = answer.map_err(Problem::Cut)?;
             read(answer, question, nearness).await
         };
-        // This task moves the bytes of the exchange. The exchange itself notices the end of the connection.
+        // This future moves the bytes. The request itself notices the end of the connection.
         let carry = async {
             drop(connection.await);
             pending().await
@@ -243,7 +244,7 @@ async fn read(answer: Response<Incoming>, question: &Question, nearness: Nearnes
     })
 }
 
-/// Where an answer sends us, if it does.
+/// The target of a redirect, if the answer is one.
 fn referral(answer: &Answer, question: &Question) -> Result<Option<Url>, Problem> {
     let moved = matches!(answer.status.as_u16(), 301 | 302 | 303 | 307 | 308);
     if !moved || question.form.is_some() {

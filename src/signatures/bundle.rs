@@ -1,7 +1,7 @@
 //! Bundles: manifests that refer to the image, each with one envelope (DSSE) around a statement (in-toto) about it.
 //!
-//! Must never take a statement of another kind for a signature: the same key also signs attestations, which approve
-//! nothing. cosign's own `verify` is not so strict.
+//! A statement of another kind must never count as a signature: the same key also signs attestations, which approve
+//! nothing. cosign's own `verify` is less strict.
 
 use std::collections::BTreeMap;
 
@@ -14,17 +14,17 @@ use super::refusal::{Document, Refusal};
 use super::simple::MOST_OF_SIGNATURE;
 use super::{Blob, MOST_BYTES, Manifest, decoded, digits, parsed};
 
-/// Of bundles, and of the manifests that lead to them.
+/// The media type of bundles, and of the manifests that refer to them.
 pub const ARTIFACT_TYPE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
-/// The same, as it was spelled before.
+/// The older form of the media type.
 const OLD_SPELLING: &str = "application/vnd.dev.sigstore.bundle+json;version=0.3";
-/// Of every version.
+/// The prefix of the media types of all versions.
 const FAMILY: &str = "application/vnd.dev.sigstore.bundle";
 const PAYLOAD_TYPE: &str = "application/vnd.in-toto+json";
 const STATEMENT: &str = "https://in-toto.io/Statement/v1";
 const PREDICATE: &str = "https://sigstore.dev/cosign/sign/v1";
 
-/// The bundle that a manifest leads to, one which refers to an image. Nothing for manifests of other things.
+/// The bundle in a manifest that refers to the image; none for other manifests.
 pub fn listed(manifest: &[u8]) -> Result<Option<Blob>, Refusal> {
     let layers = Manifest::read(manifest)?.layers;
     Ok(match layers.as_slice() {
@@ -42,11 +42,12 @@ struct Bundle {
     message_signature: Option<IgnoredAny>,
 }
 
-/// Entries of logs and time stamps are for certificates, which end; a key counts until it is taken from us.
+/// The verification material. Log entries and time stamps are ignored: they are for certificates, which expire, while a
+/// key counts until the admin removes it.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Material {
-    /// A hint which key it is. All are tried, whatever it says.
+    /// A hint about the key. It is ignored, and all keys are tried.
     public_key: Option<IgnoredAny>,
     certificate: Option<IgnoredAny>,
     #[serde(rename = "x509CertificateChain")]
@@ -81,7 +82,7 @@ struct Subject {
 }
 
 impl Keys {
-    /// Which of the keys has signed this bundle for the image with this digest.
+    /// The key that has signed this bundle for the image with this digest.
     pub fn check_bundle(&self, json: &[u8], digest: &ImageDigest) -> Result<KeyId, Refusal> {
         let digits = digits(digest);
         let envelope = envelope(parsed(Document::Bundle, json, MOST_BYTES)?)?;
@@ -106,7 +107,7 @@ impl Keys {
     }
 }
 
-/// The envelope of a bundle that may count.
+/// The envelope of a bundle, if the bundle is of a supported form.
 fn envelope(bundle: Bundle) -> Result<Envelope, Refusal> {
     let Bundle {
         media_type,
@@ -117,7 +118,7 @@ fn envelope(bundle: Bundle) -> Result<Envelope, Refusal> {
     if ![ARTIFACT_TYPE, OLD_SPELLING].contains(&media_type.as_str()) {
         return Err(Refusal::other_bundle(&media_type));
     }
-    // As with cosign, which wants the key to be named where it was given one.
+    // As in cosign, a certificate does not count where a key is demanded.
     if material.certificate.is_some() || material.chain.is_some() {
         return Err(Refusal::Certificate);
     }
@@ -132,7 +133,8 @@ fn envelope(bundle: Bundle) -> Result<Envelope, Refusal> {
     }
 }
 
-/// The bytes that an envelope's signature is of: the payload with its kind, neither of which can pass for the other.
+/// The bytes of an envelope that are signed: the payload and its type, encoded so that neither can be taken for the
+/// other.
 fn encoding(kind: &str, payload: &[u8]) -> Vec<u8> {
     let mut bytes = format!("DSSEv1 {} {kind} {} ", kind.len(), payload.len()).into_bytes();
     bytes.extend_from_slice(payload);

@@ -1,7 +1,7 @@
-//! The public keys that may have signed an image, read once from a text that an admin wrote, each with its algorithm.
+//! The public keys that may have signed an image, parsed once from an admin's text, each with its algorithm.
 //!
-//! Must never drop a key that cannot be used: a signature that counts by mistake and one that is refused by mistake are both
-//! worse than a text that is refused.
+//! A key that cannot be used must never be ignored: a wrongly accepted or refused signature would be worse than a
+//! refused text.
 
 mod pem;
 
@@ -24,29 +24,29 @@ use x509_parser::x509::SubjectPublicKeyInfo;
 use self::pem::{Block, BrokenPem};
 use super::refusal::Refusal;
 
-/// The most keys that are tried on one signature.
+/// The largest number of keys, which are all tried on each signature.
 const MOST_KEYS: usize = 16;
-/// The sizes of RSA keys, in bits. Shorter ones were broken, longer ones cost a second a signature.
+/// The allowed sizes of RSA keys in bits. Shorter ones are unsafe, and longer ones need a second for each signature.
 const RSA_BITS: std::ops::RangeInclusive<usize> = 2048..=8192;
 
 /// Why a text with keys cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum KeysError {
-    /// There is nothing in it.
+    /// It contains no key.
     #[error("there is no public key in the text: each begins with '-----BEGIN PUBLIC KEY-----'")]
     NoKey,
-    /// More than anybody has.
+    /// It contains too many keys.
     #[error("there are {found} public keys in the text; more than {MOST_KEYS} are not tried")]
     TooMany {
-        /// How many there are.
+        /// Their number.
         found: usize,
     },
-    /// One of them cannot be used; then none is.
+    /// One of the keys cannot be used, and so none is.
     #[error("cannot use key {number} of the text")]
     Unusable {
-        /// Counted from one.
+        /// The number of the key, from 1.
         number: usize,
-        /// Why.
+        /// The reason.
         source: KeyProblem,
     },
 }
@@ -54,33 +54,34 @@ pub enum KeysError {
 /// Why a key cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum KeyProblem {
-    /// It is not even a block.
+    /// It is not a valid PEM block.
     #[error(transparent)]
     Pem(#[from] BrokenPem),
-    /// Somebody made it public by mistake.
+    /// It is a private key, published by mistake.
     #[error("it is a private key: give the public key, and make a new pair, because this private key has been exposed")]
     Private,
-    /// It is something else.
+    /// It is another kind of block.
     #[error("it is a '{0}', not a 'PUBLIC KEY'; openssl pkey -pubin and openssl x509 -pubkey write one")]
     Other(String),
-    /// It holds something else than its name says.
+    /// The contents do not match the block's name.
     #[error("there is no public key (SubjectPublicKeyInfo) in it, or more than one")]
     Content,
-    /// We cannot check what it signs.
+    /// The algorithm is not supported.
     #[error("it is for the algorithm {0}; ECDSA on P-256 or P-384, Ed25519 and RSA can be checked")]
     Algorithm(String),
-    /// We cannot check what it signs.
+    /// The curve is not supported.
     #[error("it is for ECDSA on the curve {0}; P-256 and P-384 can be checked")]
     Curve(String),
-    /// No such key has this form.
+    /// Its length is invalid.
     #[error("it is not as long as such a key is; a point of a curve must be written uncompressed")]
     Length,
-    /// Too short to be safe, or too long to be used.
+    /// It is too short to be safe, or too long to be used.
     #[error("it is an RSA key of {0} bits; from 2048 to 8192 can be checked")]
     Bits(usize),
 }
 
-/// By what people and logs know a key: the SHA-256 of its DER form, as `openssl pkey -pubin -outform der | sha256sum` has it.
+/// The identifier of a key for people and logs: the SHA-256 of its DER form, as printed by `openssl pkey -pubin
+/// -outform der | sha256sum`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyId([u8; 32]);
 
@@ -97,7 +98,7 @@ impl fmt::Debug for KeyId {
     }
 }
 
-/// The keys of which one must have signed an image. There is at least one.
+/// The keys, of which one must have signed an image. There is at least one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Keys(Vec<Key>);
 
@@ -105,7 +106,7 @@ pub struct Keys(Vec<Key>);
 struct Key {
     id: KeyId,
     kind: Kind,
-    /// In the form that the algorithm takes.
+    /// The key in the form that the algorithm needs.
     bytes: Vec<u8>,
 }
 
@@ -118,7 +119,7 @@ enum Kind {
 }
 
 impl Keys {
-    /// Reads the public keys of a text, PEM blocks with anything between them.
+    /// Parses the public keys in a text: PEM blocks with any text between them.
     pub fn parse(text: &str) -> Result<Self, KeysError> {
         let blocks = pem::blocks(text);
         if blocks.is_empty() {
@@ -134,12 +135,12 @@ impl Keys {
         keys.collect::<Result<_, _>>().map(Self)
     }
 
-    /// By what the keys are known, in the order of the text.
+    /// The identifiers of the keys, in the order of the text.
     pub fn ids(&self) -> impl Iterator<Item = &KeyId> {
         self.0.iter().map(|key| &key.id)
     }
 
-    /// Which of them has signed these bytes.
+    /// The key that has signed these bytes.
     pub(super) fn signer(&self, message: &[u8], signature: &[u8]) -> Result<KeyId, Refusal> {
         let signer = self.0.iter().find(|key| key.has_signed(message, signature));
         signer.map(|key| key.id.clone()).ok_or(Refusal::NotByOurKeys)
@@ -162,7 +163,7 @@ impl Key {
         let bytes = info.subject_public_key.data.to_vec();
         let kind = Kind::of(&info)?;
         let fits = match kind {
-            // Uncompressed: a four, and both coordinates.
+            // Uncompressed: the byte 4 and both coordinates.
             Kind::EcdsaP256 => bytes.len() == 1 + 2 * 32 && bytes[0] == 4,
             Kind::EcdsaP384 => bytes.len() == 1 + 2 * 48 && bytes[0] == 4,
             Kind::Ed25519 => bytes.len() == 32,
@@ -217,11 +218,11 @@ impl Kind {
         Err(KeyProblem::Algorithm(algorithm.to_id_string()))
     }
 
-    /// By which such a key may have signed.
+    /// The algorithms with which a key of this kind may have signed.
     fn algorithms(self) -> Vec<&'static dyn VerificationAlgorithm> {
         match self {
             Self::EcdsaP256 => vec![&ECDSA_P256_SHA256_ASN1],
-            // cosign 3 signs by the second, and wants to be told before it checks it; others know the first alone.
+            // cosign 3 signs with the second, but checks it only with a flag; other tools know only the first.
             Self::EcdsaP384 => vec![&ECDSA_P384_SHA256_ASN1, &ECDSA_P384_SHA384_ASN1],
             Self::Ed25519 => vec![&ED25519],
             Self::Rsa => vec![&RSA_PKCS1_2048_8192_SHA256, &RSA_PSS_2048_8192_SHA256],

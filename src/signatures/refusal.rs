@@ -1,91 +1,91 @@
 //! Why a signature does not count, in a sentence for people.
 //!
-//! Text of unknown origin is cut and escaped before it is shown: it must never fill a log or move a cursor.
+//! Text from others is shortened and escaped before it is shown: it must never fill a log or move a cursor.
 
 use std::fmt;
 
 use thiserror::Error;
 
-/// How many characters of a stranger's text are shown.
+/// The longest text from others that is shown, in characters.
 const SHOWN: usize = 120;
 
 /// Why a signature does not count.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Refusal {
-    /// More bytes than anybody needs.
+    /// A document is larger than necessary.
     #[error("the {document} has {size} bytes; more than {most} are not read")]
     TooLarge {
-        /// Of which document.
+        /// The document.
         document: Document,
-        /// How many it has.
+        /// Its size.
         size: usize,
-        /// How many it may have.
+        /// The allowed size.
         most: usize,
     },
-    /// More signatures than anybody needs.
+    /// There are more signatures than necessary.
     #[error("there are {found} signatures in one place; more than {most} are not read")]
     TooMany {
-        /// How many there are.
+        /// Their number.
         found: usize,
-        /// How many there may be.
+        /// The allowed number.
         most: usize,
     },
-    /// It is not what it should be.
+    /// A document cannot be parsed.
     #[error("cannot understand the {document}: {problem}")]
     Unreadable {
-        /// Which document.
+        /// The document.
         document: Document,
-        /// What the parser says.
+        /// The parser's error.
         problem: String,
     },
-    /// The bundle is of a kind that we do not know.
+    /// The bundle has an unknown media type.
     #[error("the bundle is of the kind {found}; only application/vnd.dev.sigstore.bundle.v0.3+json is checked")]
     OtherBundle {
         /// Its media type.
         found: String,
     },
-    /// A bundle must have one signature, as cosign wants it.
+    /// A bundle must have exactly one signature, as in cosign.
     #[error("the bundle has {0} signatures, and must have one")]
     NotOne(usize),
-    /// The bundle is about bytes, not about an image.
+    /// The bundle signs bytes, not an image.
     #[error("the bundle signs a file (messageSignature); only a signed statement about an image is checked")]
     OfFile,
-    /// Keyless: somebody with a certificate has signed it.
+    /// The bundle was signed with a certificate (keyless).
     #[error("it is signed with a certificate, not by a key that we know")]
     Certificate,
-    /// No key of ours fits.
+    /// None of our keys has signed it.
     #[error("it is not signed by a key that we know, or it was changed after it was signed")]
     NotByOurKeys,
-    /// The signature is good, and says something else than that an image is ours.
+    /// The signature is valid, but its statement is not that the image is ours.
     #[error("the signed document is no signature of an image: its {field} is {found}, not '{wanted}'")]
     OtherKind {
-        /// The field by which we know.
+        /// The field that shows this.
         field: &'static str,
-        /// What it holds.
+        /// The value of the field.
         found: String,
-        /// What it must hold.
+        /// The expected value.
         wanted: &'static str,
     },
-    /// The signature is good, and is of another image.
+    /// The signature is valid and belongs to another image.
     #[error("the signature is of {found}, not of this image")]
     OtherImage {
-        /// What it is of.
+        /// The digest of that image.
         found: String,
     },
 }
 
-/// What is read.
+/// The kind of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Document {
-    /// The manifest that leads to signatures.
+    /// A manifest with references to signatures.
     Manifest,
-    /// What simple signing signs.
+    /// The payload of simple signing.
     Payload,
     /// The signature itself.
     Signature,
     /// A bundle.
     Bundle,
-    /// What a bundle signs.
+    /// The statement in a bundle.
     Statement,
 }
 
@@ -122,7 +122,7 @@ impl Refusal {
         Self::OtherImage { found }
     }
 
-    /// Nothing if the field holds what it must.
+    /// Checks that a field has the expected value.
     pub(super) fn unless(field: &'static str, found: &str, wanted: &'static str) -> Result<(), Self> {
         if found == wanted {
             return Ok(());
@@ -134,7 +134,8 @@ impl Refusal {
         })
     }
 
-    /// How near it came to a good signature: of several reasons the one that came nearest says most.
+    /// How near the signature came to a valid one. Of several reasons the one with the highest value is the most
+    /// useful.
     pub(super) fn progress(&self) -> u8 {
         match self {
             Self::TooLarge { .. } | Self::TooMany { .. } | Self::Unreadable { .. } => 0,
@@ -147,7 +148,7 @@ impl Refusal {
     }
 }
 
-/// A stranger's text, as it may be shown.
+/// A text from others in a form that may be shown.
 fn shown(text: &str) -> String {
     let cut: String = text.chars().take(SHOWN).collect();
     let more = if cut.len() < text.len() { "…" } else { "" };

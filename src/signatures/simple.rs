@@ -1,6 +1,7 @@
-//! Simple signing: a manifest under a tag that is made of the image's digest, a layer a signature.
+//! Simple signing: a manifest under a tag that is made from the image's digest, with a layer for each signature.
 //!
-//! The payload names the image, and its bytes are signed. Must never read the payload before its signature was checked.
+//! The payload names the image, and its bytes are signed. Must never parse the payload before its signature was
+//! checked.
 
 use addon_core::artifact::reference::{ImageDigest, Tag};
 use serde::Deserialize;
@@ -9,13 +10,13 @@ use super::keys::{KeyId, Keys};
 use super::refusal::{Document, Refusal};
 use super::{Blob, MOST_BYTES, MOST_SIGNATURES, Manifest, decoded, digits, parsed, within};
 
-/// Of the layers that hold payloads.
+/// The media type of layers with payloads.
 pub const MEDIA_TYPE: &str = "application/vnd.dev.cosign.simplesigning.v1+json";
-/// On such a layer: its signature, in base64.
+/// The annotation of a payload's layer that holds the signature, in base64.
 pub const SIGNATURE: &str = "dev.cosignproject.cosign/signature";
-/// What a payload says of itself.
+/// The type field in a payload.
 const KIND: &str = "cosign container image signature";
-/// The longest signature: of RSA with 8192 bits, in base64.
+/// The longest signature: RSA with 8192 bits, in base64.
 pub(super) const MOST_OF_SIGNATURE: usize = 1368;
 
 /// The tag of the manifest with the signatures of an image.
@@ -29,11 +30,11 @@ pub fn tag(digest: &ImageDigest) -> Tag {
 pub struct Listed {
     /// The payload.
     pub payload: Blob,
-    /// In base64.
+    /// The signature in base64.
     pub signature: String,
 }
 
-/// The payloads that a manifest leads to. Layers that are something else are left out.
+/// The payloads in a manifest. Other layers are left out.
 pub fn listed(manifest: &[u8]) -> Result<Vec<Listed>, Refusal> {
     let layers = Manifest::read(manifest)?.layers;
     let payloads = layers.into_iter().filter(|layer| layer.media_type == MEDIA_TYPE);
@@ -71,7 +72,7 @@ struct Image {
 }
 
 impl Keys {
-    /// Which of the keys has signed this payload for the image with this digest. The signature is in base64.
+    /// The key that has signed this payload for the image with this digest. The signature is in base64.
     pub fn check_simple(&self, payload: &[u8], signature: &str, digest: &ImageDigest) -> Result<KeyId, Refusal> {
         within(Document::Payload, payload.len(), MOST_BYTES)?;
         let signature = decoded(Document::Signature, signature, MOST_OF_SIGNATURE)?;

@@ -18,7 +18,7 @@ const IMAGE: &str = "sha256:f3b2e6e225d637fb7321d4d741fb1fb8b85e174d320745487261
 const OTHER: &str = "sha256:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a";
 const KIND: &str = "cosign container image signature";
 const IN_TOTO: &str = "application/vnd.in-toto+json";
-/// The ways to sign, and the key of each.
+/// The signature algorithms, and the key of each.
 const WAYS: [(&str, &str); 5] = [
     ("p256", "p256"),
     ("p384", "p384"),
@@ -98,7 +98,7 @@ fn subject(digest: &str) -> Value {
     json!({"digest": {"sha256": digest.trim_start_matches("sha256:")}})
 }
 
-/// A bundle around any text, signed as one must be.
+/// A bundle around any payload, correctly signed.
 fn bundle(way: &str, kind: &str, payload: &[u8]) -> Value {
     let signed = [
         format!("DSSEv1 {} {kind} {} ", kind.len(), payload.len()).as_bytes(),
@@ -197,7 +197,7 @@ fn a_payload_that_was_changed_does_not_count() {
     let text = statement(&json!([subject(IMAGE), subject(OTHER)])).to_string();
     signed["dsseEnvelope"]["payload"] = json!(STANDARD.encode(text));
     assert_eq!(check_bundle(&ours, &signed), Err(Refusal::NotByOurKeys));
-    // The kind of the payload is signed, too.
+    // The type of the payload is signed, too.
     let mut signed = bundle(
         "rsa",
         "text/plain",

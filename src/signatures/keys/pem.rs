@@ -1,20 +1,19 @@
-//! Blocks of PEM, told apart line by line. Must never skip a block in silence, as other readers of PEM do with blocks
-//! that they cannot read.
+//! Parses PEM blocks line by line. Must never skip a block silently, as other parsers do with invalid ones.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use thiserror::Error;
 
-/// A block that is not well-formed.
+/// Why a block is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum BrokenPem {
-    /// The text ends, or another block begins, before it does.
+    /// The text ends, or another block begins, before its end.
     #[error("its '-----END {0}-----' is missing")]
     NoEnd(String),
-    /// A line of dashes that neither begins nor ends it.
+    /// A line of dashes within it is neither its beginning nor its end.
     #[error("line {0} of the text is in the way: it neither begins a block nor ends one")]
     Dashes(usize),
-    /// What is in it is not base64.
+    /// The contents are not base64.
     #[error("its content is not base64, or is cut")]
     Base64,
 }
@@ -25,7 +24,7 @@ pub(super) struct Block {
     pub(super) content: Result<Vec<u8>, BrokenPem>,
 }
 
-/// All blocks of a text, in their order, also those that are broken. What stands outside of them is a comment.
+/// All blocks of a text in their order, including invalid ones. Text outside of them is a comment.
 pub(super) fn blocks(text: &str) -> Vec<Result<Block, BrokenPem>> {
     let mut blocks = Vec::new();
     let mut open: Option<(&str, String)> = None;

@@ -40,7 +40,7 @@ fn keys_of_one_text_are_all_read_in_their_order() {
     assert_eq!(kinds, [Kind::EcdsaP256, Kind::Ed25519, Kind::EcdsaP384, Kind::Rsa]);
     let single = Keys::parse(P384).unwrap();
     assert_eq!(keys.ids().nth(2), single.ids().next());
-    // As openssl pkey -pubin -outform der | sha256sum says.
+    // The output of `openssl pkey -pubin -outform der | sha256sum`.
     let id = keys.ids().next().unwrap().to_string();
     assert_eq!(
         id,
@@ -92,7 +92,7 @@ fn blocks_that_are_no_public_key_are_refused() {
         (P256.replace("MF", "M-"), BrokenPem::Base64.into()),
         (P256.replace("-----END", "----END"), no_end()),
         (P256.replace("-----END PUBLIC KEY-----", ""), no_end()),
-        // The one that is cut does not swallow the next.
+        // A truncated block does not swallow the next one.
         (P256.replace("-----END PUBLIC KEY-----", P384), no_end()),
         (
             P256.replace("-----END PUBLIC", "-----END PRIVATE"),

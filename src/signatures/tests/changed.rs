@@ -1,4 +1,4 @@
-//! Laws: no changed bit is missed, and no bytes make us panic.
+//! Properties: every changed bit is noticed, and no input leads to a panic.
 
 use std::sync::LazyLock;
 
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A good signature of some form.
+/// A valid signature in one of the forms.
 #[derive(Clone)]
 struct Good {
     payload: Vec<u8>,
@@ -14,7 +14,7 @@ struct Good {
     is_bundle: bool,
 }
 
-/// Good signatures of all kinds in both forms, made once.
+/// Valid signatures of all kinds in both forms, made once.
 fn good() -> &'static [Good] {
     static GOOD: LazyLock<Vec<Good>> = LazyLock::new(|| {
         let of = |text: &Value| STANDARD.decode(text.as_str().unwrap()).unwrap();
@@ -72,7 +72,7 @@ proptest! {
     }
 }
 
-/// A bundle in which payload and signature have still to be put.
+/// A bundle without its payload and signature.
 fn good_bundle_shape() -> Value {
     json!({
         "mediaType": bundle::ARTIFACT_TYPE,

@@ -1,4 +1,4 @@
-//! The forms of a bundle, the choice among several found ones, and the places where they are found.
+//! The forms of a bundle, the choice among several, and the places where they are found.
 
 use super::*;
 
