@@ -1,7 +1,7 @@
-//! The interface for people and machines: listeners, their routes, their graceful end.
+//! The interface for people and machines: listeners, their routes, and their graceful end.
 //!
-//! Every answer about the operator's state comes from one question to the loop, so it never mixes two moments; a loop
-//! that does not answer shows as exactly that. Must never decide, and never keep state of its own.
+//! Every answer about the operator's state comes from one question to the loop, so it never mixes two moments. If the
+//! loop does not answer, the client is told exactly that. Must never decide, and never keep state.
 
 pub mod debug;
 pub mod gate;
@@ -39,11 +39,11 @@ use crate::mailbox::{Closed, Doors};
 /// The ways into the loop, with what they carry.
 pub type Loop = Doors<Event, BoxedQuestion>;
 
-/// Plain text as Go's servers name it.
+/// The content type of plain text, as Go's servers write it.
 const TEXT: &str = "text/plain; charset=utf-8";
 
-/// How long a question may take. A step of the loop takes milliseconds, so by then something is wrong, and a probe of
-/// Kubernetes (one second by default) should learn that from us rather than from silence.
+/// The timeout of a question. A step of the loop takes milliseconds, so something is wrong by then. It is shorter than
+/// the default of a Kubernetes probe (one second), so that the probe gets this answer and no time-out.
 const PATIENCE: Duration = Duration::from_millis(900);
 
 /// Why the loop did not answer.
@@ -61,23 +61,23 @@ impl IntoResponse for Unanswered {
     }
 }
 
-/// How long a listener waits for those who ask.
+/// The time limits of a listener.
 #[derive(Debug, Clone, Copy)]
 struct Limits {
-    /// The head of a request may take so long, and so may the silence before it.
+    /// For the head of a request, and for the silence before it.
     head: Duration,
-    /// Requests under way may go on for so long when we stop.
+    /// For running requests when the listener stops.
     grace: Duration,
 }
 
-/// Scrapers come about once in half a minute and may use their connection again; one that was silent for longer opens another.
-/// The end is well within the half minute that the whole stop may take.
+/// Scrapers come about twice a minute and may reuse a connection; after a longer silence they open a new one. The end
+/// is far shorter than the half minute of a whole stop.
 const LIMITS: Limits = Limits {
     head: Duration::from_secs(45),
     grace: Duration::from_secs(3),
 };
 
-/// Serves until the token is cancelled and the requests under way are answered, or have had their time.
+/// Serves until the token is cancelled and the running requests are answered, or their time is over.
 pub async fn listen<L, A>(listener: L, router: Router, stop: CancellationToken) -> io::Result<()>
 where
     L: AddrListener<A::Stream, A>,

@@ -1,7 +1,7 @@
 //! The debug socket: the state of the operator, for people and for the debug commands.
 //!
-//! Paths, formats, codes and error texts are those of the original. Must never show a secret to a client that did not
-//! ask for it, or that may not see it.
+//! Paths, formats, status codes and error texts are those of the original. Must never show a secret to a client that
+//! did not ask for it, or that must not see it.
 
 pub mod channel;
 mod lost;
@@ -41,48 +41,48 @@ use crate::cluster::monitor::Monitors;
 use crate::secrets::Secrets;
 use crate::settings::boolean;
 
-/// What the routes answer from.
+/// The sources of the answers.
 #[derive(Debug, Clone)]
 pub struct Debug {
-    /// To ask the loop.
+    /// The channels to the loop.
     pub doors: Loop,
-    /// What can be changed while we run.
+    /// Settings that can be changed at run time.
     pub parameters: Arc<Parameters>,
-    /// Where snapshots are read, once there is a cluster.
+    /// The source of snapshots, once the cluster is connected.
     pub monitors: Arc<OnceLock<Monitors>>,
-    /// What watches releases, once there is a cluster and modules.
+    /// The lookout for releases, once the cluster is connected; none without modules.
     pub lookout: Arc<OnceLock<Lookout>>,
-    /// What is known of charts and releases, once there is a cluster.
+    /// The source of charts and releases, once the cluster is connected.
     pub charts: Arc<OnceLock<Charts>>,
-    /// How the channel stands.
+    /// The state of the channel.
     pub channel: Channel,
-    /// Whether we lead; who does not knows nothing of what is asked here.
+    /// Whether this replica leads; a standby cannot answer most questions.
     pub standing: standing::Told,
-    /// What is not shown.
+    /// The secrets to mask.
     pub secrets: Secrets,
-    /// Unless it is.
+    /// Which clients see secrets.
     pub disclosure: Disclosure,
-    /// The powers of a client here.
+    /// The powers of a client.
     pub powers: Powers,
 }
 
 /// The powers of a client that can reach the routes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Powers {
-    /// Look, and set parameters.
+    /// To read, and to set parameters.
     Looking,
-    /// Let go on what is held for a person, too.
+    /// To confirm held actions, too.
     Confirming,
 }
 
-/// Who is shown secrets.
+/// Which clients see secrets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Disclosure {
-    /// Nobody.
+    /// None.
     Never,
-    /// Whoever asks for them.
+    /// Clients that ask for them.
     OnRequest,
-    /// Everybody.
+    /// All.
     Always,
 }
 
@@ -116,7 +116,7 @@ struct Wishes {
 }
 
 impl Debug {
-    /// What of secrets is shown in the answer; nothing if somebody wants what he may not.
+    /// How secrets are shown in the answer; none if the client asks for secrets and must not see them.
     fn secrets(&self, wishes: &Wishes) -> Option<Wanted> {
         match (self.disclosure, is_set(wishes.show_secrets.as_ref())) {
             (Disclosure::Always, _) | (Disclosure::OnRequest, true) => Some(Wanted::Shown),
@@ -126,7 +126,7 @@ impl Debug {
     }
 }
 
-/// As Go reads a flag; anything else is no.
+/// Parses a flag as Go does; any other text is false.
 fn is_set(flag: Option<&String>) -> bool {
     flag.is_some_and(|text| boolean::parse(text) == Some(true))
 }
@@ -200,7 +200,7 @@ impl Debug {
             Route::HookSnapshots { name, format } => self.hook_snapshots(name, format, secrets).await?,
             Route::GlobalSnapshots(format) => {
                 let mut hooks = self.hooks(Owner::Global).await?.unwrap_or_default();
-                // Those of modules are all shown, these only if they have any.
+                // Modules' hooks are all shown; hooks without modules only if they have snapshots.
                 hooks.retain(|_, bindings| !bindings.is_empty());
                 document(format, &self.snapshots_by_hook(hooks, secrets))
             }

@@ -1,4 +1,4 @@
-//! The connections that may be open: a limit for all, a limit for each address, and a deadline for silent ones.
+//! Limits open connections: in all, for each address, and by a deadline for silent ones.
 
 use std::io;
 use std::net::IpAddr;
@@ -15,15 +15,15 @@ use tokio::time::{Sleep, sleep};
 
 use super::shares::{Exhausted, Pool, Share};
 
-/// Connections of one listener. An API server uses a few, a scraper one.
+/// The limit for one listener. An API server uses a few connections, a scraper one.
 const CONNECTIONS: usize = 512;
 const CONNECTIONS_EACH: usize = 64;
-/// A client says something within this time of its connection.
+/// How long a new connection may stay silent.
 const FIRST_WORD: Duration = Duration::from_secs(10);
 
-/// A connection that comes from somewhere.
+/// A connection with a peer.
 pub trait Peer {
-    /// The address; a process of this machine that may open our socket has none, and is counted nowhere.
+    /// The peer's address; none for a process of this machine that may open the socket, which is not limited.
     fn peer(&self) -> io::Result<Option<IpAddr>>;
 }
 
@@ -39,7 +39,7 @@ impl Peer for UnixStream {
     }
 }
 
-/// Lets connections in, as far as there is room, and leaves what else is to be done with them to another.
+/// Accepts connections up to the limits, and passes them to the inner acceptor.
 #[derive(Debug, Clone)]
 pub(super) struct Gate<A> {
     inner: A,
@@ -74,7 +74,7 @@ where
                 self.seats.take(peer, 1).map(Some).map_err(full)
             }
         });
-        // Without a seat the stream is closed here.
+        // A stream without a seat is dropped, and thereby closed.
         let accepted = seat.map(|seat| (seat, self.inner.accept(stream, service)));
         let patience = self.first_word;
         Box::pin(async move {
@@ -91,11 +91,11 @@ where
     }
 }
 
-/// A connection that has been let in.
+/// An accepted connection.
 #[derive(Debug)]
 pub(super) struct Seated<T> {
     stream: T,
-    /// Runs until something is said.
+    /// The deadline for its first byte.
     first_word: Option<Pin<Box<Sleep>>>,
     _seat: Option<Share>,
 }

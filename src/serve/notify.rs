@@ -1,7 +1,7 @@
-//! The place where a registry, or the program that pushed a version, says that there is something new.
+//! The endpoint at which a registry, or the program that pushed a version, announces a new version.
 //!
-//! The notice only makes the operator ask the registry at once instead of a minute later. Must never give information
-//! to a client without the token.
+//! An announcement only makes the operator ask the registry at once instead of a minute later. Must never give
+//! information to a client without the token.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use super::probe::Probe;
 use super::standing::ActingRole;
 use super::{not_found, text};
 
-/// The way to the part that follows the registry.
+/// Wakes the follower of the registry.
 #[derive(Debug, Clone)]
 pub struct Bell {
     rope: Arc<Notify>,
@@ -35,27 +35,27 @@ impl Default for Bell {
 }
 
 impl Bell {
-    /// The registry is to be asked at once. Rung twice before it is heard, it is heard once.
+    /// Asks for an immediate check. Two rings before the check lead to only one.
     pub fn ring(&self) {
         self.rope.notify_one();
     }
 
-    /// Ends when it was rung.
+    /// Waits until the bell is rung.
     pub async fn rung(&self) {
         self.rope.notified().await;
     }
 
-    /// Nobody hears it, because of this.
+    /// Records that no follower hears the bell, and why.
     pub fn unhang(&self, why: &str) {
         self.off.send_replace(Some(why.to_owned()));
     }
 }
 
-/// The bell, and the file with the token of those who may ring it.
+/// The bell, and the file with the token that clients need.
 #[derive(Debug, Clone)]
 pub struct Door {
     pub bell: Bell,
-    /// Without one nobody may.
+    /// The token's file; none if no client may ring.
     pub token: Option<PathBuf>,
 }
 
@@ -64,7 +64,7 @@ pub(super) async fn notify(State(probe): State<Probe>, headers: HeaderMap) -> Re
     let Some(file) = token else {
         return not_found().await;
     };
-    // Read each time: a Secret that is mounted may change.
+    // Read each time, because a mounted Secret may change.
     let token = match fs_err::read_to_string(file) {
         Ok(token) => token.trim().to_owned(),
         Err(error) => {
@@ -92,7 +92,7 @@ pub(super) async fn notify(State(probe): State<Probe>, headers: HeaderMap) -> Re
     }
 }
 
-/// Whether this token is shown. How long the answer takes tells nothing of it.
+/// Whether the client shows this token, in constant time.
 fn is_shown(headers: &HeaderMap, token: &str) -> bool {
     let shown = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let shown = shown.and_then(|value| value.split_once(' '));

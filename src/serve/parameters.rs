@@ -1,7 +1,7 @@
-//! Settings that can be changed while we run: the log level, and log records about the ConfigMap; for good or for a
-//! time.
+//! Settings that can be changed at run time, for good or for a time: the log level, and log records about the
+//! ConfigMap.
 //!
-//! Must never forget to undo a change that was made for a time.
+//! A change for a time must always be undone at its end.
 
 use std::fmt;
 use std::fmt::Write as _;
@@ -21,10 +21,10 @@ const LOG_LEVEL: &str = "log.level";
 const LOG_LEVEL_ABOUT: &str = "Global log level. Default duration for debug level is 30m0s";
 const CONFIG_EVENTS: &str = "log.configmap.events";
 const CONFIG_EVENTS_ABOUT: &str = "Set to true to log all operations with Configuration manager/*configmap.Backend";
-/// So that nobody forgets a talkative log.
+/// The default time for which the debug level stays, so that it is not forgotten.
 const DEBUG_FOR: Duration = Duration::from_mins(30);
 
-/// Why a parameter was not set. The texts are those of the original.
+/// Why a parameter was not set. The texts are the original's.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SetError {
     #[error("unknown runtime parameter \"{name}\"")]
@@ -35,7 +35,7 @@ pub enum SetError {
     BadDuration { text: String },
 }
 
-/// What a parameter can be.
+/// The allowed values of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Level,
@@ -84,13 +84,13 @@ impl Setting {
         }
     }
 
-    /// How long it stays when nobody says.
+    /// The default time for which a value stays.
     fn lasts(self) -> Option<Duration> {
         matches!(self, Self::Level(LogLevel::Debug | LogLevel::Trace)).then_some(DEBUG_FOR)
     }
 }
 
-/// One parameter as it is listed.
+/// A parameter in the list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Parameter {
@@ -102,15 +102,15 @@ pub struct Parameter {
     expire_at: Option<String>,
 }
 
-/// The parameters and what they act on.
+/// The parameters and their effects.
 #[derive(Debug)]
 pub struct Parameters {
-    /// By name.
+    /// The parameters by name.
     all: Vec<Knob>,
     changed: Notify,
 }
 
-/// One parameter.
+/// A parameter with its effect.
 struct Knob {
     name: &'static str,
     about: &'static str,
@@ -133,7 +133,7 @@ struct Temporary {
 }
 
 impl Parameters {
-    /// The log level as the settings say, and how to change it.
+    /// The log level of the settings, and its effect.
     pub fn new(level: LogLevel, apply: impl Fn(LogLevel) + Send + Sync + 'static) -> Self {
         let apply = move |setting| {
             if let Setting::Level(level) = setting {
@@ -146,7 +146,7 @@ impl Parameters {
         }
     }
 
-    /// With a switch for records about the ConfigMap, which is off.
+    /// Adds the parameter for records about the ConfigMap, which is off.
     #[must_use]
     pub fn with_config_events(mut self, apply: impl Fn(bool) + Send + Sync + 'static) -> Self {
         let apply = move |setting| {
@@ -159,7 +159,7 @@ impl Parameters {
         self
     }
 
-    /// Sets a parameter, for a while if a duration is given.
+    /// Sets a parameter; for a time if a duration is given.
     pub fn set(&self, name: &str, value: &str, duration: Option<&str>) -> Result<(), SetError> {
         let unknown = || SetError::UnknownParameter { name: name.to_owned() };
         let knob = self.all.iter().find(|knob| knob.name == name).ok_or_else(unknown)?;
@@ -177,7 +177,7 @@ impl Parameters {
         Ok(())
     }
 
-    /// Restores parameters that were changed for a time, when that time is over. Never ends.
+    /// Undoes changes at the end of their time. Never ends.
     pub async fn expire(&self) {
         loop {
             let until = self.all.iter().filter_map(Knob::until).min();

@@ -21,31 +21,31 @@ use crate::cluster::monitor::{Monitors, StaleWatch};
 use crate::meters::{Meters, Sample};
 use crate::secrets::Secrets;
 
-/// What keeps us from hearing of the `ConfigMap`, as long as that is so.
+/// The reason why the `ConfigMap` cannot be watched; none while it is watched.
 pub type Trouble = watch::Receiver<Option<String>>;
 
-/// What the routes answer from.
+/// The sources of the answers.
 #[derive(Debug, Clone)]
 pub struct Probe {
-    /// To ask the loop.
+    /// The channels to the loop.
     pub doors: Loop,
-    /// To render our own metrics and those of hooks.
+    /// The operator's own metrics and those of hooks.
     pub meters: Arc<Meters>,
-    /// Told in `/readyz`.
+    /// Shown in `/readyz`.
     pub trouble: Trouble,
-    /// Which of them are stale is told there, too, once there is a cluster.
+    /// The monitors, once the cluster is connected; `/readyz` names stale ones.
     pub monitors: Arc<OnceLock<Monitors>>,
-    /// What is not shown.
+    /// The secrets to mask.
     pub secrets: Secrets,
-    /// Whether we lead; who does not is as ready as the leader, unless it is asked for itself.
+    /// Whether this replica leads. A standby is as ready as its leader, unless the request asks for the replica itself.
     pub standing: standing::Told,
-    /// Where the leader answers as we do here.
+    /// The port at which a leader answers the same routes.
     pub port: u16,
-    /// Where it is told that there is a new version.
+    /// The endpoint for announcements of a new version.
     pub door: notify::Door,
 }
 
-/// Every route and what it is for, in the order of the index page.
+/// Every route and its purpose, in the order of the index page.
 const ROUTES: [(&str, &str); 7] = [
     (
         "/readyz",
@@ -63,7 +63,7 @@ const ROUTES: [(&str, &str); 7] = [
     ("/debug/pprof/cmdline", "how the operator was started"),
 ];
 
-/// Likewise where there are hooks alone.
+/// The routes of a program without modules.
 const ROUTES_OF_HOOKS: [(&str, &str); 4] = [
     ("/metrics", "metrics of the operator"),
     ("/metrics/hooks", "metrics that hooks emit"),
@@ -87,8 +87,7 @@ pub fn router(probe: Probe) -> Router {
         .with_state(probe)
 }
 
-/// The routes of hooks that stand alone: what their monitoring knows, and nothing that an orchestrator would take for a
-/// probe.
+/// The routes of a program without modules: those that its monitoring uses, and none that would be taken for a probe.
 pub fn router_of_hooks(probe: Probe) -> Router {
     Router::new()
         .route("/", get(index_of_hooks))
@@ -103,7 +102,7 @@ pub fn router_of_hooks(probe: Probe) -> Router {
         .with_state(probe)
 }
 
-/// What was typed to start us, with a zero between the words, as Go's page of that name has it.
+/// The command line with a zero byte between the arguments, as Go's page with this name.
 async fn command_line() -> Response {
     let words: Vec<String> = std::env::args_os()
         .map(|word| word.to_string_lossy().into_owned())
@@ -142,7 +141,8 @@ fn listed(routes: &[(&str, &str)]) -> String {
         .fold("GET /\n".to_owned(), |all, (path, _)| all + "GET " + path + "\n")
 }
 
-/// The loop's own series are left out when it does not answer: what is left still says how the process is doing.
+/// The operator's own metrics. If the loop does not answer, its series are left out; the others still describe the
+/// process.
 async fn own_metrics(State(probe): State<Probe>, asked: HeaderMap) -> Response {
     let sample = sample(&probe.doors).await.ok();
     scraped(escaping(&asked), probe.meters.render(sample.as_ref()))
@@ -163,7 +163,7 @@ async fn hook_metrics(State(probe): State<Probe>, asked: HeaderMap) -> Response 
     scraped(escaping, probe.meters.render_hooks(escaping))
 }
 
-/// How the scraper wants names to be written.
+/// The escaping of names that the scraper asks for.
 fn escaping(asked: &HeaderMap) -> Escaping {
     let accept = asked.get(header::ACCEPT).and_then(|value| value.to_str().ok());
     accept::escaping(accept.unwrap_or_default())
@@ -181,7 +181,7 @@ async fn healthz(State(probe): State<Probe>) -> Result<StatusCode, Unanswered> {
 #[derive(Debug, Deserialize)]
 struct ReadyzParameters {
     verbose: Option<String>,
-    /// A standby speaks for itself.
+    /// The parameter by which a standby reports its own readiness.
     #[serde(rename = "self")]
     itself: Option<String>,
 }
@@ -244,7 +244,7 @@ fn told_stale(watch: &StaleWatch) -> String {
     format!("nothing is known of {kind} in {place} for {} s{why}\n", since.as_secs())
 }
 
-/// What a person would ask next, a line each.
+/// Details for a person, one per line.
 fn details(status: &Status) -> String {
     let waiting = status.waiting.iter().map(|what| format!("waiting: {what}\n"));
     let problems = status

@@ -1,6 +1,6 @@
-//! The timer that counts lasting states: the loop is alive, the configuration is broken.
+//! The timer that counts lasting states: the loop works, the configuration is broken.
 //!
-//! Both are asked of the loop, so a loop that stands still stops the ticks and an alert on them fires.
+//! Both states are read from the loop, so if the loop hangs the counter stops and an alert on it fires.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,10 +12,10 @@ use super::Loop;
 use crate::mailbox::Closed;
 use crate::meters::{Meters, table};
 
-/// How often a broken configuration is counted; the ticks come every second beat.
+/// The interval at which a broken configuration is counted; the loop is counted at every second one.
 const BEAT: Duration = Duration::from_secs(5);
 
-/// Beats until the loop has ended.
+/// Counts until the loop has ended.
 pub async fn run(doors: Loop, meters: Arc<Meters>) {
     let mut beat = interval(BEAT);
     beat.set_missed_tick_behavior(MissedTickBehavior::Skip);
@@ -27,7 +27,7 @@ pub async fn run(doors: Loop, meters: Arc<Meters>) {
                 if beats.is_multiple_of(2) {
                     meters.add(&table::LIVE_TICKS, [], 1.0);
                 }
-                // The first one is counted where it is told.
+                // The first occurrence is counted when it is reported.
                 if beats > 0 && !status.config_problems.is_empty() {
                     meters.add(&table::CONFIG_VALUES_ERRORS, [], 1.0);
                 }

@@ -1,13 +1,13 @@
-//! The queues as people read them: the text that the original prints, and the same facts as a document.
+//! The queues for people: the text that the original prints, and the same facts as a document.
 //!
-//! Blank lines and words of the text are a contract with scripts.
+//! Blank lines and the wording of the text are a contract with scripts.
 
 use std::fmt::Write as _;
 
 use addon_core::operator::query::{QueueReport, TaskReport};
 use serde::Serialize;
 
-/// The queue that everything without a queue of its own goes through.
+/// The default queue.
 const MAIN: &str = "main";
 
 /// All queues as a document.
@@ -100,7 +100,7 @@ fn numbered(tasks: &[TaskReport]) -> impl Iterator<Item = Task<'_>> {
     })
 }
 
-/// The queue `main` as a document, also when there is none yet.
+/// The queue `main` as a document, even if it does not exist yet.
 pub fn main_queue(reports: &[QueueReport]) -> Queue<'_> {
     let absent = Queue {
         name: MAIN,
@@ -119,7 +119,7 @@ pub fn main_text(reports: &[QueueReport]) -> String {
     }
 }
 
-/// All queues as text; empty ones are named only if asked for.
+/// All queues as text; empty ones only if asked for.
 pub fn queues_text(reports: &[QueueReport], show_empty: bool) -> String {
     if reports.is_empty() {
         return "Summary:\n  No queues.\n".to_owned();

@@ -1,10 +1,10 @@
-//! The things that clients have to share: connections, and the bytes of their requests. Nobody is given all of them.
+//! Limited resources that clients share: connections, and memory for their requests. No client gets all of them.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// So much there is for all together, and for each address.
+/// The limits for all clients together, and for each address.
 #[derive(Debug)]
 pub(super) struct Pool {
     all: usize,
@@ -18,7 +18,7 @@ struct Held {
     by: BTreeMap<IpAddr, usize>,
 }
 
-/// There is no more of it at the moment.
+/// The limit is reached at the moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Exhausted;
 
@@ -31,11 +31,11 @@ impl Pool {
         })
     }
 
-    /// So much of it for a client at this address, until the share is dropped.
+    /// Takes an amount for a client at this address; dropping the share gives it back.
     pub(super) fn take(self: &Arc<Self>, peer: IpAddr, amount: usize) -> Result<Share, Exhausted> {
         let mut share = Share {
             pool: Arc::clone(self),
-            // One address, however it is written.
+            // IPv4-mapped addresses count as IPv4.
             peer: Some(peer.to_canonical()),
             amount: 0,
         };
@@ -48,17 +48,17 @@ impl Pool {
     }
 }
 
-/// The part of a pool that a client holds.
+/// The amount that a client holds.
 #[derive(Debug)]
 pub(super) struct Share {
     pool: Arc<Pool>,
-    /// The address that it counts for, as long as it does.
+    /// The address to whose limit the share counts, if it does.
     peer: Option<IpAddr>,
     amount: usize,
 }
 
 impl Share {
-    /// So much more.
+    /// Takes an additional amount.
     pub(super) fn grow(&mut self, amount: usize) -> Result<(), Exhausted> {
         let mut held = self.pool.held();
         let by_peer = self.peer.map_or(0, |peer| held.by.get(&peer).copied().unwrap_or(0));
@@ -74,7 +74,8 @@ impl Share {
         Ok(())
     }
 
-    /// From here on it is held up by us, and no longer by who has asked.
+    /// The share no longer counts to its address, because from here on the operator and not the client determines how
+    /// long it is held.
     pub(super) fn settle(&mut self) {
         let pool = Arc::clone(&self.pool);
         self.give_back(&mut pool.held());

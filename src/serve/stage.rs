@@ -1,4 +1,4 @@
-//! For tests: a loop that gives prepared answers, and a client that asks real listeners.
+//! For tests: a loop with fixed answers, and a client for real listeners.
 
 use std::any::Any;
 use std::future::pending;
@@ -70,7 +70,7 @@ pub(super) fn wedged() -> (Loop, Mailbox<Event, BoxedQuestion>) {
     mailbox(CancellationToken::new())
 }
 
-/// What a listener with these routes says: status line, content type, body.
+/// The answer of a listener with these routes: status, content type, body.
 pub(super) async fn ask(router: Router, request: &str) -> (u16, String, String) {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -104,7 +104,7 @@ pub(super) async fn ask(router: Router, request: &str) -> (u16, String, String) 
     (status, kind.to_owned(), body.to_owned())
 }
 
-/// Nothing has happened yet.
+/// The status before anything has happened.
 pub(super) fn status() -> Status {
     Status {
         not_started: true,

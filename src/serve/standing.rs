@@ -1,6 +1,6 @@
 //! The answers of a standby.
 //!
-//! Must never answer for the leader: the readiness of the leader is read from the leader itself.
+//! A standby must never answer for the leader: it asks the leader for its readiness.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -18,35 +18,35 @@ use tokio::time::timeout;
 
 use super::text;
 
-/// The original waits as long for its leader.
+/// The timeout of asking the leader; the same as the original's.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Whether it is for us to act.
+/// The role of this replica.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum ActingRole {
-    /// It is.
+    /// It leads.
     #[default]
     Leads,
-    /// Nobody is known to lead; this keeps us from it, if anything does.
+    /// It does not lead and knows no leader; with the reason that keeps it from leading, if there is one.
     Seeks { trouble: Option<String> },
-    /// Another one leads.
+    /// Another replica leads.
     Standby(Leader),
 }
 
-/// Who leads instead of us.
+/// The leader, which is another replica.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leader {
-    /// As it stands in the lease.
+    /// Its name in the lease.
     pub name: String,
-    /// Where it answers, if its name tells.
+    /// Its address, if its name contains it.
     pub address: Option<IpAddr>,
 }
 
-/// Told whenever it changes.
+/// A watch of the role.
 pub type Told = watch::Receiver<ActingRole>;
 
-/// Whether we are ready to take over: we are while the leader does well. One that cannot be asked is taken for well as
-/// long as it renews its lease.
+/// The readiness of a standby: it is ready while the leader is. A leader that cannot be asked counts as ready as long
+/// as it renews its lease.
 pub(super) async fn readyz(leader: &Leader, port: u16) -> Response {
     let Some(address) = leader.address else {
         return ready();
@@ -58,7 +58,7 @@ pub(super) async fn readyz(leader: &Leader, port: u16) -> Response {
     }
 }
 
-/// What a standby says that could take over.
+/// The answer of a standby that could take over.
 pub(super) fn ready() -> Response {
     text(
         StatusCode::OK,
@@ -73,7 +73,7 @@ fn not_ready(why: &str) -> Response {
     )
 }
 
-/// The status with which the leader answers; none if it does not.
+/// The status of the leader's answer; none without one.
 async fn ask(leader: SocketAddr) -> Option<StatusCode> {
     let stream = TcpStream::connect(leader).await.ok()?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.ok()?;
@@ -81,13 +81,13 @@ async fn ask(leader: SocketAddr) -> Option<StatusCode> {
     let request = request.body(Empty::<Bytes>::new()).ok()?;
     tokio::select! {
         answer = sender.send_request(request) => Some(answer.ok()?.status()),
-        // The connection moves the bytes; that it ends first means that it broke.
+        // The connection's future ends first only if the connection broke.
         _ = connection => None,
     }
 }
 
 impl Leader {
-    /// What is said to those who want to know what only the leader knows.
+    /// The answer to a question that only the leader can answer.
     pub(super) fn instead_of_us(&self) -> Response {
         text(
             StatusCode::SERVICE_UNAVAILABLE,

@@ -1,7 +1,7 @@
-//! The listeners that the API server asks: TLS, HTTP, limits and the graceful end.
+//! The webhook listeners for the API server: TLS, HTTP, limits and the graceful end.
 //!
-//! Other parts interpret the request and decide the answer: here a body becomes a question, and a reply becomes a
-//! response. Must never answer for a hook: without a reply in time the API server gets an error, and acts by its
+//! Other parts interpret a request and decide the answer; this one turns a body into a question, and a reply into a
+//! response. Must never answer for a hook: without a reply in time the API server gets an error, and applies its
 //! failure policy.
 
 mod arrival;
@@ -44,28 +44,28 @@ use crate::blocking;
 use crate::certificates::tls::{Phase, Tls};
 use crate::meters::Meters;
 
-/// Requests whose bodies are on their way. An API server sends several at once, and none of them takes long.
+/// The number of requests whose bodies are being received. An API server sends several at once, and each is short.
 const UNFINISHED: usize = 256;
 const UNFINISHED_EACH: usize = 64;
-/// How long a connection may stay silent between two requests.
+/// The time that a connection may be idle between two requests.
 const IDLE_TIMEOUT: Duration = Duration::from_mins(1);
-/// How long who is connected may take to answer whether he still is.
+/// How long a client may take to answer a keep-alive ping.
 const ALIVE_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long requests under way may go on when we stop.
+/// The time for running requests when the listener stops.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// What one listener is asked for.
+/// The kind of reviews of a listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reviews {
-    /// Whether something may be done.
+    /// Admission reviews.
     Admission,
-    /// Objects in another version.
+    /// Conversion reviews.
     Conversion,
 }
 
 impl Reviews {
-    /// The largest body that is read. The API server takes objects of 3 MiB and sends the old one along; for a
-    /// conversion it sends whole lists.
+    /// The largest accepted body. The API server accepts objects of 3 MiB and sends the old one along; for a conversion
+    /// it sends whole lists.
     fn body_limit(self) -> usize {
         match self {
             Self::Admission => 8 << 20,
@@ -73,7 +73,7 @@ impl Reviews {
         }
     }
 
-    /// Requests that are answered at once; the others wait, each with its whole body.
+    /// The number of requests that are handled at the same time. The others wait with their whole bodies.
     fn at_once(self) -> usize {
         match self {
             Self::Admission => 64,
@@ -81,8 +81,8 @@ impl Reviews {
         }
     }
 
-    /// The memory for all bodies, from the announcement of each to its answer. Each kind of review has its own, so that
-    /// neither takes that of the other; one address gets half of it for what it has not sent yet.
+    /// The memory for all bodies, from the announcement of each to its answer. Each kind of review has its own. One
+    /// address may use half of it for bodies that it has not sent completely.
     fn for_bodies(self) -> usize {
         match self {
             Self::Admission => 64 << 20,
@@ -90,7 +90,7 @@ impl Reviews {
         }
     }
 
-    /// The memory for what bodies become when they are read.
+    /// The memory for parsed bodies.
     fn for_documents(self) -> usize {
         match self {
             Self::Admission => 128 << 20,
@@ -120,41 +120,41 @@ impl Reviews {
     }
 }
 
-/// One listener.
+/// A webhook listener.
 #[derive(Debug, Clone)]
 pub struct Listener {
-    /// What it is asked for.
+    /// Its kind of reviews.
     pub reviews: Reviews,
-    /// Where.
+    /// Its address.
     pub address: SocketAddr,
-    /// What it serves with; it is opened when there is something.
+    /// Its TLS state; it is opened when there is a certificate.
     pub tls: Tls,
-    /// The paths that are answered at all.
+    /// The paths that are answered.
     pub routes: watch::Receiver<Arc<Routes>>,
-    /// Where it is counted what is refused.
+    /// The metrics, which count refused requests.
     pub meters: Arc<Meters>,
 }
 
-/// One question.
+/// A review.
 #[derive(Debug)]
 pub struct Asked {
     /// The path of the request.
     pub path: String,
     /// The request.
     pub request: ReviewRequest,
-    /// Later than this nobody waits for an answer.
+    /// The time after which the API server no longer waits for the answer.
     pub deadline: Instant,
 }
 
 impl Asked {
-    /// How long an answer may still take.
+    /// The time that is left for the answer.
     pub fn left(&self) -> Duration {
         self.deadline.saturating_duration_since(Instant::now())
     }
 }
 
-/// Serves until the token is cancelled and the requests under way are answered. An address that cannot be had is told to
-/// whoever waits for the listener, and tried again when it is wanted again.
+/// Serves until the token is cancelled and the running requests are answered. If the address is not available, the
+/// error is published in the TLS state, and the listener tries again when it is next wanted.
 pub async fn serve<H, F>(listener: Listener, handler: H, stop: CancellationToken) -> io::Result<()>
 where
     H: Fn(Asked) -> F + Send + Sync + 'static,
@@ -228,7 +228,7 @@ struct Desk<H> {
     refusals: Refusals,
     unfinished: Arc<Pool>,
     bodies: Arc<Pool>,
-    /// In bytes.
+    /// The memory for parsed bodies, in bytes.
     documents: Arc<Semaphore>,
     places: Semaphore,
 }
@@ -250,7 +250,7 @@ where
         return StatusCode::UNSUPPORTED_MEDIA_TYPE.into_response();
     }
     let path = parts.uri.path();
-    // Nobody sends a body for nothing.
+    // Checked before the body is read, so that no client sends one for an unknown path.
     if !desk.reviews.are_answered_at(path, &desk.routes.borrow()) {
         return desk.refuse(Reason::UnknownPath);
     }
@@ -258,7 +258,7 @@ where
     let (unfinished, share) = match desk.admit(peer.ip(), announced(&parts.headers)) {
         Ok(shares) => shares,
         Err(reason) => {
-            // A client that waits for a word before it sends anything has it now.
+            // A client that waits for `100 Continue` has not sent its body.
             if reason == Reason::NoRoom && !parts.headers.contains_key(header::EXPECT) {
                 discard(body).await;
             }
@@ -292,7 +292,7 @@ where
         };
         drop(unfinished);
         held.settle();
-        // Millions of bytes hold up a thread of the event loop, and the lease with it, for as long as they are looked through.
+        // Counting in a long body would block a thread of the event loop, and with it the lease.
         let (body, held, weight) = blocking::run(move || {
             let weight = weight(&body);
             (body, held, weight)
@@ -304,7 +304,7 @@ where
         else {
             return self.refuse(Reason::TooManyParts);
         };
-        // Neither is ever closed.
+        // The semaphores are never closed.
         let Ok(document) = Arc::clone(&self.documents).acquire_many_owned(weight).await else {
             return StatusCode::SERVICE_UNAVAILABLE.into_response();
         };
@@ -314,7 +314,7 @@ where
         let reviews = self.reviews;
         let (read, _document) = blocking::run(move || {
             let read = reviews.read(&body);
-            // The memory is held until it is given back, also where nobody waits for the answer any more.
+            // The memory counts as used until it is freed, even if the client has gone.
             drop((body, held));
             (read, document)
         })
@@ -340,7 +340,7 @@ where
 }
 
 impl<H> Desk<H> {
-    /// Whether there is room for a body, before anything of it is read.
+    /// Reserves memory for a body before any of it is read.
     fn admit(&self, peer: IpAddr, announced: usize) -> Result<(Share, Share), Reason> {
         if announced > self.reviews.body_limit() {
             return Err(Reason::TooLarge);
@@ -355,7 +355,7 @@ impl<H> Desk<H> {
             Reason::UnknownPath => StatusCode::NOT_FOUND.into_response(),
             Reason::Slow => StatusCode::REQUEST_TIMEOUT.into_response(),
             Reason::Broken => StatusCode::BAD_REQUEST.into_response(),
-            // The API server takes its time and asks again.
+            // The API server repeats the request after this time.
             Reason::NoRoom => {
                 let later = [(header::RETRY_AFTER, "1")];
                 (later, text(StatusCode::TOO_MANY_REQUESTS, "others are asking too much")).into_response()
@@ -390,7 +390,7 @@ impl From<Unread> for Reason {
     }
 }
 
-/// The one status with which the API server tells people our text; for it every error is the same.
+/// An error status. The API server shows people the text of this status; for its own behaviour all errors are equal.
 fn unanswered(why: impl Into<String>) -> Response {
     text(StatusCode::INTERNAL_SERVER_ERROR, why)
 }

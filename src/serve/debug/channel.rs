@@ -1,6 +1,7 @@
-//! The channel: how it stands, and the wish that the registry is asked now.
+//! The state of the channel, and the request to ask the registry now.
 //!
-//! Every replica answers, for while a trial goes on the old version stands by and judges. Must never ask the registry itself.
+//! Every replica answers, because during a trial the old version is a standby and judges. Must never ask the registry
+//! itself.
 
 use std::time::Duration;
 
@@ -18,15 +19,15 @@ use crate::serve::notify::Bell;
 
 use super::{ActingRole, Debug, Powers, bad_request};
 
-/// A registry that is slow, or has to be asked for much, has answered by then.
+/// How long to wait for the registry's answer.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// The state of the channel, and the bell by which the part that follows it is woken.
+/// The state of the channel, and the bell that wakes the follower of the registry.
 #[derive(Debug, Clone)]
 pub struct Channel {
-    /// All that is known of it.
+    /// The state.
     pub state: watch::Receiver<ChannelState>,
-    /// Rung when the registry is to be asked now.
+    /// Rung to make the follower ask the registry now.
     pub bell: Bell,
 }
 
@@ -44,7 +45,7 @@ impl Debug {
     }
 }
 
-/// Wakes the part that asks the registry, and waits for its answer.
+/// Rings the bell, and waits for the result.
 pub(super) async fn check(State(debug): State<Debug>) -> Response {
     if debug.powers == Powers::Looking {
         let refusal = "that the registry is asked now is said at the debug socket, not here\n";
@@ -58,7 +59,7 @@ pub(super) async fn check(State(debug): State<Debug>) -> Response {
         Ok(rounds) => rounds,
         Err(off) => return bad_request(off),
     };
-    // One that is left alone hears it when that is over.
+    // During a pause that the registry demands, the bell is heard at its end.
     debug.channel.bell.ring();
     if let Some(not_yet) = left_alone(&state.borrow(), Timestamp::now()) {
         return text(StatusCode::SERVICE_UNAVAILABLE, not_yet).into_response();
@@ -71,7 +72,7 @@ pub(super) async fn check(State(debug): State<Debug>) -> Response {
     text(StatusCode::SERVICE_UNAVAILABLE, late).into_response()
 }
 
-/// That the registry is not asked for now because it wants that, and until when; nothing if it may be asked.
+/// The reason and the end of a pause that the registry demands; none if it may be asked.
 fn left_alone(state: &ChannelState, now: Timestamp) -> Option<String> {
     let ChannelState::On(known) = state else { return None };
     let until = known.following.left_alone.filter(|until| *until > now)?;
@@ -83,7 +84,7 @@ fn left_alone(state: &ChannelState, now: Timestamp) -> Option<String> {
     Some(format!("it is left alone until {until:.0}: {why}\n"))
 }
 
-/// How many rounds are over; why there are none.
+/// The number of finished rounds; the error says why there are none.
 fn rounds(state: &ChannelState) -> Result<u64, String> {
     match state {
         ChannelState::Unknown => Ok(0),

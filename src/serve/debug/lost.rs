@@ -1,4 +1,4 @@
-//! The releases whose configuration is lost, and the confirmation of a person that it is gone for good.
+//! The releases whose configuration is lost, and a person's confirmation of that.
 
 use std::fmt::Write as _;
 
@@ -35,7 +35,7 @@ fn told(lost: &[String]) -> String {
     told
 }
 
-/// From now on modules go on with what is left of their configuration.
+/// Confirms that the configuration is lost: modules then go on with what is left of it.
 pub(super) async fn confirm(State(debug): State<Debug>) -> Response {
     if debug.powers == Powers::Looking {
         let refusal = "that a configuration is lost is confirmed at the debug socket, not here\n";

@@ -1,4 +1,4 @@
-//! Reports about all modules: which are enabled, the state of each, and their dependencies.
+//! Reports about all modules: which are enabled, their states, and their dependencies.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -18,21 +18,21 @@ use crate::cluster::Cluster;
 use crate::cluster::drift::lookout::Lookout;
 use crate::serve;
 
-/// How long the API server may take to tell of releases: without them the rest is shown all the same.
+/// The timeout of reading releases; without an answer the rest is shown anyway.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What is known of charts and releases.
+/// The source of charts and releases.
 #[derive(Debug)]
 pub struct Charts {
-    /// Renders them.
+    /// Renders charts.
     pub renderer: Renderer,
-    /// Knows the releases.
+    /// Reads releases.
     pub cluster: Cluster,
     /// The versions of charts, by module.
     pub versions: BTreeMap<String, String>,
 }
 
-/// A module with what is known of its chart.
+/// A module and the version of its chart.
 #[derive(Debug, Serialize)]
 struct Shown {
     #[serde(flatten)]
@@ -41,7 +41,7 @@ struct Shown {
     release: Option<Release>,
 }
 
-/// A release as the cluster has it.
+/// A release in the cluster.
 #[derive(Debug, Clone, Serialize)]
 struct Release {
     revision: u32,
@@ -56,7 +56,7 @@ impl Debug {
         Ok(document(format, &json!({ "enabledModules": names })))
     }
 
-    /// All modules; with their releases if somebody wants to know and the API server answers in time.
+    /// All modules; with their releases if these are asked for and the API server answers in time.
     pub(super) async fn module_status(&self, format: Format, with_releases: bool) -> Result<Reply, Unanswered> {
         Ok(document(format, &self.shown(with_releases).await?))
     }
@@ -88,7 +88,7 @@ impl Debug {
         Ok(shown.collect())
     }
 
-    /// The objects that are watched of each release between two runs of its module.
+    /// The watched objects of each release.
     pub(super) async fn resource_monitors(&self, format: Format) -> Result<Reply, Unanswered> {
         let names = self.enabled().await?.into_iter();
         let mut watched = self.lookout.get().map(Lookout::objects).unwrap_or_default();
@@ -100,7 +100,7 @@ impl Debug {
         Ok(document(format, &monitors))
     }
 
-    /// Which module comes after which, in the language of Graphviz.
+    /// The order of modules as a graph in the language of Graphviz.
     pub(super) async fn graph(&self, format: Option<&str>) -> Result<Reply, Unanswered> {
         if format.is_some_and(|format| format != "text") {
             return Ok(text(StatusCode::BAD_REQUEST, "the graph has one form: text\n"));
@@ -119,8 +119,8 @@ impl Debug {
     }
 }
 
-/// Order numbers lead to their modules and these to the next number; an arrow with dashes leads from what is needed to
-/// what needs it. Modules that are off are grey.
+/// Order numbers point to their modules, and these to the next number. A dashed arrow leads from a module to one that
+/// needs it. Disabled modules are grey.
 fn graph(modules: &[ModuleReport]) -> String {
     let mut text = "digraph modules {\n".to_owned();
     let mut groups: BTreeMap<u32, Vec<&str>> = BTreeMap::new();

@@ -1,6 +1,6 @@
-//! Removals that are held: the list, and the confirmation of a person.
+//! The held removals: their list, and a person's confirmation.
 //!
-//! Must never count a removal as confirmed that was covered neither by name nor by the confirmed number.
+//! A removal must never count as confirmed unless it was named, or was included in the confirmed number.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -35,11 +35,11 @@ enum Unconfirmed {
 
 #[derive(Debug, Deserialize)]
 pub(super) struct Confirmation {
-    /// How many are held, or the names of those that are to go.
+    /// The number of held removals, or the names of those to confirm.
     confirm: Option<String>,
 }
 
-/// Lets go what is confirmed, if that is what is held.
+/// Confirms removals, if the confirmation matches the held ones.
 pub(super) async fn confirm(State(debug): State<Debug>, Form(form): Form<Confirmation>) -> Response {
     if debug.powers == Powers::Looking {
         return text(
@@ -75,7 +75,7 @@ impl Debug {
     }
 }
 
-/// Those that are confirmed by these words.
+/// The removals that the confirmation means.
 fn meant(said: &str, held: &[HeldRemoval]) -> Result<BTreeSet<String>, Unconfirmed> {
     let of = |by: HeldBy| {
         held.iter()
@@ -110,7 +110,7 @@ fn meant(said: &str, held: &[HeldRemoval]) -> Result<BTreeSet<String>, Unconfirm
     }
 }
 
-/// The held removals, for people, and the remedy.
+/// The held removals and the remedy, for people.
 pub(super) fn shown(held: &[HeldRemoval]) -> String {
     if held.is_empty() {
         return "No removal is held.\n".to_owned();

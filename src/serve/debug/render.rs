@@ -1,5 +1,5 @@
-//! A module's chart as it would be released now, and how that differs from what is in the cluster.
-//! Must never render more than one chart at a time: a second request waits.
+//! A module's chart as it would be released now, and its difference from the cluster. Must never render two charts at
+//! the same time: a second request waits.
 
 use std::fmt;
 use std::pin::Pin;
@@ -19,25 +19,25 @@ use crate::serve;
 /// A rendering under way.
 pub type Rendering = Pin<Box<dyn Future<Output = Result<String, Failure>> + Send>>;
 
-/// What somebody wants to see of a chart.
+/// The part of a chart that a client asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Look {
     /// Its manifest.
     Manifest,
-    /// Its manifest, also if it is not YAML.
+    /// Its manifest, even if it is not YAML.
     Debug,
     /// The changes that applying it would make.
     Difference,
 }
 
-/// Whoever can render.
+/// Renders charts, one at a time.
 pub struct Renderer {
     render: Box<dyn Fn(ModuleName, HookDocument, Look) -> Rendering + Send + Sync>,
     turn: Mutex<()>,
 }
 
 impl Renderer {
-    /// Calls `render` for every look, one after the other.
+    /// A renderer that calls `render` for each request, one after the other.
     pub fn new(render: impl Fn(ModuleName, HookDocument, Look) -> Rendering + Send + Sync + 'static) -> Self {
         Self {
             render: Box::new(render),
@@ -79,7 +79,7 @@ impl Debug {
             ));
         };
         Ok(match charts.renderer.look(module, values, look).await {
-            // Of a difference the data of Secrets is no part.
+            // A difference never contains the data of Secrets, so it needs no mask.
             Ok(rendered) if secrets == Wanted::Masked && look != Look::Difference => {
                 text(StatusCode::OK, masked_manifest(&rendered))
             }

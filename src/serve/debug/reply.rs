@@ -1,4 +1,4 @@
-//! An answer before it is written: its data, its format, and the secrets that it may show.
+//! An answer before it is written: its data and its format.
 
 use addon_core::yaml;
 use axum::http::{StatusCode, header};
@@ -10,10 +10,10 @@ use super::route::Format;
 use crate::secrets::Secrets;
 use crate::serve;
 
-/// What is said to a question.
+/// The answer to a question.
 #[derive(Debug)]
 pub(super) enum Reply {
-    /// A document, which has the same form for text as for JSON.
+    /// A document, which is the same in text and in JSON.
     Document(Format, Value),
     /// Plain text.
     Text(StatusCode, String),
@@ -21,7 +21,7 @@ pub(super) enum Reply {
     Graph(String),
 }
 
-/// A document of anything that can be written as one.
+/// A document of a serialisable value.
 pub(super) fn document(format: Format, value: &impl Serialize) -> Reply {
     let value = serde_json::to_value(value).expect("answers are plain data with text keys");
     Reply::Document(format, value)
@@ -31,7 +31,7 @@ pub(super) fn text(status: StatusCode, body: impl Into<String>) -> Reply {
     Reply::Text(status, body.into())
 }
 
-/// Something that has a text form of its own.
+/// A value with a text form of its own.
 pub(super) fn shown(format: Format, value: &impl Serialize, as_text: impl FnOnce() -> String) -> Reply {
     match format {
         Format::Text => text(StatusCode::OK, as_text()),
@@ -40,7 +40,7 @@ pub(super) fn shown(format: Format, value: &impl Serialize, as_text: impl FnOnce
 }
 
 impl Reply {
-    /// The same without the secrets that are known, wherever somebody quotes one.
+    /// The answer with masked secrets.
     pub(super) fn masked(self, secrets: &Secrets) -> Self {
         match self {
             Self::Document(format, mut value) => {
@@ -48,7 +48,7 @@ impl Reply {
                 Self::Document(format, value)
             }
             Self::Text(status, text) => Self::Text(status, secrets.masked(&text).into_owned()),
-            // Names of modules and numbers.
+            // A graph has only names of modules and numbers.
             Self::Graph(text) => Self::Graph(text),
         }
     }

@@ -1,6 +1,6 @@
-//! Parses a path of the debug socket into a question. Knows nothing of the answer.
+//! Parses a path of the debug socket. Knows nothing of the answer.
 
-/// The form of an answer, from the path's extension.
+/// The format of an answer, from the path's extension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Format {
     Json,
@@ -8,34 +8,34 @@ pub(super) enum Format {
     Text,
 }
 
-/// Which document of an owner.
+/// A document of an owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Section {
     /// The effective values.
     Values,
-    /// What the `ConfigMap` alone says.
+    /// The section of the `ConfigMap`.
     Config,
-    /// What hooks patched.
+    /// The patches of hooks.
     Patches,
 }
 
-/// A question with its form.
+/// A question with its format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Route<'a> {
     QueueMain(Format),
     QueueList(Format),
     ModuleList(Format),
     ModuleStatus(Format),
-    /// One of them.
+    /// The state of one module.
     ModuleStatusOf {
         name: &'a str,
         format: Format,
     },
     /// Removals that are held.
     ModulePurge(Format),
-    /// What is watched of the modules' releases.
+    /// The watched objects of releases.
     ModuleMonitors(Format),
-    /// Has a form of its own.
+    /// The graph, which has only one format.
     Graph,
     Module {
         name: &'a str,
@@ -50,9 +50,9 @@ pub(super) enum Route<'a> {
     ConfigList(Format),
     /// The releases whose configuration is lost.
     ConfigLost(Format),
-    /// How the channel stands.
+    /// The state of the channel.
     ChannelStatus(Format),
-    /// The hooks that stand alone.
+    /// The hooks of a program without modules.
     HookList(Format),
     HookSnapshots {
         name: &'a str,
@@ -63,13 +63,13 @@ pub(super) enum Route<'a> {
         name: &'a str,
         format: Format,
     },
-    /// Has one form, and no extension.
+    /// A rendered chart, which has only one format and no extension.
     ModuleRender {
         name: &'a str,
     },
 }
 
-/// Every route as `/discovery` lists them.
+/// Every route, for `/discovery`.
 pub(super) const PATTERNS: [&str; 27] = [
     "GET /",
     "POST /channel/check",
@@ -101,7 +101,7 @@ pub(super) const PATTERNS: [&str; 27] = [
 ];
 
 impl<'a> Route<'a> {
-    /// `None`: there is no such page.
+    /// Parses a path; `None` for an unknown one.
     pub(super) fn parse(path: &'a str) -> Option<Self> {
         let path = path.strip_prefix('/')?;
         if path == "graph" {
@@ -121,7 +121,7 @@ impl<'a> Route<'a> {
             "text" => Format::Text,
             _ => return None,
         };
-        // The name of a hook is a path itself.
+        // The name of a hook is itself a path.
         if let Some(name) = path
             .strip_prefix("hook/")
             .and_then(|rest| rest.strip_suffix("/snapshots"))
@@ -138,7 +138,7 @@ impl<'a> Route<'a> {
             ["channel", "status"] => Self::ChannelStatus(format),
             ["config", "lost"] => Self::ConfigLost(format),
             ["hook", "list"] => Self::HookList(format),
-            // What follows has no text form.
+            // The following routes have no text form.
             _ if format == Format::Text => return None,
             ["module", "status"] => Self::ModuleStatus(format),
             ["module", "resource-monitor"] => Self::ModuleMonitors(format),
@@ -162,7 +162,7 @@ impl<'a> Route<'a> {
 }
 
 impl Route<'_> {
-    /// A standby answers that, too: it knows as much of it as the leader does.
+    /// Whether a standby answers as well, because it knows as much as the leader.
     pub(super) fn is_of_each_replica(&self) -> bool {
         matches!(self, Self::ConfigList(_) | Self::ChannelStatus(_))
     }

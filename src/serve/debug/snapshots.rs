@@ -33,7 +33,7 @@ impl Debug {
         })
     }
 
-    /// Those of a module's hooks.
+    /// The snapshots of a module's hooks.
     pub(super) async fn module_snapshots(
         &self,
         name: &str,
@@ -67,7 +67,7 @@ impl Debug {
         let mut shown = Map::new();
         for (binding, id) in bindings {
             let monitor = self.monitors.get().and_then(|monitors| monitors.describe(id));
-            // Of equal names the first is read, whoever asks.
+            // Of bindings with the same name the first is shown.
             if let Some(monitor) = monitor
                 && !shown.contains_key(binding.as_str())
             {
@@ -89,7 +89,8 @@ impl Debug {
     }
 }
 
-/// Masks objects and what filters made of them. Of a Secret a filter may have made anything, so nothing of it is shown.
+/// Masks secrets in objects and filter results. A filter may have changed the data of a Secret, so its result is hidden
+/// completely.
 fn hide(views: &mut Value, of_secrets: bool) {
     for view in views.as_array_mut().into_iter().flatten() {
         if let Some(object) = view.get_mut("object") {

@@ -95,7 +95,7 @@ async fn ask_with(
     stage::ask(router(debug), request).await
 }
 
-/// Answers as a leader's socket does, while the tasks are there.
+/// A leader's debug socket; it works while the tasks are there.
 fn debug(channel: Channel) -> (Debug, JoinSet<()>) {
     let secrets = Secrets::default();
     secrets.learn(Arc::new(["opensesame"].into_iter().collect()));
@@ -257,7 +257,7 @@ async fn parameters_are_set_by_a_form() {
     assert_eq!((status, body.as_str()), (405, ""));
 }
 
-/// Another replica leads.
+/// The role while another replica leads.
 fn standby() -> ActingRole {
     ActingRole::Standby(standing::Leader {
         name: "operator-0".to_owned(),

@@ -1,4 +1,4 @@
-//! The unix socket: it has one owner, only that user may open it, and it is removed at the end.
+//! The unix socket: only its owner may open it, and it is removed at the end.
 
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
@@ -22,20 +22,20 @@ pub enum SocketError {
     Permissions { path: PathBuf, source: io::Error },
 }
 
-/// Removes the socket's file when it is dropped.
+/// Deletes the socket's file when it is dropped.
 #[derive(Debug)]
 pub struct SocketFile(PathBuf);
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        // Somebody may have cleaned up before us, and nobody is left to tell.
+        // The file may already be deleted; there is nobody left who could act on the error.
         drop(fs_err::remove_file(&self.0));
     }
 }
 
-/// Listens on `path`. What a killed predecessor left there is replaced.
+/// Listens on `path`. A socket that a killed process left there is replaced.
 ///
-/// The socket gets its permissions under another name and is then moved into place, so that it is never open to others.
+/// The socket gets its permissions under another name and is then renamed, so that it is never open to others.
 pub async fn bind(path: &Path) -> Result<(UnixListener, SocketFile), SocketError> {
     if let Some(dir) = path.parent().filter(|dir| !dir.as_os_str().is_empty() && !dir.exists()) {
         let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir);
@@ -65,12 +65,12 @@ pub async fn bind(path: &Path) -> Result<(UnixListener, SocketFile), SocketError
             path: path.to_owned(),
             source,
         })?;
-    // The name under which it would be removed is free again.
+    // Its file has been renamed, so this deletes nothing.
     drop(file);
     Ok((listener, SocketFile(path.to_owned())))
 }
 
-/// A name beside `path` that only we use.
+/// A name beside `path` that no other process uses.
 fn hidden_name(path: &Path) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}", std::process::id()));

@@ -6,7 +6,7 @@ use super::*;
 
 mod channel;
 
-/// The type of a page for a scraper that says nothing of names.
+/// The content type for a scraper that asks for no escaping.
 const PLAIN: &str = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores";
 
 fn probe(doors: Loop, trouble: Option<&str>) -> Probe {
@@ -26,7 +26,7 @@ fn probe(doors: Loop, trouble: Option<&str>) -> Probe {
     }
 }
 
-/// What `path` answers at that status.
+/// The answer of `path` with this status.
 async fn at(status: Status, path: &str) -> (u16, String) {
     let (doors, _tasks) = stage::on(move |StatusQuery| status.clone())
         .on(|QueuesQuery| vec![stage::queue("main", "", &["ModuleRun:main"])])
@@ -196,7 +196,7 @@ async fn the_index_leads_to_every_route() {
     );
 }
 
-/// What a replica of that standing answers, whose leader listens at that port.
+/// The readiness of a replica in this role, whose leader listens at this port.
 async fn readyz_of(standing: ActingRole, port: u16) -> (u16, String) {
     asked(standing, port, "GET /readyz").await
 }
@@ -212,7 +212,7 @@ async fn asked(standing: ActingRole, port: u16, request: &str) -> (u16, String) 
     (code, body)
 }
 
-/// The standby of a leader that answers so.
+/// The readiness of a standby whose leader has this status.
 async fn standby_of(leader: Status) -> (u16, String) {
     let (doors, _tasks) = stage::on(move |StatusQuery| leader.clone()).answering();
     let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
@@ -271,7 +271,7 @@ async fn a_standby_that_is_asked_for_itself_does_not_ask_its_leader() {
         asked(ActingRole::Standby(nowhere), 0, "GET /readyz?self").await,
         (200, waits.to_owned())
     );
-    // Who leads is not excused, nor who knows of nobody that does.
+    // A leader reports its own state, and so does a replica that knows of no leader.
     let progress = "Startup converge in progress\n";
     assert_eq!(
         asked(ActingRole::Leads, 0, "GET /readyz?self").await,

@@ -1,4 +1,5 @@
-//! The body of a request on its way. Must never be waited for without end, nor take more memory than it was given.
+//! The body of a request while it is received. It must never be waited for without a limit, nor use more memory than
+//! was reserved.
 
 use std::time::Duration;
 
@@ -9,34 +10,34 @@ use tokio::time::timeout;
 
 use crate::serve::shares::Share;
 
-/// How long a whole body may take.
+/// The time limit for a whole body.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long nothing of it may come.
+/// The time limit for a pause in a body.
 const SILENCE: Duration = Duration::from_secs(4);
-/// The first share for a body of which nobody knows how long it will be.
+/// The first reservation for a body of unknown length.
 const STEP: usize = 64 << 10;
 
-/// What there is of it.
+/// A body that is being received.
 pub(super) struct Arrival {
     rest: Fuse<BodyDataStream>,
     read: Vec<u8>,
-    /// As much memory as is held for it.
+    /// The memory that is reserved for it.
     share: Share,
     limit: usize,
 }
 
-/// Why there is no more of it.
+/// Why a body was not received completely.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unread {
     Late,
     Broken,
     TooLarge,
-    /// Others hold the memory that it needs.
+    /// Other bodies use the memory that it needs.
     NoRoom,
 }
 
 impl Arrival {
-    /// Nothing of it is read yet. The share is what was announced.
+    /// A body of which nothing is read yet, with the memory for its announced length.
     pub(super) fn new(body: Body, share: Share, limit: usize) -> Self {
         Self {
             rest: body.into_data_stream().fuse(),
@@ -46,7 +47,7 @@ impl Arrival {
         }
     }
 
-    /// All of it, and what it holds of the memory for bodies.
+    /// Receives the whole body; returns it with its reserved memory.
     pub(super) async fn whole(mut self) -> Result<(Vec<u8>, Share), Unread> {
         timeout(PATIENCE, self.read()).await.unwrap_or(Err(Unread::Late))?;
         Ok((self.read, self.share))
@@ -84,11 +85,12 @@ impl Arrival {
     }
 }
 
-/// Reads a body for which there is no room, and keeps nothing of it: who is cut off while he sends hears no answer.
+/// Reads a body for which there is no memory, without keeping it: a client that is cut off while it sends would not
+/// read the answer.
 pub(super) async fn discard(body: Body) {
     let mut rest = body.into_data_stream();
     let reading = async { while let Ok(Some(Ok(_))) = timeout(SILENCE, rest.next()).await {} };
-    // Late or not, the answer is the same.
+    // The result does not matter, because the answer is the same.
     let _ = timeout(PATIENCE, reading).await;
 }
 

@@ -1,11 +1,11 @@
-//! The head of a request: the length of its body, and the time that there is.
+//! The head of a request: the length of its body, and its time limit.
 
 use std::time::Duration;
 
 use addon_core::review::CONVERSION_TIMEOUT;
 use axum::http::{HeaderMap, Uri, header};
 
-/// How long the body will be, as far as that is said.
+/// The length of the body, as far as the head states it.
 pub(super) fn announced(headers: &HeaderMap) -> usize {
     let said = headers
         .get(header::CONTENT_LENGTH)
@@ -13,7 +13,7 @@ pub(super) fn announced(headers: &HeaderMap) -> usize {
     said.and_then(|said| said.parse().ok()).unwrap_or(0)
 }
 
-/// As the original judges it: nothing at all has no type.
+/// Whether the content type is JSON, by the original's rules: an absent type is not.
 pub(super) fn is_json(headers: &HeaderMap) -> bool {
     let value = |name| headers.get(name).and_then(|value| value.to_str().ok());
     if value(header::CONTENT_LENGTH) == Some("0") {
@@ -23,7 +23,8 @@ pub(super) fn is_json(headers: &HeaderMap) -> bool {
     kind.is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
 }
 
-/// A little less than the API server says that it waits, so that it hears of a hook that is late from us.
+/// The time limit of a review: a little less than the API server's own, so that a late hook is reported by the
+/// operator.
 pub(super) fn patience(uri: &Uri) -> Duration {
     let parameters = uri.query().unwrap_or_default().split('&');
     let said = parameters.filter_map(|parameter| parameter.strip_prefix("timeout=")?.strip_suffix('s')?.parse().ok());

@@ -1,5 +1,5 @@
-//! Requests that are refused before a hook is asked: all are counted, and some are logged, since a refused client may
-//! come back at once.
+//! Requests that are refused before a hook is asked. All are counted, but only some are logged, because a refused
+//! client may repeat at once.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -10,23 +10,23 @@ use tracing::warn;
 use super::Reviews;
 use crate::meters::{Meters, table};
 
-/// How often it is told.
+/// The interval of log records.
 const TELL_EVERY: Duration = Duration::from_mins(1);
 
-/// Why nobody is asked.
+/// Why a request is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reason {
-    /// No hook answers there.
+    /// The path belongs to no hook.
     UnknownPath,
-    /// The body did not come.
+    /// The body did not come in time.
     Slow,
-    /// It did not come as was said.
+    /// The body does not have the announced form.
     Broken,
-    /// It is longer than any that is read.
+    /// The body is longer than the limit.
     TooLarge,
-    /// It would take too much memory once it is read.
+    /// The parsed body would need too much memory.
     TooManyParts,
-    /// Bodies that are on their way have all the memory that there is for them.
+    /// Other bodies use all the memory.
     NoRoom,
 }
 

@@ -49,7 +49,7 @@ fn material(stored: &Stored) -> Material {
     Material::read(&texts, Timestamp::now()).unwrap()
 }
 
-/// The paths that are answered in these tests.
+/// The routes in these tests.
 fn routes() -> Arc<Routes> {
     let names = ["a.b.c", "late.b.c", "broken.b.c", "other.b.c", "old.b.c", "new.b.c"];
     let rules = json!([{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["CREATE"]}]);
@@ -108,7 +108,7 @@ impl Running {
         }
     }
 
-    /// The head and the body of the answer.
+    /// Sends a request; returns the head and the body of the answer.
     async fn send(&self, request: &str) -> (String, String) {
         let mut stream = connect(self.address, &self.stored, None).await.unwrap();
         stream.write_all(request.as_bytes()).await.unwrap();
@@ -165,7 +165,7 @@ async fn shaken(
             let cert = CertificateDer::from_pem_slice(client.cert.as_bytes()).unwrap();
             let key = PrivateKeyDer::from_pem_slice(client.key.as_bytes()).unwrap();
             let key = ring::default_provider().key_provider.load_private_key(key).unwrap();
-            // Without the library's own look at the certificate.
+            // Without the library's check of the certificate.
             let shown = SingleCertAndKey::from(CertifiedKey::new(vec![cert], key));
             config.with_client_cert_resolver(Arc::new(shown))
         }
@@ -174,7 +174,7 @@ async fn shaken(
     TlsConnector::from(Arc::new(config)).connect(name, tcp).await
 }
 
-/// Answers with the path that was asked.
+/// Answers with the request's path.
 async fn echo(asked: Asked) -> Reply {
     Reply::Review(Json::from(&json!({"path": asked.path})))
 }
@@ -229,7 +229,7 @@ async fn requests_are_judged_before_anybody_is_asked() {
 async fn a_body_that_is_too_large_is_refused() {
     let running = Running::start(Reviews::Admission, echo).await;
     let length = (8 << 20) + 1;
-    // It is refused by its announcement.
+    // Refused because of its announced length.
     let request = format!(
         "POST /hooks/a-b-c HTTP/1.1\r\nHost: {NAME}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\
          Connection: close\r\n\r\n"
@@ -288,7 +288,7 @@ async fn requests_under_way_are_answered_before_the_end() {
     let ended = async {
         begun.acquire().await.unwrap().forget();
         running.stop.cancel();
-        // The listener is gone when nobody can connect any more.
+        // The listener has ended when no client can connect.
         while TcpStream::connect(running.address).await.is_ok() {
             tokio::task::yield_now().await;
         }
@@ -325,15 +325,15 @@ async fn certificates_are_swapped_while_requests_go_on() {
     assert!(answer.ends_with(r#"{"path":"/hooks/old-b-c"}"#), "{answer}");
 }
 
-/// Certificates of one key, and whether they are good: that of the authority, one of it that has expired, and one of
-/// another authority of the same name.
+/// Client certificates with the same key, and whether they are accepted: one signed by the authority, one that has
+/// expired, and one by another authority with the same name.
 const OLD: [(&str, bool); 3] = [
     (include_str!("../../certificates/clients/old/client.crt"), true),
     (include_str!("../../certificates/clients/old/expired.crt"), false),
     (include_str!("../../certificates/clients/old/forged.crt"), false),
 ];
 
-/// A certificate of a client as openssl makes it without being told of extensions.
+/// A client certificate of version 1, which openssl makes if it is told of no extension.
 fn of_the_first_version(cert: &str) -> Stored {
     Stored {
         ca: String::new(),

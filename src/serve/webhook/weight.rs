@@ -1,11 +1,11 @@
-//! How much memory a document takes once it is read. A guess from above, made before that memory is taken.
+//! An estimate of the memory that a parsed document needs, from above, before it is parsed.
 
-/// An object, with the first of its fields: maps allocate room for eleven at once.
+/// An object with its first field: a map allocates room for eleven fields at once.
 const OBJECT: usize = 640;
-/// A further field or item, with the room that a list keeps for more.
+/// A further field or item, with the spare room of a list.
 const VALUE: usize = 80;
 
-/// Looks at marks outside of texts alone; whether it is a document at all is found out by who reads it.
+/// Counts punctuation outside of texts. Whether the body is valid JSON is found out by the parser.
 pub(super) fn weight(body: &[u8]) -> usize {
     let (mut weight, mut in_text, mut escaped) = (body.len(), false, false);
     for byte in body {

@@ -13,10 +13,10 @@ use super::*;
 use crate::serve::notify::Bell;
 
 const OFF: &str = "nobody follows one here";
-/// Far less than a check waits for a registry, and far more than an answer takes.
+/// Much shorter than a check waits for a registry, and much longer than an answer takes.
 const SOON: Duration = Duration::from_secs(20);
 
-/// One that is not followed.
+/// A channel that is not followed.
 pub(super) fn off() -> Channel {
     let why = OFF.to_owned();
     channel(watch::Sender::new(ChannelState::Off { why }).subscribe())
@@ -92,7 +92,7 @@ async fn a_check_rings_and_is_over_with_the_round_that_follows() {
     };
     let round = async {
         bell.rung().await;
-        // Something else becomes known: that is not the answer.
+        // Other news is no answer.
         state.send_replace(followed(7));
         for _ in 0..10 {
             tokio::task::yield_now().await;
@@ -131,7 +131,7 @@ async fn a_check_does_not_wait_for_a_registry_that_wants_to_be_left_alone() {
     let (code, _, body) = timeout(SOON, asked).await.expect("it should be told at once");
     let told = format!("it is left alone until {until:.0}: it asks for that\n");
     assert_eq!((code, body), (503, told));
-    // It is asked as soon as that is over.
+    // The registry is asked as soon as the pause is over.
     timeout(SOON, bell.rung()).await.expect("it should ring");
 
     state.send_replace(left_alone_until(now));

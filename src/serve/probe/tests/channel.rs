@@ -1,4 +1,4 @@
-//! The clients that may say that there is a new version, and the answers to all others.
+//! The clients that may announce a new version, and the answers to all others.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use tokio::time::timeout;
 
 use super::*;
 
-/// The answer of the listener to a client that shows this, and whether the bell was rung.
+/// The listener's answer to a client with this header, and whether the bell was rung.
 async fn shown(probe: &Probe, authorization: &str) -> (u16, String, bool) {
     let request = format!("POST /channel/notify\n{authorization}\n\n{{}}");
     let request = if authorization.is_empty() {
@@ -51,7 +51,7 @@ async fn a_new_version_is_told_by_those_who_have_the_token() {
     assert_eq!(shown(&probe, good).await, (202, asked.clone(), true));
     let (code, _, _) = stage::ask(router(probe.clone()), &format!("GET /channel/notify\n{good}\n\n")).await;
     assert_eq!(code, 405);
-    // A Secret that is mounted may change.
+    // A mounted Secret may change.
     fs_err::write(file.path(), "other").unwrap();
     assert_eq!(shown(&probe, good).await.0, 401);
     assert_eq!(shown(&probe, "authorization: bearer other").await, (202, asked, true));

@@ -1,10 +1,10 @@
-//! Crowds of clients, and clients that send no complete request.
+//! Many clients at once, and clients that send no complete request.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
 
-/// Of the slow senders.
+/// The number of slow senders.
 const SLOW: usize = 40;
 const SPOKEN: Duration = Duration::from_secs(30);
 const CONVERSION: &str = r#"{"request": {"desiredAPIVersion": "g/v1"}}"#;
@@ -21,7 +21,7 @@ fn head(path: &str, length: usize) -> String {
 }
 
 impl Running {
-    /// A connection from another address of the loopback.
+    /// A connection from another loopback address.
     async fn from(&self, last: u8) -> io::Result<TlsStream<TcpStream>> {
         let socket = TcpSocket::new_v4().unwrap();
         socket.bind(([127, 0, 0, last], 0).into()).unwrap();
@@ -29,7 +29,7 @@ impl Running {
         shaken(tcp, &self.stored, None, ALL_VERSIONS).await
     }
 
-    /// Announces a body; what is said to that.
+    /// Announces a body; returns the connection and the first answer.
     async fn announced(&self, last: u8, path: &str, length: usize) -> (TlsStream<TcpStream>, String) {
         let mut stream = self.from(last).await.unwrap();
         stream.write_all(head(path, length).as_bytes()).await.unwrap();
@@ -72,7 +72,7 @@ async fn the_body_of_a_request_that_nobody_answers_is_not_read() {
             converted(asked)
         })
         .await;
-        // A server that reads a body says `100 Continue` before.
+        // A server that wants the body would answer `100 Continue` first.
         let (_, said) = running.announced(1, path, 1 << 20).await;
         assert_eq!(said, "HTTP/1.1 404", "{path}");
         assert!(running.refused("unknown_path"), "{path}");
@@ -92,7 +92,7 @@ async fn who_sends_slowly_stops_nobody() {
         slow.push(stream);
     }
     running.is_answered().await;
-    // If they took places, all but so many would have been cut off before.
+    // If slow senders used these places, most of them would have been cut off before.
     let (cut_off, places) = (running.refusals("slow"), Reviews::Conversion.at_once());
     assert!(
         cut_off <= (SLOW - places) as u64,
@@ -121,7 +121,7 @@ async fn one_address_cannot_take_all_the_memory_for_bodies() {
     second.read_to_string(&mut rest).await.unwrap();
     assert!(rest.contains("retry-after: 1\r\n"), "{rest}");
     running.is_answered().await;
-    // A client that sends its body at once hears it, too.
+    // A client that sends its body at once gets the answer too.
     let mut third = running.from(2).await.unwrap();
     let whole = post("/crd", "application/json", &" ".repeat(1 << 20));
     third.write_all(whole.as_bytes()).await.unwrap();
@@ -137,7 +137,7 @@ async fn one_address_cannot_take_all_the_memory_for_bodies() {
     assert_eq!(said, "HTTP/1.1 413");
 }
 
-/// A body of which nobody says how long it is.
+/// A body of unknown length.
 #[tokio::test]
 async fn a_body_in_pieces_counts_as_it_grows() {
     let running = Running::start(Reviews::Conversion, converted).await;
@@ -150,7 +150,7 @@ async fn a_body_in_pieces_counts_as_it_grows() {
     stream.write_all(head.as_bytes()).await.unwrap();
     let piece = format!("10000\r\n{}\r\n", " ".repeat(0x1_0000));
     for _ in 0..32 {
-        // It may be over by now.
+        // The server may have closed the connection.
         let _ = stream.write_all(piece.as_bytes()).await;
     }
     let mut said = vec![0; 12];
@@ -181,7 +181,7 @@ async fn one_address_has_so_many_connections_and_others_have_theirs() {
         r#"{"path":"/hooks/a-b-c"}"#
     );
     drop(open.pop());
-    // The place is free once the listener has seen that.
+    // The place is free once the listener has noticed the end.
     while running.from(2).await.is_err() {
         tokio::task::yield_now().await;
     }
@@ -192,7 +192,7 @@ async fn who_says_nothing_does_not_stay() {
     let running = Running::start(Reviews::Admission, echo).await;
     let mut silent = running.from(2).await.unwrap();
     let mut word = Vec::new();
-    // Be it an end or an error: what counts is that it comes.
+    // Either an end or an error, as long as it comes.
     let _ = timeout(SPOKEN, silent.read_to_end(&mut word)).await.unwrap();
     assert!(word.is_empty());
 }
