@@ -1,5 +1,5 @@
-//! How an error is shown to people: its chain on one line, once, then what they could do about it.
-//! Never decides what to do about an error, and never prints by itself.
+//! Prints errors for people: the chain of causes on one line, once, then the hints. Never decides what to do about an
+//! error, and never writes to a stream by itself.
 
 use std::any::Any;
 use std::error::Error;
@@ -16,11 +16,11 @@ impl fmt::Display for Chain<'_> {
         let mut cause = self.0.source();
         while let Some(error) = cause {
             if let Some(kube::Error::Api(status)) = of_kube(error) {
-                // kube prints the whole status twice; people need its message.
+                // kube prints the whole status twice; people need only its message.
                 return write!(f, ": {}", status.message);
             }
             let text = error.to_string();
-            // Some libraries repeat their cause in their own text.
+            // Some libraries repeat the text of their cause.
             if !said.ends_with(&text) {
                 write!(f, ": {text}")?;
             }
@@ -36,14 +36,14 @@ fn of_kube<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a kube::Error> {
     error.downcast_ref().or_else(boxed)
 }
 
-/// The text of a panic.
+/// The message of a panic.
 pub fn last_words(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
         .unwrap_or("without a text")
 }
 
-/// What a command prints when it fails.
+/// The text that a failed command prints.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
     chain: String,
@@ -64,7 +64,7 @@ impl Report {
         self
     }
 
-    /// The chain alone, for a log field.
+    /// The chain without hints, for a log field.
     pub fn chain(&self) -> &str {
         &self.chain
     }

@@ -1,6 +1,6 @@
-//! The secrets of the moment, shared by all that shows anything: the log, the debug socket, pages of metrics, Events.
+//! The known secrets, shared by all code that shows anything: the log, the debug socket, pages of metrics, Events.
 //!
-//! Must never be locked during a wait, nor be printed.
+//! The lock must never be held during a wait, and the secrets never be printed.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -9,11 +9,12 @@ use addon_core::secret::known::Known;
 use serde_json::Value;
 use tokio::sync::watch;
 
-/// The hidden secrets, as last set by the operator. Clones share them.
+/// The secrets to mask, as last set by the loop. Clones share them.
 #[derive(Debug, Clone)]
 pub struct Secrets(Arc<watch::Sender<Told>>);
 
-/// Of what was told before the rest is still on its way: in the error of a job that began with it, for example.
+/// The present secrets and the previous ones, which may still occur, for example in the error of a job that began
+/// earlier.
 #[derive(Debug, Clone, Default)]
 struct Told {
     now: Arc<Known>,
@@ -27,7 +28,7 @@ impl Default for Secrets {
 }
 
 impl Secrets {
-    /// From now on these are not shown.
+    /// Sets the secrets to mask.
     pub fn learn(&self, known: Arc<Known>) {
         self.0.send_modify(|told| {
             told.before = std::mem::replace(&mut told.now, known);
@@ -38,7 +39,7 @@ impl Secrets {
         self.0.borrow().clone()
     }
 
-    /// The text without them.
+    /// The text with masked secrets.
     pub fn masked<'text>(&self, text: &'text str) -> Cow<'text, str> {
         let Told { now, before } = self.told();
         match now.masked(text) {
@@ -47,8 +48,8 @@ impl Secrets {
         }
     }
 
-    /// A text that is about to be cut to so many characters: of a secret across the cut half would be left, which nobody
-    /// knows any more. What need not be cut stays as it is, and is masked where it is shown.
+    /// The text with masked secrets if it is longer than this many characters and so will be cut: half of a secret at
+    /// the cut could not be recognised any more. A shorter text is returned as it is, and masked where it is shown.
     pub fn before_cut<'text>(&self, text: &'text str, longest: usize) -> Cow<'text, str> {
         match text.char_indices().nth(longest) {
             Some(_) => self.masked(text),

@@ -1,5 +1,5 @@
-//! Every flag and variable of the program: texts become values, or an error that names the flag or variable. Never
-//! opens a connection and never prints; the caller shows the error and ends with code 1.
+//! Every flag and variable of the program: a text becomes a value, or an error that names the flag or variable. Never
+//! opens a connection and never prints; the caller prints the error and ends with code 1.
 
 mod arguments;
 pub mod boolean;
@@ -46,10 +46,10 @@ use webhook_arguments::WebhookArgs;
 use webhooks::WebhookSettings;
 use words::Words;
 
-/// With which letters the names of files in `crds/` begin that are none, unless somebody says otherwise; joined by commas.
+/// The default prefixes of file names in `crds/` that do not count as CRDs, separated by commas.
 pub const CRD_FILTERS: &str = "doc-,_";
 
-/// Set by installations for Helm 2, which must not be taken for ones of ours.
+/// Variables of installations for Helm 2, which must not be taken for ours.
 const HELM2_VARIABLES: [&str; 5] = [
     "ADDON_OPERATOR_TILLER_LISTEN_PORT",
     "ADDON_OPERATOR_TILLER_PROBE_LISTEN_PORT",
@@ -77,25 +77,25 @@ pub enum ConfigurationError {
     Helm2 { variable: &'static str },
 }
 
-/// What the program needs to know, checked.
+/// All settings of the program, validated.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     pub work: Work,
     pub tmp_dir: PathBuf,
     pub tmp_files: TmpFiles,
-    /// If nobody said it and we are in no pod, the kubeconfig's context may know it; otherwise see
-    /// [`NAMESPACE_HINT`].
+    /// The operator's namespace. If it is not set and the operator is in no pod, the kubeconfig's context may have it;
+    /// otherwise see [`NAMESPACE_HINT`].
     pub namespace: Option<String>,
-    /// The name of our own pod, in a cluster.
+    /// The name of the operator's pod, in a cluster.
     pub pod_name: Option<String>,
     pub leadership: Leadership,
-    /// What our pod carries while we lead, if it is to.
+    /// The label of the operator's pod while it leads, if one is wanted.
     pub leader_label: Option<LeaderLabel>,
-    /// The Services that lead to our pod while we lead.
+    /// The Services that lead to the operator's pod while it leads.
     pub leader_services: Option<LeaderServices>,
     pub kube: KubeSettings,
     pub hooks: HookSettings,
-    /// Probes and metrics.
+    /// The address of probes and metrics.
     pub listen: SocketAddr,
     pub metrics_prefix: String,
     pub queue_actions: QueueActions,
@@ -103,79 +103,79 @@ pub struct Settings {
     pub log: LogSettings,
     pub traces: Option<TraceSettings>,
     pub debug_socket: PathBuf,
-    /// Whether its answers hold secrets.
+    /// Whether the debug socket shows secrets.
     pub secrets: ShownSecrets,
-    /// Where the same is served over TCP, for everybody who can reach it.
+    /// The TCP address of the debug routes, for every client that can reach it.
     pub debug_http: Option<SocketAddr>,
-    /// Said, without effect, and worth a warning at the start.
+    /// Settings without an effect, which lead to a warning at the start.
     pub remarks: Vec<String>,
 }
 
-/// What there is to do.
+/// The work of the program.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Work {
-    /// Modules, and hooks of all modules.
+    /// Modules and global hooks.
     Modules(Box<ModuleSettings>),
-    /// The hooks of this directory, and nothing else.
+    /// The hooks of this directory, without modules.
     Hooks(PathBuf),
 }
 
-/// What only a program with modules needs to know.
+/// The settings of a program with modules.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModuleSettings {
     pub modules_dirs: Vec<PathBuf>,
     pub global_hooks_dir: PathBuf,
-    /// The order of modules whose directory has no number.
+    /// The order of modules whose directory name has no number.
     pub unnumbered_order: u32,
     pub missing_values: MissingValues,
     pub order: Order,
-    /// The sources of verdicts on modules, in their order.
+    /// The sources that decide whether a module is enabled, in their order.
     pub extenders: Extenders,
     pub config_map: String,
     pub events: Events,
     pub helm: HelmSettings,
     pub channel: Box<ChannelSettings>,
-    /// What of releases is put right, unless a module says otherwise.
+    /// Which drift of releases is reverted, unless a module sets it itself.
     pub drift: Restoring,
-    /// On every object of a release and on CRDs; never empty.
+    /// The labels of every object of a release and of CRDs; never empty.
     pub extra_labels: BTreeMap<String, String>,
-    /// Files of CRDs whose names begin so are left out.
+    /// Prefixes of file names that do not count as CRDs.
     pub crd_filters: Vec<String>,
 }
 
-/// What to say when nobody knows the namespace.
+/// The hint for an unknown namespace.
 pub const NAMESPACE_HINT: &str =
     "set --namespace or ADDON_OPERATOR_NAMESPACE, or a namespace in the kubeconfig's context";
 
-/// What a module without a values file means.
+/// The meaning of a missing values file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MissingValues {
     NoValues,
     Refused,
 }
 
-/// What a module that fails means for those behind it.
+/// The effect of a failed module on later ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// They go on once it has failed.
+    /// They go on after its failure.
     Relaxed,
     /// They wait until it succeeds.
     Strict,
 }
 
-/// Whether changes of state of modules are told as Kubernetes Events.
+/// Whether changes of modules' states are reported as Kubernetes Events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Events {
     Told,
     Left,
 }
 
-/// When secrets of values are shown to those who look at the operator; never in the log.
+/// Whether secrets in values are shown to people; they are never in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ShownSecrets {
-    /// To those who ask for them at the debug socket.
+    /// Only if a client of the debug socket asks for them.
     AskedFor,
-    /// Always: what scripts of the original expect.
+    /// Always, as scripts for the original expect.
     Always,
 }
 
@@ -187,7 +187,7 @@ pub enum TmpFiles {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct KubeSettings {
-    /// Files to merge, the first one winning; none means the pod's own account.
+    /// Kubeconfig files to merge; the first one takes precedence. Without any the pod's own account is used.
     pub config: Vec<PathBuf>,
     pub context: Option<String>,
     pub server: Option<String>,
@@ -196,14 +196,14 @@ pub struct KubeSettings {
     pub patch_timeout: Duration,
 }
 
-/// Whether what is done to queues is timed: it has as many series as there are queues, times eight.
+/// Whether operations on queues are measured, which needs eight series for each queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QueueActions {
     Timed,
     Left,
 }
 
-/// A limit of our own, beside the API server's.
+/// A rate limit of the operator's own, in addition to the API server's.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct RateLimit {
     pub per_second: Option<f64>,
@@ -212,9 +212,10 @@ pub struct RateLimit {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HelmSettings {
-    /// Just `helm` if there is none on the `PATH`, so that the first attempt says what is missing.
+    /// The path of helm; just `helm` if there is none on the `PATH`, so that the first attempt names the missing
+    /// program.
     pub binary: PathBuf,
-    /// Zero keeps all revisions.
+    /// The number of kept revisions; zero for all.
     pub history_max: u32,
     pub timeout: Duration,
     pub ignore_release: Option<String>,
@@ -224,15 +225,15 @@ pub struct HelmSettings {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HookSettings {
     pub timeout: Duration,
-    /// Of scripts that say whether their modules are on.
+    /// The time limit of enabled scripts.
     pub script_timeout: Duration,
     pub slots: NonZero<usize>,
-    /// How long others wait for a run that does not get on, and how long it keeps its slot to itself.
+    /// The time after which a long run no longer keeps other runs waiting for its slot.
     pub patience: Duration,
     pub output: HookOutput,
 }
 
-/// How the output of hooks is read for the log.
+/// How the output of hooks is split for the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HookOutput {
     Lines,
@@ -256,7 +257,7 @@ pub enum LogLevel {
 }
 
 impl LogLevel {
-    /// `fatal` shows no more than errors.
+    /// Parses a level. `fatal` is the same as `error`.
     pub fn parse(text: &str) -> Option<Self> {
         match text.to_ascii_lowercase().as_str() {
             "trace" => Some(Self::Trace),
@@ -290,7 +291,8 @@ pub enum ClientLog {
 }
 
 impl Settings {
-    /// Checks what was said against what is allowed; the flag wins over the variables, the prefixed one over the others.
+    /// Validates flags and variables. The flag takes precedence over the variables, and the prefixed variable over
+    /// others.
     pub fn check(args: &StartArgs, environment: &Environment, machine: &Machine) -> Result<Self, ConfigurationError> {
         refuse_helm2(environment)?;
         let words = Words {
@@ -304,7 +306,7 @@ impl Settings {
         Self::with(work, &words, &WebhookArgs::default(), words.remarks()?)
     }
 
-    /// The same for a directory of hooks, whose program knows fewer settings, some of them by other names.
+    /// Validates the settings of a program without modules, which has fewer settings and other names for some.
     pub fn check_hooks(
         args: &HooksArgs,
         environment: &Environment,
@@ -361,7 +363,7 @@ impl Settings {
     }
 }
 
-/// Where the debug commands find the operator.
+/// The path of the debug socket for debug commands.
 pub fn debug_socket(
     program: Program,
     flag: Option<&str>,

@@ -1,5 +1,5 @@
-//! The log: one record per line on stdout, in the layout that log pipelines of this operator know.
-//! Never decides what is worth a record, never lets two records mix, and never makes the code wait that writes one.
+//! The log: one record per line on stdout, in the layout that log pipelines for this operator know. Never decides what
+//! is worth a record, never mixes two records, and never makes the writing code wait.
 
 mod record;
 pub mod spool;
@@ -30,17 +30,18 @@ use crate::settings::{ClientLog, LogFormat, LogLevel, LogSettings};
 use record::Fields;
 use spool::Spool;
 
-/// A field of this name holds a JSON object as text; its members become fields of the record. It is for what only the
-/// run knows the names of, as the members of a hook's own JSON log line.
+/// The name of a field with a JSON object as text, whose members become fields of the record. It is for names that are
+/// known only at run time, such as the members of a hook's own JSON log line.
 pub const MEMBERS: &str = "record.members";
-/// A field of this name holds what the record names as its logger, where that is agreed on and not the path of a module.
+/// The name of a field with the record's logger, if the logger is fixed and not the module's path.
 pub const LOGGER: &str = "record.logger";
 
-/// What the names of our own modules begin with; everything else is a library.
+/// The prefixes of the operator's own modules; all other records come from libraries.
 const OURS: [&str; 2] = ["addon_operator", "addon_core"];
-/// Libraries whose talk is about requests to the API server.
+/// Libraries whose records are about requests to the API server.
 const CLIENT: [&str; 4] = ["kube", "kube_client", "kube_runtime", "hyper_util"];
-/// They tell of each request that failed, the second one in Rust's own form. All of these come back to us, and we tell of them in words.
+/// Modules that log every failed request, the second one in Rust's debug format. They are switched off, because the
+/// operator logs these failures itself.
 const EVERY_FAILURE: [&str; 2] = ["kube_client::client", "kube_runtime::watcher"];
 
 #[derive(Debug, Error)]
@@ -51,7 +52,7 @@ pub enum TelemetryError {
     Thread(#[source] io::Error),
 }
 
-/// Starts the log of the process on stdout, which shows no secret that is known. The handle changes the level at run time.
+/// Starts the log of the process on stdout, with masked secrets. The handle changes the level at run time.
 pub fn start(settings: LogSettings, secrets: Secrets) -> Result<(LevelHandle, Spools), TelemetryError> {
     let spools = Spools::start().map_err(TelemetryError::Thread)?;
     let records = spools.records.clone();
@@ -62,7 +63,7 @@ pub fn start(settings: LogSettings, secrets: Secrets) -> Result<(LevelHandle, Sp
     Ok((handle, spools))
 }
 
-/// Where everything leaves the process that runs: records on stdout, last words on stderr.
+/// The output queues of the process: records on stdout, final messages on stderr.
 #[derive(Debug, Clone)]
 pub struct Spools {
     records: Spool,
@@ -83,25 +84,25 @@ impl Spools {
         })
     }
 
-    /// Says something on stderr, for an end that the log may not see.
+    /// Writes a message to stderr, for an end that may not reach the log.
     pub fn complain(&self, text: &str) {
         self.complaints.put(format!("{text}\n").into_bytes());
     }
 
-    /// Waits until everything is written, but no longer than that: nobody may be reading it.
+    /// Waits until everything is written, up to a time: the output may have no reader.
     pub fn flush(&self, within: Duration) {
         let end = Instant::now() + within;
         self.complaints.flush(within);
         self.records.flush(end.saturating_duration_since(Instant::now()));
     }
 
-    /// How many records were lost since this was asked last.
+    /// The number of records that were lost since the last call.
     pub fn take_lost(&self) -> usize {
         self.records.take_lost()
     }
 }
 
-/// The record of a panic in place of the standard library's, which would wait for its reader.
+/// The log record of a panic. It replaces the standard library's message, which would block without a reader.
 fn of_panic(panic: &PanicHookInfo<'_>) -> String {
     let name = thread::current().name().unwrap_or("without a name").to_owned();
     let place = panic.location().map(ToString::to_string).unwrap_or_default();
@@ -131,7 +132,7 @@ where
     (subscriber, LevelHandle { reload, client })
 }
 
-/// Changes what is logged while the program runs.
+/// Changes the log level at run time.
 #[derive(Clone)]
 pub struct LevelHandle {
     reload: reload::Handle<Targets, Registry>,
@@ -139,7 +140,7 @@ pub struct LevelHandle {
 }
 
 impl LevelHandle {
-    /// Without a log any more there is nothing to change.
+    /// Sets the level. Without a log there is nothing to change.
     pub fn set(&self, level: LogLevel) {
         if let Err(error) = self.reload.reload(targets(level, self.client)) {
             tracing::error!(%error, "the log level cannot be changed");
@@ -155,7 +156,8 @@ impl fmt::Debug for LevelHandle {
     }
 }
 
-/// Our own records by the level; libraries only when they are worried, unless they were asked to speak.
+/// The filter: the operator's own records by level; those of libraries only from warnings on, unless a setting asks for
+/// more.
 fn targets(level: LogLevel, client: ClientLog) -> Targets {
     let level = match level {
         LogLevel::Trace => LevelFilter::TRACE,
@@ -173,7 +175,7 @@ fn targets(level: LogLevel, client: ClientLog) -> Targets {
     }
 }
 
-/// Writes each event as one line.
+/// Writes each record as one line.
 struct Lines<W> {
     format: LogFormat,
     secrets: Secrets,
@@ -215,7 +217,7 @@ where
         event.record(&mut fields);
         fields.mask(&self.secrets);
         let line = fields.into_line(self.format, event.metadata(), Timestamp::now());
-        // One write, so that a line stays whole. A log that cannot be written has nobody to tell.
+        // One write keeps the line whole. If the log cannot be written, there is nowhere to report it.
         drop(self.writer.make_writer_for(event.metadata()).write_all(line.as_bytes()));
     }
 }

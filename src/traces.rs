@@ -1,7 +1,7 @@
 //! Traces: the durations of jobs, sent only to the collector that a setting names (OTLP).
 //!
-//! A job is a trace; a program that it runs is a step of it. Without a collector, work is only passed through.
-//! Never holds values or arguments of programs: only names, exit codes and classes of failures.
+//! A job is a trace, and each program that it runs is a span in it. Without a collector the work is done without
+//! tracing. Values and arguments of programs are never in a trace: only names, exit codes and classes of failures.
 
 use std::fmt;
 #[cfg(feature = "otlp")]
@@ -16,14 +16,14 @@ use crate::settings::TraceSettings;
 #[cfg(feature = "otlp")]
 mod otlp;
 
-/// What is told of a piece of work besides its name and its time.
+/// The attributes of a span.
 pub type Attributes = Vec<(&'static str, String)>;
 
-/// How a piece of work ended.
+/// The result of a span.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending {
     Well,
-    /// In few words, the same for all failures of a kind.
+    /// A failure in few words, which are the same for all failures of a kind.
     Badly(String),
 }
 
@@ -47,7 +47,7 @@ pub enum TracesError {
     Token,
 }
 
-/// Where traces go. Of several clones, any may end it for all.
+/// Sends traces. Any clone may end it for all.
 #[derive(Clone, Default)]
 pub struct Traces {
     #[cfg(feature = "otlp")]
@@ -62,8 +62,8 @@ impl fmt::Debug for Traces {
 
 #[cfg(feature = "otlp")]
 impl Traces {
-    /// To be called within the runtime that sends them. Whether the collector is there is not known before the first
-    /// trace, and not waited for.
+    /// Starts sending. It must be called within the async runtime. Whether the collector answers is not known before
+    /// the first trace, and is not waited for.
     pub fn start(settings: Option<&TraceSettings>, service: &'static str) -> Result<Self, TracesError> {
         let sender = settings
             .map(|settings| otlp::Sender::start(settings, service))
@@ -71,7 +71,7 @@ impl Traces {
         Ok(Self { sender })
     }
 
-    /// Does a piece of work that belongs to no other.
+    /// Does work as a new trace.
     pub async fn whole<T>(
         &self,
         name: &'static str,
@@ -85,7 +85,7 @@ impl Traces {
         }
     }
 
-    /// Sends what has not been sent, for which there is little time.
+    /// Sends the remaining spans, within a short time.
     pub async fn stop(self) {
         if let Some(sender) = self.sender {
             sender.stop().await;
@@ -93,7 +93,7 @@ impl Traces {
     }
 }
 
-/// Does a piece of work that is a step of another, if that one is traced.
+/// Does work as a span of the current trace, if there is one.
 #[cfg(feature = "otlp")]
 pub async fn step<T>(
     name: &'static str,
@@ -109,12 +109,12 @@ pub async fn step<T>(
 
 #[cfg(not(feature = "otlp"))]
 impl Traces {
-    /// Refuses what it cannot do.
+    /// Fails if traces are asked for, because this build has no support for them.
     pub fn start(settings: Option<&TraceSettings>, _service: &'static str) -> Result<Self, TracesError> {
         settings.map_or(Ok(Self::default()), |_| Err(TracesError::NotBuilt))
     }
 
-    /// Does the work.
+    /// Does the work without a trace.
     pub async fn whole<T>(
         &self,
         _name: &'static str,
@@ -125,12 +125,12 @@ impl Traces {
         work.await
     }
 
-    /// There is nothing to send.
+    /// Does nothing.
     #[expect(clippy::unused_async, reason = "with traces there is something to wait for")]
     pub async fn stop(self) {}
 }
 
-/// Does the work.
+/// Does the work without a span.
 #[cfg(not(feature = "otlp"))]
 pub async fn step<T>(
     _name: &'static str,

@@ -1,5 +1,5 @@
-//! The flags of start as texts: nothing here is checked. Never reads the environment; that is done together with the
-//! check, which knows whether flag or variable counts.
+//! The flags of `start` as unvalidated text. Never reads the environment; the validation does that, because it knows
+//! whether the flag or a variable counts.
 #![expect(clippy::doc_markdown, reason = "the doc comments are the text of --help")]
 
 use clap::Args;

@@ -1,7 +1,8 @@
-//! The settings of the release channel: whether the registry of our image is followed, which registries may be asked,
-//! and which keys count.
+//! The settings of the release channel: whether the registry of the operator's image is followed, which registries may
+//! be asked, and which keys count.
 //!
-//! They have variables only. Must never open a file: a path stays a text, and its reader names the variable.
+//! They have variables only. Must never open a file: a path stays a text, and the code that reads it names the
+//! variable.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -12,13 +13,13 @@ use super::ConfigurationError;
 use super::said::Setting;
 use super::words::{Checked, Words};
 
-/// Whether the registry is followed.
+/// The variable that switches the channel on or off.
 pub const CHANNEL: &str = "ADDON_OPERATOR_CHANNEL";
-/// The file with certificates of authorities of registries.
+/// The variable with the file of registries' authorities.
 pub const AUTHORITY: &str = "ADDON_OPERATOR_CHANNEL_CA";
-/// The file or the directory with public keys.
+/// The variable with the file or directory of public keys.
 pub const KEYS: &str = "ADDON_OPERATOR_VERIFICATION_KEYS";
-/// The file with the token of those who may tell of a new version.
+/// The variable with the file of the token for announcing a new version.
 pub const NOTIFY_TOKEN: &str = "ADDON_OPERATOR_NOTIFY_TOKEN";
 
 const REGISTRIES: &str = "ADDON_OPERATOR_CHANNEL_REGISTRIES";
@@ -27,40 +28,40 @@ const PLAIN_HTTP: &str = "ADDON_OPERATOR_CHANNEL_PLAIN_HTTP";
 const POD: &str = "ADDON_OPERATOR_POD";
 const HOSTS: &str = "addresses of registries such as registry.example:5000, joined by commas";
 
-/// All that is said about registries and signatures.
+/// All settings about registries and signatures.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChannelSettings {
     /// Whether the registry is followed.
     pub follow: Follow,
-    /// Registries that may be asked besides the one that our image comes from.
+    /// Registries that may be asked in addition to the one of the operator's image.
     pub registries: BTreeSet<String>,
     /// Mirrors of registries, in the order in which they are asked.
     pub mirrors: BTreeMap<String, Vec<MirrorAt>>,
     /// Registries and mirrors that are asked without TLS.
     pub plain: BTreeSet<String>,
-    /// Certificates of authorities besides those that the machine trusts.
+    /// Authorities that are trusted in addition to the machine's.
     pub authority: Option<PathBuf>,
-    /// Public keys of which one must have signed a version: a file, or all files of a directory.
+    /// Public keys, one of which must have signed a version: a file, or all files of a directory.
     pub keys: Option<PathBuf>,
-    /// The token of those who may tell of a new version.
+    /// The file of the token for announcing a new version.
     pub notify_token: Option<PathBuf>,
 }
 
 /// Whether the registry is followed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Follow {
-    /// It is, as this pod.
+    /// It is followed; the name of the operator's pod.
     As(String),
-    /// A person does not want that.
+    /// A setting forbids it.
     Refused,
-    /// Our pod is not known, so that nobody can tell which image we run from.
+    /// The operator's pod is unknown, so its image is unknown.
     NoPod,
 }
 
-/// Another registry that has the images of one.
+/// Another registry with the same images.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MirrorAt {
-    /// Its address.
+    /// Its host.
     pub host: String,
     /// The folder in which it has them, if not at its root.
     pub below: Option<String>,
@@ -109,10 +110,10 @@ fn list<T>(text: &str, read: impl Fn(&str) -> Option<T>) -> Option<Vec<T>> {
     words.map(read).collect()
 }
 
-/// A registry by the name under which images name it.
+/// The name of a registry in references to images.
 fn host(text: &str) -> Option<String> {
     let repository = Repository::parse(&format!("{text}/image")).ok()?;
-    // A name without a dot or a port would be a folder of the registry that goes without saying.
+    // A name without a dot or a port would be taken for a folder of Docker Hub.
     let is_meant = !text.contains('/') && repository.path().ends_with("image") && !repository.path().starts_with(text);
     is_meant.then(|| repository.registry().to_ascii_lowercase())
 }

@@ -1,9 +1,9 @@
-//! Durations as Go writes them: `20m`, `1h30m`, `1.5s`, `100ms`, `0`.
-//! Never negative: nothing of ours runs backwards. Never longer than Go's, 292 years: clocks can count no further.
+//! Durations as Go writes them: `20m`, `1h30m`, `1.5s`, `100ms`, `0`. Never negative, and never longer than Go's 292
+//! years.
 
 use std::time::Duration;
 
-/// In nanoseconds; a longer unit comes before the one it begins with.
+/// The units in nanoseconds. A longer name comes before the one that it begins with.
 const UNITS: [(&str, f64); 8] = [
     ("ns", 1.0),
     ("us", 1e3),
@@ -15,7 +15,7 @@ const UNITS: [(&str, f64); 8] = [
     ("h", 3.6e12),
 ];
 
-/// The first number of nanoseconds that is too many: Go counts in 63 bits.
+/// The first number of nanoseconds that is too large for Go's 63 bits.
 const TOO_MANY: f64 = 9_223_372_036_854_775_808.0;
 
 /// The duration, if the text is one.
@@ -34,7 +34,7 @@ pub fn parse(text: &str) -> Option<Duration> {
             .filter(|at| *at > 0)?;
         let number: f64 = rest[..digits].parse().ok()?;
         rest = &rest[digits..];
-        // The unit ends where the next number begins, so `m` is never taken out of `ms`.
+        // The unit ends where the next number begins, so `ms` is never read as `m`.
         let end = rest
             .find(|c: char| c.is_ascii_digit() || c == '.')
             .unwrap_or(rest.len());

@@ -1,10 +1,9 @@
-//! The environment we were started with, read once.
-//! Nothing else in the program asks the process for a variable; a test brings its own.
+//! The environment of this process, read once. No other code reads a variable from the process; a test passes its own.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 
-/// Variables by which we speak to others: no business of hooks.
+/// Credentials of the operator for other services, which hooks must not get.
 const OUR_CREDENTIALS: [&str; 1] = ["TRACING_OTLP_AUTH_TOKEN"];
 
 /// All variables by name.
@@ -16,7 +15,7 @@ impl Environment {
         Self(std::env::vars_os().collect())
     }
 
-    /// A variable that is set to something. One that is set to nothing says nothing.
+    /// The value of a variable. An empty one counts as absent.
     pub fn get(&self, name: &str) -> Option<&OsStr> {
         self.0
             .get(OsStr::new(name))
@@ -24,8 +23,8 @@ impl Environment {
             .filter(|value| !value.is_empty())
     }
 
-    /// Everything but our own credentials, for the hooks: they run in the operator's environment with a few variables on
-    /// top.
+    /// All variables except the operator's own credentials, for hooks: they run in the operator's environment with a
+    /// few additional variables.
     pub fn inherited(&self) -> Vec<(OsString, OsString)> {
         let is_ours = |name: &OsString| OUR_CREDENTIALS.iter().any(|ours| name == ours);
         self.0

@@ -1,5 +1,5 @@
-//! The flags of a program that serves hooks alone, as texts: nothing here is checked. Never reads the environment; that
-//! is done together with the check, which knows whether flag or variable counts.
+//! The flags of a program without modules, as unvalidated text. Never reads the environment; the validation does that,
+//! because it knows whether the flag or a variable counts.
 #![expect(clippy::doc_markdown, reason = "the doc comments are the text of --help")]
 
 use clap::Args;
@@ -49,7 +49,7 @@ pub struct HooksArgs {
 }
 
 impl HooksArgs {
-    /// What the program with modules means by the same words; how they are called is the program's.
+    /// The same flags in the form of the program with modules. The names of flags stay the program's own.
     pub(super) fn as_start(&self) -> StartArgs {
         let args = self.clone();
         StartArgs {

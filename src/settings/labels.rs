@@ -1,12 +1,12 @@
-//! The labels that mark every object of our releases: `key=value`, joined by commas.
-//! Never knows where they are put.
+//! The labels of every object of the operator's releases: `key=value`, separated by commas. Never knows where they are
+//! used.
 
 use std::collections::BTreeMap;
 
-/// The mark by which released objects are found again; it cannot be taken away.
+/// The label by which released objects are found again; it cannot be removed.
 const OURS: (&str, &str) = ("heritage", "addon-operator");
 
-/// The labels, if all of them are some.
+/// The labels; none if one of them is invalid.
 pub(super) fn parse(text: &str) -> Option<BTreeMap<String, String>> {
     text.split(',')
         .map(str::trim)
@@ -26,7 +26,7 @@ fn parse_one(part: &str) -> Option<(String, String)> {
     fits.then(|| (key.to_owned(), value.to_owned()))
 }
 
-/// A name of a label, with or without a prefix.
+/// Whether the text is a valid key of a label, with or without a prefix.
 pub(super) fn is_key(text: &str) -> bool {
     let (prefix, name) = match text.split_once('/') {
         Some((prefix, name)) => (Some(prefix), name),
@@ -35,7 +35,7 @@ pub(super) fn is_key(text: &str) -> bool {
     prefix.is_none_or(super::said::is_object_name) && !name.is_empty() && is_label_text(name)
 }
 
-/// Up to 63 letters, digits, dashes, dots and underscores, with a letter or digit at both ends.
+/// Whether it has up to 63 letters, digits, dashes, dots and underscores, and a letter or digit at both ends.
 fn is_label_text(text: &str) -> bool {
     let inner = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'-' | b'_' | b'.');
     let bytes = text.as_bytes();

@@ -1,5 +1,5 @@
-//! Whether we act only while we hold a lease, and under which name we hold it. These settings have variables only, as
-//! in the original.
+//! Whether the operator acts only while it holds a lease, and its name as holder. These settings have variables only,
+//! as in the original.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -12,15 +12,15 @@ use super::program::Program;
 use super::said::{Said, Setting, is_dns_label};
 use super::words::{Checked, Words};
 
-/// The time that a leader needs at the end of its lease to end all that it has started.
+/// The time that a leader needs at the end of its lease to end everything that it has started.
 const FAREWELL: Duration = Duration::from_secs(5);
 
-/// When we act.
+/// When the operator acts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Leadership {
-    /// At once: nobody else does what we do.
+    /// At once, because there is no other replica.
     Alone,
-    /// While we hold this lease.
+    /// Only while it holds this lease.
     Elected {
         lease: &'static str,
         name: Name,
@@ -28,36 +28,36 @@ pub enum Leadership {
     },
 }
 
-/// What the holder of a lease is called.
+/// The name of a lease's holder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Name {
-    /// As our pod, which nobody else is: who was called so before us has ended.
+    /// The name of the operator's pod, which is unique: an earlier holder with this name has ended.
     Pod(String),
-    /// As nobody else on this machine; in front of it stands the name of our pod, if we know that.
+    /// A name that is unique on this machine, with the name of the operator's pod as prefix if that is known.
     Process { pod: Option<String> },
 }
 
-/// How others find the pod of the leader.
+/// The label by which clients find the leader's pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeaderLabel {
-    /// The pod that may carry it: ours.
+    /// The pod that may get the label: the operator's own.
     pub pod: String,
-    /// The key of the label. Its value says no more.
+    /// The key of the label; its value has no meaning.
     pub key: String,
 }
 
-/// The Services that lead to the leader wherever it is, and choose no pods.
+/// The Services that lead to the leader. They have no selector.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeaderServices {
-    /// Our pod.
+    /// The operator's pod.
     pub pod: String,
-    /// Where it is reached.
+    /// The pod's address.
     pub address: IpAddr,
-    /// Their names.
+    /// The names of the Services.
     pub names: Vec<String>,
 }
 
-/// What the variable says that asks for several replicas.
+/// The value of the variable that asks for several replicas.
 enum Wish {
     Replicas,
     Alone,
@@ -83,7 +83,8 @@ impl Words<'_> {
         })
     }
 
-    /// A leader has to have time to try again, and others have to wait until it has ended what it has started.
+    /// The timing of the lease. A leader must have time for a second attempt, and other replicas must wait until it has
+    /// ended everything that it has started.
     fn timing(&self) -> Checked<Timing> {
         let [lease, deadline, retry] = self.program.lease_variables();
         let said = |variable| Setting::look_up(self.environment, "", None, &[variable])?.duration();
@@ -117,7 +118,7 @@ impl Words<'_> {
         })
     }
 
-    /// Only who wants it pays for it with a right to patch pods.
+    /// The leader's label. It is optional, because it needs the right to patch pods.
     pub(super) fn leader_label(&self) -> Checked<Option<LeaderLabel>> {
         let variable = self.program.leader_label_variable();
         let said = Setting::look_up(self.environment, "", None, &[variable])?;
@@ -130,7 +131,7 @@ impl Words<'_> {
         Ok(Some(LeaderLabel { pod, key }))
     }
 
-    /// The Services that are to lead to us, and our own address for them.
+    /// The Services that have to lead to this pod, and the pod's address.
     pub(super) fn leader_services(&self) -> Checked<Option<LeaderServices>> {
         let variable = self.program.leader_services_variable();
         let said = Setting::look_up(self.environment, "", None, &[variable])?;
@@ -152,7 +153,7 @@ impl Words<'_> {
         }))
     }
 
-    /// A word that means nothing.
+    /// The warning about a value without a meaning.
     pub(super) fn leadership_remark(&self) -> Checked<Option<String>> {
         let said = self.wish()?;
         let unknown = said.filter(|said| !matches!(said.text.as_str(), "true" | "false"));
@@ -164,7 +165,7 @@ impl Words<'_> {
         Ok(Setting::look_up(self.environment, "", None, &[variable])?.0)
     }
 
-    /// Whoever asks for replicas has to say all that the name consists of.
+    /// The name for several replicas; all its parts have to be set.
     fn required_name(&self) -> Checked<Name> {
         let [wish, pod_variable] = self.program.leadership_variables();
         let missing = |name| ConfigurationError::Needed { name, by: wish };
@@ -196,20 +197,20 @@ impl Words<'_> {
     }
 }
 
-/// The name by which the cluster's DNS would find the pod.
+/// The name of the pod in the cluster's DNS.
 fn pod_name(pod: &str, address: IpAddr, namespace: &str) -> String {
     let address = address.to_string().replace(['.', ':'], "-");
     format!("{pod}.{address}.{namespace}.pod")
 }
 
-/// The pod that the holder of that name is, if the name tells.
+/// The name of the holder's pod, if the holder's name contains it.
 pub fn pod_in(name: &str) -> Option<&str> {
     let mut labels = name.rsplitn(4, '.');
     let (last, _, _, pod) = (labels.next()?, labels.next()?, labels.next()?, labels.next()?);
     (last == "pod" && !pod.is_empty()).then_some(pod)
 }
 
-/// Where the holder of that name listens, if the name tells.
+/// The address of the holder, if the holder's name contains it.
 pub fn address_in(name: &str) -> Option<IpAddr> {
     let mut labels = name.split('.');
     let (_, address, _, last) = (labels.next()?, labels.next()?, labels.next()?, labels.next()?);

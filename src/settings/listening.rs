@@ -1,4 +1,4 @@
-//! The addresses of our listeners, the prefix of our metrics, and the clients that may see secrets.
+//! The addresses of the listeners, the prefix of metrics, and the clients that may see secrets.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -32,7 +32,7 @@ impl Words<'_> {
         })
     }
 
-    /// Where the debug routes are served over TCP too, if anywhere.
+    /// The TCP address of the debug routes, if there is one.
     pub(super) fn debug_http(&self) -> Checked<Option<SocketAddr>> {
         let value = self.args.shared.debug_http_addr.as_ref();
         let said = self.said("--debug-http-addr", value, &["DEBUG_HTTP_SERVER_ADDR"])?;

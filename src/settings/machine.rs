@@ -1,25 +1,25 @@
-//! Facts of the machine, for defaults: our identity in the cluster and the number of runs at once. Never fails: a fact
-//! that cannot be read is unknown.
+//! Facts about the machine, for defaults: the operator's identity in the cluster and the number of concurrent runs.
+//! Never fails: a fact that cannot be read is unknown.
 
 use std::num::NonZero;
 use std::path::Path;
 
 const POD_NAMESPACE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
-/// The container's memory limit, of the second and of the first generation of control groups.
+/// The files with the container's memory limit, for cgroup versions 2 and 1.
 const MEMORY_LIMITS: [&str; 2] = [
     "/sys/fs/cgroup/memory.max",
     "/sys/fs/cgroup/memory/memory.limit_in_bytes",
 ];
-/// What one helm run takes at its peak with a large chart, rounded up.
+/// The peak memory of a helm run with a large chart, rounded up.
 const HELM_MEMORY: u64 = 192 << 20;
 
-/// Facts about where we run.
+/// Facts about the machine and the pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Machine {
-    /// The namespace of the pod we run in.
+    /// The namespace of the operator's pod.
     pub pod_namespace: Option<String>,
     pub processors: NonZero<usize>,
-    /// How many bytes we and our children may use, if that is limited.
+    /// The memory limit in bytes for the operator and its children, if there is one.
     pub memory_limit: Option<u64>,
 }
 
@@ -33,12 +33,13 @@ impl Machine {
         }
     }
 
-    /// A hook mostly waits for something else, so two share a processor.
+    /// The default number of concurrent hooks: two for each processor, because a hook mostly waits.
     pub(super) fn hook_slots(&self) -> NonZero<usize> {
         self.processors.saturating_mul(NonZero::<usize>::MIN.saturating_add(1))
     }
 
-    /// Helm computes, and it is large: no more than processors, nor than fit into half of the memory.
+    /// The default number of concurrent helms: at most one for each processor, and as many as fit into half of the
+    /// memory, because helm computes and is large.
     pub(super) fn helm_slots(&self) -> NonZero<usize> {
         let fitting = self.memory_limit.map_or(usize::MAX, |limit| {
             usize::try_from(limit / 2 / HELM_MEMORY).unwrap_or(usize::MAX)

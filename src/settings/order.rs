@@ -1,11 +1,11 @@
-//! The settings of the order: in which order modules run, and in which their sources speak.
+//! The settings for the order of modules, and for the order of the sources that enable them.
 
 use addon_core::module::enabling::Extenders;
 
 use super::Order;
 use super::words::{Checked, Words};
 
-/// Highest order number that a directory's name can give.
+/// The highest order number in a directory's name.
 const ORDER_MAX: u32 = i32::MAX.unsigned_abs();
 
 impl Words<'_> {

@@ -1,12 +1,12 @@
-//! The two programs that one binary is, as far as their settings have different names. Never checks anything: it only
-//! knows names and defaults.
+//! The two programs in this binary, as far as names of their settings differ. Never validates anything: it only knows
+//! names and defaults.
 
-/// Which of the two was called.
+/// The program by whose name the binary was called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Program {
-    /// Modules, and hooks of all modules.
+    /// Modules and global hooks.
     AddonOperator,
-    /// A directory of hooks, and nothing else.
+    /// A directory of hooks, without modules.
     ShellOperator,
 }
 
@@ -41,7 +41,7 @@ impl Program {
         }
     }
 
-    /// What asks for several replicas, and what names our pod among them.
+    /// The variables that ask for several replicas, and that name the operator's pod.
     pub(super) fn leadership_variables(self) -> [&'static str; 2] {
         match self {
             Self::AddonOperator => ["ADDON_OPERATOR_HA", "ADDON_OPERATOR_POD"],
@@ -49,7 +49,7 @@ impl Program {
         }
     }
 
-    /// What names the label of the leader's pod.
+    /// The variable with the label of the leader's pod.
     pub(super) fn leader_label_variable(self) -> &'static str {
         match self {
             Self::AddonOperator => "ADDON_OPERATOR_LEADER_LABEL",
@@ -65,7 +65,7 @@ impl Program {
         }
     }
 
-    /// The lease that replicas share.
+    /// The name of the lease.
     pub fn lease(self) -> &'static str {
         match self {
             Self::AddonOperator => "addon-operator-leader-election",
@@ -73,7 +73,8 @@ impl Program {
         }
     }
 
-    /// How long the lease lasts, how long it is held without a renewal, and how often it is renewed.
+    /// The variables with the duration of the lease, the time for which it is held without a renewal, and the interval
+    /// of renewals.
     pub(super) fn lease_variables(self) -> [&'static str; 3] {
         match self {
             Self::AddonOperator => [

@@ -1,5 +1,5 @@
-//! The source of a setting: the flag, or the first of its variables that is set, and the parsing of its text.
-//! Knows no single setting; it is the one place where a bad value becomes an error that names its origin.
+//! The source of a setting (the flag, or the first of its variables that is set) and the parsing of its text. Knows no
+//! single setting. Only here a bad value becomes an error that names its source.
 
 use std::ffi::OsStr;
 use std::num::NonZero;
@@ -8,20 +8,20 @@ use std::time::Duration;
 
 use super::{ConfigurationError, Environment, boolean, duration};
 
-/// A value somebody gave, and by what name.
+/// The text of a setting and its source.
 #[derive(Debug, Clone)]
 pub(super) struct Said {
-    /// `--helm-timeout` or `HELM_TIMEOUT`.
+    /// For example `--helm-timeout` or `HELM_TIMEOUT`.
     pub(super) name: &'static str,
     pub(super) text: String,
 }
 
-/// One setting before it is checked: nothing, or the word that counts.
+/// A setting before its validation: nothing, or the text that counts.
 #[derive(Debug, Clone)]
 pub(super) struct Setting(pub(super) Option<Said>);
 
 impl Setting {
-    /// The flag wins over the variables, of which the first that is set counts.
+    /// Finds the text that counts: the flag, or the first variable that is set.
     pub(super) fn look_up(
         environment: &Environment,
         flag: &'static str,
@@ -29,7 +29,7 @@ impl Setting {
         variables: &[&'static str],
     ) -> Result<Self, ConfigurationError> {
         if let Some(text) = said {
-            // An empty flag takes back what a variable says.
+            // An empty flag overrides a variable.
             let said = Said {
                 name: flag,
                 text: text.to_owned(),
@@ -47,7 +47,7 @@ impl Setting {
         Ok(Self(Some(Said { name, text })))
     }
 
-    /// What was said, if anything, as what it means.
+    /// The parsed text, if the setting is set.
     pub(super) fn parsed<T>(
         self,
         allowed: &'static str,
@@ -78,7 +78,7 @@ impl Setting {
         self.flag_or(false)
     }
 
-    /// `default` if nothing was said.
+    /// The setting as a boolean; `default` if it is not set.
     pub(super) fn flag_or(self, default: bool) -> Result<bool, ConfigurationError> {
         Ok(self.parsed("true or false", boolean::parse)?.unwrap_or(default))
     }
@@ -100,7 +100,8 @@ impl Setting {
     }
 }
 
-/// The name of a namespace or of an object: a DNS label, or several with dots between them for objects.
+/// Whether the text is a valid name of a namespace or an object: a DNS label, or for objects several with dots between
+/// them.
 pub(super) fn is_object_name(text: &str) -> bool {
     text.len() <= 253 && text.split('.').all(is_dns_label)
 }
@@ -113,7 +114,7 @@ pub(super) fn is_dns_label(text: &str) -> bool {
         && text.bytes().last().is_some_and(letters)
 }
 
-/// The first executable of that name in a `PATH`.
+/// The first executable with this name in a `PATH`.
 pub(super) fn find_program(name: &str, path: Option<&OsStr>) -> Option<PathBuf> {
     use std::os::unix::fs::PermissionsExt;
     std::env::split_paths(path?)

@@ -1,4 +1,4 @@
-//! Precedence of flags and variables, allowed values, and error texts.
+//! The precedence of flags and variables, valid values, and error texts.
 
 use addon_core::leadership::lease::Timing;
 use clap::{Args, Command, FromArgMatches};
@@ -23,7 +23,7 @@ fn machine() -> Machine {
     }
 }
 
-/// Parses the flags as the real command line does, and checks them with the variables.
+/// Parses the flags as the real command line does, and validates them with the variables.
 fn check_on(machine: &Machine, flags: &[&str], variables: &[(&str, &str)]) -> Result<Settings, String> {
     let command = StartArgs::augment_args(Command::new("start"));
     let matches = command

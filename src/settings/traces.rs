@@ -1,5 +1,4 @@
-//! Where traces go, if anywhere.
-//! Never shows the token.
+//! Where traces are sent, if anywhere. Never shows the token.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -7,23 +6,23 @@ use std::path::PathBuf;
 use super::said::Setting;
 use super::words::{Checked, Words};
 
-/// A collector that takes traces.
+/// The collector for traces.
 #[derive(Clone, PartialEq, Eq)]
 pub struct TraceSettings {
-    /// As in `http://collector.example:4317`: OTLP over gRPC.
+    /// The URL, as in `http://collector.example:4317`: OTLP over gRPC.
     pub endpoint: String,
-    /// Who we are to it.
+    /// The operator's token for it.
     pub token: Option<String>,
-    /// How it proves who it is; nothing where the endpoint does without TLS.
+    /// How its certificate is checked; none for a collector without TLS.
     pub trust: Option<Trust>,
 }
 
-/// Whose word counts for who a collector is.
+/// The authorities for a collector's certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trust {
-    /// That of the authorities which this machine trusts.
+    /// The authorities that this machine trusts.
     System,
-    /// That of the authorities in a file, and of nobody else.
+    /// Only the authorities in a file.
     File(PathBuf),
 }
 
@@ -40,7 +39,7 @@ impl fmt::Debug for TraceSettings {
 }
 
 impl Words<'_> {
-    /// Nobody has flags for them.
+    /// The settings of traces, which have no flags.
     pub(super) fn traces(&self) -> Checked<Option<TraceSettings>> {
         let said = |variables: &[&'static str]| Setting::look_up(self.environment, "", None, variables);
         let endpoint = said(&["TRACING_OTLP_ENDPOINT"])?.parsed(
@@ -51,7 +50,7 @@ impl Words<'_> {
         let token = token
             .map(|token| token.trim().to_owned())
             .filter(|token| !token.is_empty());
-        // Names that all who send OTLP know, the more special one first.
+        // The standard variables of OpenTelemetry, the more specific one first.
         let file = said(&[
             "OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE",
             "OTEL_EXPORTER_OTLP_CERTIFICATE",
@@ -71,7 +70,7 @@ impl Words<'_> {
 const PLAIN: &str = "http://";
 const TLS: &str = "https://";
 
-/// Without TLS unless it is asked for.
+/// The URL of a collector. Without a scheme it has no TLS.
 fn endpoint(text: &str) -> Option<String> {
     let with = |scheme| Some((scheme, text.strip_prefix(scheme)?));
     let (scheme, address) = with(TLS).or_else(|| with(PLAIN)).unwrap_or((PLAIN, text));

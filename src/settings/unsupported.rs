@@ -1,12 +1,12 @@
-//! Settings of the originals' installations: those that we do not support are refused, those without effect give a
-//! warning. Never refuses a setting that changes nothing.
+//! Settings of the originals: unsupported ones are refused, and those without effect lead to a warning. A setting that
+//! would change nothing is never refused.
 
 use super::LogLevel;
 use super::said::Setting;
 use super::words::{Checked, Words};
 
 impl Words<'_> {
-    /// What would change what we do in a way that we do not know.
+    /// Refuses settings that would change the operator's behaviour in an unsupported way.
     pub(super) fn refuse_unsupported(&self) -> Checked<()> {
         let driver = Setting::look_up(self.environment, "", None, &["HELM_DRIVER"])?;
         let known = |text: &str| matches!(text, "secret" | "secrets").then_some(());
@@ -18,7 +18,7 @@ impl Words<'_> {
         Ok(())
     }
 
-    /// What both programs accept without following it.
+    /// The warnings about settings that both programs accept and ignore.
     pub(super) fn common_remarks(&self) -> Checked<Vec<String>> {
         let level = self.said("--log-level", self.args.shared.log_level.as_ref(), &["LOG_LEVEL"])?;
         let unknown = level.0.filter(|said| LogLevel::parse(&said.text).is_none());
@@ -26,7 +26,8 @@ impl Words<'_> {
         Ok(remark.into_iter().chain(self.leadership_remark()?).collect())
     }
 
-    /// What is accepted, so that an installation can be taken over, but has no effect.
+    /// The warnings about settings that are accepted only so that an installation can be taken over, and have no
+    /// effect.
     pub(super) fn remarks(&self) -> Checked<Vec<String>> {
         let args = self.args;
         let mut remarks = self.common_remarks()?;

@@ -1,8 +1,8 @@
-//! The variables without a flag, as the help of start lists them.
+//! The variables without a flag, for the help of `start`.
 //!
 //! Reads nothing: the code that reads a variable knows its meaning.
 
-/// Those of the operator with modules.
+/// The variables of the program with modules.
 pub const OF_MODULES: &str = "\
 Variables without a flag:
   ADDON_OPERATOR_HA                    true: replicas elect a leader, and POD, LISTEN_ADDRESS and NAMESPACE must be set;
@@ -35,7 +35,7 @@ Variables without a flag:
   QUEUE_ACTIONS_METRICS                no: leave out the metrics of actions on queues
   FRAMEWORK_DIR                        Directory of the shell framework for hooks, which get every variable";
 
-/// Those of hooks alone.
+/// The variables of the program without modules.
 pub const OF_HOOKS: &str = "\
 Variables without a flag:
   SHELL_OPERATOR_HA                    true: replicas elect a leader, and POD, LISTEN_ADDRESS and NAMESPACE must be set

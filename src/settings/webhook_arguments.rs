@@ -1,4 +1,4 @@
-//! The flags about webhooks of a program that serves hooks alone, as texts.
+//! The flags about webhooks of a program without modules, as text.
 #![expect(clippy::doc_markdown, reason = "the doc comments are the text of --help")]
 
 use clap::Args;

@@ -1,4 +1,4 @@
-//! How the API server reaches our webhooks, and with what they identify themselves.
+//! How the API server reaches the webhooks, and their certificates.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -8,14 +8,14 @@ use super::said::{self, Said};
 use super::webhook_arguments::WebhookArgs;
 use super::words::{Checked, Words};
 
-/// Everything about webhooks.
+/// All settings about webhooks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebhookSettings {
     /// The name of both webhook configurations.
     pub configuration: String,
-    /// The cluster role of the chart that installed us: what is published goes with it.
+    /// The chart's cluster role, with which published objects are deleted.
     pub owner: Option<String>,
-    /// Where certificates of our own are kept.
+    /// The Secret with the operator's own certificates.
     pub secret: String,
     pub admission: WebhookSide,
     pub conversion: WebhookSide,
@@ -24,21 +24,21 @@ pub struct WebhookSettings {
 /// One of the two listeners.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebhookSide {
-    /// The service that leads to it.
+    /// The Service of the listener.
     pub service: String,
     pub listen: SocketAddr,
-    /// Somebody said how it is reached, so it is meant to be.
+    /// Whether its address was set, so that it must work.
     pub is_set_up: bool,
     pub cert: PathBuf,
     pub key: PathBuf,
     pub ca: PathBuf,
-    /// Somebody named the files, so they must be there.
+    /// Whether its files were named, so that they must exist.
     pub is_named: bool,
-    /// Authorities of those who may connect; none if everybody may.
+    /// The authorities of allowed clients; empty if all clients are allowed.
     pub client_ca: Vec<PathBuf>,
 }
 
-/// How the settings of a listener are called, and what they are when nobody says anything.
+/// The names of a listener's settings and their defaults.
 struct Names {
     service: (&'static str, &'static str),
     address: (&'static str, &'static str),
@@ -98,7 +98,7 @@ impl Words<'_> {
         let read = |text: &str| said::is_object_name(text).then(|| text.to_owned());
         let name = said.parsed("the name of an object: small letters, digits, dashes and dots", read)?;
         let configuration = match (self.program, name) {
-            // The original adds to what is said.
+            // The original appends this to the setting.
             (Program::ShellOperator, name) => format!("{}-hooks", name.as_deref().unwrap_or("shell-operator-hooks")),
             (Program::AddonOperator, name) => name.unwrap_or_else(|| "addon-operator-hooks".to_owned()),
         };
@@ -159,7 +159,7 @@ impl Words<'_> {
     }
 }
 
-/// What was said of one listener.
+/// The flags about one listener.
 pub(super) struct SideArgs<'a> {
     pub(super) service: Option<&'a String>,
     pub(super) address: Option<&'a String>,

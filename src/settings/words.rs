@@ -1,4 +1,5 @@
-//! One function per setting or group: its names, its allowed values, its default. Never knows the purpose of a setting.
+//! One function for each setting or group: its names, its valid values, its default. Never knows the purpose of a
+//! setting.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,7 +15,7 @@ use super::{
     StartArgs, Timestamps, TmpFiles, labels,
 };
 
-/// Long enough for a hook that waits for a cloud, short enough that a hanging one is noticed the same day.
+/// The default patience: long enough for a hook that waits for a cloud, short enough to notice a hanging one soon.
 const PATIENCE: Duration = Duration::from_mins(1);
 const HOOK_TIMEOUT: Duration = Duration::from_hours(1);
 const ENABLED_SCRIPT_TIMEOUT: Duration = Duration::from_mins(1);
@@ -23,7 +24,7 @@ const HELM_HISTORY_MAX: u32 = 10;
 const OBJECT_PATCH_TIMEOUT: Duration = Duration::from_secs(10);
 pub(super) type Checked<T> = Result<T, ConfigurationError>;
 
-/// Everything that was said, by anyone.
+/// All sources of settings.
 pub(super) struct Words<'a> {
     pub(super) program: Program,
     pub(super) args: &'a StartArgs,
@@ -41,7 +42,7 @@ impl Words<'_> {
         Setting::look_up(self.environment, flag, value.map(String::as_str), variables)
     }
 
-    /// What only a program with modules is told.
+    /// The settings of a program with modules.
     pub(super) fn modules(&self) -> Checked<ModuleSettings> {
         Ok(ModuleSettings {
             modules_dirs: self.modules_dirs()?,
@@ -128,7 +129,7 @@ impl Words<'_> {
 
     pub(super) fn pod_name(&self) -> Checked<Option<String>> {
         let said = Setting::look_up(self.environment, "", None, &["ADDON_OPERATOR_POD", "HOSTNAME"])?.text();
-        // Outside of a pod the host's name says nothing to anybody in the cluster.
+        // Outside of a pod the host's name means nothing in the cluster.
         let in_pod = self.machine.pod_namespace.is_some() || self.environment.get("ADDON_OPERATOR_POD").is_some();
         Ok(said.filter(|_| in_pod))
     }
@@ -207,7 +208,7 @@ impl Words<'_> {
         })
     }
 
-    /// What was named must be there; what is there by custom is taken if it is.
+    /// The kubeconfig files. A named file must exist; the default one may be missing.
     fn kube_config(&self) -> Checked<Vec<PathBuf>> {
         let said = self.said("--kube-config", self.args.shared.kube_config.as_ref(), &["KUBE_CONFIG"])?;
         if let Some(path) = said.parsed("the path of a kubeconfig that exists", existing_file)? {
@@ -307,7 +308,7 @@ impl Words<'_> {
         Ok(labels::with_ours(labels.unwrap_or_default()))
     }
 
-    /// An empty part is no filter, although every name begins with it: a comma alone leaves out nothing.
+    /// The prefixes of files that are no CRDs. An empty prefix is ignored, because every name begins with it.
     fn crd_filters(&self) -> Checked<Vec<String>> {
         let variables = ["ADDON_OPERATOR_CRD_FILTER_PREFIXES"];
         let said = self
@@ -320,7 +321,7 @@ impl Words<'_> {
             .collect())
     }
 
-    /// The original looks for this one word.
+    /// Whether operations on queues are measured. The original knows only the value `no`.
     pub(super) fn queue_actions(&self) -> Checked<QueueActions> {
         let said = Setting::look_up(self.environment, "", None, &["QUEUE_ACTIONS_METRICS"])?.text();
         Ok(match said.as_deref() {
@@ -351,7 +352,7 @@ impl Words<'_> {
             _ => None,
         };
         Ok(LogSettings {
-            // An unknown level has always meant info; the remarks say so.
+            // An unknown level has always meant info, and leads to a warning.
             level: level.and_then(|text| LogLevel::parse(&text)).unwrap_or(LogLevel::Info),
             format: kind
                 .parsed("one of json, text, color", read)?

@@ -1,5 +1,4 @@
-//! One record: its fields from the spans and the event, and its form as a line.
-//! Knows no output and no clock.
+//! A record: its fields from the spans and the event, and its form as a line. Knows no output and no clock.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -17,7 +16,7 @@ use crate::settings::{LogFormat, Timestamps};
 
 use super::{LOGGER, MEMBERS};
 
-/// The names that a record has by itself; a field of such a name would make the line ambiguous.
+/// The names of the record's own fields. Another field with one of these names would make the line ambiguous.
 const RESERVED: [&str; 5] = ["level", "logger", "msg", "source", "time"];
 const RESET: &str = "\u{1b}[0m";
 
@@ -51,7 +50,7 @@ impl Fields {
         }
     }
 
-    /// Takes secrets out of all that is said; names stay.
+    /// Masks secrets in all values; names stay.
     pub(super) fn mask(&mut self, secrets: &Secrets) {
         if let Cow::Owned(masked) = secrets.masked(&self.message) {
             self.message = masked;
@@ -59,7 +58,7 @@ impl Fields {
         self.values.values_mut().for_each(|value| secrets.mask(value));
     }
 
-    /// The whole line with its end.
+    /// The whole line with its line break.
     pub(super) fn into_line(self, format: LogFormat, metadata: &Metadata<'_>, time: Timestamp) -> String {
         match format {
             LogFormat::Json => self.into_json(metadata, time),
@@ -96,7 +95,7 @@ impl Fields {
         }
         let level = level_name(*metadata.level()).to_ascii_uppercase();
         let reset = if color.is_empty() { "" } else { RESET };
-        // What a hook wrote must not begin a line of its own.
+        // Text of a hook must not begin a new line.
         let message = self.message.replace('\n', "\\n").replace('\r', "\\r");
         write!(line, "{color}{level:<5}{reset} {message}").expect("writing to a text cannot fail");
         for (name, value) in &self.values {
@@ -159,7 +158,7 @@ fn rfc3339(time: Timestamp) -> String {
     format!("{time:.3}")
 }
 
-/// As plain as it can be read back: quoted only when it has blanks or quotes.
+/// A value as text that can be read back: quoted only if it has blanks or quotes.
 fn text_of(value: &Value) -> String {
     match value {
         Value::String(text)
@@ -191,7 +190,7 @@ fn color(level: Level) -> &'static str {
     }
 }
 
-/// The path of the component with dots: `addon-operator.process`.
+/// The component's path with dots: `addon-operator.process`.
 fn logger_name(target: &str) -> String {
     target.replace("::", ".").replace('_', "-")
 }

@@ -1,8 +1,7 @@
-//! The way of records out of the process: a bounded queue, and one plain thread that writes.
+//! The output queue of records: bounded, with one plain thread that writes.
 //!
-//! Writers of records never wait for the reader of the output: when the queue is full, the oldest records are dropped
-//! and counted. Must never wait for anything except its own lock, which is held for no longer than it takes to move a
-//! pointer.
+//! The writers of records never wait for the reader of the output: when the queue is full, the oldest records are
+//! dropped and counted. Must never wait for anything except its own lock, which is held only to move a pointer.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -12,20 +11,20 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// How many bytes wait for their reader at most, unless a single record is longer.
+/// The limit of waiting bytes; a single record may be longer.
 const LIMIT: usize = 8 << 20;
-/// About so many bytes go with one write.
+/// The approximate number of bytes per write.
 const BATCH: usize = 64 << 10;
 
-/// A queue with its thread. Clones share both.
+/// A queue and its thread. Clones share both.
 #[derive(Clone)]
 pub struct Spool(Arc<Shared>);
 
 struct Shared {
     queue: Mutex<Queue>,
-    /// Something was put into the queue.
+    /// Notified when a record was added.
     filled: Condvar,
-    /// Everything was written.
+    /// Notified when everything was written.
     emptied: Condvar,
     lost: AtomicUsize,
 }
@@ -34,17 +33,17 @@ struct Shared {
 struct Queue {
     records: VecDeque<Vec<u8>>,
     bytes: usize,
-    /// Lost, and nobody was told.
+    /// The number of lost records that were not reported yet.
     untold: usize,
-    /// The thread has taken some out that are not written yet.
+    /// Whether the thread holds records that are not written yet.
     is_writing: bool,
 }
 
-/// Called with how many records were lost, once others can be written again.
+/// Reports the number of lost records, once records can be written again.
 pub type Tell = fn(usize);
 
 impl Spool {
-    /// Starts the thread, which goes on for as long as the process.
+    /// Starts the thread, which runs as long as the process.
     pub fn start(name: &str, writer: impl Write + Send + 'static, tell: Tell) -> io::Result<Self> {
         let spool = Self(Arc::new(Shared {
             queue: Mutex::default(),
@@ -59,7 +58,7 @@ impl Spool {
         Ok(spool)
     }
 
-    /// Puts one record into the queue.
+    /// Adds a record to the queue.
     pub fn put(&self, record: Vec<u8>) {
         let mut queue = self.queue();
         queue.bytes += record.len();
@@ -76,14 +75,14 @@ impl Spool {
         self.0.filled.notify_one();
     }
 
-    /// Waits until everything is written, but no longer than that.
+    /// Waits until everything is written, up to this time.
     pub fn flush(&self, within: Duration) {
         let is_busy = |queue: &mut Queue| queue.is_writing || !queue.records.is_empty() || queue.untold > 0;
         let waited = self.0.emptied.wait_timeout_while(self.queue(), within, is_busy);
         drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// How many records were lost since this was asked last.
+    /// The number of records that were lost since the last call.
     pub fn take_lost(&self) -> usize {
         self.0.lost.swap(0, Ordering::Relaxed)
     }
@@ -92,7 +91,7 @@ impl Spool {
         loop {
             let (batch, untold) = self.next();
             if !batch.is_empty() {
-                // A log that cannot be written has nobody to tell.
+                // If the log cannot be written, there is nowhere to report it.
                 drop(writer.write_all(&batch).and_then(|()| writer.flush()));
             }
             if untold > 0 {
@@ -101,7 +100,7 @@ impl Spool {
         }
     }
 
-    /// Waits for what is to be written next; with the last of it comes how many were lost.
+    /// Waits for the next records to write; with the last of them returns the number of lost ones.
     fn next(&self) -> (Vec<u8>, usize) {
         let mut queue = self.queue();
         queue.is_writing = false;

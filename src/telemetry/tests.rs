@@ -1,4 +1,4 @@
-//! Lines as a log pipeline gets them.
+//! Log lines as a log pipeline receives them.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,7 +8,7 @@ use tracing::{debug, error, info, info_span, warn};
 use super::*;
 use crate::settings::Timestamps;
 
-/// Collects what is written, write by write.
+/// Collects the output, write by write.
 #[derive(Clone, Default)]
 struct Sink(Arc<Mutex<Vec<String>>>);
 
@@ -55,7 +55,7 @@ fn messages(lines: &[String]) -> Vec<String> {
         .collect()
 }
 
-/// A line without its time, which comes last.
+/// A line without its time, which is its last field.
 fn without_time(line: &str) -> &str {
     let (rest, time) = line.split_once(r#","time":""#).unwrap();
     assert!(time.trim_end_matches("\"}\n").parse::<Timestamp>().is_ok(), "{time}");

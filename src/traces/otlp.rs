@@ -1,7 +1,7 @@
 //! Spans, and the thread that sends them in batches.
 //!
-//! The tracer of a step comes from the context of its trace, so that there is no global tracer. Never makes a job wait:
-//! when the collector does not answer, spans are dropped.
+//! The tracer of a span comes from the context of its trace, so there is no global tracer. A job never waits: when the
+//! collector does not answer, spans are dropped.
 
 use std::time::Duration;
 
@@ -21,11 +21,11 @@ use tracing::warn;
 use super::{Attributes, Ending, TracesError};
 use crate::settings::{TraceSettings, Trust};
 
-/// The scope of our spans, as collectors show it.
+/// The scope of the operator's spans in a collector.
 const SCOPE: &str = "addon-operator";
-/// How long a batch may take to be sent.
+/// The timeout of sending a batch.
 const SEND_WITHIN: Duration = Duration::from_secs(5);
-/// How long the last one may take when everything else has ended.
+/// The timeout of sending the last batch, when everything else has ended.
 const LAST_WITHIN: Duration = Duration::from_secs(2);
 
 #[derive(Clone)]
@@ -78,7 +78,8 @@ impl Sender {
     }
 }
 
-/// A file is looked at here: what it lacks would otherwise show as a collector that is always away.
+/// The TLS settings. A file is checked here, because its mistakes would otherwise look like a collector that never
+/// answers.
 fn tls(trust: &Trust) -> Result<ClientTlsConfig, TracesError> {
     let file = match trust {
         Trust::System => return Ok(ClientTlsConfig::new().with_native_roots()),
@@ -102,7 +103,7 @@ fn tls(trust: &Trust) -> Result<ClientTlsConfig, TracesError> {
     Ok(ClientTlsConfig::new().trust_anchors(roots.roots))
 }
 
-/// That of the piece of work that is going on.
+/// The tracer of the current trace.
 pub(super) fn tracer_of_whole() -> Option<SdkTracer> {
     Context::map_current(|context| context.get::<SdkTracer>().cloned())
 }
@@ -119,7 +120,7 @@ pub(super) async fn span<T>(
     let outer = Context::current();
     let span = builder.start_with_context(&tracer, &outer);
     let context = outer.with_span(span).with_value(tracer);
-    // If the work is given up, the span ends with the context.
+    // If the work is dropped, the context ends the span.
     let done = work.with_context(context.clone()).await;
     if let Ending::Badly(how) = ending(&done) {
         context.span().set_status(Status::error(how));

@@ -1,4 +1,5 @@
-//! The registry of our image: whether it is followed, which others may be asked, whose signatures count.
+//! The registry of the operator's image: whether it is followed, which other registries may be asked, and whose
+//! signatures count.
 
 use super::super::channel::{Follow, MirrorAt};
 use super::*;

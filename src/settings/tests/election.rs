@@ -1,4 +1,4 @@
-//! The identities of replicas, and the cases in which there is a lease.
+//! The identities of replicas, and when there is a lease.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! How webhooks are named and reached.
+//! The names and addresses of webhooks.
 
 use super::*;
 
