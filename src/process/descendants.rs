@@ -20,7 +20,7 @@ const DOUBTS: u32 = 3;
 /// The number of searches for processes that fork meanwhile.
 const ROUNDS: usize = 10;
 
-/// Whose descendants are meant.
+/// The runs whose descendants are meant.
 #[derive(Debug, Clone)]
 pub(super) enum Whose {
     /// The processes of one run.

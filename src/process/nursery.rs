@@ -51,12 +51,12 @@ impl Birth {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct BirthId(u64);
 
-/// What is known about a process id.
+/// The knowledge about a process id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Known {
     /// A child of the operator that a task waits for.
     Ours,
-    /// Possibly such a child.
+    /// Possibly a child of the operator that a task waits for.
     Perhaps,
     /// No child of the operator.
     Nobodys,
@@ -144,7 +144,7 @@ impl Nursery {
         }
     }
 
-    /// What is known about the ended child with this id.
+    /// The knowledge about an ended child's id.
     pub(super) fn know(&self, pid: Pid) -> Known {
         let mut children = self.children();
         if children.running.contains(&pid) || children.abandoned.contains_key(&pid) {

@@ -20,7 +20,7 @@ const CHUNK: usize = 64 * 1024;
 /// Receives each complete line of a stream, without its end.
 pub type LineSink = Box<dyn FnMut(&str) + Send + Sync>;
 
-/// What happens to an output stream.
+/// The handling of an output stream.
 #[derive(Default)]
 pub struct Output {
     keep: usize,

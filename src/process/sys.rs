@@ -18,13 +18,13 @@ use tokio::io::unix::AsyncFd;
 
 use super::Exit;
 
-/// The number of a child that has not been waited for, and so cannot belong to another process.
-/// With [`start_in_group`] it is the number of its process group, too.
+/// The process id of a child that is not reaped, so it cannot belong to another process. After [`start_in_group`] it is
+/// also the id of its process group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Pid(libc::pid_t);
 
 impl Pid {
-    /// The kernel's numbers fit: it never gives out more than 2^22 of them.
+    /// The id from the kernel's number, which is at most 2^22.
     pub(super) fn new(number: u32) -> Option<Self> {
         libc::pid_t::try_from(number)
             .ok()
@@ -56,7 +56,7 @@ impl Signal {
     }
 }
 
-/// The kernel's report on a child that has been waited for.
+/// The kernel's report on a reaped child.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ended {
     pub(super) exit: Exit,
@@ -65,18 +65,19 @@ pub(super) struct Ended {
     pub(super) max_rss_bytes: u64,
 }
 
-/// Makes the command the leader of a process group, without descriptors of ours, and with a death of its own if asked.
+/// Makes the command the leader of a process group, without inherited file descriptors, and with a parent-death signal
+/// if asked.
 pub(super) fn start_in_group(command: &mut Command) {
     let parent = std::process::id();
     command.process_group(0);
     let prepare = move || {
-        // An old kernel without the call leaves what `O_CLOEXEC` has closed already, so its answer does not matter.
+        // An old kernel lacks the call; then `O_CLOEXEC` has already closed everything, so the answer does not matter.
         // SAFETY: a plain system call without pointers; it only marks descriptors of the child.
         unsafe { libc::syscall(libc::SYS_close_range, 3u32, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) };
         die_with(parent)
     };
-    // SAFETY: the closure runs in the child between fork and exec, where only async-signal-safe calls are allowed:
-    // it makes system calls and reads a copied number; it neither allocates nor locks.
+    // SAFETY: the closure runs in the child between fork and exec, where only async-signal-safe calls are allowed: it
+    // makes system calls and reads a copied number; it neither allocates nor locks.
     unsafe { command.pre_exec(prepare) };
 }
 
@@ -95,18 +96,17 @@ fn die_with(parent: u32) -> io::Result<()> {
     }
 }
 
-/// Sends the signal to every process of the group. A group that is gone already is no error.
+/// Sends the signal to every process of the group. A group that has ended is no error.
 pub(super) fn signal_group(leader: Pid, signal: Signal) {
     let number = match signal {
         Signal::Terminate => libc::SIGTERM,
         Signal::Kill => libc::SIGKILL,
     };
-    // SAFETY: kill takes two numbers; the leader is unreaped, so the group number cannot mean strangers.
+    // SAFETY: kill takes two numbers; the leader is not reaped, so the group id belongs to no other group.
     unsafe { libc::kill(-leader.0, number) };
 }
 
-/// Makes the child tell its number, in the moment before it is executed: whoever forks hears of it only afterwards, which
-/// may be never.
+/// Makes the child report its id just before exec. The parent learns it only after exec, which may hang for ever.
 pub(super) fn tell_number(command: &mut Command, teller: PipeWriter) {
     let tell = move || {
         rustix::io::write(&teller, &std::process::id().to_ne_bytes())?;
@@ -117,15 +117,15 @@ pub(super) fn tell_number(command: &mut Command, teller: PipeWriter) {
     unsafe { command.pre_exec(tell) };
 }
 
-/// Makes reading from the pipe fail where it would have to wait.
+/// Makes a read from the pipe fail where it would block.
 pub(super) fn never_wait(pipe: &PipeReader) -> io::Result<()> {
     Ok(rustix::fs::fcntl_setfl(pipe, OFlags::NONBLOCK)?)
 }
 
-/// Where memory runs out the child is to be ended before us, so that we are left to say so.
+/// Makes the kernel kill the child before this process when memory runs out, so that this process can report it.
 pub(super) fn die_first(child: Pid) {
     if let Err(error) = fs_err::write(format!("/proc/{}/oom_score_adj", child.number()), "1000") {
-        // It has ended already, or the message cannot be written.
+        // The child has already ended, or the file cannot be written.
         tracing::debug!(%error, "cannot make a program the first to be killed when memory runs out");
     }
 }
@@ -135,7 +135,7 @@ pub(super) fn open_pidfd(child: Pid) -> io::Result<OwnedFd> {
     Ok(rustix::process::pidfd_open(child.of_rustix(), PidfdFlags::empty())?)
 }
 
-/// A handle of any process; `None` if there is none of that number.
+/// A handle of a process; `None` if there is none with this id.
 pub(super) fn find(pid: Pid) -> io::Result<Option<OwnedFd>> {
     match rustix::process::pidfd_open(pid.of_rustix(), PidfdFlags::empty()) {
         Ok(handle) => Ok(Some(handle)),
@@ -144,7 +144,7 @@ pub(super) fn find(pid: Pid) -> io::Result<Option<OwnedFd>> {
     }
 }
 
-/// Sends the signal to that process. One that has ended is no error.
+/// Sends the signal to the process. A process that has ended is no error.
 pub(super) fn signal(handle: &OwnedFd, signal: Signal) -> io::Result<()> {
     match rustix::process::pidfd_send_signal(handle, signal.of_rustix()) {
         Ok(()) | Err(Errno::SRCH) => Ok(()),
@@ -152,13 +152,13 @@ pub(super) fn signal(handle: &OwnedFd, signal: Signal) -> io::Result<()> {
     }
 }
 
-/// Joins the descriptor to the event loop.
+/// Registers the descriptor with the async runtime.
 pub(super) fn watch(pidfd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     // SAFETY: an `OwnedFd` stays the same descriptor until it is dropped, and it is only ever borrowed from here on.
     Ok(unsafe { AsyncFd::register_with_interest(pidfd, Interest::READABLE) }?)
 }
 
-/// Takes the end of the child out of the process table; `None` while it still runs.
+/// Reaps the child; `None` while it still runs.
 pub(super) fn reap(child: Pid) -> io::Result<Option<Ended>> {
     let mut status = 0;
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
@@ -168,7 +168,7 @@ pub(super) fn reap(child: Pid) -> io::Result<Option<Ended>> {
         0 => Ok(None),
         n if n < 0 => Err(io::Error::last_os_error()),
         _ => {
-            // SAFETY: rusage consists of numbers, for which zeroes are a value, and wait4 has filled it.
+            // SAFETY: rusage consists of numbers, for which zeroes are valid, and wait4 has filled it.
             let usage = unsafe { usage.assume_init() };
             Ok(Some(Ended {
                 exit: exit_of(status),
@@ -180,17 +180,17 @@ pub(super) fn reap(child: Pid) -> io::Result<Option<Ended>> {
     }
 }
 
-/// Is there any ended child that was not waited for?
+/// Whether any child has ended and is not reaped.
 pub(super) fn any_zombie() -> bool {
     matches!(look_for_zombies(), Ok(Some(_)))
 }
 
-/// Is there any child, ended or not?
+/// Whether there is any child, ended or not.
 pub(super) fn has_children() -> bool {
     look_for_zombies().is_ok()
 }
 
-/// Leaves them as they are.
+/// Finds a zombie without reaping it.
 fn look_for_zombies() -> rustix::io::Result<Option<WaitIdStatus>> {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     rustix::process::waitid(WaitId::All, options)
@@ -198,21 +198,21 @@ fn look_for_zombies() -> rustix::io::Result<Option<WaitIdStatus>> {
 
 /// Ends this process at once, without any output.
 pub(super) fn exit_at_once(code: i32) -> ! {
-    // SAFETY: the call takes one number and does not return; nothing of ours is asked on the way.
+    // SAFETY: the call takes one number and does not return; no code of ours runs on the way.
     unsafe { libc::_exit(code) }
 }
 
-/// Makes orphans below us our children, as they are those of process 1.
+/// Makes orphaned descendants children of this process, as orphans are of process 1.
 pub(super) fn adopt_orphans() -> io::Result<()> {
     Ok(rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?)
 }
 
-/// Whether that was done.
+/// Whether orphans become children of this process.
 pub(super) fn adopts_orphans() -> bool {
     matches!(rustix::process::child_subreaper(), Ok(Some(_)))
 }
 
-/// Neither this process nor its children write core files.
+/// Forbids this process and its children to write core files.
 pub(super) fn write_no_core() -> io::Result<()> {
     let none = Rlimit {
         current: Some(0),
@@ -221,7 +221,7 @@ pub(super) fn write_no_core() -> io::Result<()> {
     Ok(rustix::process::setrlimit(Resource::Core, none)?)
 }
 
-/// Only root may read our memory or our environment. Our children are not protected by this.
+/// Lets only root read the memory and the environment of this process. Its children are not protected by this.
 pub(super) fn hide_memory() -> io::Result<()> {
     Ok(rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
 }
@@ -229,7 +229,7 @@ pub(super) fn hide_memory() -> io::Result<()> {
 /// Opens a descriptor without the close-on-exec flag, as a library may do.
 #[cfg(test)]
 pub(super) fn open_carelessly() {
-    // SAFETY: dup takes a number and returns a new descriptor, which nobody closes.
+    // SAFETY: dup takes a number and returns a new descriptor, which stays open.
     assert!(unsafe { libc::dup(2) } > 2);
 }
 

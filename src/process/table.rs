@@ -1,5 +1,5 @@
-//! The process table, as the kernel shows it in `/proc`.
-//! Never decides anything about a process, and never takes one that cannot be looked at for one that has ended.
+//! The process table that the kernel shows in `/proc`. Never decides anything about a process. A process that cannot be
+//! read must never count as ended.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -8,23 +8,23 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use super::sys::Pid;
 
-/// An environment is read up to this size, the kernel's default maximum.
+/// The size limit for an environment: the kernel's default maximum.
 const ENVIRONMENT: u64 = 8 << 20;
 
-/// One process. Its number may be reused; number and start time together are unique.
+/// A process. Its id may be reused; id and start time together are unique.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Row {
     pub(super) pid: Pid,
     pub(super) parent: u32,
-    /// The number of its process group.
+    /// The id of its process group.
     pub(super) group: u32,
-    /// In ticks since the machine started.
+    /// The start time in ticks since the boot of the machine.
     pub(super) started: u64,
-    /// It has ended, and was not waited for yet.
+    /// Whether it has ended and is not reaped.
     pub(super) ended: bool,
 }
 
-/// All processes that are there.
+/// All processes.
 pub(super) fn rows() -> io::Result<Vec<Row>> {
     let mut rows = Vec::new();
     for entry in fs_err::read_dir("/proc")? {
@@ -36,17 +36,17 @@ pub(super) fn rows() -> io::Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// The process of that number, if there is one.
+/// The process with this id, if there is one.
 pub(super) fn row(pid: Pid) -> io::Result<Option<Row>> {
     match read(pid, "stat", 4096) {
         Ok(stat) => Ok(stat.and_then(|stat| parse(pid, &String::from_utf8_lossy(&stat)))),
-        // Some systems hide the processes of others.
+        // Some systems hide the processes of other users.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(None),
         Err(error) => Err(error),
     }
 }
 
-/// The environment that a process was started with. Empty if it belongs to another user, or is just being started.
+/// The initial environment of a process. Empty if the process belongs to another user, or is just being started.
 #[derive(Debug, Default)]
 pub(super) struct Environment(Vec<u8>);
 
@@ -73,7 +73,7 @@ impl Environment {
 
 fn read(pid: Pid, what: &str, limit: u64) -> io::Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
-    // The number of the error matters here, which `fs_err` would cover up.
+    // The error code is needed here, which `fs_err` would hide.
     let read =
         File::open(format!("/proc/{}/{what}", pid.number())).and_then(|file| file.take(limit).read_to_end(&mut bytes));
     match read {
@@ -87,7 +87,7 @@ fn is_gone(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ESRCH)
 }
 
-/// Reads `number (name) state parent …`; the name may contain anything, also blanks and brackets.
+/// Parses `id (name) state parent …`; the name may contain anything, including blanks and brackets.
 fn parse(pid: Pid, stat: &str) -> Option<Row> {
     let (_, rest) = stat.rsplit_once(')')?;
     let fields: Vec<&str> = rest.split_ascii_whitespace().collect();

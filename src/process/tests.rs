@@ -1,4 +1,4 @@
-//! Real programs, ended in every way we know.
+//! Real programs that end in all possible ways.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -29,7 +29,7 @@ async fn run(spawn: Spawn) -> Result<Finished, ProcessError> {
     Spawner::new().unwrap().run(spawn, &CancellationToken::new()).await
 }
 
-/// Is there a living process of that number? A zombie is none.
+/// Whether a process with this id lives. A zombie does not.
 fn lives(pid: &str) -> bool {
     fs_err::read_to_string(format!("/proc/{pid}/stat"))
         .is_ok_and(|stat| !stat.rsplit_once(')').unwrap().1.starts_with(" Z"))
@@ -81,7 +81,7 @@ async fn the_environment_is_exactly_what_was_given() {
 async fn the_child_gets_no_descriptor_of_ours() {
     sys::open_carelessly();
     let finished = run(bash("ls /proc/self/fd | wc -l")).await.unwrap();
-    // 0, 1, 2 and the directory that ls itself reads.
+    // Descriptors 0, 1, 2 and the directory that ls itself opens.
     assert_eq!(finished.stdout.text().trim(), "4");
 }
 
@@ -354,14 +354,14 @@ async fn a_file_that_is_still_being_written_is_tried_again() {
     assert!(finished.unwrap().exit.is_success());
 }
 
-/// Set in the process that plays a part of its own.
+/// The variable in a process that runs one test as an actor of its own.
 const ACTOR: &str = "ADDON_OPERATOR_TEST_ACTOR";
 
 fn is_actor() -> bool {
     std::env::var_os(ACTOR).is_some()
 }
 
-/// The test of that name in a process of its own.
+/// Runs the test with this name in a process of its own.
 fn actor(test: &str) -> Spawn {
     let mut actor = bash("");
     actor.program = std::env::current_exe().unwrap();
@@ -405,7 +405,7 @@ async fn orphans_are_reaped_and_our_own_keep_their_exit_code() {
     if is_actor() {
         return play_init().await;
     }
-    // An init waits for every child, also for those of the other tests, so it has a process of its own.
+    // An init reaps every child, also those of other tests, so it needs a process of its own.
     let finished = run(actor("orphans_are_reaped_and_our_own_keep_their_exit_code"))
         .await
         .unwrap();
@@ -434,7 +434,8 @@ async fn the_first_process_of_a_container_waits_for_orphans_unasked() {
         return be_init(&Spawner::new().unwrap()).await;
     }
     let test = "the_first_process_of_a_container_waits_for_orphans_unasked";
-    // As root, and as anybody where the kernel lets anybody. Where it lets nobody, the test above has to do.
+    // As root, and as an ordinary user where user namespaces are allowed. Where they are not, the test above has to be
+    // enough.
     for privileges in [&[][..], &["--user", "--map-root-user"]] {
         let container = |inner: Spawn| Spawn {
             program: "/usr/bin/unshare".into(),
@@ -460,12 +461,12 @@ async fn the_first_process_of_a_container_waits_for_orphans_unasked() {
     }
 }
 
-/// What an init must do: bury strangers, and leave its own children to those who wait for them, with what they used.
+/// Checks the duties of an init: it reaps orphans, and leaves its own children and their resource usage to their runs.
 async fn be_init(spawner: &Spawner) {
     let cancel = CancellationToken::new();
-    // The shell in between ends first, so that the inner one comes to us.
+    // The outer shell ends first, so the inner one becomes a child of this process.
     let orphan = spawner.run(bash("setsid sleep 0.2 >&- 2>&- & echo $!"), &cancel);
-    // Each has ended long before its run takes note of it, because its output is still held.
+    // Each shell has ended long before its run notices, because its output is still open.
     let scripts = (0..20).map(|code| {
         bash(&format!(
             "for ((i = 0; i < 20000; i++)); do :; done; sleep 1.5 & exit {code}"

@@ -1,4 +1,4 @@
-//! A run of a program as traces show it: its name and its exit. Never shows its arguments or input.
+//! The span of a program's run: its name and its exit. Never shows its arguments or input.
 
 use tokio_util::sync::CancellationToken;
 
@@ -6,7 +6,7 @@ use super::{Exit, Finished, ProcessError, Spawn, Spawner};
 use crate::traces::{self, Ending};
 
 impl Spawner {
-    /// Runs the program to its end, and all of its group if it has to be ended early.
+    /// Runs the program to its end. If it has to be ended early, its whole group is ended.
     pub async fn run(&self, spawn: Spawn, cancel: &CancellationToken) -> Result<Finished, ProcessError> {
         let program = spawn.program.clone();
         let told = || vec![("program", program.display().to_string())];

@@ -1,5 +1,4 @@
-//! The thread that waits for processes without a waiting task: children whose run was dropped, their descendants, and
-//! orphans.
+//! The thread that reaps processes without a waiting task: children of dropped runs, their descendants, and orphans.
 
 use std::io;
 use std::sync::{Arc, mpsc};
@@ -11,10 +10,10 @@ use super::nursery::Nursery;
 use super::reaper::Reaper;
 use super::sys;
 
-/// How often it looks while there are children to look after.
+/// The interval of its rounds while there are such children.
 const ROUND: Duration = Duration::from_secs(1);
 
-/// The process whose children orphans become.
+/// Whether orphans become children of this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Orphans {
     Ours,
@@ -22,7 +21,7 @@ pub(super) enum Orphans {
 }
 
 impl Orphans {
-    /// The first process of a container inherits them, and a process that has asked for it.
+    /// They do in the first process of a container, and in a process that has asked for it.
     pub(super) fn of_this_process() -> Self {
         if std::process::id() == 1 || sys::adopts_orphans() {
             Self::Ours
@@ -32,13 +31,13 @@ impl Orphans {
     }
 }
 
-/// Starts the thread. A message begins a round; it ends with the last sender.
+/// Starts the thread. Each message starts a round. The thread ends with the last sender.
 pub(super) fn start(nursery: Arc<Nursery>, orphans: Orphans, place: Where) -> io::Result<mpsc::Sender<()>> {
     let (rounds, inbox) = mpsc::channel();
     let tend = move || {
         let (mut reaper, mut last) = (Reaper::default(), Instant::now());
         loop {
-            // The first process of a container gets orphans of strangers, too, who tell nobody.
+            // The first process of a container also gets orphans of other programs, without any message.
             let is_needed =
                 nursery.has_abandoned() || orphans == Orphans::Ours && (std::process::id() == 1 || sys::has_children());
             let next = if is_needed {
@@ -66,7 +65,7 @@ fn end_leftovers(mark: Mark, place: Where) {
     tell(Descendants::of(Whose::Run(mark), place).end(Duration::ZERO));
 }
 
-/// Logs the end of processes that a run has left.
+/// Logs that processes of a run were ended after it.
 pub(super) fn tell(ended: Result<usize, Undead>) {
     match ended {
         Ok(0) => {}

@@ -1,8 +1,8 @@
-//! The time until which we may act: set by the part that holds the lease, checked right before each fork and each
-//! write, and watched by a thread of its own.
+//! The time until which this process may act. The part that holds the lease sets it, every fork and every write checks
+//! it, and a thread of its own watches it.
 //!
-//! It is counted on a clock that also runs while the machine sleeps, and a check only reads an atomic number. Must
-//! never allow an act because the part that would forbid it was late.
+//! It uses a clock that also runs while the machine sleeps, and a check only reads an atomic number. Must never allow
+//! an action because the part that would forbid it was late.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -13,10 +13,10 @@ use rustix::thread::clock_nanosleep_absolute;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use thiserror::Error;
 
-/// No limit: without an election, and for a standby, which only reads.
+/// No limit: for an operator without an election, and for a standby, which only reads.
 const NEVER: u64 = u64::MAX;
 
-/// A moment since the start of the machine.
+/// A time since the boot of the machine.
 pub type Moment = Duration;
 
 /// The clock of warrants.
@@ -26,29 +26,29 @@ pub fn boot_time() -> Moment {
     Duration::new(seconds.unwrap_or_default(), nanos.unwrap_or_default())
 }
 
-/// The right to act. Clones share it.
+/// The permission to act. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Warrant(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    /// From then on nothing may begin, in microseconds.
+    /// The time from which nothing may begin, in microseconds.
     begins_until: AtomicU64,
     /// The time from which another replica may lead, in microseconds.
     ends: AtomicU64,
     term: OnceLock<Term>,
 }
 
-/// One time as leader.
+/// One leadership.
 #[derive(Debug)]
 pub struct Term {
-    /// Its identity.
+    /// The identity of the leader.
     pub holder: Holder,
-    /// The time after which no process of an earlier leader can run.
+    /// The time after which no process of an earlier leader can be running.
     pub clear: Moment,
 }
 
-/// The lease has run out, as far as we know.
+/// The error that the lease has run out.
 #[derive(Debug, Clone, Copy, Error)]
 #[error("our lease has run out: another replica may lead")]
 pub struct RunOut;
@@ -64,29 +64,29 @@ impl Default for Warrant {
 }
 
 impl Warrant {
-    /// We lead, or still do: until then something may begin, and then all of it has to be over.
+    /// Extends the warrant: work may begin until the first time, and must be over at the second.
     pub fn extend(&self, begins_until: Moment, ends: Moment) {
         self.0.ends.store(micros(ends), Ordering::SeqCst);
         self.0.begins_until.store(micros(begins_until), Ordering::SeqCst);
     }
 
-    /// Says which leadership this is. It stays so for all the life of the warrant.
+    /// Sets the leadership to which this warrant belongs, for its whole life.
     pub fn name(&self, term: Term) {
         self.0.term.get_or_init(|| term);
     }
 
-    /// We no longer lead: nothing begins from now on, and running work may end in its time.
+    /// Revokes the warrant: nothing may begin from now on, and running work has its time to end.
     pub fn revoke(&self) {
         self.0.begins_until.store(0, Ordering::SeqCst);
     }
 
-    /// None of our work runs any more, so nothing has to be ended.
+    /// Ends the warrant because none of our work runs any more.
     pub fn lay_down(&self) {
         self.0.begins_until.store(0, Ordering::SeqCst);
         self.0.ends.store(NEVER, Ordering::SeqCst);
     }
 
-    /// Whether something may begin right now.
+    /// Whether work may begin now.
     pub fn may_begin(&self) -> Result<(), RunOut> {
         until(self.0.begins_until.load(Ordering::SeqCst))
     }
@@ -96,7 +96,7 @@ impl Warrant {
         until(self.0.ends.load(Ordering::SeqCst))
     }
 
-    /// Our time as leader, if we were elected.
+    /// The leadership, if this process was elected.
     pub fn tenure(&self) -> Option<Tenure> {
         let term = self.0.term.get()?;
         Some(Tenure {
@@ -105,7 +105,7 @@ impl Warrant {
         })
     }
 
-    /// Blocks this thread until the end has come, however often that was put off; returns early if nothing has to be ended.
+    /// Blocks this thread until the warrant has run out, however often it was extended. Returns early if it was ended.
     pub fn outlast(&self) -> Result<(), RunOut> {
         loop {
             let end = self.0.ends.load(Ordering::SeqCst);
@@ -118,7 +118,7 @@ impl Warrant {
                 tv_sec: i64::try_from(end.as_secs()).unwrap_or(i64::MAX),
                 tv_nsec: end.subsec_nanos().into(),
             };
-            // A sleep that was cut short is slept again.
+            // An interrupted sleep is repeated.
             let _ = clock_nanosleep_absolute(ClockId::Boottime, &request);
         }
     }

@@ -4,13 +4,13 @@ use rustix::process::{Resource, Rlimit};
 
 use super::*;
 
-/// Ways to leave something running; each prints its number.
+/// Ways to leave a running process; each prints its id.
 const ESCAPES: [&str; 4] = [
     "sleep 1000 >/dev/null 2>&1 & echo $!",
     "setsid sleep 1000 >/dev/null 2>&1 & echo $!",
-    // Its parent, and the parent of that, have ended.
+    // Its parent and grandparent have ended.
     "echo $(setsid bash -c 'sleep 1000 >/dev/null 2>&1 & echo $!')",
-    // It keeps our pipe.
+    // It keeps the output pipe open.
     "setsid sleep 1000 & echo $!",
 ];
 
@@ -38,8 +38,8 @@ async fn what_ends_soon_by_itself_may_finish() {
 async fn at_the_deadline_and_at_a_cancellation_all_that_was_started_ends() {
     let spawner = Spawner::new().unwrap();
     for escape in ESCAPES {
-        // It clears its environment, too: only who looks while its parents are there knows whose it is. Of an orphan
-        // nobody does.
+        // It also clears its environment, so it can be recognised only while its parents live, and as an orphan not at
+        // all.
         let bare = escape.replace("sleep 1000", "env -i sleep 1000");
         for escape in [
             Some(escape.to_owned()),
@@ -115,7 +115,7 @@ fn all_that_was_ever_started_ends_without_a_runtime_and_others_stay() {
     let of = |spawner: &Spawner| -> Vec<&String> {
         let mine = |pid: &&String| {
             let pid = Pid::new(pid.parse().unwrap()).unwrap();
-            // One that is just being started has none.
+            // A process that is just being started has no environment.
             let mut environments = std::iter::repeat_with(|| table::Environment::of(pid).unwrap());
             let environment = environments.find(|environment| !environment.is_empty()).unwrap();
             environment
@@ -147,7 +147,7 @@ async fn what_a_killed_operator_left_is_ended_by_the_next() {
         run(spawn).await.unwrap();
         unreachable!("the actor is killed before");
     }
-    // Not by us: what we start ourselves, with what it leaves, would end with its run.
+    // Not through the spawner, because what a run starts would end with it.
     let mut actor = actor("leftovers::what_a_killed_operator_left_is_ended_by_the_next");
     let mut command = Command::new(&actor.program);
     command.args(&actor.args).env_clear().envs(actor.env.drain(..));
@@ -172,7 +172,7 @@ async fn what_a_killed_operator_left_is_ended_by_the_next() {
 #[tokio::test]
 async fn our_memory_is_ours() {
     if is_actor() {
-        // As on a machine where cores are written.
+        // As on a machine where core files are written.
         let may = Rlimit {
             current: rustix::process::getrlimit(Resource::Core).maximum,
             ..rustix::process::getrlimit(Resource::Core)
@@ -182,7 +182,7 @@ async fn our_memory_is_ours() {
         let kept = rustix::process::dumpable_behavior().unwrap();
         assert_eq!(kept, rustix::process::DumpableBehavior::NotDumpable);
         assert!(sys::adopts_orphans());
-        // And what we start can be looked after all the same.
+        // The child itself can still be inspected.
         let finished = run(bash(
             "setsid sleep 1000 & echo $!; until grep -qx 1000 /proc/$$/oom_score_adj; do :; done; ulimit -c",
         ))
@@ -194,7 +194,7 @@ async fn our_memory_is_ours() {
         return;
     }
     let test = "leftovers::our_memory_is_ours";
-    // As root, and as anybody: what is not ours to read differs.
+    // As root and as an ordinary user, who may not read all processes.
     for program in ["/usr/bin/env", "/usr/bin/setpriv"] {
         let mut actor = actor(test);
         let mut args: Vec<OsString> = Vec::new();
@@ -211,7 +211,7 @@ async fn our_memory_is_ours() {
         let finished = finished.await.unwrap();
         let said = finished.stdout.text() + &finished.stderr.text();
         if program.ends_with("setpriv") && (said.contains("setpriv:") || said.contains("ermission denied")) {
-            // Nobody lets us be anybody else, or anybody may not read where the tests are.
+            // Changing the user is not allowed here, or that user may not read the test's folder.
             continue;
         }
         assert!(finished.exit.is_success() && said.contains("1 passed"), "{said}");

@@ -1,4 +1,4 @@
-//! Programs on a file system that does not answer: one whose server has taken the mount and never answers.
+//! Programs on a file system that hangs, because its server never answers.
 
 use std::ffi::CString;
 use std::os::fd::{AsRawFd as _, OwnedFd};
@@ -8,7 +8,7 @@ use rustix::mount::{MountFlags, UnmountFlags};
 
 use super::*;
 
-/// A call for anything in it waits.
+/// A mounted file system in which every call hangs.
 struct Dead {
     dir: TempDir,
     _server: OwnedFd,
