@@ -208,7 +208,7 @@ impl Cluster {
         self.kubeconfig.as_deref()
     }
 
-    /// Whether a program provides the credentials. Such a program needs the home directory of the person who set it up.
+    /// Whether a program provides the credentials. That program needs the home directory of the person who set it up.
     pub fn uses_credential_plugin(&self) -> bool {
         self.uses_plugin
     }

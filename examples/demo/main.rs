@@ -57,7 +57,7 @@ struct Cli {
     operator_args: Vec<OsString>,
 }
 
-/// What the main thread waits for.
+/// An event that the main thread waits for.
 enum Event {
     Asked(i32),
     Done(anyhow::Result<()>),

@@ -8,7 +8,7 @@ use addon_core::metric::escape::Escaping;
 use addon_core::metric::{self, BadMetrics, Operation, Store, exposition};
 use addon_core::name::{HookId, HookName, Owner};
 
-/// The text is the file. Bytes that are not UTF-8 are skipped, because such a file is refused before it is parsed.
+/// The text is the file. Bytes that are not UTF-8 are skipped, because a file with them is refused before it is parsed.
 pub(crate) fn check(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let parsed = match metric::parse(text) {

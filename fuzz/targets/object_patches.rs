@@ -4,7 +4,7 @@ use addon_core::failure::Failure;
 use addon_core::object::patch::{self, Operation};
 use addon_core::yaml;
 
-/// The text is the file. Bytes that are not UTF-8 are skipped, because such a file is refused before it is parsed.
+/// The text is the file. Bytes that are not UTF-8 are skipped, because a file with them is refused before it is parsed.
 pub(crate) fn check(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let operations = match patch::parse(text) {

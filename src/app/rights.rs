@@ -267,7 +267,7 @@ impl Deriver<'_> {
 
     fn claims(&mut self, module: &FoundModule) {
         match claimed::of_module(&module.path) {
-            // Hooks of such a module have the rights of its account.
+            // The hooks of a module with a service account have the rights of that account.
             Ok(_) if Hands::of(module) == Hands::Theirs => {}
             Ok(claims) => self.claimed(&claims, module.name.as_str()),
             Err(mistake) => {

@@ -194,7 +194,8 @@ impl<'a> Audit<'a> {
     }
 }
 
-/// A killed server leaves half a line, and the next one continues on it. Such a line is parsed from its last event.
+/// A killed server leaves half a line, and the next one continues on it. The two-part line is parsed from its last
+/// event.
 fn parse(line: &str) -> Result<Line, serde_json::Error> {
     let behind = line.rfind(BEGIN).map_or(line, |begin| &line[begin..]);
     serde_json::from_str(line).or_else(|_| serde_json::from_str(behind))

@@ -1,4 +1,4 @@
-//! The holder name of a process without a pod, and the check whether the process of such a name has ended.
+//! The holder name of a process without a pod, and the check whether the process with a given name has ended.
 //!
 //! A name is `HOST_PLACE_PID_START`. The place distinguishes machines, boots and containers; the start distinguishes
 //! processes that had the same id. A process that is not visible from here must never count as ended.

@@ -14,7 +14,7 @@ use crate::helm::labels::add_labels_noting;
 use crate::helm::{HelmError, Verbosity};
 use crate::report::Chain;
 
-/// Renders the chart. A valid chart may fail because hooks would set some values, so such a failure is a warning.
+/// Renders the chart. A valid chart may fail because hooks would set some values, so the failure is only a warning.
 pub(super) async fn chart(offline: &Offline<'_>, module: &FoundModule) -> Vec<Finding> {
     let Some(chart) = module.chart else {
         return Vec::new();

@@ -39,7 +39,7 @@ impl LeftError {
     }
 }
 
-/// What may be at the path of a file.
+/// The kinds of things that may be at the path of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Directory,
