@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Questions about binding contexts. PATH is keys with dots between them: `object.metadata.name`, `snapshots.pods.0`.
-# A key with dots of its own is put in quotes: `object.metadata.labels."app.kubernetes.io/name"`. What jq understands behind
+# Functions that read binding contexts. PATH is keys separated by dots: `object.metadata.name`, `snapshots.pods.0`.
+# A key that itself has dots is quoted: `object.metadata.labels."app.kubernetes.io/name"`. Any jq expression that may follow
 # a dot works as well: `objects[0].object`, `snapshots.pods | length`.
 
 # context::global::jq ARGUMENT...: jq on the list of all contexts of this run.
@@ -10,12 +10,12 @@ context::global::jq() {
 
 # context::jq ARGUMENT...: jq on the current context.
 context::jq() {
-  # What is wrong with the filter is told once, by the jq behind the pipe.
+  # A mistake in the filter is reported once, by the jq after the pipe.
   { trap - ERR; context::global::jq ".[$BINDING_CONTEXT_CURRENT_INDEX]"; } | jq "$@"
 }
 
-# context::get [--required] PATH: prints a value, texts without quotes. What is not there is `null`; with --required it is
-# an error.
+# context::get [--required] PATH: prints a value, texts without quotes. An absent value is printed as `null`; with --required
+# it is an error.
 context::get() {
   local required='' filter
   while [[ ${1-} == --required ]]; do
@@ -30,7 +30,7 @@ context::get() {
   context::jq -r "$filter"
 }
 
-# context::has PATH: is the key there, be it null?
+# context::has PATH: does the key exist, even with the value null?
 context::has() {
   local keys key filter
   context::_split "${1-}"
@@ -42,7 +42,7 @@ context::has() {
   context::jq -e "try ($filter | has($key)) catch false" >/dev/null
 }
 
-# context::is_true PATH, context::is_false PATH, context::is_null PATH: is the value exactly that? What is not there is null.
+# context::is_true PATH, context::is_false PATH, context::is_null PATH: is the value exactly that? An absent value is null.
 context::is_true() {
   context::_equals "${1-}" true
 }
@@ -68,7 +68,7 @@ context::_filter() {
   context::_join "${keys[@]+"${keys[@]}"}"
 }
 
-# context::_split PATH: into `keys`, at the dots outside of quotes. Quotes stay where they are.
+# context::_split PATH: splits the path into `keys`, at the dots outside of quotes. Quotes are kept.
 context::_split() {
   local rest=${1#.} key='' piece
   keys=()
@@ -93,8 +93,8 @@ context::_split() {
   [[ -z $key ]] || keys+=("$key")
 }
 
-# context::_join KEY...: prints the jq filter that follows the keys. A word that is no name for jq and no part of its language
-# is taken for a key: `dash-ed`.
+# context::_join KEY...: prints the jq filter that follows the keys. A word that is neither a name nor other syntax of jq is
+# taken for a key: `dash-ed`.
 context::_join() {
   local key filter=. name='^[A-Za-z_][A-Za-z0-9_]*$' language='[][()|,;?=[:space:]"'\'']'
   for key in "$@"; do
@@ -110,12 +110,12 @@ context::_join() {
   printf '%s' "$filter"
 }
 
-# context::_is_quoted KEY: from its first character to its last?
+# context::_is_quoted KEY: is the whole key in quotes?
 context::_is_quoted() {
   [[ $1 =~ ^\"[^\"]*\"$ || $1 =~ ^\'[^\']*\'$ ]]
 }
 
-# context::_bare KEY: prints the key without quotes around it.
+# context::_bare KEY: prints the key without its quotes.
 context::_bare() {
   if context::_is_quoted "$1"; then
     printf '%s' "${1:1:${#1}-2}"
@@ -124,7 +124,7 @@ context::_bare() {
   fi
 }
 
-# context::_text WORD: prints the word as a text of jq.
+# context::_text WORD: prints the word as a jq string.
 context::_text() {
   local word=${1//\\/\\\\}
   printf '"%s"' "${word//\"/\\\"}"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs a hook that is written as functions: finds for each binding context the function that is meant for it.
+# Runs a hook that is written as functions: finds the function for each binding context.
 
 # hook::run "$@": with --config prints what `__config__` prints. Otherwise calls, for one context after the other and each in
 # a subshell, the first of these functions that is defined:
@@ -17,7 +17,7 @@
 #   everything       __main__
 #
 # The function finds its context with context::jq and the like; BINDING_CONTEXT_CURRENT_INDEX and
-# BINDING_CONTEXT_CURRENT_BINDING say which one it is. The first failure ends the hook.
+# BINDING_CONTEXT_CURRENT_BINDING identify it. The first failure ends the hook.
 hook::run() {
   if [[ ${1-} == --config ]]; then
     __config__
@@ -25,9 +25,9 @@ hook::run() {
   fi
 
   local contexts index
-  # Two texts a context: the binding, and the names to look for, one a line.
+  # Two texts for each context: the binding, and the possible function names, one a line.
   mapfile -d '' -t contexts < <(context::global::jq -j "$HOOK_HANDLERS")
-  # A file that cannot be read is a failure, not a run without contexts.
+  # An unreadable file is a failure, not a run without contexts.
   wait "$!"
   for ((index = 0; index < ${#contexts[@]} / 2; index++)); do
     export BINDING_CONTEXT_CURRENT_INDEX=$index
@@ -36,7 +36,7 @@ hook::run() {
   done
 }
 
-# From the list of contexts to texts that end with a NUL. Without regular expressions: not every jq has them.
+# Turns the list of contexts into texts that end with NUL. Without regular expressions, because not every jq has them.
 # shellcheck disable=SC2016 # the dollars are for jq
 HOOK_HANDLERS='
   def binding: .binding // "unknown";
@@ -59,13 +59,13 @@ HOOK_HANDLERS='
     else empty end;
   .[] | binding + "\u0000", ([names | split("\n")[0]] | join("\n")) + "\u0000"'
 
-# hook::_dispatch NAMES: calls the first function of that name, the last resort being __main__.
+# hook::_dispatch NAMES: calls the first of these functions that exists; the last name is __main__.
 hook::_dispatch() {
   local names name
   mapfile -t names <<<"$1"
   names+=(__main__)
   for name in "${names[@]}"; do
-    # No function has a blank in its name. Of a binding whose name has some, the first word decides.
+    # A function's name has no blanks. For a binding whose name has blanks, only the first word is used.
     name=${name%%[[:space:]]*}
     if [[ -n $name ]] && declare -F -- "$name" >/dev/null; then
       hook::_call "$name"
@@ -78,8 +78,8 @@ hook::_dispatch() {
   exit 1
 }
 
-# In a subshell, so that what one context sets is gone for the next. Never part of a condition: bash would not stop at a
-# failure inside.
+# Runs in a subshell, so that variables set for one context are gone for the next. Must never be part of a condition: bash
+# would not stop at a failure inside.
 hook::_call() {
   ("$1")
 }

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Puts what is known about the cluster into the global values: `global.cluster.version`, `.major` and `.minor`, as texts.
-# Asks with kubectl, or with curl and the service account's token inside a pod; without either it says so and leaves the
-# values alone, so that charts fall back to their defaults. A cluster that does not answer is a failure, which is retried:
-# facts that come and go would render charts differently each time.
+# Writes the version of the cluster into the global values: `global.cluster.version`, `.major` and `.minor`, as texts.
+# It asks with kubectl, or with curl and the service account's token inside a pod. Without either it logs this and changes no
+# values, so that charts use their defaults. A cluster that does not answer is a failure, which is retried: values that
+# appear and disappear would render charts differently each time.
 set -euo pipefail
 
 if [[ ${1-} == --config ]]; then
@@ -19,7 +19,7 @@ fi
 
 account=/var/run/secrets/kubernetes.io/serviceaccount
 if command -v kubectl >/dev/null; then
-  # Not --request-timeout: with it a kubectl in a pod forgets that it is in one.
+  # Not --request-timeout: with it kubectl does not use the pod's own service account.
   version=$(timeout 10 kubectl get --raw /version)
 elif command -v curl >/dev/null && [[ -n ${KUBERNETES_SERVICE_HOST-} && -r $account/token ]]; then
   # The token goes through a file descriptor: arguments are visible to every process of the machine.
@@ -44,7 +44,7 @@ git_version=$(text_of gitVersion)
 major=$(text_of major)
 minor=$(text_of minor)
 
-# `add` needs its parent: it is there if a values file or an earlier run made it.
+# `add` needs the parent, which exists only if a values file or an earlier run created it.
 parent='"cluster"[[:space:]]*:[[:space:]]*\{'
 {
   printf '['

@@ -10,7 +10,7 @@ fi
 
 values=$(<"$VALUES_PATH")
 
-# text_of SECTION KEY: the text of the first such key behind the name of the section; nothing if there is none.
+# text_of SECTION KEY: prints the text of the first key with this name after the section's name; nothing if there is none.
 text_of() {
   local section=${values#*\"$1\"} pattern="\"$2\"[[:space:]]*:[[:space:]]*\"([^\"]*)\""
   if [[ $section =~ $pattern ]]; then
@@ -38,7 +38,7 @@ case $profile in
     ;;
 esac
 
-# The kubelet of each minor version brings a pause image of its own; using the same one saves a download per node.
+# Each minor version of the kubelet uses another pause image. Using the same one saves a download per node.
 pause=''
 minor=$(text_of cluster minor)
 if [[ $minor =~ ^[0-9]+ ]]; then

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Follows the nodes of the cluster: the more there are, the more neighbours each one has, and the kernel's table of them must
-# hold all. Thresholds double when they have to grow, so that a node more is not a rollout more.
+# Adjusts the neighbour tables to the number of nodes: each node has all others as neighbours, and the kernel's table must
+# have room for them. Thresholds grow by doubling, so that a single new node seldom needs a rollout.
 source "${FRAMEWORK_DIR:-}/shell_lib.sh"
 
-# The table of a kernel that nobody has tuned, and the largest one that is worth its memory.
+# The default size of the kernel's table, and the largest size that is worth its memory.
 readonly LEAST=1024 MOST=131072
 
 __config__() {
@@ -21,7 +21,7 @@ kubernetes:
 YAML
 }
 
-# Each context of a run tells the same: how many nodes there are now.
+# All contexts of a run have the same snapshot: the present number of nodes.
 __main__() {
   local nodes wanted entries=$LEAST
   nodes=$(context::jq '.snapshots.nodes | length')

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Copies labelled registry Secrets into every active namespace and keeps the copies true. Each run compares all that is there
-# with all that should be, so that neither a lost event nor a restart matters. Must never write to a Secret that is no copy.
+# Copies labelled registry Secrets into every active namespace and keeps the copies up to date. Each run compares all Secrets
+# with the wanted copies, so that neither a lost event nor a restart matters. Must never write to a Secret that is no copy.
 source "${FRAMEWORK_DIR:-}/shell_lib.sh"
 
 __config__() {
@@ -40,11 +40,11 @@ kubernetes:
 YAML
 }
 
-# What all programs below begin with. Of sources that share a name the first in the order of namespaces counts.
+# The beginning of all jq programs below. Of sources with the same name the first in the order of namespaces counts.
 # shellcheck disable=SC2016 # the dollars are for jq
 readonly FACTS='
   def seen($binding):
-    # Unknown is not the same as none: for none, copies are removed.
+    # An unknown list of sources is not an empty one, for which all copies would be removed.
     .snapshots[$binding] // (if .type == "Group" then error("there is no snapshot of \($binding)") else [] end)
     | map(.filterResult | select(. != null));
   def mark: "registry-secret-copier/copied-from";
@@ -62,7 +62,7 @@ readonly FACTS='
 
 __on_group::copies() {
   warn_of_doubles
-  # The keys of the table tell copies apart; no name has a slash in it.
+  # A slash separates the parts of the table's keys, because no name contains one.
   # shellcheck disable=SC2016
   facts -c '
     (reduce $offers[][] as $offer ({}; .["\($offer.namespace)/\($offer.name)"] = true)) as $taken
@@ -72,11 +72,11 @@ __on_group::copies() {
        | from_entries) as $wanted
     | (reduce $copies[] as $copy ({}; .["\($copy.namespace)/\($copy.name)"] = $copy)) as $there
 
-    # What must go. A type cannot be changed, so a copy of another type is made anew.
+    # Copies to delete. A type cannot be changed, so a copy of another type is created anew.
     | ($copies[] | $wanted["\(.namespace)/\(.name)"] as $want | select($want == null or $want.source.type != .type)
        | operation("DeleteInBackground")),
 
-      # What is missing. A Secret of somebody else is left as it is.
+      # Missing copies. A Secret of another owner is left as it is.
       ($wanted[] | . as $want | $there["\(.namespace)/\(.name)"] as $copy
        | select($copy == null or $copy.type != .source.type)
        | {operation: "CreateIfNotExists",
@@ -84,7 +84,7 @@ __on_group::copies() {
                    metadata: {namespace, name, labels: {(mark): .source.namespace}},
                    type: .source.type, data: .source.data}}),
 
-      # What differs. The first step is refused if the Secret has become one of somebody else.
+      # Outdated copies. The first step is refused if the Secret now belongs to another owner.
       ($wanted[] | . as $want | $there["\(.namespace)/\(.name)"] as $copy
        | select($copy != null and $copy.type == .source.type)
        | select($copy.data != .source.data or $copy.from != .source.namespace)
@@ -96,7 +96,7 @@ __on_group::copies() {
   ' >>"$KUBERNETES_PATCH_PATH"
 }
 
-# The module was switched off: nobody will keep the copies true any more.
+# The module was switched off, so the copies would become outdated.
 __main__() {
   facts -c '$copies[] | operation("DeleteInBackground")' >>"$KUBERNETES_PATCH_PATH"
 }
@@ -109,7 +109,7 @@ warn_of_doubles() {
        secret: .name, namespace, copied_from: $first.namespace}'
 }
 
-# facts ARGUMENT... PROGRAM: jq on the current context, with the facts at hand.
+# facts ARGUMENT... PROGRAM: runs jq on the current context, with the facts as variables.
 facts() {
   context::jq --slurpfile values "${VALUES_PATH:-/dev/null}" "${@:1:$#-1}" "$FACTS ${!#}"
 }
