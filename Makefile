@@ -1,4 +1,4 @@
-# Every step of CI, by the same name. `make help` lists them.
+# A target for each step of CI, by the step's name. `make help` lists them.
 
 .DEFAULT_GOAL := help
 SHELL := bash
@@ -8,23 +8,23 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 TOOLS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/addon-operator/tools
 export PATH := $(TOOLS)/bin:$(PATH)
 
-# What assembles the image; CI has built it before.
+# The command that assembles the image. CI sets a program that it has built before.
 ASSEMBLER ?= cargo run --locked --quiet --package image --
-# What goes into the image, where it is put, and where packages are kept that were fetched for it.
+# The folder with the image's definition, the folder for the image, and the cache of fetched packages.
 DEFINITION ?= image
 IMAGE ?= $(TARGET)/image
 PACKAGES ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/addon-operator/packages
 
-# Folders of this machine, and what stands for them in a program that others are handed.
+# Folders of this machine, and the names that replace them in a released program.
 REGISTRIES := $(or $(CARGO_HOME),$(HOME)/.cargo)
 SYSROOT = $(shell rustc --print sysroot)
 RENAMED = $(CURDIR)=. $(abspath $(TARGET))=target $(REGISTRIES)=cargo $(SYSROOT)=rust
 NAMELESS = $(strip $(foreach path,$(RENAMED),--remap-path-prefix=$(path)))
-# What is found of them in a program that does not hide them.
+# Texts that show these folders in a program built without the replacement.
 TELLTALES = $(CURDIR)/src/ $(CURDIR)/crates/ $(abspath $(TARGET))/ $(REGISTRIES)/registry/ $(SYSROOT)/lib/
 
-# What others are handed is static, and runs on any Linux of this machine's processor. With the target named, programs that only
-# the build runs stay dynamic, and what is built lies in a folder of the target's name.
+# A released program is static, and runs on any Linux with this machine's processor. Because the target is named, programs that
+# only the build runs stay dynamic, and the results are in a folder with the target's name.
 HOST = $(shell rustc --version --verbose | sed -n 's/^host: //p')
 STATIC := -C target-feature=+crt-static
 
@@ -35,7 +35,7 @@ SECONDS ?= 60
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-# Pods as processes take root: without it the last chapters are left out.
+# Pods as processes need root: without it the last chapters are left out.
 DEMO := $(if $(filter 0,$(shell id -u)),--image $(TARGET)/demo-image,--without-node)
 
 .PHONY: demo
@@ -45,8 +45,8 @@ demo: static-libc ## watch the operator at work in a real local control plane; a
 	$(if $(filter --image,$(DEMO)),$(MAKE) --no-print-directory $(TARGET)/demo-image/index.json)
 	cargo run --release --locked --target $(HOST) --quiet --example demo -- $(DEMO)
 
-# The image of the demo: the operator just built, and the modules of docs/modules.md on top. Where mirrors have dropped pinned
-# packages, today's are taken.
+# The image of the demo: the operator just built, and the modules of docs/modules.md on top. If mirrors have deleted pinned
+# packages, today's are used.
 $(TARGET)/demo-image/index.json: $(addprefix $(TARGET)/$(HOST)/release/,addon-operator image) \
   $(shell find image modules global-hooks frameworks examples/modules -type f)
 	@echo 'assembling the image'; imager=$(TARGET)/$(HOST)/release/image; \
@@ -95,7 +95,7 @@ deny: $(TOOLS)/bin/cargo-deny ## licences, banned crates and sources of the depe
 sim: ## random histories through the core for SECONDS=60, or as long as you like
 	cargo run --release --locked --quiet --package addon-sim -- run --seconds $(SECONDS)
 
-# A campaign draws from SEED= and plays ROUNDS= rounds; its last results are kept in bench/campaigns. The tests play a few rounds of each.
+# A campaign draws ROUNDS= rounds from SEED= and plays them; its last results are in bench/campaigns. The tests play a few rounds of each.
 SEED ?= $(shell date +%s)
 CAMPAIGN = CAMPAIGN_SEED=$(SEED) CAMPAIGN_ROUNDS=$(ROUNDS) CAMPAIGN_COMMIT=$$(git describe --always --dirty --exclude='*') \
   CAMPAIGN_RESULTS=$(CURDIR)/bench/campaigns/$(@:campaign-%=%).md \

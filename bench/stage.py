@@ -42,7 +42,7 @@ class Cluster:
         if method == "PATCH":
             headers["Content-Type"] = "application/merge-patch+json"
         if time.monotonic() > self.used + 30:
-            # The server closes a connection over which nothing goes for long.
+            # The server closes a connection that is silent for long.
             self.connection.close()
         self.used = time.monotonic()
         self.connection.request(method, path, body and json.dumps(body), headers)
@@ -72,7 +72,7 @@ class Cluster:
             yield name
         finally:
             self.ask("DELETE", path)
-            # What its end sets off must not fall into the next measurement.
+            # The effects of its end must not happen during the next measurement.
             wait_for("a namespace to be gone", lambda: self.ask("GET", path) == 404, 300)
 
 

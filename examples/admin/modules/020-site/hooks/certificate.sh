@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Stands for a hook whose other side is out of reach.
+# Plays a hook whose server cannot be reached.
 if [[ "$1" == "--config" ]]; then
   echo 'configVersion: v1'
   echo 'beforeHelm: 10'

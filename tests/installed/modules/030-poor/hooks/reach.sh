@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Wants what the rights of the chart do not cover, and nobody has declared.
+# Needs a right that neither the chart grants nor the module declares.
 if [[ ${1:-} == --config ]]; then
   echo '{"configVersion": "v1", "onStartup": 1}'
   exit

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Once through the operator, and once by itself.
+# Writes one object through the operator, and another one by itself.
 set -e
 if [[ ${1:-} == --config ]]; then
   echo '{"configVersion": "v1", "afterHelm": 1}'

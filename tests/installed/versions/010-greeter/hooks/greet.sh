@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A version that is bad has another hook in this place.
+# A bad version has another hook in place of this one.
 if [[ ${1:-} == --config ]]; then
   echo '{"configVersion": "v1", "afterHelm": 1}'
 fi
