@@ -53,7 +53,7 @@ const LINGER: Duration = Duration::from_secs(2);
 const LAST_DRAIN: Duration = Duration::from_millis(500);
 /// How long the search for descendants may delay SIGTERM to the program.
 const FIRST_LOOK: Duration = Duration::from_secs(1);
-/// How long to wait for left processes that do not end.
+/// The longest wait for processes that a program has left behind and that do not end.
 const LAST_LOOK: Duration = Duration::from_secs(10);
 
 /// A program to run; the child gets nothing else.

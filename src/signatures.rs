@@ -1,8 +1,8 @@
 //! Checks whether an image is signed by one of the admin's keys. All functions work on bytes; another part fetches
 //! these.
 //!
-//! Two forms by cosign count: simple signing under a tag (`simple`), and bundles that refer to the image (`bundle`).
-//! Data that is not signed, a certificate, or a size in a manifest must never be trusted.
+//! Two forms of signatures count, both made by cosign: simple signing under a tag (`simple`), and bundles that refer to
+//! the image (`bundle`). Data that is not signed, a certificate, or a size in a manifest must never be trusted.
 
 pub mod bundle;
 pub mod keys;

@@ -1,4 +1,4 @@
-//! Tests of the modules that change a cluster, against a real one.
+//! Tests of the code that reads and changes a cluster (src/cluster and the jobs), against a real cluster.
 
 mod cluster {
     mod accounts;

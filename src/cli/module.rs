@@ -104,7 +104,7 @@ struct Render {
     diff: bool,
 }
 
-/// The arguments of a command about one module, which may be repeated.
+/// The arguments of a command about one module, and the flags for repeating its output.
 #[derive(Debug, Args)]
 struct OneModule {
     /// Name of the module

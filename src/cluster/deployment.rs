@@ -158,7 +158,7 @@ impl Cluster {
     }
 
     /// Gives up our ownership of the fields, because helm 4 changes no field that another manager owns. A failure does
-    /// no harm: the image is already the wanted one, and the operator later gives up the ownership itself.
+    /// no harm: the image is already the one that the person wants, and the operator maintains it from now on.
     async fn leave_fields(
         &self,
         deployment: &Seen,

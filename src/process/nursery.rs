@@ -131,7 +131,7 @@ impl Nursery {
         ended.map(|(_, mark)| mark).collect()
     }
 
-    /// Whether there are such children.
+    /// Whether there are children that no task waits for.
     pub(super) fn has_abandoned(&self) -> bool {
         !self.children().abandoned.is_empty()
     }

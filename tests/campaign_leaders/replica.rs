@@ -1,4 +1,4 @@
-//! One replica: its processes, its proxy to the API server, its user there, its clock.
+//! One replica: its processes, its proxy to the API server, its user there, and its wall clock.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;

@@ -30,7 +30,7 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Begins now. `notes` is the file to which a hook appends.
+    /// Watches from now on. `notes` is the file to which a hook appends.
     pub(crate) fn begin(namespace: &Namespace<'_>, notes: &Path) -> anyhow::Result<Self> {
         let environment = namespace.plane().environment(User::Admin);
         let log = PathBuf::from(

@@ -213,8 +213,8 @@ fn bad_keys(path: &Path, source: KeysError) -> BadFile {
     BadFile::Keys { variable, path, source }
 }
 
-/// A single file, or the files of a directory by name. Entries that begin with a dot are skipped, because a mounted
-/// ConfigMap has such folders and links.
+/// A single file, or the files of a directory by name. Entries that begin with a dot are skipped: a mounted ConfigMap
+/// has folders and links with these names.
 fn files(variable: &'static str, path: &Path) -> Result<Vec<PathBuf>, BadFile> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);

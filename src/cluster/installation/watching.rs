@@ -23,8 +23,8 @@ use super::{DEPLOYMENTS, Installation, PODS, REPLICA_SETS, reading};
 use crate::cluster::Cluster;
 use crate::cluster::error::RequestError;
 
-/// The time without an event after which everything is read anew. A shorter time than the interval of bookmarks would
-/// be useless, because the client does not report bookmarks.
+/// The time without an event after which everything is read anew. Bookmarks do not count as events, because the client
+/// does not report them.
 const SILENCE: Duration = Duration::from_secs(75);
 /// The same time during a trial, whose judges must know how old their observations are.
 const SILENCE_ON_TRIAL: Duration = Duration::from_secs(15);

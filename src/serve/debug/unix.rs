@@ -28,7 +28,7 @@ pub struct SocketFile(PathBuf);
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        // The file may already be deleted; there is nobody left who could act on the error.
+        // The file may already be deleted. An error at the end of the process needs no report.
         drop(fs_err::remove_file(&self.0));
     }
 }

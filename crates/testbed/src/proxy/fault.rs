@@ -26,7 +26,7 @@ pub enum Of {
     All,
     /// Clients whose user agent begins with this.
     Agent(&'static str),
-    /// All clients except those.
+    /// Clients whose user agent does not begin with this.
     Others(&'static str),
 }
 
