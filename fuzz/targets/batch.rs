@@ -16,9 +16,10 @@ pub(crate) fn check(data: &[u8]) {
             Err(error) => told(error),
         }
     }
-    // A module's hooks have all stages that global hooks have, and more.
+    // Every output that is valid in a module is valid for global hooks. Its stages around helm become those around all
+    // modules.
     if let Ok(module) = &module {
-        let global = global.expect("what a module says can be said by all");
+        let global = global.expect("an output that is valid in a module is valid for global hooks");
         assert_eq!(module.hooks.len(), global.hooks.len());
         for (module, global) in module.hooks.iter().zip(&global.hooks) {
             assert_eq!(module.config.schedules, global.config.schedules);
@@ -64,7 +65,10 @@ fn kept(config: &HookConfig) {
     assert_eq!(*config, serde_json::from_str(&kept).expect("what was kept can be read"));
     let groups = config.schedules.iter().map(|binding| &binding.group);
     let mut groups = groups.chain(config.kubernetes.iter().map(|binding| &binding.group));
-    assert!(groups.all(|group| group.as_deref() == Some("main")), "told as one");
+    assert!(
+        groups.all(|group| group.as_deref() == Some("main")),
+        "every binding is in the group `main`"
+    );
     let orders = &mut config.stages.values();
     assert!(orders.all(|order| *order >= 0), "the library counts from zero");
 }

@@ -50,7 +50,7 @@ fn laid(below: &Value, above: &Value, sum: &Value) {
     let silent = below.iter().filter(|(key, _)| !above.contains_key(*key));
     silent.for_each(|(key, below)| assert_eq!(*below, sum[key]));
     let known = |key: &String| below.contains_key(key) || above.contains_key(key);
-    assert!(sum.keys().all(known), "a key of nobody");
+    assert!(sum.keys().all(known), "a key that neither side has");
 }
 
 /// The depth of the deepest pair of maps that have to be merged.

@@ -71,12 +71,15 @@ fn commit(store: &mut Store, owner: &Owner, values: &Patch, config: &Patch, text
     let effective = store.effective(owner);
     assert_eq!(change.values_changed, effective != before.effective(owner));
     let is_new = before.version(owner) != store.version(owner);
-    assert!(is_new || !change.values_changed, "a change nobody can notice");
+    assert!(
+        is_new || !change.values_changed,
+        "the values changed and the version did not"
+    );
     if let Ok(same) = same {
         assert_eq!(
             store.commit(same).is_err(),
             is_new,
-            "what is out of date is not committed"
+            "a proposal on an outdated version is refused"
         );
     }
     let others = ["two", "three"].map(|name| Owner::Module(ModuleName::parse(name).expect("a name")));

@@ -86,7 +86,7 @@ fn assert_held(operator: &Operator<'_>, modules: &[&str], reason: &str) {
     let (code, ready) = operator.get("/readyz?verbose");
     let metrics = operator.get("/metrics").1;
     let listed = operator.ask("module purge");
-    assert_eq!(code, 200, "a hold is no reason to be replaced: {ready}");
+    assert_eq!(code, 200, "a held removal does not make the pod unready: {ready}");
     assert_says(&ready, &[reason]);
     assert_says(&listed, &[reason, &format!("module purge --confirm {}", modules.len())]);
     for module in modules {

@@ -31,10 +31,7 @@ fn what_people_write_stays() {
         let notes = called(part, &namespace, &["install", "ao", chart, &image]);
         assert!(notes.contains("edit configmap addon-operator"), "{notes}");
         let first = data(&namespace);
-        assert!(
-            is_as_made(&namespace),
-            "what nobody has edited says nothing by what it leaves out"
-        );
+        assert!(is_as_made(&namespace), "the ConfigMap counts as unedited");
         let global = first["global"].as_str().unwrap();
         assert!(global.ends_with("\n{}\n"), "a section that says nothing: {global}");
 
@@ -44,7 +41,7 @@ fn what_people_write_stays() {
             .kubectl(["patch", "configmap", "addon-operator", "--type=merge", &edit])
             .unwrap();
         let written = data(&namespace);
-        assert!(!is_as_made(&namespace), "a person has spoken");
+        assert!(!is_as_made(&namespace), "the ConfigMap has been edited");
         for command in [
             &["upgrade", "ao", chart, &image, "--set=replicas=1"][..],
             &["upgrade", "ao", chart, &image, "--set=configMap.create=false"],

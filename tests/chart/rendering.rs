@@ -198,7 +198,7 @@ fn pods_of_one_node_make_room_for_each_other() {
     assert_eq!(
         strategy,
         json!({"type": "Recreate"}),
-        "an API server takes nothing beside it"
+        "an API server refuses other fields beside this type"
     );
     let (strategy, pod) = pod(&[
         "hostNetwork=true",

@@ -126,7 +126,7 @@ impl Stage {
         assert_eq!(
             text.matches(ours).count(),
             2,
-            "those of webhooks, and then the one for notes"
+            "the Service of the webhooks, and the one of the notes"
         );
         let older =
             "spec:\n  publishNotReadyAddresses: true\n  selector: {addon-operator/leader: \"true\"}\n  ports:\n";

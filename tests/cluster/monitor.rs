@@ -41,7 +41,7 @@ async fn a_monitor_lists_watches_and_stops() {
     assert_eq!(
         (description.since_start.added, description.since_start.modified),
         (3, 1),
-        "what was there at first counts"
+        "objects of the first list count as added"
     );
     assert_eq!((description.since_start.deleted, description.since_run.deleted), (1, 1));
     stage.monitors.stop(&ids);
@@ -264,11 +264,11 @@ async fn equal_selections_share_one_watch_and_objects_are_kept_once() {
     assert_eq!(
         told,
         ["10~a={\"x\":\"2\"}", "11~a=()", "1~a=2", "3~a=a:2"],
-        "to the second nothing has changed"
+        "the monitor that filters by `.metadata.name` reports nothing"
     );
     stage.monitors.stop(&ids);
     stage.put("a", "3");
-    assert_eq!(stage.monitors.watches(), 1, "as long as one wants it");
+    assert_eq!(stage.monitors.watches(), 1, "the watch stays while a monitor uses it");
     stage.told(2).await;
     stage.monitors.stop(&more);
     assert_eq!(stage.monitors.watches(), 0);

@@ -253,7 +253,7 @@ async fn a_server_that_comes_back_without_its_history_is_listed_again() {
     assert_eq!(
         told,
         ["1+c=1", "1-m-1099=1", "1~m-1=3"],
-        "the last state of each, and nothing of what came and went"
+        "the last state of each object, and no object that was created and deleted meanwhile"
     );
     assert_eq!(stage.read(ids[0]).objects.len(), MANY);
     let errors = stage.watch_errors.lock().unwrap().clone();

@@ -101,7 +101,7 @@ async fn changes_of_others_since_the_last_write_stay() {
     assert_eq!(
         cluster.intent("two").await.unwrap(),
         Some(intent(4)),
-        "known is not there"
+        "the deleted secret is created again"
     );
     world.kubectl("delete secret addon-operator-intents");
     cluster.record_intent("two", &intent(5)).await.unwrap();

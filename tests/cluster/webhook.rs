@@ -80,7 +80,7 @@ async fn requests_are_judged_and_changed_by_hooks() {
     assert_eq!(
         stage.ensure().await,
         [] as [&str; 0],
-        "what stands there is what is wanted"
+        "the configurations in the cluster are the wanted ones"
     );
 
     // Another program empties one configuration and deletes the other.

@@ -83,7 +83,7 @@ fn the_core_links_nothing_that_does_io() {
     assert_eq!(
         linked(&core, &["addon-core", "gojq", "serde_json"]),
         ["addon-core", "gojq", "serde_json"],
-        "the query saw the core, and the language that it uses"
+        "the query finds the core and its jq interpreter"
     );
     let findings: Vec<Finding> = linked(&core, &DOES_IO)
         .into_iter()

@@ -210,7 +210,7 @@ fn what_an_uninstallation_leaves(stage: &Stage<'_>, helm: Part, revisions: &str)
     assert_eq!(
         stage.revisions(),
         revisions,
-        "releases of modules are nobody's but theirs"
+        "the uninstallation leaves the releases of modules unchanged"
     );
     assert_eq!(
         stage.kubectl("get configmap greeting --output=jsonpath={.data.text}"),

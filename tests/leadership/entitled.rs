@@ -208,7 +208,7 @@ fn an_entitlement_moves_the_lease_between_versions_without_a_wait() {
     ));
     assert!(
         waited < SignedDuration::from_secs(5),
-        "that is no handing over: {waited:#}"
+        "the lease was not handed over but ran out: {waited:#}"
     );
     assert_eq!(stage.lease("holderIdentity"), "candidate");
     leader.wait_for(RELEASED, 1);
@@ -235,7 +235,11 @@ fn an_entitlement_moves_the_lease_between_versions_without_a_wait() {
     let replicas: [Replica; 2] = [leader, standby];
     let of_it = replicas.iter().find(|replica| replica.identity == next).unwrap();
     of_it.wait_until_ready();
-    assert_eq!(entitled(&stage), another_version().as_str(), "it is not forgotten");
+    assert_eq!(
+        entitled(&stage),
+        another_version().as_str(),
+        "the next leader keeps the entitled version"
+    );
     assert_eq!(stage.history(), "deployed");
     for replica in replicas {
         replica.stop();

@@ -50,12 +50,12 @@ fn a_leader_that_thaws_after_its_lease_has_run_out_writes_nothing_more() {
     standby.wait_for("which led before us and may still have a helm at work on it", 1);
     assert_eq!(stage.history(), "pending-install");
     stage.wait_for_history("superseded deployed");
-    assert!(runs(helm), "it stands still");
+    assert!(runs(helm), "the frozen leader's helm still exists");
 
     let thawed = stage.namespace().plane().audit().mark().unwrap();
     leader.signal(libc::SIGCONT);
     assert_eq!(leader.wait_for_end(), Some(OVERDUE), "{}", leader.said());
-    assert!(!runs(helm), "it went with its operator");
+    assert!(!runs(helm), "the helm ended with its operator");
     assert!(leader.said().contains("the lease has run out"), "{}", leader.said());
     let written = stage.requests(thawed, User::Operator).mutating();
     assert!(written.is_empty(), "{written}");

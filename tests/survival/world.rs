@@ -275,7 +275,8 @@ impl World {
             let is_there = objects.contains_key("sysctl-audit");
             ensure!(
                 is_there == self.wanted.audit,
-                "that there is a {kind} of the audit is {is_there}"
+                "the audit's {kind} exists: {is_there}, wanted: {}",
+                self.wanted.audit
             );
         }
         let id = configs.get(STRANGER).map(id_of);

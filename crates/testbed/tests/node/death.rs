@@ -67,7 +67,7 @@ fn a_killed_owner_leaves_no_process_no_mount_and_no_device() {
     assert_eq!(
         (mounts_of(&folder), devices()),
         (0, devices_before),
-        "all is out of the machine's sight"
+        "the machine's mount namespace has no new mount and no new device"
     );
     process::signal(owner.id(), libc::SIGKILL);
     owner.wait().unwrap();

@@ -142,7 +142,7 @@ fn probes_decide_about_readiness_and_restarts() {
     assert_eq!(
         container(&pod)["ready"],
         false,
-        "another layer, so that nobody made it ready"
+        "the new container has a new layer, which lacks the file of the readiness probe"
     );
 }
 
