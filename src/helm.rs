@@ -187,7 +187,7 @@ impl Helm {
             return match verbosity {
                 Verbosity::Debug if !rendered.trim().is_empty() => {
                     let error = error.to_string();
-                    // The rest is a position in helm's code.
+                    // The part after this marker is a position in helm's code.
                     let reason = error.split("\nhelm.go:").next().unwrap_or_default();
                     Ok(format!("{rendered}\n{reason}\n"))
                 }

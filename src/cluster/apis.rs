@@ -177,7 +177,7 @@ impl Cluster {
         Ok((version.git_version.trim_start_matches('v').to_owned(), listed(&all)))
     }
 
-    /// Those of these group versions whose own paths answer 404. Without an answer a version may exist.
+    /// The given group versions whose own paths answer 404. A version without an answer is left out, as it may exist.
     async fn not_found(&self, versions: Vec<String>) -> BTreeSet<String> {
         let mut not_found = BTreeSet::new();
         for version in versions {

@@ -132,7 +132,7 @@ fn error_of(stderr: &str, secrets: &Secrets) -> String {
     let text = text
         .rfind("Error: ")
         .map_or(text.as_str(), |at| &text[at + "Error: ".len()..]);
-    // The rest is a position in helm's code.
+    // The part after this marker is a position in helm's code.
     let text = text.split("\nhelm.go:").next().unwrap_or_default();
     excerpt(
         text.trim()

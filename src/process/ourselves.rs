@@ -11,9 +11,9 @@ use super::spawner::Spawner;
 use super::sys;
 use super::undertaker;
 
-/// Makes orphaned descendants children of this process, so that left processes are found. Also keeps the memory
-/// private: neither this process nor its children write core files, and other processes of the user cannot read its
-/// memory.
+/// Makes orphaned descendants children of this process, so that it finds those that outlive their parents. Also keeps
+/// the memory private: neither this process nor its children write core files, and other processes of the user cannot
+/// read its memory.
 pub fn prepare_this_process() -> io::Result<()> {
     sys::adopt_orphans()?;
     sys::write_no_core()?;

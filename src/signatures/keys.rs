@@ -72,10 +72,10 @@ pub enum KeyProblem {
     /// The curve is not supported.
     #[error("it is for ECDSA on the curve {0}; P-256 and P-384 can be checked")]
     Curve(String),
-    /// Its length is invalid.
+    /// The length of the key is invalid.
     #[error("it is not as long as such a key is; a point of a curve must be written uncompressed")]
     Length,
-    /// It is too short to be safe, or too long to be used.
+    /// The key is too short to be safe, or too long to be used.
     #[error("it is an RSA key of {0} bits; from 2048 to 8192 can be checked")]
     Bits(usize),
 }

@@ -97,7 +97,7 @@ impl fmt::Display for Way {
 pub(crate) enum Moment {
     /// When helm of the leader has just started.
     Helm,
-    /// This long after an edit.
+    /// The given time after an edit.
     After(Duration),
 }
 

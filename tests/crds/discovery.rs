@@ -62,7 +62,7 @@ impl Stage {
         stage
     }
 
-    /// Restarts behind a proxy, which may change discovery answers.
+    /// Restarts the stage with its requests going through a proxy, which can change the answers of discovery.
     async fn through_a_proxy(&mut self) -> Proxy {
         let namespace = &self.world.namespace;
         let proxy = Proxy::start(namespace.plane(), User::Operator).unwrap();

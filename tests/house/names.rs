@@ -14,7 +14,7 @@ const MACHINE_FOLDERS: [&str; 4] = [
     concat!("/wo", "rk/"),
 ];
 
-/// Marks of postponed work, also written in halves.
+/// Marks of postponed work. Each is written in halves too, so that this file does not contain it.
 const PUT_OFF: [&str; 3] = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X:")];
 
 fn check_name(file: &TextFile) -> Vec<Finding> {

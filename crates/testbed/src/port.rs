@@ -64,7 +64,7 @@ mod tests {
             let asked = TcpStream::connect(address).unwrap();
             drop((listener, asked));
         }
-        // Without a given port, so that the system chooses one.
+        // A socket without `SO_REUSEADDR`, as if the system looked for a free port: the kept port counts as taken.
         let other = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap();
         let refused = bind(&other, &SocketAddrV4::new(address.0, address.1)).unwrap_err();
         assert_eq!(refused, rustix::io::Errno::ADDRINUSE);

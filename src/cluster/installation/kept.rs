@@ -110,7 +110,7 @@ where
         (self.attempt("list"), async move { api.list(&params).await })
     }
 
-    /// Takes over the result of that request if the watch works. Otherwise the watch itself reads next.
+    /// Takes over the result of `request` if the watch works. Otherwise the watch itself reads next.
     pub(super) fn confirm(&mut self, list: ObjectList<K>) {
         if self.known.is_some() {
             let version = number(list.metadata.resource_version.as_ref());
@@ -153,7 +153,7 @@ where
     fn be_silent(&mut self) {
         let now = Instant::now();
         match std::mem::replace(&mut self.place, Progress::Resting(now)) {
-            // The other end may be gone; the next list shows whether it is.
+            // The API server may be unreachable; the next list shows it.
             Progress::Following { .. } | Progress::Resting(_) => {}
             Progress::OnTrial { stream, found, .. } => self.follow(stream, found),
             Progress::Listing { .. } => self.fail(RequestError::Silent {

@@ -183,7 +183,7 @@ impl Feed {
                 self.doubt = true;
                 self.place = Progress::At(watch.version);
             }
-            // A watch ends like this from time to time.
+            // The API server ends every watch from time to time; that is no failure.
             Event::Line(Err(trouble)) if trouble.kind == WatchError::Eof && !watch.on_trial => {
                 self.go_on_from(watch.version);
             }

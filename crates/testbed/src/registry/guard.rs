@@ -72,7 +72,7 @@ pub struct Guard {
     address: SocketAddr,
     authority: String,
     shared: Arc<Shared>,
-    /// Taken out when the guard is dropped, because dropping a runtime would wait for silent connections.
+    /// Dropping the guard takes the runtime out, because dropping a runtime would wait for silent connections.
     runtime: Option<Runtime>,
 }
 

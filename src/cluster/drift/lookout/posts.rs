@@ -145,7 +145,7 @@ impl Posts {
         self.by_kind.insert(kind.clone(), post);
     }
 
-    /// Takes over the end of a first list. Returns false if nothing is known about the kind's objects.
+    /// Notes the result of a kind's first list. Returns false if nothing is known about the kind's objects.
     pub(super) fn joined(&mut self, kind: &KindName, id: OwnId, joined: Joined, now: Instant) -> bool {
         let Some(post) = self.by_kind.get_mut(kind).filter(|post| post.id == id) else {
             // The kind is no longer needed.

@@ -100,7 +100,7 @@ impl Release {
         self.read_marks();
     }
 
-    /// Takes over that a revision was deleted or superseded.
+    /// Forgets a revision that was deleted or superseded.
     pub(super) fn lose(&mut self, number: u32) {
         self.revisions.remove(&number);
         self.read_marks();
