@@ -91,9 +91,9 @@ impl Found {
 pub struct FoundModule {
     pub name: ModuleName,
     pub order: u32,
-    /// Its directory, with links resolved.
+    /// The directory of the module, with links resolved.
     pub path: PathBuf,
-    /// Its section of the common values file, with its own values file merged over.
+    /// The module's section of the common values file, with the module's own values file merged over.
     pub values: Value,
     pub schemas: Schemas,
     pub hooks: Vec<HookFile>,

@@ -157,9 +157,9 @@ pub enum MissingValues {
 /// The effect of a failed module on later ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// They go on after its failure.
+    /// Later modules go on after the failure.
     Relaxed,
-    /// They wait until it succeeds.
+    /// Later modules wait until the failed one succeeds.
     Strict,
 }
 

@@ -66,9 +66,9 @@ pub enum Verdict {
         /// The key.
         key: KeyId,
     },
-    /// It has no signature.
+    /// The image has no signature.
     NotSigned,
-    /// It has signatures, but none counts.
+    /// The image has signatures, but none counts.
     Refused {
         /// The reason of the signature that came nearest to a valid one.
         why: Refusal,

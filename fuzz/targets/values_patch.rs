@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 const NEXT: &str = "\n---\n";
 /// Further runs would reach no new state.
 const MOST_RUNS: usize = 4;
-/// A value that plays a password. An error may contain it only as part of a path or in the place of an operation's
-/// name.
+/// A value that stands in for a password. An error may contain it only as part of a path or in the place of an
+/// operation's name.
 const SECRET: &str = "s3cr3t";
 
 /// Hooks of the module `one`, and after them global hooks, write the patches of the text.

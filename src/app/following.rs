@@ -51,7 +51,7 @@ const REST: Duration = Duration::from_secs(2);
 /// The state of following, for commands that show it and parts that act upon it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub enum Followed {
-    /// It is not known yet whether a channel is to be followed.
+    /// The operator has not found out yet whether a channel is to be followed.
     #[default]
     Unknown,
     /// The registry is not followed.

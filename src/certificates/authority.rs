@@ -37,7 +37,7 @@ pub struct Stored {
     pub ca_key: Option<String>,
     /// The certificate of the listeners.
     pub cert: String,
-    /// Its key.
+    /// The key of that certificate.
     pub key: String,
 }
 

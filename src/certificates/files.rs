@@ -15,9 +15,9 @@ use super::material::{Pem, Texts};
 pub struct Files {
     /// The certificate of the listener.
     pub cert: PathBuf,
-    /// Its key.
+    /// The key of the certificate.
     pub key: PathBuf,
-    /// Its authority.
+    /// The authority of the certificate.
     pub ca: PathBuf,
 }
 

@@ -20,7 +20,7 @@ use x509_parser::prelude::{FromDer as _, X509Certificate};
 pub struct Pem {
     /// A file, or a key of a Secret.
     pub place: String,
-    /// Its contents.
+    /// The PEM text.
     pub text: Vec<u8>,
 }
 
@@ -37,9 +37,9 @@ impl fmt::Debug for Pem {
 pub struct Texts {
     /// The certificate and the intermediate ones.
     pub cert: Pem,
-    /// Its private key.
+    /// The private key of the certificate.
     pub key: Pem,
-    /// The authorities that may have signed it.
+    /// The authorities that may have signed the certificate.
     pub ca: Pem,
 }
 

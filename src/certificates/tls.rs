@@ -114,7 +114,7 @@ impl Tls {
         Ok(())
     }
 
-    /// Its present certificate.
+    /// The certificate that the listener serves at present.
     pub fn served(&self) -> Option<Material> {
         let served = self.0.served.lock().unwrap_or_else(PoisonError::into_inner);
         served.as_ref().map(|served| served.material.clone())

@@ -57,7 +57,7 @@ impl From<RequestError> for DeploymentError {
 /// The Deployment as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen {
-    /// Its name.
+    /// The name of the Deployment.
     pub name: String,
     /// The image of the operator's container, exactly as written.
     pub image: String,

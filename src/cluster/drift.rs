@@ -66,13 +66,13 @@ pub struct ObjectKey {
     /// `v1`, `apps/v1`, …
     #[serde(rename = "a")]
     pub api_version: String,
-    /// Its kind.
+    /// The kind, as in `ConfigMap`.
     #[serde(rename = "k")]
     pub kind: String,
     /// The namespace in the manifest; none if it has none.
     #[serde(rename = "ns", default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    /// Its name.
+    /// The name of the object.
     #[serde(rename = "n")]
     pub name: String,
 }

@@ -35,7 +35,8 @@ impl Cluster {
             Mark::Absent if carriers.iter().any(|name| name == pod) => changes.push((pod.to_owned(), Mark::Absent)),
             Mark::Absent => {}
             Mark::Carried => {
-                // This pod first, so that a review is never without a pod; meanwhile it may reach either one.
+                // This pod gets the label first, so that the Service is never without a pod. Until the others lose it,
+                // a review may reach any of them.
                 if !carriers.iter().any(|name| name == pod) {
                     changes.push((pod.to_owned(), Mark::Carried));
                 }

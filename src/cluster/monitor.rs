@@ -99,11 +99,11 @@ pub struct Description {
 /// A stale watch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StaleWatch {
-    /// The kind of its objects.
+    /// The kind of the watched objects.
     pub kind: String,
     /// The namespace; empty for all.
     pub namespace: String,
-    /// How long nothing has shown that it works.
+    /// The time since the last sign that the watch works.
     pub since: Duration,
     /// The last error of the watch, if there was one.
     pub error: Option<String>,

@@ -39,9 +39,9 @@ pub(super) struct Namespaces {
 
 /// The progress in a namespace.
 enum Within {
-    /// Its objects are being listed.
+    /// The objects of the namespace are being listed.
     Joining(AbortHandle),
-    /// Its objects are watched.
+    /// The objects of the namespace are watched.
     Watching(Vec<Seat>),
 }
 

@@ -27,11 +27,11 @@ pub enum Form {
 /// A pull secret.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PullSecret {
-    /// Its name.
+    /// The name of the Secret.
     pub name: String,
-    /// The form of its text.
+    /// The form of the text.
     pub form: Form,
-    /// Its text, which is never shown.
+    /// The text of the Secret, which is never shown.
     pub text: Vec<u8>,
 }
 

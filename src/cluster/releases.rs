@@ -62,7 +62,7 @@ pub struct Revision {
     pub release: String,
     /// The facts that decisions need.
     pub newest: Newest,
-    /// Its objects, if they are marked on this revision.
+    /// The objects of the release, if they are marked on this revision.
     pub objects: Option<String>,
     /// The digests of the sections at its creation, if they are marked.
     pub asked: Option<Asked>,

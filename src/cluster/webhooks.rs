@@ -84,11 +84,11 @@ pub enum Conversion {
 /// The wanted state of a webhook configuration.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted<'a> {
-    /// Its kind.
+    /// The kind of configuration.
     pub kind: AdmissionKind,
-    /// Its name.
+    /// The name of the configuration.
     pub name: &'a str,
-    /// Its `.webhooks`; empty if the configuration must not exist.
+    /// The field `.webhooks`; empty if the configuration must not exist.
     pub webhooks: &'a [Value],
     /// The owner, with which the configuration is deleted.
     pub owner: Option<&'a OwnerReference>,

@@ -17,7 +17,7 @@ pub(super) struct Said {
     pub(super) depends_on: Vec<ModuleName>,
     /// Which drift of the release is reverted.
     pub(super) drift: Option<Restoring>,
-    /// Its service account.
+    /// The service account of the module.
     pub(super) service_account: Option<AccountName>,
 }
 

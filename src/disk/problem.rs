@@ -16,7 +16,7 @@ use thiserror::Error;
 /// The effect of a problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// It works, but a person should look at it.
+    /// Everything works, but a person should look at the problem.
     Warning,
     /// There may be more on the disk than was found, so nothing may be removed because it was not found.
     Gap,

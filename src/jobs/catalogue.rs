@@ -31,17 +31,17 @@ pub struct Program {
 /// The files of one module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModuleFiles {
-    /// Its directory, with links resolved.
+    /// The directory of the module, with links resolved.
     pub dir: PathBuf,
-    /// Files that may be its hooks.
+    /// Files that may be hooks.
     pub hooks: Vec<HookFile>,
-    /// Its enabled script.
+    /// The enabled script.
     pub enabled_script: Option<PathBuf>,
-    /// Its chart.
+    /// The chart.
     pub chart: Option<Chart>,
-    /// Its files with CRDs.
+    /// Files with CRDs.
     pub crds: Vec<PathBuf>,
-    /// Its service account, if it is not the operator's.
+    /// The service account of the module; none for the operator's.
     pub service_account: Option<AccountName>,
 }
 

@@ -34,12 +34,12 @@ pub struct TmpDir {
 pub struct TmpFile(Option<TempPath>, PathBuf);
 
 impl TmpFile {
-    /// Its path.
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         &self.1
     }
 
-    /// Its content after the run.
+    /// The content of the file after the run.
     pub fn read(&self) -> Result<String, LeftError> {
         left::read(&self.1)
     }

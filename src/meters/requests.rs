@@ -35,7 +35,7 @@ struct Server {
     meters: Arc<Meters>,
     /// The server's URL without a trailing slash.
     address: String,
-    /// Its host and port.
+    /// The server's host and port.
     host: String,
 }
 

@@ -256,7 +256,7 @@ pub(super) fn module_blocked(module: &ModuleName, failure: &Failure) {
 }
 
 pub(super) fn step_failed(step: &str, failure: &Failure, again: bool, retry_in: Duration) {
-    // It will pass by itself, so repetitions are logged at the debug level.
+    // An unavailable server usually comes back, so repetitions are logged at the debug level.
     if failure.class == Class::Unavailable {
         if again {
             debug!(step, error = failure.report, "Step waits on");

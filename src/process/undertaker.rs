@@ -21,7 +21,7 @@ pub(super) enum Orphans {
 }
 
 impl Orphans {
-    /// They do in the first process of a container, and in a process that has asked for it.
+    /// Orphans become children of the first process of a container, and of a process that has asked for it.
     pub(super) fn of_this_process() -> Self {
         if std::process::id() == 1 || sys::adopts_orphans() {
             Self::Ours

@@ -21,7 +21,7 @@ pub type ReadCredentials = Box<dyn Fn() -> BoxFuture<'static, Result<Credentials
 /// Why a pull secret cannot be read. Never shows its contents.
 #[derive(Debug, Error)]
 pub enum BadCredentials {
-    /// It is not valid JSON of the expected form.
+    /// The text is not valid JSON of the expected form.
     #[error("it is no configuration of docker: line {line}, column {column}")]
     Syntax { line: usize, column: usize },
     /// One of its logins is invalid.

@@ -85,7 +85,7 @@ pub enum Problem {
     /// Another unexpected status.
     #[error("the answer is {status}: {said}")]
     Status { status: u16, said: String },
-    /// This host may not be asked.
+    /// Settings forbid requests to this host.
     #[error("it is none of the registries that may be asked")]
     Foreign,
     /// A step took too long.

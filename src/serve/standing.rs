@@ -24,10 +24,10 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// The role of this replica.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum ActingRole {
-    /// It leads.
+    /// This replica leads.
     #[default]
     Leads,
-    /// It does not lead and knows no leader; with the reason that keeps it from leading, if there is one.
+    /// This replica does not lead and knows no leader; with the reason that keeps it from leading, if there is one.
     Seeks { trouble: Option<String> },
     /// Another replica leads.
     Standby(Leader),
@@ -36,9 +36,9 @@ pub enum ActingRole {
 /// The leader, which is another replica.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leader {
-    /// Its name in the lease.
+    /// The leader's name in the lease.
     pub name: String,
-    /// Its address, if its name contains it.
+    /// The leader's address, if the name contains it.
     pub address: Option<IpAddr>,
 }
 

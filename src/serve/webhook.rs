@@ -123,11 +123,11 @@ impl Reviews {
 /// A webhook listener.
 #[derive(Debug, Clone)]
 pub struct Listener {
-    /// Its kind of reviews.
+    /// The kind of reviews.
     pub reviews: Reviews,
-    /// Its address.
+    /// The address of the listener.
     pub address: SocketAddr,
-    /// Its TLS state; it is opened when there is a certificate.
+    /// The TLS state. The listener is opened when there is a certificate.
     pub tls: Tls,
     /// The paths that are answered.
     pub routes: watch::Receiver<Arc<Routes>>,

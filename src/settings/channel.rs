@@ -50,7 +50,7 @@ pub struct ChannelSettings {
 /// Whether the registry is followed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Follow {
-    /// It is followed; the name of the operator's pod.
+    /// The registry is followed; the name of the operator's pod.
     As(String),
     /// A setting forbids it.
     Refused,
@@ -61,9 +61,9 @@ pub enum Follow {
 /// Another registry with the same images.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MirrorAt {
-    /// Its host.
+    /// The host of the registry.
     pub host: String,
-    /// The folder in which it has them, if not at its root.
+    /// The folder of the images, if they are not at the root of the registry.
     pub below: Option<String>,
 }
 

@@ -32,13 +32,13 @@ const RSA_BITS: std::ops::RangeInclusive<usize> = 2048..=8192;
 /// Why a text with keys cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum KeysError {
-    /// It contains no key.
+    /// The text contains no key.
     #[error("there is no public key in the text: each begins with '-----BEGIN PUBLIC KEY-----'")]
     NoKey,
-    /// It contains too many keys.
+    /// The text contains too many keys.
     #[error("there are {found} public keys in the text; more than {MOST_KEYS} are not tried")]
     TooMany {
-        /// Their number.
+        /// The number of keys.
         found: usize,
     },
     /// One of the keys cannot be used, and so none is.
@@ -54,13 +54,13 @@ pub enum KeysError {
 /// Why a key cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum KeyProblem {
-    /// It is not a valid PEM block.
+    /// The key is not a valid PEM block.
     #[error(transparent)]
     Pem(#[from] BrokenPem),
-    /// It is a private key, published by mistake.
+    /// The key is private, and was published by mistake.
     #[error("it is a private key: give the public key, and make a new pair, because this private key has been exposed")]
     Private,
-    /// It is another kind of block.
+    /// The PEM block is of another kind.
     #[error("it is a '{0}', not a 'PUBLIC KEY'; openssl pkey -pubin and openssl x509 -pubkey write one")]
     Other(String),
     /// The contents do not match the block's name.

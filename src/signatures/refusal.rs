@@ -17,7 +17,7 @@ pub enum Refusal {
     TooLarge {
         /// The document.
         document: Document,
-        /// Its size.
+        /// The size of the document, in bytes.
         size: usize,
         /// The allowed size.
         most: usize,
@@ -25,7 +25,7 @@ pub enum Refusal {
     /// There are more signatures than necessary.
     #[error("there are {found} signatures in one place; more than {most} are not read")]
     TooMany {
-        /// Their number.
+        /// The number of signatures.
         found: usize,
         /// The allowed number.
         most: usize,
@@ -41,7 +41,7 @@ pub enum Refusal {
     /// The bundle has an unknown media type.
     #[error("the bundle is of the kind {found}; only application/vnd.dev.sigstore.bundle.v0.3+json is checked")]
     OtherBundle {
-        /// Its media type.
+        /// The media type of the bundle.
         found: String,
     },
     /// A bundle must have exactly one signature, as in cosign.

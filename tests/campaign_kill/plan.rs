@@ -43,7 +43,7 @@ impl Victim {
 pub(crate) enum Moment {
     /// At a write of helm, counted from 1, before or after it.
     Write(usize, Side),
-    /// This long after a person asked for the change.
+    /// The given time after a person asked for the change.
     After(Duration),
 }
 

@@ -347,7 +347,7 @@ fn the_services_of_webhooks_lead_to_the_leader() {
     assert_eq!(endpoints(&stage), ["", ""]);
     let refused = stage.requests(beginning).that(|record| record.code == 403);
     assert!(refused.is_empty(), "{refused}");
-    // They belong to the Services and are deleted with them.
+    // The slices belong to the Services and are deleted with them.
     stage.chart("uninstall", &[]);
     let left = "get endpointslices --output=name";
     look("no slice", || stage.kubectl(left).is_empty().then_some(()));

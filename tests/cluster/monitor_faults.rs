@@ -234,7 +234,7 @@ async fn a_server_that_comes_back_without_its_history_is_listed_again() {
     stage.put("c", "1");
     stage.put("brief", "1");
     stage.kubectl("delete configmap brief");
-    // It is started again without support for streaming lists.
+    // The API server is started again without support for streaming lists.
     let mut server = Server::of(plane);
     let mark = plane.audit().mark().unwrap();
     tokio::task::block_in_place(|| server.restart(&["--feature-gates=WatchList=false"]));

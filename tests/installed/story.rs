@@ -108,7 +108,7 @@ fn two_pods_one_leader_and_modules_that_converged(stage: &Stage<'_>) {
     stage.wait_until_it_says("why poor", &missing);
 }
 
-/// Its release, the requests of its hook, and the requests of its script all use the account.
+/// The module's release, the requests of its hook, and the requests of its script all use the account.
 fn a_module_acts_as_its_account(stage: &Stage<'_>) {
     let namespace = &stage.namespace;
     let account = format!("system:serviceaccount:{}:{ACCOUNT}", namespace.name());

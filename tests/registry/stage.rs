@@ -18,7 +18,8 @@ use serde_json::json;
 use testbed::registry::guard::{Guard, Seen};
 use testbed::registry::push::Repository;
 
-/// It is never dropped, because statics are not. Its program ends with this process.
+/// The address of a registry for all tests. The registry is never dropped, because statics are not; its program ends
+/// with this process.
 pub(crate) fn real() -> &'static str {
     static REAL: OnceLock<testbed::registry::Registry> = OnceLock::new();
     REAL.get_or_init(|| testbed::registry::Registry::start().unwrap())

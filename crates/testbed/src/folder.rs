@@ -40,7 +40,7 @@ impl Folder {
         door.file().lock()?;
         let all = folders(&home, PLANE).chain(folders(&home, REGISTRY));
         for abandoned in all.filter(|folder| !is_owned(folder)) {
-            // It may belong to another user, or be in use by a dying process; then the next start tries again.
+            // The folder may belong to another user, or be in use by a dying process; then the next start tries again.
             let _ = fs::remove_dir_all(abandoned);
         }
         let path = tempfile::Builder::new().prefix(prefix).tempdir_in(&home)?.keep();

@@ -94,7 +94,7 @@ async fn stand(listeners: Vec<Listener>, stopped: oneshot::Receiver<()>) {
             doors.spawn(serve(listener, move || same));
         }
     }
-    // It resolves to an error when the sender is dropped, which is the signal to stop.
+    // The receiver gets an error when the sender is dropped, which is the signal to stop.
     let _ = stopped.await;
 }
 

@@ -28,7 +28,7 @@ const CHART: &str = "helm.sh/chart";
 /// Which container of a pod is the operator's.
 pub(super) enum WhichContainer {
     Named(String),
-    /// It cannot be told; the containers have these names.
+    /// No container is clearly the operator's; the names of all containers.
     Unclear(Vec<String>),
 }
 

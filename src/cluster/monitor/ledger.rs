@@ -72,11 +72,11 @@ struct Subscriber {
 
 /// The progress of a target that joins a watch.
 enum Stage {
-    /// It has seen nothing yet.
+    /// The target has seen nothing yet.
     Waiting(Starter),
-    /// It takes part in the running list.
+    /// The target takes part in the running list.
     Listing(Starter),
-    /// It has a complete snapshot, and gets changes.
+    /// The target has a complete snapshot, and gets changes.
     Settled,
 }
 
@@ -104,7 +104,7 @@ pub(super) struct Viewer {
 }
 
 impl Viewer {
-    /// Its labels for metrics; none for a target that only serves another one.
+    /// The target's labels for metrics; none for a target that only serves another one.
     pub(super) fn measured(&self) -> Option<&Labels> {
         self.labels.as_deref().filter(|_| matches!(self.key, Key::Monitor(_)))
     }

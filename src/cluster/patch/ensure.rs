@@ -24,7 +24,7 @@ impl Cluster {
         };
         let mut apis = self.apis().await?;
         if apis.kind(&key.api_version, &key.kind).is_none() {
-            // Its CRD may have been created a moment ago.
+            // The CRD of the kind may have been created a moment ago.
             self.forget_apis().await;
             apis = self.apis().await?;
         }

@@ -22,7 +22,7 @@ pub(super) enum Lost {
     Race(RequestError),
     /// The server refused the request, or could not be reached.
     Request(RequestError),
-    /// It failed before any request.
+    /// The operation failed before any request.
     Before(Failure),
 }
 

@@ -34,7 +34,7 @@ pub struct Base {
     pub confirmed: Option<String>,
     /// The version of its chart.
     pub version: Option<String>,
-    /// Its objects, without helm hooks.
+    /// The objects of the revision, without helm hooks.
     pub manifest: String,
     /// The templates of its chart, by their paths in it.
     pub templates: Vec<Template>,
@@ -43,9 +43,9 @@ pub struct Base {
 /// A file of a chart, as helm stores it with the release.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Template {
-    /// Its path in the chart.
+    /// The path of the file in the chart.
     pub name: String,
-    /// Its stored content in base64.
+    /// The content of the file in base64.
     #[serde(default)]
     data: Option<String>,
 }

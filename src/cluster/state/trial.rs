@@ -35,7 +35,7 @@ const ROUNDS: usize = 20;
 pub enum Kept<T> {
     /// There is no record.
     Absent,
-    /// This version cannot read the record; a sentence that names it.
+    /// This version of the operator cannot read the record; a sentence that names the record.
     Unreadable(String),
     /// The record.
     Is(T),

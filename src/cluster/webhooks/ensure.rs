@@ -59,7 +59,7 @@ pub struct Side {
     pub source: Source,
     /// Files with the authorities of allowed clients; empty if all clients are allowed.
     pub client_ca: Vec<PathBuf>,
-    /// Its TLS state.
+    /// The TLS state of the listener.
     pub tls: Tls,
     /// Authorities of earlier certificates that clients may still need.
     trusted: Mutex<Vec<CertificateDer<'static>>>,

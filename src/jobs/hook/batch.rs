@@ -24,22 +24,22 @@ const GRACE: Duration = Duration::from_secs(2);
 /// The answer of an executable to one question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// It printed this and ended with 0.
+    /// The executable printed this and ended with 0.
     Printed(Vec<u8>),
-    /// It gave no answer, for this reason.
+    /// The executable gave no answer, for this reason.
     None(String),
-    /// It did not end in time.
+    /// The executable did not end in time.
     Late(String),
 }
 
 /// Whether an executable has one hook or several.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// It has these hooks.
+    /// The executable has these hooks.
     Several(Vec<Named>),
-    /// It is probably a single hook.
+    /// The executable is probably a single hook.
     Single {
-        /// Why it gave no answer.
+        /// Why the executable gave no answer.
         remark: Option<String>,
     },
 }

@@ -39,9 +39,9 @@ struct Answers {
 pub struct Asker<'a> {
     /// Starts the hooks.
     pub spawner: &'a Spawner,
-    /// Their environment.
+    /// The environment of the hooks.
     pub environment: &'a [(OsString, OsString)],
-    /// Their working directory; none for the operator's own.
+    /// The working directory of the hooks; none for the operator's own.
     pub cwd: Option<&'a Path>,
     /// The bindings that are allowed.
     pub kind: HookKind,
@@ -54,9 +54,9 @@ pub struct Asker<'a> {
 /// The answer of an executable.
 #[derive(Debug)]
 pub enum Said {
-    /// It is a single hook with this configuration.
+    /// The executable is a single hook with this configuration.
     Single(HookConfig),
-    /// It has these hooks.
+    /// The executable has these hooks.
     Several(Vec<Named>),
 }
 

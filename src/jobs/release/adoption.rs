@@ -66,7 +66,7 @@ impl Sync<'_> {
         Ok(adopted)
     }
 
-    /// These objects in the form for the post-renderer.
+    /// The adopted objects in the form for the post-renderer.
     pub(super) fn kept(&self, adopted: &BTreeSet<Part>) -> BTreeSet<Object> {
         let of_release = self.tools.cluster.namespace();
         let object = |part: &Part| {

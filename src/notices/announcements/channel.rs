@@ -88,7 +88,7 @@ fn tried(news: &TrialNews) -> Option<Announcement> {
             let note = format!("a person has put {image} into the Deployment: `addon-operator channel resume` goes on");
             Some(channel("UpdateWaits", "Try", Weight::Normal, note))
         }
-        // These are changes of the Deployment, which has a change-cause for them, or a person's own commands.
+        // No Event is needed: these changes are in the change-cause of the Deployment, or a person has commanded them.
         TrialNews::Pinned(_) | TrialNews::PutBack { .. } | TrialNews::Promoted(_) | TrialNews::Resumed => None,
     }
 }

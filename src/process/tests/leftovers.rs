@@ -8,9 +8,9 @@ use super::*;
 const ESCAPES: [&str; 4] = [
     "sleep 1000 >/dev/null 2>&1 & echo $!",
     "setsid sleep 1000 >/dev/null 2>&1 & echo $!",
-    // Its parent and grandparent have ended.
+    // The parent and grandparent of this process have ended.
     "echo $(setsid bash -c 'sleep 1000 >/dev/null 2>&1 & echo $!')",
-    // It keeps the output pipe open.
+    // This process keeps the output pipe open.
     "setsid sleep 1000 & echo $!",
 ];
 

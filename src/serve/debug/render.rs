@@ -22,9 +22,9 @@ pub type Rendering = Pin<Box<dyn Future<Output = Result<String, Failure>> + Send
 /// The part of a chart that a client asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Look {
-    /// Its manifest.
+    /// The manifest.
     Manifest,
-    /// Its manifest, even if it is not YAML.
+    /// The manifest, even if it is not YAML.
     Debug,
     /// The changes that applying it would make.
     Difference,

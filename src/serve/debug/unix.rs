@@ -65,7 +65,7 @@ pub async fn bind(path: &Path) -> Result<(UnixListener, SocketFile), SocketError
             path: path.to_owned(),
             source,
         })?;
-    // Its file has been renamed, so this deletes nothing.
+    // The socket's file has been renamed, so this deletes nothing.
     drop(file);
     Ok((listener, SocketFile(path.to_owned())))
 }

@@ -8,7 +8,7 @@ use testbed::files;
 
 /// The module with a PersistentVolumeClaim, which people do not edit.
 pub(super) const CELLAR: &str = "cellar";
-/// Its page (a ConfigMap), which people delete and change.
+/// The cellar's page (a ConfigMap), which people delete and change.
 pub(super) const CELLAR_PAGE: &str = "cellar-page";
 /// The module that is edited and switched on and off.
 pub(super) const VAULT: &str = "vault";

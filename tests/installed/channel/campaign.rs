@@ -42,7 +42,7 @@ pub(super) enum Victim {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Moment {
-    /// This many seconds after the tag was moved.
+    /// The given number of seconds after the tag was moved.
     After(u64),
     Begun,
     NewOneLeads,

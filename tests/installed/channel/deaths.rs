@@ -68,7 +68,7 @@ pub(super) fn the_old_pods_are_killed_at_each_step(plane: &ControlPlane, image: 
 pub(super) fn the_pod_on_trial_is_killed_at_each_step(plane: &ControlPlane, image: &Image) {
     let followed = Followed::begin(plane, image, &[]);
     let revisions = followed.stage.revisions();
-    // After the verdict it may be killed a second time.
+    // The pod of the first trial is killed twice. The second kill comes after the verdict, so it is no failure.
     let steps: [&[Step]; 3] = [&[Step::Begun, Step::RollsOut], &[Step::Ready], &[Step::Proves]];
     for (number, steps) in steps.into_iter().enumerate() {
         let version = followed.push(&format!("0.{}.0", number + 2), &Change::default());

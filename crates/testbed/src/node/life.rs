@@ -174,7 +174,7 @@ async fn run(
         board,
         end,
     });
-    // This change is reported together with the next change of the board.
+    // The address is reported together with the next change of the board.
     sandbox.board.place(sandbox.place.address());
     tokio::select! {
         () = volumes(&sandbox) => {}

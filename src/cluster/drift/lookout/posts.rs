@@ -61,11 +61,11 @@ struct Post {
 }
 
 enum Stage {
-    /// Its objects are being listed.
+    /// The objects of the kind are being listed.
     Joining(AbortHandle),
-    /// Its objects are watched.
+    /// The objects of the kind are watched.
     WorkRequests,
-    /// It could not be watched, and is tried again at this time.
+    /// The kind could not be watched. The next attempt is at this time.
     Waiting(Instant),
 }
 

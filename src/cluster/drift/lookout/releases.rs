@@ -258,7 +258,7 @@ impl Release {
         })
     }
 
-    /// Its objects for people; `None` if they are not watched.
+    /// The objects of the release, in the form for people; `None` if they are not watched.
     pub(super) fn shown(&self, namespace: &str) -> Option<Vec<String>> {
         self.watched()?;
         let objects = self.objects.iter();

@@ -43,7 +43,7 @@ impl Target {
     pub(super) fn tell(&self, key: Key, name: &Arc<ObjectName>, change: Change, room: Option<mpsc::Permit<'_, Event>>) {
         if let (Outlet::Own(door), Key::Own(id)) = (&self.outlet, key) {
             let name = Arc::clone(name);
-            // Its receiver may have ended with everything else.
+            // The receiver may have ended with everything else.
             let _ = door.send(Turned { id, name, change });
             return;
         }
