@@ -99,7 +99,7 @@ pub struct FoundModule {
     pub hooks: Vec<HookFile>,
     pub enabled_script: Option<PathBuf>,
     pub chart: Option<Chart>,
-    /// Whether its templates may contain conversion webhooks.
+    /// Whether the chart's templates may contain conversion webhooks.
     pub has_conversions: bool,
     /// The version of the chart, if it has one.
     pub version: Option<String>,

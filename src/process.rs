@@ -369,11 +369,11 @@ impl Leftovers {
         }
     }
 
-    /// Ends them, after they had this time to end by themselves.
+    /// Ends the descendants, after they had this time to end by themselves.
     async fn end(&self, patience: Duration) {
         let descendants = self.0.clone();
         let ending = spawn_blocking(move || undertaker::tell(descendants.end(patience)));
-        // If it takes longer, the blocking thread goes on alone.
+        // If the end takes longer, the blocking thread goes on alone.
         drop(timeout(patience + LAST_LOOK, ending).await);
     }
 }

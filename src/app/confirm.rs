@@ -36,7 +36,7 @@ impl HeldUpgrade {
         }))
     }
 
-    /// Confirms these deletions.
+    /// Confirms the shown deletions.
     pub fn confirm(&self) -> Result<(), SwitchError> {
         let confirmed = self.runtime.block_on(self.cluster.allow(&self.revision, &self.held));
         confirmed.map_err(|error| SwitchError::Cluster(Failure::from(error)))

@@ -100,7 +100,7 @@ pub fn shown(findings: &[Finding], form: Form) -> String {
     }
 }
 
-/// Whether one of them is an error.
+/// Whether one of the findings is an error.
 pub fn is_bad(findings: &[Finding]) -> bool {
     findings.iter().any(|finding| finding.weight == Weight::Error)
 }

@@ -41,7 +41,7 @@ use crate::serve::standing::{ActingRole, Told};
 use crate::settings::channel::{CHANNEL, Follow};
 use crate::settings::{self, Environment, Work};
 
-/// How often it is checked whether time, a person's edit or the running work has changed the choice.
+/// The interval of checks whether time, a person's edit or the running work has changed the choice.
 const BEAT: Duration = Duration::from_secs(1);
 /// The timeout for an answer of the loop.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -90,7 +90,7 @@ pub struct Known {
 /// The memory of the choice that the earlier leader has left. Each one that is sent has a new number.
 #[derive(Debug, Clone, Default)]
 pub struct Recalled {
-    /// Distinguishes it from earlier ones.
+    /// The number that distinguishes this memory from earlier ones.
     pub number: u64,
     /// The memory.
     pub memory: Memory,

@@ -103,7 +103,7 @@ fn an_old_authority_stays_in_the_bundle_until_its_end() {
     // While the old authority is valid, new certificates are signed by the new one and the bundle has both.
     let later = renewed(Some(&rotated), &names(), after(700)).unwrap().unwrap();
     assert_eq!(later.ca, rotated.ca);
-    // After its end the old authority is left out at the next renewal.
+    // After the old authority has expired, the next renewal leaves it out.
     let after_it = renewed(Some(&later), &names(), after(770)).unwrap().unwrap();
     assert_eq!(der(&after_it.ca), std::slice::from_ref(new));
     assert_eq!(

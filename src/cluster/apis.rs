@@ -40,7 +40,7 @@ pub struct Apis {
 pub struct Kind {
     /// Group, version, kind and plural.
     pub resource: ApiResource,
-    /// Whether its objects are namespaced.
+    /// Whether objects of the kind are namespaced.
     pub namespaced: bool,
 }
 

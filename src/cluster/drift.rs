@@ -111,7 +111,7 @@ pub fn flat(mut document: Value) -> Vec<Value> {
     }
 }
 
-/// Whether it is a Job that is deleted after its end, as its author wants; then its absence is no drift.
+/// Whether the object is a Job that its author wants to be deleted after its end. Then its absence is no drift.
 pub fn is_passing(object: &Value) -> bool {
     let api_version = object["apiVersion"].as_str().unwrap_or_default();
     api_version.starts_with("batch/") && object["kind"] == "Job" && object["spec"]["ttlSecondsAfterFinished"].is_u64()

@@ -88,7 +88,7 @@ pub struct Reading {
 pub struct Description {
     /// The snapshot.
     pub reading: Reading,
-    /// Whether its objects are Secrets.
+    /// Whether the objects are Secrets.
     pub of_secrets: bool,
     /// The counts of changes since its start.
     pub since_start: Operations,

@@ -125,7 +125,7 @@ impl Claims {
         Self { path, patience }
     }
 
-    /// Where they are.
+    /// The path of the file with the claims.
     pub fn path(&self) -> &Path {
         &self.path
     }

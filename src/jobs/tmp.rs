@@ -70,7 +70,7 @@ impl TmpDir {
         Ok(this)
     }
 
-    /// Creates one for hooks without modules, whose files are in the given directory itself.
+    /// Creates a directory for hooks without modules. Their files are in the given directory itself.
     pub fn prepare_flat(parent: &Path, files: TmpFiles) -> io::Result<Self> {
         fs::create_dir_all(parent)?;
         if files == TmpFiles::Removed {

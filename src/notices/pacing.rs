@@ -42,7 +42,7 @@ pub struct Due {
     pub times: u32,
     /// The time of the last occurrence.
     pub last: Timestamp,
-    /// Whether it is the first of its kind in this process.
+    /// Whether the announcement is the first of its kind in this process.
     pub first: bool,
 }
 

@@ -45,7 +45,7 @@ impl Origin {
         })
     }
 
-    /// Whether it has certainly ended. A process in another table never counts as ended.
+    /// Whether the process has certainly ended. A process in another table never counts as ended.
     pub(super) fn is_gone(&self, this: &Self) -> bool {
         let there = || Pid::new(self.pid).map(table::row);
         !self.space.is_empty()

@@ -179,7 +179,7 @@ pub(super) struct Newborn {
 }
 
 impl Newborn {
-    /// Connects it to the async runtime.
+    /// Connects the child to the async runtime.
     fn settle(self) -> io::Result<(Child, Pipes)> {
         let Self {
             pidfd,

@@ -20,7 +20,7 @@ pub(super) struct Row {
     pub(super) group: u32,
     /// The start time in ticks since the boot of the machine.
     pub(super) started: u64,
-    /// Whether it has ended and is not reaped.
+    /// Whether the process has ended and is not reaped.
     pub(super) ended: bool,
 }
 

@@ -24,7 +24,7 @@ pub enum BadCredentials {
     /// The text is not valid JSON of the expected form.
     #[error("it is no configuration of docker: line {line}, column {column}")]
     Syntax { line: usize, column: usize },
-    /// One of its logins is invalid.
+    /// One of the logins is invalid.
     #[error("its field 'auth' for '{of}' is not the base64 of a name, a colon and a password")]
     Auth { of: String },
 }

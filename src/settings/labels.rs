@@ -35,7 +35,7 @@ pub(super) fn is_key(text: &str) -> bool {
     prefix.is_none_or(super::said::is_object_name) && !name.is_empty() && is_label_text(name)
 }
 
-/// Whether it has up to 63 letters, digits, dashes, dots and underscores, and a letter or digit at both ends.
+/// Whether a text has up to 63 letters, digits, dashes, dots and underscores, and a letter or digit at both ends.
 fn is_label_text(text: &str) -> bool {
     let inner = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'-' | b'_' | b'.');
     let bytes = text.as_bytes();

@@ -20,7 +20,7 @@ const FAREWELL: Duration = Duration::from_secs(5);
 pub enum Leadership {
     /// At once, because there is no other replica.
     Alone,
-    /// Only while it holds this lease.
+    /// Only while this replica holds the lease.
     Elected {
         lease: &'static str,
         name: Name,

@@ -11,9 +11,9 @@ use super::words::{Checked, Words};
 pub struct TraceSettings {
     /// The URL, as in `http://collector.example:4317`: OTLP over gRPC.
     pub endpoint: String,
-    /// The operator's token for it.
+    /// The operator's token for the collector.
     pub token: Option<String>,
-    /// How its certificate is checked; none for a collector without TLS.
+    /// How the collector's certificate is checked; none for a collector without TLS.
     pub trust: Option<Trust>,
 }
 

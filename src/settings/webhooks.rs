@@ -27,12 +27,12 @@ pub struct WebhookSide {
     /// The Service of the listener.
     pub service: String,
     pub listen: SocketAddr,
-    /// Whether its address was set, so that it must work.
+    /// Whether the address was set, so that the listener must work.
     pub is_set_up: bool,
     pub cert: PathBuf,
     pub key: PathBuf,
     pub ca: PathBuf,
-    /// Whether its files were named, so that they must exist.
+    /// Whether the three files were named, so that they must exist.
     pub is_named: bool,
     /// The authorities of allowed clients; empty if all clients are allowed.
     pub client_ca: Vec<PathBuf>,

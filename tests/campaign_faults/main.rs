@@ -43,9 +43,9 @@ struct Play {
 /// The control plane of a world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ground {
-    /// The shared one of all tests, which must not be harmed.
+    /// The control plane that all tests share, which must not be harmed.
     Shared,
-    /// One of the world's own, which is restarted and restored from backups.
+    /// A control plane of the world's own, which is restarted and restored from backups.
     Own,
 }
 

@@ -14,7 +14,7 @@ fn run(modules: &Path, arguments: &[&str]) -> Output {
     run_with(&root().join("frameworks/shell"), modules, arguments)
 }
 
-/// Runs it with the shell framework in this folder.
+/// Runs `rbac generate` with the shell framework in this folder.
 fn run_with(framework: &Path, modules: &Path, arguments: &[&str]) -> Output {
     let mut command = testbed::process::command(env!("CARGO_BIN_EXE_addon-operator"));
     command

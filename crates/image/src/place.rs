@@ -74,7 +74,7 @@ impl ImagePath {
         self.0.split('/').filter(|name| !name.is_empty())
     }
 
-    /// Is it `folder`, or below it?
+    /// Whether the place is `folder` or below it.
     pub fn is_within(&self, folder: &Self) -> bool {
         let rest = self.0.strip_prefix(&folder.0);
         rest.is_some_and(|rest| rest.is_empty() || folder.0.is_empty() || rest.starts_with('/'))

@@ -46,7 +46,7 @@ async fn carry(mut near: TcpStream, target: SocketAddr) {
 /// Ports on the loopback of this machine that are forwarded to the same ports on the loopback of a network namespace.
 #[derive(Debug)]
 pub(crate) struct Door {
-    /// Dropping it ends the thread.
+    /// The sender. Dropping it ends the thread.
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }

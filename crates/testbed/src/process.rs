@@ -73,22 +73,22 @@ impl Bound {
         self.child.id()
     }
 
-    /// Takes its standard input. None if that is not a pipe or was taken before.
+    /// Takes the child's standard input. None if that is not a pipe or was taken before.
     pub(crate) fn take_stdin(&mut self) -> Option<ChildStdin> {
         self.child.stdin.take()
     }
 
-    /// Takes its standard output. None if that is not a pipe or was taken before.
+    /// Takes the child's standard output. None if that is not a pipe or was taken before.
     pub fn take_stdout(&mut self) -> Option<ChildStdout> {
         self.child.stdout.take()
     }
 
-    /// Takes its standard error. None if that is not a pipe or was taken before.
+    /// Takes the child's standard error. None if that is not a pipe or was taken before.
     pub fn take_stderr(&mut self) -> Option<ChildStderr> {
         self.child.stderr.take()
     }
 
-    /// Its exit status if it has ended; does not wait.
+    /// The child's exit status if it has ended; does not wait.
     pub fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
         let status = self.child.try_wait()?;
         self.reaped |= status.is_some();

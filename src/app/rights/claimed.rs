@@ -28,7 +28,7 @@ pub(super) struct Claim {
     /// The namespaces; empty for the whole cluster.
     #[serde(default)]
     namespaces: Vec<String>,
-    /// Whether it applies in the namespace of the releases.
+    /// Whether the rule applies in the namespace of the releases.
     #[serde(default)]
     in_release: bool,
     #[serde(default)]

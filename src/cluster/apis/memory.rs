@@ -25,9 +25,9 @@ pub(super) struct Listed {
 #[derive(Debug)]
 struct Remembered {
     listed: Listed,
-    /// Since when its list was not confirmed.
+    /// The time since which the list was not confirmed.
     doubted: Option<Instant>,
-    /// Since when its own path answers 404.
+    /// The time since which the group version's own path answers 404.
     missed: Option<Instant>,
 }
 

@@ -14,7 +14,7 @@ use super::{note_as_made, present, provenance};
 const ROUNDS: usize = 5;
 
 impl Cluster {
-    /// Puts back those of the sections that need it. A section that already has its earlier text is not written.
+    /// Puts sections back to their earlier texts. A section that already has its earlier text is not written.
     pub(in super::super) async fn put_back(
         &self,
         name: &str,

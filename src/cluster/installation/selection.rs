@@ -12,7 +12,7 @@ pub(super) fn read(selector: &LabelSelector) -> Result<String, String> {
     parse(selector).map(|selector| selector.to_string())
 }
 
-/// Whether it matches these labels; a sentence if it is invalid.
+/// Whether the selector matches these labels; a sentence if it is invalid.
 pub(super) fn selects(selector: &LabelSelector, labels: &BTreeMap<String, String>) -> Result<bool, String> {
     parse(selector).map(|selector| selector.matches(labels))
 }

@@ -50,7 +50,7 @@ pub(in crate::cluster) struct Target {
     /// The labels for metrics; none for a target without a hook.
     pub(super) labels: Option<Arc<Labels>>,
     pub(super) outlet: Outlet,
-    /// Whether its changes are reported. Before its start is complete they are only part of its first snapshot.
+    /// Whether changes are reported. Before the target's start is complete they are only part of its first snapshot.
     pub(super) live: bool,
     /// Ends the tasks that work only for it.
     pub(super) end: CancellationToken,
@@ -97,7 +97,7 @@ pub(super) struct Viewer {
     pub(super) key: Key,
     pub(super) lens: Arc<Lens>,
     pub(super) labels: Option<Arc<Labels>>,
-    /// Whether it is seeing everything for the first time, without reports.
+    /// Whether the target is seeing everything for the first time, without reports.
     pub(super) first: bool,
     /// It is a reader: changes are not sent for it.
     pub(super) reads: bool,

@@ -33,7 +33,7 @@ enum Regard {
     Kept,
     /// The whole object is read, and not kept.
     Passing,
-    /// Only its existence is kept.
+    /// Only the existence of the object is kept.
     Presence,
 }
 

@@ -33,7 +33,7 @@ pub(super) struct View {
     pub(super) image: String,
     pub(super) image_id: String,
     pub(super) id: String,
-    /// Whether it is an init container.
+    /// Whether the container is an init container.
     pub(super) first: bool,
     pub(super) state: State,
     pub(super) last: Option<Ended>,

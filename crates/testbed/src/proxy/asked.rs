@@ -55,7 +55,7 @@ impl Asked {
         }
     }
 
-    /// Whether it creates or updates a lease.
+    /// Whether the request creates or updates a lease.
     pub(super) fn is_for_a_lease(&self) -> bool {
         self.is_lease
     }

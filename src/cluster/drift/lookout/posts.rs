@@ -34,9 +34,9 @@ const SHORT_PAUSE: Duration = Duration::from_secs(5);
 /// The part of objects that a watch reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Look {
-    /// Only whether they exist.
+    /// Only whether objects exist.
     Presence,
-    /// Every write to them, too.
+    /// Every write to objects, too.
     Writes,
 }
 

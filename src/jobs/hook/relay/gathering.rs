@@ -146,7 +146,7 @@ mod tests {
 
     use super::*;
 
-    /// Texts as they are, objects by their `msg`.
+    /// The gathered records: texts as they are, objects by their `msg`.
     fn gathered(output: HookOutput, lines: &[&str]) -> Vec<String> {
         let mut gathering = Gathering::new(output);
         let mut pieces: Vec<Piece> = lines.iter().flat_map(|line| gathering.line(line)).collect();
@@ -201,7 +201,7 @@ mod tests {
         assert_eq!(given_up.len(), 120_000, "no line is lost");
         lines.push("{}]}");
         assert_eq!(gathered(HookOutput::Lines, &lines), ["object large"]);
-        // Parsing it again with each line would take minutes.
+        // Parsing the whole text again with each line would take minutes.
         assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
     }
 }
