@@ -162,7 +162,7 @@ fn selector(labels: Option<&LabelSelector>) -> Value {
     Value::Object(selector)
 }
 
-/// The wanted `.spec.conversion` of each CustomResourceDefinition.
+/// The wanted `.spec.conversion` of each `CustomResourceDefinition`.
 pub fn conversions(routes: &Routes, address: &Address) -> BTreeMap<String, Value> {
     let wanted = routes.conversions().map(|crd| {
         let stanza = json!({

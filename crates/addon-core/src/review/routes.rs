@@ -134,7 +134,7 @@ impl Clash {
 pub struct Routes {
     /// By the text behind `/hooks/`.
     admission: BTreeMap<String, AdmissionRoute>,
-    /// By the name of the CustomResourceDefinition.
+    /// By the name of the `CustomResourceDefinition`.
     conversion: BTreeMap<String, ConversionRoute>,
     /// The name of our own ConfigMap, if its edits are reviewed.
     config_map: Option<String>,

@@ -56,7 +56,7 @@ pub enum Action {
     DropSet {
         /// The record as it was seen; `None` if there was none.
         over: Option<Box<Trial>>,
-        /// The uid, which differs from those of other ReplicaSets with this name.
+        /// The uid, which differs from those of other `ReplicaSet`s with this name.
         uid: String,
     },
 }

@@ -221,7 +221,7 @@ pub struct ConversionRule {
 pub struct ConversionBinding {
     /// The name in contexts.
     pub name: BindingName,
-    /// The name of the CustomResourceDefinition.
+    /// The name of the `CustomResourceDefinition`.
     pub crd_name: String,
     /// The conversions that the hook can do.
     pub conversions: Vec<ConversionRule>,
