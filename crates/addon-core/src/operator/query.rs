@@ -19,11 +19,11 @@ pub enum Secrets {
     Shown,
 }
 
-/// Did the first converge end? A [`Status`].
+/// The progress of the first converge, and everything that waits: a [`Status`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StatusQuery;
 
-/// How do we fare, for those who judge our version? A [`Health`](super::health::Health).
+/// The health of this process, by which a trial of its version is judged: a [`Health`](super::health::Health).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HealthQuery;
 
@@ -38,22 +38,22 @@ pub struct ModulesQuery;
 /// Effective values: of `global`, or of one module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ValuesQuery {
-    /// `None` for the global ones.
+    /// The module; `None` for the global values.
     pub module: Option<ModuleName>,
-    /// With the global section beside the module's, both under their keys.
+    /// Whether the global section stands beside the module's, each under its key.
     pub with_global: bool,
-    /// As they are or not.
+    /// Whether secrets are shown.
     pub secrets: Secrets,
 }
 
-/// The words of the ConfigMap alone, in the same forms.
+/// The values of the ConfigMap alone, in the forms of [`ValuesQuery`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigValuesQuery {
-    /// `None` for the global ones.
+    /// The module; `None` for the global values.
     pub module: Option<ModuleName>,
-    /// With the global section beside the module's, both under their keys.
+    /// Whether the global section stands beside the module's, each under its key.
     pub with_global: bool,
-    /// As they are or not.
+    /// Whether secrets are shown.
     pub secrets: Secrets,
 }
 
@@ -61,36 +61,35 @@ pub struct ConfigValuesQuery {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReleaseValuesQuery(pub ModuleName);
 
-/// The patches that hooks made, compacted.
+/// The patches of values that hooks made, compacted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PatchesQuery {
-    /// `None` for the global ones.
+    /// The module; `None` for the global values.
     pub module: Option<ModuleName>,
-    /// As they are or not.
+    /// Whether secrets are shown.
     pub secrets: Secrets,
 }
 
-/// The word of people about which version of us is wanted, and whether this is a moment to begin with it.
+/// The settings of people for the operator's own version, and whether a change of version would disturb running work now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChannelQuery;
 
-/// The names of the global hooks, which are all of them where hooks are alone.
+/// The names of the global hooks. Without modules every hook is one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GlobalHooksQuery;
 
-/// The monitors of an owner's hooks, for those who want to see their snapshots.
+/// The monitors of an owner's hooks, by which their snapshots are found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MonitorsQuery(pub Owner);
 
-/// Every hook that is known, with its kubernetes bindings in the order of the configuration. A binding that is not watched is
-/// left out.
+/// Every known hook with its kubernetes bindings, in the order of its configuration. A binding that is not watched is left out.
 pub type HookMonitors = BTreeMap<HookName, Vec<(BindingName, MonitorId)>>;
 
 /// A question names a module that is not there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoSuchModule;
 
-/// All that the choice of another version has to know of the work under way.
+/// The answer to [`ChannelQuery`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChannelReport {
     /// The settings of people; `None` while these are not known.
@@ -99,7 +98,7 @@ pub struct ChannelReport {
     pub activity: Activity,
 }
 
-/// The answer to `Status`.
+/// The answer to [`StatusQuery`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Status {
     /// Whether the first converge has not begun.
