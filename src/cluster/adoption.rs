@@ -50,7 +50,7 @@ impl Cluster {
     }
 }
 
-/// Whether helm created it for this release. An object that helm took over additionally has the operator's mark.
+/// Whether helm created the object for this release. An object that helm took over additionally has the operator's mark.
 fn is_of(found: &ObjectMeta, release: &str, namespace: &str) -> bool {
     let says = |key: &str| {
         found

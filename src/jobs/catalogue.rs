@@ -22,7 +22,7 @@ pub struct Catalogue {
 /// How a hook is started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {
-    /// The path of its executable.
+    /// The path of the executable.
     pub path: PathBuf,
     /// The arguments that select one of several hooks; none for an executable with a single hook.
     pub call: Option<Call>,

@@ -55,7 +55,7 @@ pub(super) enum Where {
 pub(super) struct Descendants {
     whose: Whose,
     place: Where,
-    /// By id and start time. A process that was found once is not lost when its parent ends.
+    /// The found processes by id and start time. A process that was found once is not lost when its parent ends.
     seen: BTreeSet<(Pid, u64)>,
     /// Whether a descendant of this process has no environment: it is just being started, and may belong to the run.
     unsure: bool,

@@ -58,7 +58,7 @@ pub(super) enum Known {
     Ours,
     /// Possibly a child of the operator that a task waits for.
     Perhaps,
-    /// No child of the operator.
+    /// The process is no child of the operator.
     Nobodys,
 }
 

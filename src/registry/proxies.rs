@@ -14,7 +14,7 @@ use super::place::{BadName, Host};
 /// Why a proxy's URL cannot be used.
 #[derive(Debug, Error)]
 pub enum BadProxy {
-    /// Another scheme.
+    /// The scheme is not `http`.
     #[error("the proxy for HTTPS must be reached by http, as in http://proxy.example:3128")]
     Scheme,
     /// The host is invalid.

@@ -11,9 +11,9 @@ use crate::plan::Way;
 /// The outcome of one change.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outcome {
-    /// From the change until the next term of a leader began; nothing if the old leader led on.
+    /// The time from the change until the next term of a leader began; none if the old leader led on.
     pub(crate) led: Option<Duration>,
-    /// From the change until the state was as people want it.
+    /// The time from the change until the state was as people want it.
     pub(crate) settled: Duration,
     /// The number of edits during the round.
     pub(crate) edits: usize,

@@ -100,7 +100,7 @@ impl World {
         self.tools = tools(&self.namespace, self.dir.path(), &self.parts).await;
     }
 
-    /// Restarts behind a proxy, which has no fault yet.
+    /// Restarts like `restart`. From then on all requests go through a proxy, which has no fault yet.
     pub(crate) async fn restart_behind_a_proxy(&mut self) -> Proxy {
         let (plane, user) = (self.namespace.plane(), User::Operator);
         let proxy = Proxy::start(plane, user).unwrap();

@@ -24,7 +24,7 @@ pub(super) fn the_chart_is_upgraded_before_during_and_after(plane: &ControlPlane
     assert!(followed.names(&first), "{}", followed.image());
     followed.wait_for("an end of the trial", || followed.trial_pod().is_none());
     followed.wait_until_at_rest_with(&version);
-    // After a trial.
+    // Upgrades after the end of the trial keep the adopted version.
     for helm in [Part::Helm3, Part::Helm4] {
         followed.upgrade(helm, &["log.level=info"]);
         assert!(followed.names(&version), "{}", followed.image());

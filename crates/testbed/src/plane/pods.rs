@@ -1,4 +1,4 @@
-//! The programs that give pods a life: a scheduler, and a simulated or a real node.
+//! The programs that make pods run: a scheduler, and a simulated or a real node.
 //!
 //! With a real node the whole control plane is in a network namespace of its own, together with the pods. So the API
 //! server reaches the pods by their addresses, pods reach nothing else, and the interfaces end with the last process.

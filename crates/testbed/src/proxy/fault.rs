@@ -20,7 +20,7 @@ pub enum On {
     Discovery,
 }
 
-/// The clients whose requests it hits, by their user agent.
+/// The clients whose requests a fault hits, by their user agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Of {
     All,

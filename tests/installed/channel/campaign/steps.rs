@@ -16,7 +16,7 @@ pub(super) enum Mark {
     Asked,
     /// The record of the trial exists.
     Begun,
-    /// The pod on trial that leads later exists.
+    /// The pod that is on trial and leads later exists.
     Made,
     /// The pod's container runs.
     Started,
