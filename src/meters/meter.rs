@@ -82,7 +82,7 @@ impl Face {
 /// The place of the prefix in a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PrefixPlace {
-    /// At the front.
+    /// The prefix is at the front.
     First,
     /// The form for metrics that the original's vendor collects.
     Telemetry,

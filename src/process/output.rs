@@ -248,7 +248,7 @@ mod tests {
             bytes: text.into(),
             dropped,
         };
-        // For any limit, and any end of reading.
+        // No part of the secret may remain for any limit, and any end of reading.
         let text = "user: correct-horse, password: correct-horse";
         for end in "correct-horse".len()..=text.len() {
             for limit in 0..=end - "correct-horse".len() {

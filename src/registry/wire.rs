@@ -26,7 +26,7 @@ use super::way::{Connection, Nearness, Reach, WayError, Ways};
 pub struct Limits {
     /// For a connection: name resolution, proxy and TLS.
     pub connect: Duration,
-    /// From a request to the head of its answer.
+    /// For the time from a request to the head of its answer.
     pub head: Duration,
     /// For a request and its whole answer, with all redirects.
     pub whole: Duration,

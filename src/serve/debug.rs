@@ -69,9 +69,9 @@ pub struct Debug {
 /// The powers of a client that can reach the routes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Powers {
-    /// To read, and to set parameters.
+    /// The client may read, and set parameters.
     Looking,
-    /// To confirm held actions, too.
+    /// The client may confirm held actions, too.
     Confirming,
 }
 

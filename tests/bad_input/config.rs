@@ -237,7 +237,7 @@ fn config_maps_that_are_deep_large_long_or_frozen() {
     put(&stage, &config_map);
     stage.wait_for_sizes("good:bytes victim:deep");
 
-    // As large as a ConfigMap can be.
+    // A ConfigMap of nearly the largest possible size, 1 MiB.
     let large = "x".repeat(500_000);
     put(
         &stage,

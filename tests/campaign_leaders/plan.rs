@@ -8,7 +8,7 @@ use testbed::proxy::What;
 
 use crate::replica::REPLICAS;
 
-/// In seconds; far longer than any lease.
+/// The error of a wrong clock, in seconds; far longer than any lease.
 const WRONG: i64 = 20 * 60;
 
 /// A way in which the leader may lose its lease.

@@ -30,9 +30,9 @@ use look::Tenure;
 /// The longest allowed durations.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
-    /// Until the next term of a leader has begun.
+    /// The time until the next term of a leader has begun.
     pub(crate) leads: Duration,
-    /// After that, until the state is as people want it.
+    /// The time after that, until the state is as people want it.
     pub(crate) settles: Duration,
 }
 

@@ -131,7 +131,7 @@ fn writer(cluster: Cluster) -> (JoinSet<()>, mpsc::Sender<Announcement>, Arc<Met
 #[tokio::test(flavor = "multi_thread")]
 async fn a_module_that_fails_again_and_again_is_one_event() {
     let world = World::new("events-storm").await;
-    // Without a ConfigMap, as at the first start.
+    // There is no ConfigMap, as at the first start.
     let (_tasks, door, _) = writer(world.tools.cluster.clone());
     for subject in ["one", "one", "one", "two"] {
         door.send(word(subject)).await.unwrap();

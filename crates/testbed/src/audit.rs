@@ -118,7 +118,7 @@ impl Records {
     }
 }
 
-/// For the text of a failed assertion.
+/// The text of a failed assertion.
 impl std::fmt::Display for Records {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for Record {

@@ -37,7 +37,7 @@ pub(super) fn collect(
     } = resource;
     rights.allow(place, Subject::all(group, plural), &KEEPING, needed_by);
     if object.pointer("/metadata/annotations/helm.sh~1hook").is_some() {
-        // Before helm recreates such an object, it checks whether the namespace is being deleted.
+        // Before helm recreates an object that is a helm hook, it checks whether the namespace is being deleted.
         rights.allow(&Scope::Release, Subject::all("", "namespaces"), &["get"], needed_by);
     }
     if group != RBAC {

@@ -317,9 +317,9 @@ struct Part<'a> {
 
 #[derive(Debug, Clone, Copy)]
 enum Subject {
-    /// For admission by hooks.
+    /// The configuration for admission by hooks.
     Hooks,
-    /// For edits of the operator's `ConfigMap`.
+    /// The configuration for edits of the operator's `ConfigMap`.
     Edits,
 }
 

@@ -59,7 +59,7 @@ fn what_is_not_as_the_manifest_says_makes_its_module_unknown() {
     }
 }
 
-/// In contrast to a volume that is not mounted.
+/// Without its manifest the empty directory could be a volume that is not mounted.
 #[test]
 fn a_directory_whose_manifest_names_nothing_is_empty_on_purpose() {
     let tree = Tree::new(&[("more/001-one/", "")]);

@@ -165,7 +165,7 @@ async fn shaken(
             let cert = CertificateDer::from_pem_slice(client.cert.as_bytes()).unwrap();
             let key = PrivateKeyDer::from_pem_slice(client.key.as_bytes()).unwrap();
             let key = ring::default_provider().key_provider.load_private_key(key).unwrap();
-            // Without the library's check of the certificate.
+            // This way the library does not check the certificate before it is sent.
             let shown = SingleCertAndKey::from(CertifiedKey::new(vec![cert], key));
             config.with_client_cert_resolver(Arc::new(shown))
         }

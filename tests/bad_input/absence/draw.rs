@@ -24,7 +24,7 @@ pub(super) enum Thing {
 pub(super) enum Harm {
     Missing,
     Empty,
-    /// Only the first half is left.
+    /// Only the first half of the text is left.
     Cut,
     /// A file becomes a link to itself; the ConfigMap gets garbage.
     Unreadable,

@@ -11,7 +11,7 @@ use crate::installed::stage::{DEPLOYMENT, Image};
 pub(super) fn the_chart_is_upgraded_before_during_and_after(plane: &ControlPlane, image: &Image) {
     let followed = Followed::begin(plane, image, &[]);
     let first = followed.first.clone();
-    // Before a trial.
+    // Upgrades before a trial keep the first version.
     followed.upgrade(Part::Helm3, &["log.level=debug"]);
     assert!(followed.names(&first), "{}", followed.image());
     followed.upgrade(Part::Helm4, &["log.level=info"]);

@@ -151,7 +151,7 @@ fn part(begin: Bytes, ending: Ending) -> UnsyncBoxBody<Bytes, Broken> {
         match ending {
             Ending::Break => sender.abort(Broken),
             Ending::Silence => std::future::pending().await,
-            // Until the client closes the connection.
+            // The body goes on until the client closes the connection.
             Ending::Never => while sender.send_data(Bytes::from_static(CHUNK)).await.is_ok() {},
         }
     });
