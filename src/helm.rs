@@ -109,9 +109,9 @@ pub struct Chart<'a> {
 pub enum Verbosity {
     /// The objects of the release, or the error.
     Plain,
-    /// Helm hooks, too.
+    /// The objects with those of helm hooks, or the error.
     Whole,
-    /// The output of templates that is not YAML, too.
+    /// All objects and, if the output of templates is not YAML, that output before the error.
     Debug,
 }
 

@@ -181,7 +181,8 @@ impl Replica {
         Ok(())
     }
 
-    /// The processes that were stopped in this round. A stopped helm that still holds its lock is no second helm at work.
+    /// The processes that were stopped in this round. A stopped helm that still holds its lock is no second helm at
+    /// work.
     pub(crate) fn frozen(&self) -> &BTreeSet<u32> {
         &self.frozen
     }

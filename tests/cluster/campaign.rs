@@ -28,7 +28,7 @@ const PLANS: u64 = 100;
 const AT_ONCE: usize = 8;
 const ROUNDS: u64 = 14;
 const OBJECTS: u64 = 5;
-/// So short that a silent connection is detected within a plan.
+/// The bound of watches, so short that a silent connection is detected within a plan.
 const BOUND: Duration = Duration::from_secs(2);
 const MARK: &str = "mark";
 

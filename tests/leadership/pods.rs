@@ -7,7 +7,7 @@ use testbed::wait::wait_until;
 use super::stage::{PATIENCE, Replica, Stage};
 use super::takeover::{LEADS, pair};
 
-/// So long that no test passes merely because the lease ran out.
+/// The duration of the lease, so long that no test passes merely because the lease ran out.
 const LEASE: &str = "2m";
 
 /// Writes the status of a replica's pod, as its kubelet would.

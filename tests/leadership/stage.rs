@@ -33,7 +33,7 @@ const SEEN: &str = "ServiceAccount";
 const OPERATOR: &str = env!("CARGO_BIN_EXE_addon-operator");
 /// The label of the leading pod.
 pub(crate) const LABEL: &str = "addon-operator/leader";
-/// So many objects that helm works on them for some time.
+/// The number of the module's objects. There are many, so that helm works on them for some time.
 const MEMBERS: usize = 100;
 const GLOBAL_HOOK: &str = r#"#!/bin/sh
 if [ "$1" = --config ]; then

@@ -26,7 +26,7 @@ use crate::stage::{File, Stage};
 /// Longer than several retries of an operator whose first requests are refused.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// So many objects that helm works on them for about a second, which is longer than an operator's start.
+/// The number of objects. Helm works on them for about a second, which is longer than an operator's start.
 const MEMBERS: usize = 150;
 
 /// A module that saves values to its own section of the ConfigMap, and writes a note in each run.

@@ -36,7 +36,7 @@ const SHORT_PAUSE: Duration = Duration::from_secs(5);
 pub(super) enum Look {
     /// Only whether objects exist.
     Presence,
-    /// Every write to objects, too.
+    /// Whether objects exist, and every write to them.
     Writes,
 }
 
