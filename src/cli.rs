@@ -14,6 +14,7 @@ mod lint;
 mod module;
 mod outside;
 mod paint;
+mod post_renderer;
 mod queue;
 mod rbac;
 mod socket;
@@ -33,7 +34,6 @@ use crate::app::channel::ChannelError;
 use crate::app::lint::LintError;
 use crate::app::manifest::NoManifest;
 use crate::app::outside::{Outside, OutsideError};
-use crate::app::post_renderer::{self, Claim};
 use crate::app::rights::RightsError;
 use crate::app::switch::SwitchError;
 use crate::report::Report;
@@ -95,43 +95,7 @@ enum Command {
     Completion(completion::Completion),
     /// Add labels to the manifests on standard input; helm calls this
     #[command(hide = true)]
-    PostRenderer(PostRenderer),
-}
-
-/// The labels that helm's output gets.
-#[derive(Debug, Args)]
-struct PostRenderer {
-    /// Where an error is written, for a caller that cannot see standard error
-    #[arg(long, value_name = "FILE")]
-    complaints: Option<PathBuf>,
-    /// The labels, as NAME=VALUE
-    #[arg(value_name = "LABEL")]
-    labels: Vec<String>,
-    /// Objects that stay when the release goes
-    #[arg(long, value_name = "OBJECT", requires = "claims")]
-    keep: Vec<String>,
-    /// The file in which the objects are claimed
-    #[arg(long, value_name = "FILE", requires = "release", requires = "namespace")]
-    claims: Option<PathBuf>,
-    /// The release that claims them
-    #[arg(long)]
-    release: Option<String>,
-    /// The namespace of objects that name none
-    #[arg(long)]
-    namespace: Option<String>,
-}
-
-impl PostRenderer {
-    fn run(self) -> ExitCode {
-        let claim = self.claims.zip(self.release).zip(self.namespace);
-        let claim = claim.map(|((file, release), namespace)| Claim {
-            file,
-            release,
-            namespace,
-            kept: self.keep.into_iter().collect(),
-        });
-        post_renderer::post_render(&self.labels, claim.as_ref(), self.complaints.as_deref())
-    }
+    PostRenderer(post_renderer::PostRenderer),
 }
 
 #[derive(Debug, Args)]
