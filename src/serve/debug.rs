@@ -7,6 +7,7 @@ pub mod channel;
 mod lost;
 pub mod modules;
 mod purge;
+mod queues;
 pub mod render;
 mod reply;
 mod route;
@@ -15,10 +16,8 @@ pub mod unix;
 
 use std::sync::{Arc, OnceLock};
 
-use addon_core::name::{ModuleName, Owner};
-use addon_core::operator::query::{
-    ConfigValuesQuery, GlobalHooksQuery, PatchesQuery, QueuesQuery, Secrets as Wanted, StatusQuery, ValuesQuery,
-};
+use addon_core::name::ModuleName;
+use addon_core::operator::query::{ConfigValuesQuery, GlobalHooksQuery, PatchesQuery, Secrets as Wanted, ValuesQuery};
 use axum::Form;
 use axum::Router;
 use axum::extract::{Query, State};
@@ -33,7 +32,6 @@ use self::modules::Charts;
 use self::reply::{Reply, document, shown, text};
 use self::route::{Format, PATTERNS, Route, Section};
 use super::parameters::{Parameters, SetError};
-use super::queue_text;
 use super::standing::{self, ActingRole};
 use super::{Loop, Unanswered, not_found};
 use crate::cluster::drift::lookout::Lookout;
@@ -156,26 +154,12 @@ async fn look(State(debug): State<Debug>, Query(wishes): Query<Wishes>, uri: Uri
 impl Debug {
     async fn answer(&self, route: Route<'_>, wishes: &Wishes, secrets: Wanted) -> Result<Reply, Unanswered> {
         Ok(match route {
-            Route::QueueMain(format) => {
-                let queues = super::ask(&self.doors, QueuesQuery).await?;
-                shown(format, &queue_text::main_queue(&queues), || {
-                    queue_text::main_text(&queues)
-                })
-            }
-            Route::QueueList(format) => {
-                let queues = super::ask(&self.doors, QueuesQuery).await?;
-                let show_empty = is_set(wishes.show_empty.as_ref());
-                shown(format, &queue_text::queues(&queues, show_empty), || {
-                    queue_text::queues_text(&queues, show_empty)
-                })
-            }
+            Route::QueueMain(format) => self.queue_main(format).await?,
+            Route::QueueList(format) => self.queue_list(format, is_set(wishes.show_empty.as_ref())).await?,
             Route::ModuleList(format) => self.module_list(format).await?,
             Route::ModuleStatus(format) => self.module_status(format, is_set(wishes.releases.as_ref())).await?,
             Route::ModuleStatusOf { name, format } => self.module_status_of(name, format).await?,
-            Route::ModulePurge(format) => {
-                let held = super::ask(&self.doors, StatusQuery).await?.held;
-                shown(format, &held, || purge::shown(&held))
-            }
+            Route::ModulePurge(format) => self.held(format).await?,
             Route::ModuleMonitors(format) => self.resource_monitors(format).await?,
             Route::Graph => self.graph(wishes.format.as_deref()).await?,
             Route::ChannelStatus(format) => self.channel_status(format),
@@ -193,10 +177,7 @@ impl Debug {
                     Section::Values | Section::Config => document(format, &value),
                 }
             }
-            Route::HookList(format) => {
-                let hooks = self.hooks(Owner::Global).await?.unwrap_or_default();
-                document(format, &hooks.keys().collect::<Vec<_>>())
-            }
+            Route::HookList(format) => self.hook_list(format).await?,
             Route::HookSnapshots { name, format } => self.hook_snapshots(name, format, secrets).await?,
             Route::GlobalSnapshots(format) => {
                 let mut hooks = self.hooks(Owner::Global).await?.unwrap_or_default();

@@ -15,6 +15,8 @@ use serde::Deserialize;
 use thiserror::Error;
 
 use super::super::standing::ActingRole;
+use super::reply::{self, Reply};
+use super::route::Format;
 use super::{Debug, Powers, bad_request, text};
 use crate::serve::{self, Unanswered};
 
@@ -64,6 +66,12 @@ pub(super) async fn confirm(State(debug): State<Debug>, Form(form): Form<Confirm
 }
 
 impl Debug {
+    /// The list of the held removals.
+    pub(super) async fn held(&self, format: Format) -> Result<Reply, Unanswered> {
+        let held = serve::ask(&self.doors, StatusQuery).await?.held;
+        Ok(reply::shown(format, &held, || shown(&held)))
+    }
+
     async fn confirm(&self, said: &str) -> Result<Result<BTreeSet<String>, Unconfirmed>, Unanswered> {
         let held = serve::ask(&self.doors, StatusQuery).await?.held;
         let names = match meant(said, &held) {

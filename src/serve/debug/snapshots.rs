@@ -18,6 +18,19 @@ impl Debug {
         Ok(serve::ask(&self.doors, MonitorsQuery(owner)).await?.ok())
     }
 
+    /// The names of the hooks that stand alone.
+    pub(super) async fn hook_list(&self, format: Format) -> Result<Reply, Unanswered> {
+        let hooks = self.hooks(Owner::Global).await?.unwrap_or_default();
+        Ok(document(format, &hooks.keys().collect::<Vec<_>>()))
+    }
+
+    /// The snapshots of the global hooks. Hooks of modules are all shown, these only with a snapshot.
+    pub(super) async fn global_snapshots(&self, format: Format, secrets: Wanted) -> Result<Reply, Unanswered> {
+        let mut hooks = self.hooks(Owner::Global).await?.unwrap_or_default();
+        hooks.retain(|_, bindings| !bindings.is_empty());
+        Ok(document(format, &self.snapshots_by_hook(hooks, secrets)))
+    }
+
     /// The snapshots of one hook.
     pub(super) async fn hook_snapshots(
         &self,
@@ -51,7 +64,7 @@ impl Debug {
     }
 
     /// A hook without a binding has none, which is shown as null.
-    pub(super) fn snapshots_by_hook(&self, hooks: HookMonitors, secrets: Wanted) -> Value {
+    fn snapshots_by_hook(&self, hooks: HookMonitors, secrets: Wanted) -> Value {
         let shown = hooks.into_iter().map(|(hook, bindings)| {
             let snapshots = if bindings.is_empty() {
                 Value::Null

@@ -1,5 +1,7 @@
 use addon_core::name::HookName;
-use addon_core::operator::query::{HeldBy, HeldRemoval, ModulesQuery, NoSuchModule, ReleaseValuesQuery, Status};
+use addon_core::operator::query::{
+    HeldBy, HeldRemoval, ModulesQuery, NoSuchModule, QueuesQuery, ReleaseValuesQuery, Status, StatusQuery,
+};
 use tokio::task::JoinSet;
 
 use super::super::stage::{self, Answers};
