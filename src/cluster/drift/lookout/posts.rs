@@ -64,7 +64,7 @@ enum Stage {
     /// The objects of the kind are being listed.
     Joining(AbortHandle),
     /// The objects of the kind are watched.
-    WorkRequests,
+    Watched,
     /// The kind could not be watched. The next attempt is at this time.
     Waiting(Instant),
 }
@@ -109,7 +109,7 @@ impl Posts {
             let due = match self.by_kind.get(*kind).map(|post| &post.stage) {
                 None => true,
                 Some(Stage::Waiting(until)) => *until <= now,
-                Some(Stage::Joining(_) | Stage::WorkRequests) => false,
+                Some(Stage::Joining(_) | Stage::Watched) => false,
             };
             if due {
                 self.begin(kind, errands);
@@ -154,7 +154,7 @@ impl Posts {
         };
         match joined {
             Ok(()) => {
-                post.stage = Stage::WorkRequests;
+                post.stage = Stage::Watched;
                 post.failures = 0;
                 if post.told.take().is_some() {
                     info!(kind = kind.kind, "objects of this kind are watched again");
@@ -199,7 +199,7 @@ impl Posts {
 
     fn ask<T>(&self, kind: &KindName, question: impl FnOnce(&Target) -> T) -> Option<T> {
         let post = self.by_kind.get(kind)?;
-        let Stage::WorkRequests = post.stage else {
+        let Stage::Watched = post.stage else {
             return None;
         };
         self.shared.ledger().target(Key::Own(post.id)).map(question)
@@ -215,7 +215,7 @@ impl Posts {
     pub(super) fn next(&self) -> Option<Instant> {
         let waiting = self.by_kind.values().filter_map(|post| match post.stage {
             Stage::Waiting(until) => Some(until),
-            Stage::Joining(_) | Stage::WorkRequests => None,
+            Stage::Joining(_) | Stage::Watched => None,
         });
         waiting.min()
     }
