@@ -179,12 +179,7 @@ impl Debug {
             }
             Route::HookList(format) => self.hook_list(format).await?,
             Route::HookSnapshots { name, format } => self.hook_snapshots(name, format, secrets).await?,
-            Route::GlobalSnapshots(format) => {
-                let mut hooks = self.hooks(Owner::Global).await?.unwrap_or_default();
-                // Modules' hooks are all shown; hooks without modules only if they have snapshots.
-                hooks.retain(|_, bindings| !bindings.is_empty());
-                document(format, &self.snapshots_by_hook(hooks, secrets))
-            }
+            Route::GlobalSnapshots(format) => self.global_snapshots(format, secrets).await?,
             Route::ModuleSnapshots { name, format } => self.module_snapshots(name, format, secrets).await?,
             Route::ModuleRender { name } => self.render(name, wishes, secrets).await?,
             Route::Module { name, section, format } => {

@@ -119,7 +119,7 @@ fn meant(said: &str, held: &[HeldRemoval]) -> Result<BTreeSet<String>, Unconfirm
 }
 
 /// The held removals and the remedy, for people.
-pub(super) fn shown(held: &[HeldRemoval]) -> String {
+fn shown(held: &[HeldRemoval]) -> String {
     if held.is_empty() {
         return "No removal is held.\n".to_owned();
     }

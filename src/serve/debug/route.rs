@@ -70,7 +70,7 @@ pub(super) enum Route<'a> {
 }
 
 /// Every route, for `/discovery`.
-pub(super) const PATTERNS: [&str; 27] = [
+pub(super) const PATTERNS: &[&str] = &[
     "GET /",
     "POST /channel/check",
     "GET /channel/status.{format:(json|yaml|text)}",
