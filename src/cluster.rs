@@ -32,6 +32,7 @@ pub mod pull_secrets;
 pub mod releases;
 pub mod state;
 mod substitutes;
+mod under_way;
 mod unwatched;
 pub mod webhooks;
 
@@ -43,7 +44,6 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::client::ClientBuilder;
 use kube::{Api, Client, Config};
-use tokio::sync::Mutex;
 
 use crate::meters::Meters;
 use crate::meters::requests::Requests;
@@ -51,7 +51,6 @@ use crate::process::warrant::Warrant;
 use crate::settings::{KubeSettings, RateLimit};
 
 use accounts::Accounts;
-use apis::Apis;
 use error::{Attempt, RequestError};
 use kubeconfig::{Address, ConnectError, Settled};
 use pace::Pace;
@@ -84,7 +83,7 @@ pub struct Cluster {
     account: Option<Arc<str>>,
     /// The other service accounts that jobs can act as; none if no kubeconfig is written.
     accounts: Option<Arc<Accounts>>,
-    apis: Arc<Mutex<apis::Seen>>,
+    apis: Arc<apis::Discovery>,
     known_state: Known,
     /// The rights that are known to be missing.
     lacking: Lacking,
@@ -255,17 +254,6 @@ impl Cluster {
                 waited: self.patience,
             }),
         }
-    }
-
-    /// The API server's version and served APIs, at most a few seconds old.
-    pub async fn apis(&self) -> Result<Arc<Apis>, RequestError> {
-        let mut seen = self.apis.lock().await;
-        Box::pin(self.known_apis(&mut seen)).await
-    }
-
-    /// Forgets the served APIs, because they have just changed.
-    pub async fn forget_apis(&self) {
-        self.apis.lock().await.forget();
     }
 }
 

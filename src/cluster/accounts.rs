@@ -6,24 +6,25 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use addon_core::failure::{Class, Failure};
 use addon_core::module::description::AccountName;
 use fs_err as fs;
+use futures::FutureExt as _;
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::Api;
 use kube::api::PostParams;
 use kube::config::KubeconfigError;
 use thiserror::Error;
-use tokio::sync::Mutex;
 
 use super::Cluster;
 use super::error::{Attempt, RequestError};
 use super::kubeconfig::{ConnectError, Private};
 use super::private;
+use super::under_way::UnderWay;
 use crate::meters::Meters;
 use crate::report::Chain;
 
@@ -39,8 +40,13 @@ pub(super) struct Accounts {
     /// The folder with the tokens.
     dir: PathBuf,
     meters: Arc<Meters>,
+    /// The lock is never held across a request: a silent answer for one account holds up no other account.
     known: Mutex<BTreeMap<AccountName, Known>>,
+    requests: UnderWay<AccountName, Granted>,
 }
+
+/// The time for which a token was to last, and an actor with it.
+type Granted = (Duration, Result<Actor, Failure>);
 
 struct Known {
     actor: Actor,
@@ -78,7 +84,19 @@ impl Accounts {
             dir: dir.join("accounts"),
             meters,
             known: Mutex::default(),
+            requests: UnderWay::default(),
         }
+    }
+
+    fn known(&self) -> MutexGuard<'_, BTreeMap<AccountName, Known>> {
+        // Nothing that is done under the lock leaves it half changed.
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn actor(&self, account: &AccountName, needed: Duration) -> Option<Actor> {
+        let known = self.known();
+        let lasting = known.get(account).filter(|known| known.lasts(needed));
+        lasting.map(|known| known.actor.clone())
     }
 }
 
@@ -106,34 +124,52 @@ impl Cluster {
                 "a service account was named where there are no modules",
             ));
         };
-        let mut known = accounts.known.lock().await;
-        if let Some(known) = known.get(account).filter(|known| known.lasts(needed)) {
-            return Ok(known.actor.clone());
-        }
-        let fresh = self.ask_for_token(account, needed).await.map_err(AccountError::Token);
-        let fresh = match fresh {
-            Ok((token, granted, until)) => {
-                let before = known.get(account).map(|known| &known.actor);
-                self.keep(accounts, account, &token, before)
-                    .await
-                    .map(|actor| Known { actor, granted, until })
+        loop {
+            if let Some(actor) = accounts.actor(account, needed) {
+                return Ok(actor);
             }
-            Err(error) => Err(error),
+            let request = || {
+                let (cluster, accounts, account) = (self.clone(), Arc::clone(accounts), account.clone());
+                async move { (needed, cluster.renew(&accounts, &account, needed).await) }.boxed()
+            };
+            let (granted_for, actor) = accounts.requests.join(account.clone(), request).await;
+            let actor = actor?;
+            // A job with a shorter deadline may have begun the request.
+            if granted_for >= needed {
+                return Ok(actor);
+            }
+        }
+    }
+
+    /// Requests a token for the account and keeps it. Without one the account is known no longer.
+    async fn renew(&self, accounts: &Accounts, account: &AccountName, needed: Duration) -> Result<Actor, Failure> {
+        let before = accounts.known().get(account).map(|known| known.actor.clone());
+        let fresh = match self.ask_for_token(account, needed).await {
+            Ok((token, granted, until)) => {
+                let kept = self.keep(accounts, account, &token, before.as_ref()).await;
+                kept.map(|actor| Known { actor, granted, until })
+            }
+            Err(error) => Err(AccountError::Token(error)),
         };
-        let fresh = fresh.map_err(|error| {
-            known.remove(account);
-            told(error, account, &self.namespace)
-        })?;
-        let actor = fresh.actor.clone();
-        known.insert(account.clone(), fresh);
-        Ok(actor)
+        let mut known = accounts.known();
+        match fresh {
+            Ok(fresh) => {
+                let actor = fresh.actor.clone();
+                known.insert(account.clone(), fresh);
+                Ok(actor)
+            }
+            Err(error) => {
+                known.remove(account);
+                Err(told(error, account, &self.namespace))
+            }
+        }
     }
 
     /// Forgets the token of an account, so that the next job requests a new one.
-    pub async fn forget_account(&self, account: &AccountName) {
-        if let Some(accounts) = &self.accounts
-            && let Some(known) = accounts.known.lock().await.get_mut(account)
-        {
+    pub fn forget_account(&self, account: &AccountName) {
+        let Some(accounts) = &self.accounts else { return };
+        accounts.requests.forget(account);
+        if let Some(known) = accounts.known().get_mut(account) {
             (known.granted, known.until) = (Duration::MAX, Instant::now());
         }
     }

@@ -4,16 +4,19 @@
 mod memory;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use addon_core::digest::{Builder, Digest};
+use addon_core::failure::Failure;
+use futures::FutureExt as _;
 use kube::core::discovery::v2::{APIGroupDiscovery, APIVersionDiscovery};
 use kube::core::{ApiResource, GroupVersionKind};
 
 use self::memory::{Listed, Memory};
 use super::Cluster;
 use super::error::{Attempt, RequestError};
+use super::under_way::UnderWay;
 
 /// How long an answer is reused: long enough for one request per converge, short enough to see a new kind soon.
 const FRESH: Duration = Duration::from_secs(5);
@@ -126,11 +129,35 @@ fn listed_of(group: &str, number: &str, version: &APIVersionDiscovery) -> Listed
     }
 }
 
+/// The APIs that were seen, and the request for them. No lock is held across the request.
+#[derive(Debug, Default)]
+pub(super) struct Discovery {
+    seen: Mutex<Seen>,
+    requests: UnderWay<(), Result<Arc<Apis>, Failure>>,
+}
+
 /// The last list and its time.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+struct Seen {
     last: Option<(Arc<Apis>, Instant)>,
     memory: Memory,
+    /// How often the last list was forgotten.
+    forgotten: u64,
+}
+
+impl Discovery {
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        // Nothing that is done under the lock leaves it half changed.
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes the next call ask the server.
+    fn forget(&self) {
+        let mut seen = self.seen();
+        seen.last = None;
+        seen.forgotten += 1;
+        self.requests.forget(&());
+    }
 }
 
 impl Seen {
@@ -138,24 +165,37 @@ impl Seen {
         let (apis, seen) = self.last.as_ref()?;
         (seen.elapsed() < FRESH).then(|| Arc::clone(apis))
     }
-
-    /// Makes the next call ask the server.
-    pub(super) fn forget(&mut self) {
-        self.last = None;
-    }
 }
 
 impl Cluster {
-    pub(super) async fn known_apis(&self, seen: &mut Seen) -> Result<Arc<Apis>, RequestError> {
-        if let Some(fresh) = seen.fresh() {
+    /// The API server's version and served APIs, at most a few seconds old.
+    pub async fn apis(&self) -> Result<Arc<Apis>, Failure> {
+        if let Some(fresh) = self.apis.seen().fresh() {
             return Ok(fresh);
         }
+        let request = || {
+            let cluster = self.clone();
+            async move { Ok(cluster.ask_for_apis().await?) }.boxed()
+        };
+        self.apis.requests.join((), request).await
+    }
+
+    /// Forgets the served APIs, because they have just changed.
+    pub fn forget_apis(&self) {
+        self.apis.forget();
+    }
+
+    async fn ask_for_apis(&self) -> Result<Arc<Apis>, RequestError> {
+        let forgotten = self.apis.seen().forgotten;
         let (version, answer) = self.discover().await?;
-        let not_found = self.not_found(seen.memory.left_out(&answer)).await;
-        let now = Instant::now();
+        let left_out = self.apis.seen().memory.left_out(&answer);
+        let not_found = self.not_found(left_out).await;
+        let (mut seen, now) = (self.apis.seen(), Instant::now());
         seen.memory.take(answer, &not_found, now);
         let apis = Arc::new(Apis::of(version, &seen.memory, now));
-        seen.last = Some((Arc::clone(&apis), now));
+        if seen.forgotten == forgotten {
+            seen.last = Some((Arc::clone(&apis), now));
+        }
         Ok(apis)
     }
 

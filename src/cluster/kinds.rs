@@ -3,12 +3,11 @@
 //! Must never guess: a kind that the API server does not list is unknown, and stays so until a new list has it.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use addon_core::failure::{Class, Failure};
 use futures::FutureExt as _;
-use futures::future::{BoxFuture, Shared, WeakShared};
+use futures::future::BoxFuture;
 use kube::core::discovery::v2::{APIGroupDiscovery, APIResourceDiscovery};
 use kube::core::{ApiResource, GroupVersionKind};
 use thiserror::Error;
@@ -16,28 +15,28 @@ use thiserror::Error;
 use super::Cluster;
 use super::apis::{self, Kind};
 use super::error::RequestError;
+use super::under_way::UnderWay;
 
 /// All kinds of one cluster. Clones share the found ones.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Kinds {
     cluster: Cluster,
     known: Arc<Mutex<Known>>,
+    lists: Arc<UnderWay<(), Listed>>,
 }
 
-/// The last list, and the list that is under way. The lock on it is never held across a request: a kind that is known is found while
-/// another one is asked for.
-#[derive(Default)]
+/// The last list. The lock on it is never held across a request: a kind that is known is found while another kind is asked for.
+#[derive(Debug, Default)]
 struct Known {
     table: Option<Arc<Table>>,
-    /// The request for a list, shared by all look-ups that wait for it. It ends with the last of them.
-    under_way: Option<WeakShared<Listing>>,
     /// The number of lists that were begun; the last one has this number.
     begun: u64,
     /// Lists up to this number are too old to be kept.
     forgotten: u64,
 }
 
-type Listing = BoxFuture<'static, Result<Arc<Table>, Failure>>;
+/// The number of a list, and its answer.
+type Listed = (u64, Result<Arc<Table>, Failure>);
 
 /// Why a kind is not known.
 #[derive(Debug, Error)]
@@ -85,52 +84,51 @@ impl From<KindError> for Failure {
 }
 
 impl Kinds {
-    /// An empty memory; the first look-up asks the API server.
+    /// The first look-up makes the first request.
     pub fn new(cluster: Cluster) -> Self {
         Self {
             cluster,
             known: Arc::default(),
+            lists: Arc::default(),
         }
     }
 
-    /// Finds a kind by its name, plural or short name in any case. Without an `api_version` the preferred version of
-    /// each group is searched. A kind that is not found is looked up once more in a new list of the API server, one that
-    /// was asked for after this look-up began.
+    /// Finds a kind by its name, plural or short name in any case. Without an `api_version`, the preferred version of
+    /// each group is searched. A kind that is not found is looked up once more in a new list of the API server, which
+    /// is requested after this look-up began.
     pub async fn resolve(&self, api_version: Option<&str>, kind: &str) -> Result<Kind, KindError> {
         let began = self.known().begun;
         loop {
-            let (number, listing) = {
-                let mut known = self.known();
-                if let Some(found) = known.table.as_ref().and_then(|table| table.find(api_version, kind)) {
-                    return Ok(found.clone());
-                }
-                self.list(&mut known)
-            };
-            let table = listing.await.map_err(|failure| KindError::Ask {
+            let known = self.known().table.clone();
+            if let Some(found) = known.as_ref().and_then(|table| table.find(api_version, kind)) {
+                return Ok(found.clone());
+            }
+            let (number, answer) = self.lists.join((), || self.clone().list()).await;
+            let table = answer.map_err(|failure| KindError::Ask {
                 kind: kind.to_owned(),
                 failure,
             })?;
             match table.find(api_version, kind) {
                 Some(found) => return Ok(found.clone()),
-                // Others had asked for this list before; the kind may have come since.
+                // Another look-up had requested this list before; the kind may be newer.
                 None if number <= began => {}
                 None => return Err(table.lacks(api_version, kind)),
             }
         }
     }
 
-    /// Asks the API server anew for the resource of a kind.
+    /// Requests anew how the objects of a kind are addressed.
     pub(super) async fn again(&self, resource: &ApiResource) -> Result<Kind, KindError> {
         self.forget();
         self.resolve(Some(&resource.api_version), &resource.kind).await
     }
 
-    /// Drops the found kinds: the API server's list has changed.
+    /// Drops the found kinds, because the API server's list has changed.
     pub fn forget(&self) {
         let mut known = self.known();
         known.table = None;
-        known.under_way = None;
         known.forgotten = known.begun;
+        self.lists.forget(&());
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
@@ -138,21 +136,21 @@ impl Kinds {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The list that is under way, or a new one, with its number.
-    fn list(&self, known: &mut Known) -> (u64, Shared<Listing>) {
-        if let Some(listing) = known.under_way.as_ref().and_then(WeakShared::upgrade) {
-            return (known.begun, listing);
-        }
-        known.begun += 1;
-        let (number, kinds) = (known.begun, self.clone());
-        let listing = async move {
-            let answer = kinds.ask().await.map(Arc::new);
-            kinds.known().take(number, answer.as_ref().ok());
-            Ok(answer?)
+    /// A new list, which is kept if it comes.
+    fn list(self) -> BoxFuture<'static, Listed> {
+        let number = {
+            let mut known = self.known();
+            known.begun += 1;
+            known.begun
         };
-        let listing = listing.boxed().shared();
-        known.under_way = listing.downgrade();
-        (number, listing)
+        async move {
+            let answer = self.ask().await.map(Arc::new).map_err(Failure::from);
+            if let Ok(table) = &answer {
+                self.known().keep(number, table);
+            }
+            (number, answer)
+        }
+        .boxed()
     }
 
     async fn ask(&self) -> Result<Table, RequestError> {
@@ -171,24 +169,12 @@ impl Kinds {
 }
 
 impl Known {
-    /// The list of this number has come, or failed.
-    fn take(&mut self, number: u64, table: Option<&Arc<Table>>) {
-        if number <= self.forgotten {
-            return;
-        }
-        self.under_way = None;
-        // A list that may lack kinds takes no known kind away.
-        if let Some(table) = table.filter(|table| table.stale.is_empty() || self.table.is_none()) {
+    /// Keeps a list, unless it is too old. A list that may lack kinds takes no known kind away.
+    fn keep(&mut self, number: u64, table: &Arc<Table>) {
+        let is_better = table.stale.is_empty() || self.table.is_none();
+        if number > self.forgotten && is_better {
             self.table = Some(Arc::clone(table));
         }
-    }
-}
-
-impl fmt::Debug for Kinds {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Kinds")
-            .field("lists", &self.known().begun)
-            .finish_non_exhaustive()
     }
 }
 

@@ -89,9 +89,9 @@ impl Acting<'_> {
 
     /// Forgets the account's token after a failure. The account may have been created anew, which makes old tokens
     /// invalid; the next job requests a new one.
-    pub(super) async fn forget(&self) {
+    pub(super) fn forget(&self) {
         if let Some((account, _)) = &self.actor {
-            self.tools.cluster.forget_account(account).await;
+            self.tools.cluster.forget_account(account);
         }
     }
 }

@@ -78,12 +78,12 @@ async fn put(tools: &Tools, module: &ModuleName, on_trial: OnTrial) -> Result<Ve
     });
     failures.extend(join_all(awaited).await.into_iter().filter_map(Result::err));
     if changed {
-        tools.cluster.forget_apis().await;
+        tools.cluster.forget_apis();
     }
     match join(&failures) {
         None => Ok(held),
         Some(failure) => {
-            acting.forget().await;
+            acting.forget();
             Err(failure.within(format_args!("cannot ensure the CRDs of module '{module}'")))
         }
     }

@@ -72,7 +72,7 @@ pub async fn run(tools: &Arc<Tools>, run: HookRun, cancel: &CancellationToken) -
     }
     let taken = take_over(tools, &acting, &hook, files, cancel).await;
     if taken.is_err() {
-        acting.forget().await;
+        acting.forget();
     }
     let (output, response) = taken?;
     Ok(HookRan {
@@ -183,7 +183,7 @@ async fn ended_badly(
     files: Files,
     cancel: &CancellationToken,
 ) -> Failure {
-    acting.forget().await;
+    acting.forget();
     let report = match tools.relay.labels {
         LabelSet::Modules => tail(&complaint, tools.spawner.secrets()),
         // Alerts of hooks without modules match the hook's own text.

@@ -92,9 +92,9 @@ pub async fn sync(
     let outcome = sync.run().await;
     if outcome.is_err() {
         // The cause may be an outdated list of kinds or an account's old token.
-        tools.cluster.forget_apis().await;
+        tools.cluster.forget_apis();
         if let Some(acting) = sync.acting.get() {
-            acting.forget().await;
+            acting.forget();
         }
     }
     outcome
@@ -132,7 +132,7 @@ impl<'a> Sync<'a> {
     ) -> Result<Self, Failure> {
         let name = module.as_str();
         let hold = unless(cancel, async { Ok(tools.holds.hold(name).await) }).await?;
-        let apis = unless(cancel, async { Ok(tools.cluster.apis().await?) }).await?;
+        let apis = unless(cancel, tools.cluster.apis()).await?;
         let labels = inputs::object_labels(tools.helm()?.options(), maintenance);
         // A disk that hangs must not block a cancelled job.
         let inputs = unless(cancel, inputs::digest(tools, &chart, &labels, &apis)).await?;
@@ -367,7 +367,7 @@ impl<'a> Sync<'a> {
             let keys = keys_of(release, &upgraded.manifest)?;
             ownership::settle(self.tools, release, &keys).await?;
             if keys.iter().any(|key| KINDS_OF_KINDS.contains(&key.kind.as_str())) {
-                cluster.forget_apis().await;
+                cluster.forget_apis();
             }
             let checksum = self
                 .facts

@@ -120,7 +120,7 @@ async fn goes_with_its_kind(stage: &Stage) {
     while objects(stage) != "shown" {
         assert!(tokio::time::Instant::now() < deadline, "{}", objects(stage));
         let cluster = &stage.world.tools.cluster;
-        cluster.forget_apis().await;
+        cluster.forget_apis();
         drop(stage.world.sync(values("gone")).await);
     }
 }
@@ -132,7 +132,7 @@ async fn a_chart_is_not_rendered_with_less_while_who_serves_an_api_is_down() {
 
     kill_who_serves(&stage);
     let cluster = &stage.world.tools.cluster;
-    cluster.forget_apis().await;
+    cluster.forget_apis();
     // The cached list still has the group, so nothing has changed. An upgrade would be rendered by helm, which has no
     // cached list.
     assert!(cluster.apis().await.unwrap().doubtful.is_empty());
@@ -162,7 +162,7 @@ async fn a_chart_is_not_rendered_with_less_while_discovery_leaves_out_a_group() 
     assert!(cluster.apis().await.unwrap().names.contains(&group_version));
 
     proxy.omit(Some(stage.omission(Listing::LeftOut, Addresses::Answer)));
-    cluster.forget_apis().await;
+    cluster.forget_apis();
     assert!(cluster.apis().await.unwrap().uncertain.contains(&group_version));
     drop(stage.world.sync(values("a")).await);
     refused(&stage, "b").await;
@@ -172,7 +172,7 @@ async fn a_chart_is_not_rendered_with_less_while_discovery_leaves_out_a_group() 
     let deadline = tokio::time::Instant::now() + PATIENCE;
     while stage.world.history() != "1:superseded 2:deployed" {
         assert!(tokio::time::Instant::now() < deadline, "{}", stage.world.history());
-        stage.world.tools.cluster.forget_apis().await;
+        stage.world.tools.cluster.forget_apis();
         drop(stage.world.sync(values("b")).await);
     }
     assert_eq!(objects(&stage), "extra shown");
@@ -199,12 +199,12 @@ async fn objects_at_addresses_that_lead_nowhere_are_unknown_and_not_missing() {
         stage.world.sync(values("a")).await.unwrap();
 
         proxy.omit(Some(stage.omission(Listing::LeftOut, Addresses::NotFound)));
-        stage.world.tools.cluster.forget_apis().await;
+        stage.world.tools.cluster.forget_apis();
         if let Err(failure) = stage.world.sync(values("a")).await {
             assert!(failure.report.contains("404"), "{failure}");
         }
         proxy.omit(None);
-        stage.world.tools.cluster.forget_apis().await;
+        stage.world.tools.cluster.forget_apis();
         stage.world.sync(values("a")).await.unwrap();
         assert_eq!(stage.world.history(), "1:deployed");
         let upgrades = |stage: &Stage| {
@@ -215,7 +215,7 @@ async fn objects_at_addresses_that_lead_nowhere_are_unknown_and_not_missing() {
 
         // A missing object is created anew.
         stage.world.kubectl(&format!("delete {} w0", stage.name()));
-        stage.world.tools.cluster.forget_apis().await;
+        stage.world.tools.cluster.forget_apis();
         let synced = stage.world.sync(values("a")).await.unwrap();
         assert_eq!((synced.action, synced.revision), (SyncAction::Upgraded, 2));
     }

@@ -25,7 +25,7 @@ impl Cluster {
         let mut apis = self.apis().await?;
         if apis.kind(&key.api_version, &key.kind).is_none() {
             // The CRD of the kind may have been created a moment ago.
-            self.forget_apis().await;
+            self.forget_apis();
             apis = self.apis().await?;
         }
         let kind = apis.kind(&key.api_version, &key.kind).ok_or_else(|| {

@@ -40,10 +40,10 @@ pub async fn delete(tools: &Tools, release: &str, cancel: &CancellationToken) ->
     info!(release, "uninstalling the release");
     let recorded = tools.cluster.record_intent(release, &intent).await?;
     let uninstalled = tools.helm()?.uninstall(release, acting.kubeconfig(), cancel).await;
-    tools.cluster.forget_apis().await;
+    tools.cluster.forget_apis();
     if let Err(error) = uninstalled {
         forget_unless_unfinished(tools, release).await;
-        acting.forget().await;
+        acting.forget();
         return Err(error.into());
     }
     hold.torn = false;

@@ -44,7 +44,7 @@ pub async fn render(
     let Some(chart) = files.chart else {
         return Ok(String::new());
     };
-    let apis = unless(cancel, async { Ok(tools.cluster.apis().await?) }).await?;
+    let apis = unless(cancel, tools.cluster.apis()).await?;
     let values = values.to_value();
     let mut source = Source::new(chart, &files.dir, &values);
     let (dir, values) = source.ready(tools, module.as_str()).await?;
