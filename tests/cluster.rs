@@ -7,8 +7,8 @@ mod cluster {
     mod channel;
     mod config_map;
     mod events;
+    mod hanging;
     mod installation;
-    mod kinds;
     mod late_writes;
     mod leftovers;
     mod monitor;

@@ -1,8 +1,9 @@
-//! Look-ups of kinds while the API server answers slowly or not at all.
+//! Requests that the API server does not answer: they hold up no task that needs another answer.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 use std::time::Duration;
 
+use addon_core::module::description::AccountName;
 use addon_operator::cluster::Cluster;
 use addon_operator::cluster::kinds::Kinds;
 use addon_operator::cluster::kubeconfig::Address;
@@ -16,11 +17,12 @@ use tokio::time::timeout;
 use super::tools::meters;
 use super::world::PATIENCE;
 
-/// Kinds that are asked for through a proxy.
+/// A cluster behind a proxy.
 struct Stage {
+    cluster: Cluster,
     kinds: Kinds,
     proxy: Proxy,
-    _namespace: Namespace<'static>,
+    namespace: Namespace<'static>,
     _dir: TempDir,
 }
 
@@ -34,13 +36,23 @@ impl Stage {
             server: Some(proxy.server()),
             ..Address::default()
         };
-        let cluster = Cluster::connect(&address, namespace.name(), Some(dir.path()), meters());
+        let cluster = Cluster::connect(&address, namespace.name(), Some(dir.path()), meters()).await;
+        let cluster = cluster.unwrap();
         Self {
-            kinds: Kinds::new(cluster.await.unwrap()),
+            kinds: Kinds::new(cluster.clone()),
+            cluster,
             proxy,
-            _namespace: namespace,
+            namespace,
             _dir: dir,
         }
+    }
+
+    /// From now on no request is answered.
+    fn hang(&self) {
+        self.proxy.impose(vec![Fault {
+            on: On::Everything,
+            what: What::BlackHole,
+        }]);
     }
 
     fn requests(&self) -> u64 {
@@ -52,10 +64,7 @@ impl Stage {
 async fn a_known_kind_is_found_while_the_list_for_another_kind_hangs() {
     let stage = Stage::new("kinds-hang").await;
     stage.kinds.resolve(Some("v1"), "ConfigMap").await.unwrap();
-    stage.proxy.impose(vec![Fault {
-        on: On::Everything,
-        what: What::BlackHole,
-    }]);
+    stage.hang();
     let mut asking = stage.kinds.resolve(None, "Gadget").boxed();
     assert!(poll!(&mut asking).is_pending());
     let pod = stage.kinds.resolve(Some("v1"), "Pod").now_or_never();
@@ -83,4 +92,44 @@ async fn look_ups_at_the_same_time_share_one_list() {
     let (known, began) = (stage.kinds.resolve(Some("v1"), "Pod"), stage.requests());
     timeout(Duration::from_secs(1), known).await.unwrap().unwrap();
     assert_eq!(stage.requests(), began, "a known kind needs no request");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_is_there_while_the_request_for_another_hangs() {
+    let stage = Stage::new("token-hang").await;
+    let kubectl = stage.namespace.kubectl_as(User::Admin);
+    for account in ["one", "two"] {
+        kubectl.run(["create", "serviceaccount", account]).unwrap();
+    }
+    let [one, two] = ["one", "two"].map(|name| AccountName::parse(name).unwrap());
+    let needed = Duration::from_mins(1);
+    stage.cluster.acting_as(&one, needed).await.unwrap();
+    stage.hang();
+    let mut asking = stage.cluster.acting_as(&two, needed).boxed();
+    assert!(poll!(&mut asking).is_pending());
+    let known = stage.cluster.acting_as(&one, needed).now_or_never();
+    known.expect("its token lasts").unwrap();
+    stage.proxy.heal();
+    drop(asking);
+    let asked = timeout(PATIENCE, stage.cluster.acting_as(&two, needed)).await;
+    asked.expect("the request that was given up is not waited for").unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn jobs_that_need_the_apis_at_the_same_time_share_a_request() {
+    let stage = Stage::new("apis-share").await;
+    let before = stage.requests();
+    stage.cluster.apis().await.unwrap();
+    let one = stage.requests() - before;
+    stage.cluster.forget_apis();
+    let all = (0..20).map(|_| stage.cluster.apis());
+    let all = futures::future::join_all(all).await;
+    assert!(all.iter().all(Result::is_ok), "{all:?}");
+    assert_eq!(stage.requests() - before, 2 * one);
+    stage
+        .cluster
+        .apis()
+        .now_or_never()
+        .expect("the answer is fresh")
+        .unwrap();
 }
