@@ -1,6 +1,5 @@
 //! The chart and the values of a sync, in the form that helm reads. Never starts helm.
 
-use std::io;
 use std::path::Path;
 
 use addon_core::failure::{Class, Failure};
@@ -40,13 +39,7 @@ impl<'a> Source<'a> {
 
     pub(super) async fn ready(&mut self, tools: &Tools, release: &str) -> Result<(&Path, &Path), Failure> {
         if self.ready.is_none() {
-            let text = yaml::to_string(self.values);
-            refuse_oversized(release, &text)?;
-            let prepare = |error: io::Error| Failure::from(HelmError::Prepare(error));
-            let values = tools
-                .tmp
-                .file(&format!("{release}.module-values.yaml-"), "", text.as_bytes())
-                .map_err(prepare)?;
+            let values = self.write_values(tools, release).await?;
             let made = match self.kind {
                 Chart::Whole => None,
                 Chart::Made => Some(self.make(tools, release).await?),
@@ -55,6 +48,18 @@ impl<'a> Source<'a> {
         }
         let (made, values) = self.ready.as_ref().expect("it was made above if it was not there");
         Ok((made.as_ref().map_or(self.dir, TempDir::path), values.path()))
+    }
+
+    /// Large values take a while to be written and packed.
+    async fn write_values(&self, tools: &Tools, release: &str) -> Result<TmpFile, Failure> {
+        let (values, tmp, release) = (self.values.clone(), tools.tmp.clone(), release.to_owned());
+        let write = move || {
+            let text = yaml::to_string(&values);
+            refuse_oversized(&release, &text)?;
+            let file = tmp.file(&format!("{release}.module-values.yaml-"), "", text.as_bytes());
+            file.map_err(|error| Failure::from(HelmError::Prepare(error)))
+        };
+        blocking::run(write).await
     }
 
     /// Whether the chart contains one of these words.
