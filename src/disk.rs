@@ -43,7 +43,7 @@ pub struct Layout {
     pub crd_filters: Vec<String>,
 }
 
-/// All findings.
+/// All that a reading of the directories has found.
 #[derive(Debug, Default)]
 pub struct Found {
     pub global_values: Value,
@@ -132,7 +132,7 @@ pub fn is_executable(path: &Path) -> bool {
     fs_err::metadata(path).is_ok_and(|found| hooks::is_executable(&found))
 }
 
-/// Reads everything. It blocks, so async code runs it on a blocking thread.
+/// Reads the directories of modules and global hooks. It blocks, so async code runs it on a blocking thread.
 pub fn read(layout: &Layout) -> Found {
     let mut found = Found {
         global_values: Value::Object(serde_json::Map::new()),

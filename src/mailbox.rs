@@ -58,7 +58,7 @@ pub fn mailbox<E, Q>(shutdown: CancellationToken) -> (Doors<E, Q>, Mailbox<E, Q>
 #[error("the operator is shutting down")]
 pub struct Closed;
 
-/// The senders' side.
+/// The senders' end of the channels into the loop.
 pub struct Doors<E, Q> {
     outcomes: mpsc::UnboundedSender<E>,
     questions: mpsc::UnboundedSender<Q>,
@@ -169,7 +169,7 @@ pub enum Mail<E, Q> {
     Object(E),
 }
 
-/// The loop's side.
+/// The loop's end of the channels.
 pub struct Mailbox<E, Q> {
     /// Taken when it was told.
     shutdown: Option<CancellationToken>,

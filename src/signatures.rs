@@ -58,7 +58,7 @@ pub struct Blob {
     pub size: u64,
 }
 
-/// The result for an image.
+/// The result of checking the signatures of an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// One of the keys has signed it.

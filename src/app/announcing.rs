@@ -43,7 +43,7 @@ pub struct Writer {
     pub secrets: Secrets,
 }
 
-/// The state between requests.
+/// The state that the writer of Events keeps between requests.
 #[derive(Debug, Default)]
 struct Memory {
     regarding: BTreeMap<About, (Regarding, Instant)>,

@@ -127,7 +127,7 @@ pub struct Site {
     runtime: Runtime,
 }
 
-/// A change of the Deployment.
+/// The planned change of the Deployment.
 #[derive(Debug)]
 enum Deed {
     Put { seen: Seen, image: String },

@@ -63,15 +63,15 @@ pub enum Followed {
     On(Box<Known>),
 }
 
-/// All that is known.
+/// All that a replica knows about the registry and the choice of the next version.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Known {
     /// The settings in the ConfigMap.
     pub settings: Option<Settings>,
     /// The operator's installation in the cluster.
     pub installed: Option<Installed>,
-    /// The results of asking the registry, and the choice. A replica that does not lead keeps those of its time as
-    /// leader.
+    /// The results of asking the registry, and the choice of the next version. A replica that does not lead keeps those
+    /// of its time as leader.
     pub status: Status,
     /// Whether the running version is signed; none if that is not known.
     pub signature: Option<Signature>,
@@ -79,7 +79,7 @@ pub struct Known {
     pub rounds: u64,
     /// Whether work is running or waiting; none if that is not known.
     pub activity: Option<Activity>,
-    /// The state of the choice that has to survive a restart.
+    /// The part of the state of the choice that has to survive a restart.
     pub memory: Memory,
     /// The number of the last memory that was taken over.
     pub recalled: u64,
@@ -87,7 +87,7 @@ pub struct Known {
     pub wanted: Option<Wanted>,
 }
 
-/// The memory of the choice that the earlier leader has left. Each one that is sent has a new number.
+/// The memory of the choice of versions that the earlier leader has left. Each memory that is sent has a new number.
 #[derive(Debug, Clone, Default)]
 pub struct Recalled {
     /// The number that distinguishes this memory from earlier ones.
@@ -96,7 +96,8 @@ pub struct Recalled {
     pub memory: Memory,
 }
 
-/// The channels by which a follower learns about the cluster. It stops when all their senders are dropped.
+/// The channels by which the follower of the registry learns about the cluster. The follower stops when all their
+/// senders are dropped.
 #[derive(Debug)]
 pub(super) struct Heard {
     /// The operator's installation.
@@ -179,7 +180,7 @@ pub(super) fn be_off(outside: &Outside, why: &str) {
     outside.followed.send_replace(Followed::Off { why: why.to_owned() });
 }
 
-/// The channels of a follower.
+/// The channels between the follower of the registry and the other parts.
 #[derive(Debug)]
 pub struct Ways {
     /// Asks the loop for the settings and the running work.
@@ -204,7 +205,7 @@ struct Asking {
     answer: BoxFuture<'static, Result<Answer, Trouble>>,
 }
 
-/// The follower of one replica.
+/// The follower of the registry: the part that asks which versions there are. Each replica has one.
 pub struct Follower {
     following: Following,
     office: Office,

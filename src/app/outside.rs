@@ -19,7 +19,7 @@ use crate::settings::{
 const FIRST_SCREEN: &str = "\u{1b}[?1049l";
 const OTHER_SCREEN: &[u8] = b"\x1b[?1049h";
 
-/// The place of the operator.
+/// The place at which a command finds the operator: its pod, namespace and cluster.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Outside {
     pub namespace: Option<String>,

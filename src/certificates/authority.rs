@@ -37,7 +37,7 @@ pub struct Stored {
     pub ca_key: Option<String>,
     /// The certificate of the listeners.
     pub cert: String,
-    /// The key of that certificate.
+    /// The key of the listeners' certificate.
     pub key: String,
 }
 

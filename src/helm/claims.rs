@@ -101,7 +101,7 @@ impl Refusal {
     }
 }
 
-/// The contents of the file.
+/// The contents of the file with the claims.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Ledger {
     /// The release of each object.

@@ -39,7 +39,7 @@ struct Shared {
     term: OnceLock<Term>,
 }
 
-/// One leadership.
+/// One time as leader.
 #[derive(Debug)]
 pub struct Term {
     /// The identity of the leader.

@@ -88,7 +88,7 @@ impl Answer {
     }
 }
 
-/// Sends requests to any host.
+/// Sends requests to registries, and to the hosts that they redirect to.
 pub(super) struct Wire {
     pub(super) ways: Ways,
     /// Hosts that are asked without TLS.

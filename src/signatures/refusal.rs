@@ -69,7 +69,7 @@ pub enum Refusal {
     /// The signature is valid and belongs to another image.
     #[error("the signature is of {found}, not of this image")]
     OtherImage {
-        /// The digest of that image.
+        /// The digest of the image that the signature is of.
         found: String,
     },
 }

@@ -27,7 +27,7 @@ const PAUSE: Duration = Duration::from_secs(2);
 /// The limit of time for one request about the lease.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The next step.
+/// The next step of a replica in the election.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Move {
     /// Read the lease, and pass in the result.
@@ -109,7 +109,7 @@ enum Role {
     Deposed,
 }
 
-/// A time as leader.
+/// The replica's current time as leader.
 #[derive(Debug, Clone)]
 struct Term {
     acquired: Timestamp,

@@ -14,7 +14,7 @@ use crate::setup::{Deed, HookSpec, ModuleSpec, Script, Setup, Source, key_of};
 pub struct End {
     /// Modules that run.
     pub enabled: BTreeSet<String>,
-    /// The modules of these that cannot run: cycles, missing names, bad files, and modules that depend on one of these.
+    /// The enabled modules that cannot run: cycles, missing names, bad files, and modules that depend on a module that cannot.
     pub stuck: BTreeSet<String>,
     /// The effective values of `global` and of each enabled module that can run.
     pub values: BTreeMap<String, Flat>,

@@ -132,7 +132,7 @@ fn crossing<'a>(cv: Cv<'a>, function: impl FnOnce(&Val<'a>, &Val<'a>) -> Res<'a>
     one(meeting(budget, &input, &arg).and_then(|()| paid(budget, function(&input, &arg))))
 }
 
-/// Counts the steps for that.
+/// Counts the steps of a comparison of each part of one value with each part of the other.
 fn meeting<'a>(budget: &Budget<'_>, one: &Val<'a>, other: &Val<'a>) -> Out<'a, ()> {
     let pairs = one.size()?.weight.saturating_mul(other.size()?.weight);
     budget.work(usize::try_from(pairs / 64).unwrap_or(usize::MAX).saturating_add(1))

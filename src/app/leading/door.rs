@@ -20,14 +20,14 @@ enum Word {
     Entitle(Option<ImageDigest>),
 }
 
-/// The side of the other parts.
+/// The other parts' end of the channels to the election.
 #[derive(Debug)]
 pub(in crate::app) struct Door {
     words: mpsc::UnboundedSender<Word>,
     lease: watch::Receiver<LeaseSight>,
 }
 
-/// The side of the election.
+/// The election's end of these channels.
 #[derive(Debug)]
 pub(super) struct Words {
     words: mpsc::UnboundedReceiver<Word>,

@@ -68,7 +68,7 @@ fn follow(
     });
 }
 
-/// The kind of mark.
+/// The mark by which clients find the leader.
 enum Sign {
     Label(LeaderLabel),
     Services(LeaderServices),

@@ -33,7 +33,7 @@ const LOOK: Duration = Duration::from_secs(75);
 const LOOK_ON_TRIAL: Duration = Duration::from_secs(5);
 /// The pause after a complete read that failed.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
-/// The timeout of these reads.
+/// The timeout of a complete read.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The operator's installation as it was observed.
@@ -81,12 +81,12 @@ pub struct Observer {
     seen: watch::Sender<Seen>,
 }
 
-/// A handle that makes an [`Observer`] read again, for use after a change.
+/// A handle that makes an [`Observer`] read the installation again, for use after a change.
 #[derive(Debug, Clone)]
 pub struct Asking(Arc<Notify>);
 
 impl Asking {
-    /// Reads everything at once.
+    /// Asks for a complete read of the installation without delay.
     pub fn look_again(&self) {
         self.0.notify_one();
     }

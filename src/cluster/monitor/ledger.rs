@@ -31,7 +31,7 @@ use super::{Labels, StaleWatch};
 pub(in crate::cluster) enum Key {
     /// A monitor of the core.
     Monitor(MonitorId),
-    /// The namespaces that the selector of this monitor finds.
+    /// The namespaces that the label selector of this monitor finds.
     Namespaces(MonitorId),
     /// A target of our own.
     Own(OwnId),

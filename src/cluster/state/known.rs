@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::Secret;
 /// Longer Secrets are not kept in memory, because they are seldom written.
 const LONGEST: usize = 64 << 10;
 
-/// The copies by name.
+/// The last known states of Secrets, by name.
 #[derive(Debug, Clone, Default)]
 pub struct Known(Arc<Mutex<BTreeMap<String, Last>>>);
 

@@ -307,7 +307,7 @@ impl Webhooks {
     }
 }
 
-/// One webhook configuration.
+/// One webhook configuration in the cluster.
 #[derive(Debug, Clone, Copy)]
 struct Part<'a> {
     kind: AdmissionKind,

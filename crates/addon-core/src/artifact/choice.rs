@@ -38,7 +38,7 @@ pub struct Running {
     pub state_format: String,
 }
 
-/// The inputs of a choice, except its memory.
+/// The inputs of a choice of the next version, except its memory.
 #[derive(Debug, Clone, Copy)]
 pub struct Situation<'a> {
     /// The running version.
@@ -70,7 +70,7 @@ pub enum Activity {
     Busy,
 }
 
-/// The version to take.
+/// The version that the operator should change to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Target {
     /// The tag that points to it; `None` if the channel is a digest.
@@ -81,7 +81,7 @@ pub struct Target {
     pub version: Option<Version>,
 }
 
-/// The choice.
+/// The result of a choice of the next version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Choice {
     /// Nothing is to be done, for this reason.

@@ -46,7 +46,7 @@ pub enum Question {
     Presence(ImageDigest),
 }
 
-/// The answer of the registry.
+/// The answer of the registry to a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
     /// All tags.
@@ -68,7 +68,7 @@ pub struct Trouble {
     pub pause: Option<Duration>,
 }
 
-/// The next step.
+/// The next step of following the registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Move {
     /// Ask the registry, and pass in its answer.

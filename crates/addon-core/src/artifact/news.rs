@@ -6,7 +6,7 @@
 use super::following::News;
 use super::trial::news::TrialNews;
 
-/// One piece of news.
+/// News of the channel for people: of following the registry or of a trial.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChannelNews {
     /// News of following the registry.

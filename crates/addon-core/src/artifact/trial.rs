@@ -56,7 +56,7 @@ pub struct Trials {
     news: Vec<TrialNews>,
 }
 
-/// The clocks that only this machine knows.
+/// The clocks that only this state machine knows.
 #[derive(Debug, Clone, Default)]
 struct Clocks {
     watch: Option<Watch>,
@@ -68,11 +68,12 @@ struct Clocks {
     passed: Option<Tick>,
     /// The time since which the pin has waited for a quiet moment.
     restless: Option<Tick>,
-    /// Whether this machine has written down that it hands over the lease, or that another writer has put back an image.
+    /// Whether this state machine has recorded in the cluster that it hands over the lease, or that another writer has
+    /// put back an image.
     has_noted: bool,
 }
 
-/// A complete sight.
+/// A sight of the cluster in which every part is known.
 #[derive(Debug, Clone, Copy)]
 struct View<'a> {
     deployment: &'a Deployment,
@@ -144,7 +145,7 @@ impl Trials {
         if let Ok(view) = view(&sight) {
             self.clocks.note(view);
         }
-        // The lease is kept as it was seen. The election knows it, and may know it later than the actions of this machine.
+        // The lease is kept as it was seen. The election may learn of it later than this state machine acts.
         self.sight = Some(sight);
         if let Some(deed) = self.unheard.take() {
             self.recognize(deed);

@@ -177,7 +177,7 @@ pub struct Wait {
     pub hint: Option<&'static str>,
 }
 
-/// The next step.
+/// The next step that the channel takes, for people.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Next {
     /// The step as a text for people.
@@ -215,7 +215,7 @@ pub struct OnTrial {
     pub converged: Option<Timestamp>,
     /// The subjects that fail under the new version, each with its failures.
     pub failing: BTreeMap<String, Failures>,
-    /// The subjects of these that failed before the trial.
+    /// The subjects among `failing` that also failed before the trial.
     pub failed_before: BTreeSet<String>,
     /// The verdict.
     pub verdict: Option<Verdict>,

@@ -35,7 +35,7 @@ pub struct Store {
     spellings: Spellings,
 }
 
-/// The writer of a series.
+/// The hook and group that wrote a series, and the cost of the series.
 #[derive(Debug)]
 pub(super) struct Origin {
     hook: HookId,
@@ -321,7 +321,7 @@ fn give_back(spent: &mut BTreeMap<HookId, usize>, origin: &Origin) {
     }
 }
 
-/// The labels of a metric together with these. If there are too many, labels that no series uses any more are dropped.
+/// The labels of a metric together with `names`. If these are too many, labels that no series uses any more are dropped.
 fn labels_with(family: &Family<Origin>, names: BTreeSet<LabelName>) -> Result<BTreeSet<LabelName>, Refusal> {
     let mut all = names.clone();
     all.extend(family.labels().iter().cloned());

@@ -39,7 +39,7 @@ impl Bindings {
         self.hooks.retain(|id, _| id.owner != *owner);
     }
 
-    /// Notes that the hook has succeeded.
+    /// Notes that the hook has succeeded. Removals wait until each global hook has, because a hook may enable a module.
     pub(super) fn spoke(&mut self, hook: HookId) {
         self.spoken.insert(hook);
     }

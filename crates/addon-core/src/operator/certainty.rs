@@ -266,7 +266,7 @@ impl<'a> Certainty<'a> {
         !before.any(|other| self.verdicts.is_undecided(other))
     }
 
-    /// Whether every global hook has run in this life. After that, a flag that no hook has set will not be set.
+    /// Whether every global hook has succeeded in this life. After that, removals need not wait for a flag of a hook.
     fn global_hooks_spoke(self) -> bool {
         self.bindings.global_hooks_to_speak().next().is_none()
     }

@@ -70,7 +70,7 @@ pub enum TrialStage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ReviewId(pub u64);
 
-/// A question of the API server.
+/// A request for a review, from the API server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Asked {
     /// The path of its request.

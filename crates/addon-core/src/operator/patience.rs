@@ -1,4 +1,4 @@
-//! Runs that hang: which runs, since when, and which slots they wait for.
+//! Runs that hang, that is, take longer than `Policy::patience`: which runs, since when, and which slots they wait for.
 //!
 //! This file only reads state. The ways of the converge let other modules go on when a run hangs.
 

@@ -10,7 +10,7 @@ use self::brake::Brake;
 use super::event::ReleaseSummary;
 use crate::release::ConfigTrace;
 
-/// The releases of the namespace.
+/// The releases of the namespace, as far as removals depend on them.
 #[derive(Debug, Default)]
 pub(super) struct Removal {
     /// Whether each release is ours, by its name. `None` until the releases were listed.

@@ -40,7 +40,7 @@ impl<W> Ticket<W> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AtHead(pub(super) Lane);
 
-/// The reason of a hook's run.
+/// The part of the core that wants the outcome of a hook's run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunFor {
     /// The hook is a step of the head of a lane.

@@ -6,7 +6,7 @@ use super::Status;
 use super::brake::Held;
 use crate::failure::Failure;
 
-/// The next step.
+/// The next step of bringing a release to its wanted state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReleaseStep {
     /// Check whether the objects exist, and ask again.

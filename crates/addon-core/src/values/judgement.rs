@@ -10,7 +10,7 @@ use super::section::{ConfigDocument, SectionProblem};
 use super::vetted::Vetted;
 use crate::name::ModuleName;
 
-/// The mistakes and the warnings.
+/// The mistakes and warnings about the keys of the ConfigMap.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Judgement {
     /// Keys that cannot be used.

@@ -76,7 +76,7 @@ impl Section {
     }
 }
 
-/// The mistake of one key.
+/// The mistake in one key of the ConfigMap.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SectionProblem {
     /// The key.

@@ -66,7 +66,7 @@ impl Vetting {
     }
 }
 
-/// Questions whose answers a decision needs.
+/// Checks against schemas whose results a decision needs.
 #[derive(Debug, Clone)]
 pub struct Unvetted(Vec<Vetting>);
 
@@ -97,7 +97,7 @@ impl Unvetted {
     }
 }
 
-/// Questions with their answers.
+/// Checks against schemas, each with its result.
 #[derive(Debug, Clone, Default)]
 pub struct Vetted(Vec<Answered>);
 

@@ -53,7 +53,7 @@ struct Reader {
     dialect: Dialect,
     /// The number of nodes read so far, through aliases, too.
     read: usize,
-    /// The number of these that were read before, which is possible only through aliases.
+    /// The number of read nodes that were read before, which is possible only through aliases.
     repeated: usize,
     seen: BTreeSet<*const Node>,
 }

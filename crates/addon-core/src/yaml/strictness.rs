@@ -78,8 +78,8 @@ pub(super) fn end_as_written(text: &mut String, written: &str) {
     let content = last.trim_start_matches(' ');
     let line = read.rsplit('\n').next().unwrap_or_default();
     let is_of_last = if content.is_empty() {
-        // Blanks beyond the indentation are contents; other blanks are not. A block with a single blank line has no line
-        // break either.
+        // The text ends with a line of blanks. If these exceed the indentation, the blanks are contents and no break
+        // follows. A block with a single blank line also has no break at its end.
         !last.is_empty()
             && (last.ends_with(line) && !line.is_empty() || text == "\n" && written.matches('\n').count() == 1)
     } else {

@@ -25,7 +25,7 @@ pub(super) struct Backoffs {
     attempts: BTreeMap<String, u32>,
     /// Modules whose sections changed. They run with the new sections once the verdicts are known again.
     touched: BTreeSet<String>,
-    /// The modules of these whose sections changed in this step.
+    /// The modules among `touched` whose sections changed in this step.
     applied: BTreeSet<String>,
 }
 

@@ -124,8 +124,8 @@ impl Mirrors {
         Ok(packages.iter().map(|package| kept(package)).collect())
     }
 
-    /// The packages that the suites have today for an architecture, and the suite of each checksum. Apt verifies them
-    /// with Debian's keys.
+    /// The packages that the suites have today for an architecture, and the suite of each package by its checksum. Apt
+    /// verifies the lists of the suites with Debian's keys.
     pub fn today(&self, suites: &[String], architecture: &str) -> Result<Today, AptError> {
         let folder = tempfile::Builder::new().prefix("image-lock-").tempdir()?;
         let options = self.private_apt(folder.path(), suites, architecture, Path::new(KEYRING))?;

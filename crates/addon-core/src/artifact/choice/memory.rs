@@ -16,7 +16,7 @@ use crate::time::{Now, Tick};
 /// The longest time for which a version waits for a quiet moment.
 pub const PATIENCE: Duration = Duration::from_mins(10);
 
-/// The facts of earlier choices that a choice needs.
+/// The facts from earlier choices of a version that the next choice needs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Memory {

@@ -116,7 +116,7 @@ pub enum Reason {
     },
     /// Running work has to end first.
     Busy {
-        /// The time until which the version waits for that.
+        /// The time until which the version waits for the end of the work.
         until: Timestamp,
     },
 }

@@ -55,7 +55,7 @@ fn candidate(name: &str) -> Candidate {
     }
 }
 
-/// The inputs of a choice, which a test may change.
+/// The inputs of the choice of the next version, which a test may change.
 #[derive(Debug, Clone)]
 struct World {
     running: Running,

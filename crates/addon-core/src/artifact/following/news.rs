@@ -31,7 +31,7 @@ pub enum News {
     Missing(BTreeSet<ImageDigest>),
 }
 
-/// The news that were reported.
+/// The news that were already reported.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Told {
     rounds: Vec<bool>,

@@ -9,7 +9,7 @@ use crate::artifact::candidate::{Candidate, Seen, Signature};
 use crate::artifact::channel::Channel;
 use crate::artifact::reference::{ImageDigest, Tag};
 
-/// A round of questions.
+/// The progress of one round of questions to the registry.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Round {
     /// Whether all tags were listed.

@@ -61,7 +61,7 @@ pub enum Action {
     },
 }
 
-/// The next thing to do.
+/// The next step of the state machine of trials.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Move {
     /// Do this action, and report its outcome.

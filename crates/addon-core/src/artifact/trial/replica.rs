@@ -8,7 +8,7 @@ use crate::artifact::choice::{Activity, Memory, Target};
 use crate::artifact::reference::ImageDigest;
 use crate::artifact::settings::Settings;
 
-/// The replica that drives a machine.
+/// The replica that runs a state machine of trials.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Me {
     /// The name of its pod.

@@ -9,7 +9,7 @@ use super::Problem;
 use super::document::{A_MAP, A_STRING, wrong};
 use super::word::glimpse;
 
-/// One step.
+/// One step of a JSON patch.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "op", rename_all = "lowercase")]
 #[expect(missing_docs, reason = "the names are those of the RFC")]

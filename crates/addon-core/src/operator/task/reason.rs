@@ -21,7 +21,7 @@ pub(in crate::operator) enum Reason {
     ScriptAnswered,
     /// It became certain that a module has to be removed.
     RemovalCertain,
-    /// The trial of this version is passed, and modules waited for that.
+    /// The trial of this version is passed, and modules waited for its end.
     TrialPassed,
     /// The last failing module succeeded. Only the hooks after all modules run.
     Recovered,

@@ -13,7 +13,7 @@ impl Operator {
             self.lanes.finish(&self.cx, lane);
             return true;
         }
-        // The removal hung when the current converge began. It waits, because the converge may want the module after all.
+        // The removal is from before the current converge. It waits, because the converge may want the module after all.
         if self.converge.assesses_by_itself() && self.lanes.head(lane).is_some_and(|head| !head.begun) {
             return false;
         }

@@ -162,7 +162,7 @@ impl Operator {
         }
     }
 
-    /// Reads the directories a second time if a removal waits for that.
+    /// Reads the directories a second time if a removal waits for the second reading.
     pub(super) fn confirm_directories(&mut self) {
         let rereading = self.directories.rereading();
         if rereading.is_confirmed() {

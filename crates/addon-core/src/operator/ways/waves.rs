@@ -167,7 +167,7 @@ impl Operator {
             }
             self.count_removal(&name);
             let lane = Lane::Module(name.clone());
-            // A removal that hung when the converge began is still in the lane.
+            // A removal from before the converge may still be in the lane. Then no second removal is queued.
             let deletes = |head: &Entry<Task>| head.task.is_removal();
             if !self.lanes.head(&lane).is_some_and(deletes) {
                 let task = Task::ModuleDelete {

@@ -13,7 +13,7 @@ use crate::artifact::reference::ImageDigest;
 use crate::artifact::settings::{self, Settings};
 use crate::name::{RELEASE_APPROVED, RELEASE_CHANNEL, RELEASE_POLICY};
 
-/// The contents of these keys.
+/// The valid contents of the keys `releaseChannel`, `releasePolicy` and `releaseApproved` of the ConfigMap.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChannelKeys {
     /// The channel.
