@@ -11,7 +11,7 @@ use super::Tools;
 use crate::blocking;
 use crate::disk::{self, Layout};
 
-/// The pause before reading again. A copy into the directories that is under way would have changed something by then.
+/// The pause before reading again. A copy into the directories that is under way changes something during it.
 const APART: Duration = Duration::from_secs(3);
 
 /// The modules directories.

@@ -11,7 +11,7 @@ use super::super::Cluster;
 use super::super::error::{Attempt, RequestError};
 
 const PAGE: u32 = 500;
-/// The number of concurrent requests.
+/// The number of objects that are rewritten at the same time.
 const AT_ONCE: usize = 5;
 /// The number of attempts for an object when another writer is faster.
 const TRIES: usize = 5;

@@ -30,7 +30,7 @@ pub const CONFIRMED: &str = "addon-operator/confirmed";
 pub struct Base {
     /// The digests of the sections at its creation.
     pub asked: Option<Asked>,
-    /// A confirmation since then.
+    /// The digest of the held upgrade that a person confirmed after the creation of the revision.
     pub confirmed: Option<String>,
     /// The version of its chart.
     pub version: Option<String>,

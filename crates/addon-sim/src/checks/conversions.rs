@@ -11,11 +11,11 @@ use super::{SimStep, Violation, ensure};
 /// The modules whose conversion webhooks were published.
 #[derive(Debug, Default)]
 pub(super) struct Looked {
-    /// Since the module was switched on.
+    /// Those published since the module was switched on.
     ever: BTreeSet<String>,
-    /// Since the last converge began.
+    /// Those published since the last converge began.
     lately: BTreeSet<String>,
-    /// Modules whose objects people maintained at some time since then.
+    /// Modules that were in maintenance at some time since the last converge began.
     in_hands: BTreeSet<String>,
 }
 

@@ -47,7 +47,8 @@ pub(super) fn lane(job: &Job) -> Option<String> {
     }
 }
 
-/// The lane of a hook with this owner and queue. Without modules, start-up hooks have no queue.
+/// The lane of a hook with this owner and queue. Start-up hooks of a world without modules have no queue name and run
+/// in `main`.
 pub(super) fn lane_of(owner: &Owner, queue: &str) -> String {
     match queue {
         "main" | "" => format!("main of {}", owner_name(owner)),

@@ -468,7 +468,7 @@ proptest! {
     fn a_standby_moves_the_lease_to_its_own_version(seed: u64) {
         let (mut world, leader) = calm(seed);
         let (judge, next) = if world.is_of(leader, &ours()) { (2, other()) } else { (0, ours()) };
-        // Written from the first moment on, so that a change of it is noticed.
+        // The leader writes first that no version is entitled. So it notices that the standby's write changes this.
         world.order_now(leader, None);
         world.run_for(Duration::from_secs(2));
         prop_assert_eq!(world.leader(), Some(leader));
