@@ -76,7 +76,7 @@ impl Trouble {
         self.error.code().is_some_and(|code| NO_STREAMING.contains(&code))
     }
 
-    /// For people.
+    /// The error as a failure that people read.
     pub(in crate::cluster) fn failure(&self) -> Failure {
         Failure::from(&*self.error)
     }

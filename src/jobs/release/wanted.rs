@@ -7,7 +7,7 @@ use addon_core::values::section::Maintenance;
 /// The release as it is wanted.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted<'a> {
-    /// For helm.
+    /// The effective values, for helm.
     pub values: &'a HookDocument,
     /// The part of the values that people asked for.
     pub asked: &'a HookDocument,

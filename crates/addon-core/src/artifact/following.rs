@@ -36,13 +36,13 @@ const TOLD_AFTER: u32 = 3;
 /// One request to the registry, about our own repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Question {
-    /// For all tags.
+    /// Asks for all tags.
     Tags,
-    /// For the digest that a tag points to.
+    /// Asks for the digest that a tag points to.
     Digest(Tag),
-    /// For the manifests, the notes and the signature of a digest.
+    /// Asks for the manifests, the notes and the signature of a digest.
     Candidate(ImageDigest),
-    /// Whether a running digest still exists.
+    /// Asks whether a running digest still exists.
     Presence(ImageDigest),
 }
 

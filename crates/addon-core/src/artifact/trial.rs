@@ -32,7 +32,7 @@ use crate::time::{Backoff, Now, Tick};
 
 /// The age up to which a sight is used for actions.
 pub const FRESH: Duration = Duration::from_secs(15);
-/// The time after which the cluster has to be looked at again if it differed from the last sight.
+/// The pause before another look at the cluster, also after an action that found it different from the last sight.
 const LOOK: Duration = Duration::from_secs(2);
 /// The time for which an action is not repeated while its effect has not been seen.
 const SEEN_BY: Duration = Duration::from_secs(5);

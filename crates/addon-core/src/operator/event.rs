@@ -73,7 +73,7 @@ pub struct ReviewId(pub u64);
 /// A request for a review, from the API server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Asked {
-    /// The path of its request.
+    /// The path of the HTTP request.
     pub path: String,
     /// The decoded request.
     pub request: ReviewRequest,

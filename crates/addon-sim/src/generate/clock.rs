@@ -4,7 +4,7 @@ use super::reviews::insert;
 use crate::action::{Action, Timed};
 use crate::dice::Dice;
 
-/// In a tenth of all worlds: a small correction, or a large change.
+/// In a tenth of all worlds, sets the wall clock: a small correction, or a large change.
 pub(super) fn set(dice: &mut Dice, actions: &mut Vec<Timed>) {
     if !dice.chance(10) {
         return;

@@ -6,7 +6,7 @@ use super::{KINDS, Setup};
 use crate::action::{Action, Timed};
 use crate::dice::Dice;
 
-/// In an eighth of all worlds.
+/// In an eighth of all worlds, lets work that depends on the discovery of one kind fail for a while.
 pub(super) fn fail(dice: &mut Dice, setup: &Setup, actions: &mut Vec<Timed>) {
     if !dice.chance(12) {
         return;

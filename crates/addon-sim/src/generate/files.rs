@@ -5,7 +5,7 @@ use super::reviews::insert;
 use crate::action::{Action, CommonFile, Timed};
 use crate::dice::Dice;
 
-/// In a seventh of all worlds.
+/// In a seventh of all worlds, changes or removes the common values file, mostly shortly before a start.
 pub(super) fn lose(dice: &mut Dice, setup: &mut Setup, actions: &mut Vec<Timed>) {
     if setup.alone || !dice.chance(14) {
         return;

@@ -5,7 +5,7 @@ use super::reviews::insert;
 use crate::action::{Action, Timed};
 use crate::dice::Dice;
 
-/// In a sixth of all worlds, also in those without modules.
+/// In a sixth of all worlds, also without modules, elects leaders and deposes the operator now and then.
 pub(super) fn elect(dice: &mut Dice, setup: &mut Setup, actions: &mut Vec<Timed>) {
     if !dice.chance(16) {
         return;

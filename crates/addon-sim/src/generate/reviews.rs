@@ -9,7 +9,7 @@ use crate::world::UNSOUND;
 /// Few names, so that several hooks want the same one.
 const SUBJECTS: [&str; 3] = ["pod", "claim", "thing"];
 
-/// In a third of all worlds.
+/// In a third of all worlds, adds webhooks to hooks, and questions of the API server.
 pub(super) fn add(dice: &mut Dice, setup: &mut Setup, actions: &mut Vec<Timed>) {
     if !dice.chance(33) {
         return;

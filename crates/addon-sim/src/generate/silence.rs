@@ -83,7 +83,7 @@ fn files(dice: &mut Dice, setup: &mut Setup, actions: &mut Vec<Timed>) {
     }
 }
 
-/// At a start many of their directories are gone.
+/// Lets the directories of many modules be gone at a start.
 fn directories(dice: &mut Dice, setup: &mut Setup, actions: &mut Vec<Timed>) {
     let names: Vec<String> = setup.modules.iter().map(|module| module.name.clone()).collect();
     let lost: Vec<String> = names.into_iter().filter(|_| dice.chance(60)).collect();

@@ -6,7 +6,7 @@ use crate::action::{Action, Timed};
 use crate::dice::Dice;
 use crate::trial::{Outcome, TrialSpec};
 
-/// In an eighth of all worlds with modules.
+/// In an eighth of all worlds with modules, puts a version on trial.
 pub(super) fn begin(dice: &mut Dice, setup: &mut Setup, actions: &mut Vec<Timed>) {
     if setup.alone || !dice.chance(12) {
         return;

@@ -47,7 +47,7 @@ pub enum Action {
     MakeSet {
         /// The record. The ReplicaSet runs its version.
         trial: Box<Trial>,
-        /// The image of its pod.
+        /// The image of the trial's pod.
         image: String,
     },
     /// Deletes the ReplicaSet of the trial with its pod, if it has this uid. Right before, the record is read again and

@@ -37,9 +37,9 @@ pub struct BatchHook {
 /// The call of one hook of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Call {
-    /// By this number.
+    /// The hook with this number is called.
     Run(usize),
-    /// The hook that reports readiness.
+    /// The hook that reports readiness is called.
     Ready,
 }
 

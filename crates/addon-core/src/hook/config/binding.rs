@@ -209,9 +209,9 @@ pub struct AdmissionBinding {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ConversionRule {
-    /// From this version.
+    /// The version that the hook converts from.
     pub from_version: String,
-    /// To this version.
+    /// The version that the hook converts to.
     pub to_version: String,
 }
 
