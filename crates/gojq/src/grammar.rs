@@ -20,13 +20,13 @@ pub(crate) use scope::Scopes;
 /// The height up to which terms are accepted.
 pub(crate) const MAX_HEIGHT: usize = 100;
 
-/// The length of a text in bytes up to which it is accepted.
+/// The length of a filter in bytes up to which it is accepted.
 pub(crate) const MAX_TEXT: usize = 64 * 1024;
 
 /// The number of levels of a term after which the stack is checked.
 const WATCHED: usize = 12;
 
-/// The number of alternative patterns up to which a text is accepted. Each of them repeats the text behind it.
+/// The number of alternative patterns up to which a filter is accepted. Each of them repeats the text behind it.
 const MAX_ALTERNATIVES: usize = 6;
 
 /// A term with its height.

@@ -1,7 +1,7 @@
 //! A trial: a new version runs beside the old one, and pods of the old version judge it.
 //!
-//! Every replica of both versions drives one machine of this kind. It passes in sights of the cluster and its own wishes,
-//! asks for the next action, carries it out, and reports the outcome. The next action follows from objects that all
+//! Every replica of both versions drives one state machine of this kind. It passes in sights of the cluster and its own
+//! wishes, asks for the next action, carries it out, and reports the outcome. The next action follows from objects that all
 //! replicas see. A machine keeps only clocks for itself, which start at zero in each life. So any replica may die at any
 //! moment, and another one continues. Must never take a missing sight for an absent object.
 

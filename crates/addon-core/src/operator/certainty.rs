@@ -26,7 +26,7 @@ use crate::values::section::Entry;
 /// The reason for which a removal waits for a trial. It follows the module's name in a sentence.
 const TRIAL: &str = "this version of the operator is on trial, and the one before could not take it back";
 
-/// A view of the machines that a decision about a removal depends on, at one moment.
+/// A view of the state machines that a decision about a removal depends on, at one moment.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Certainty<'a> {
     pub(super) bindings: &'a Bindings,

@@ -1,4 +1,4 @@
-//! The context that every machine is given: the time, the settings, and the lists of effects and notices.
+//! The context that every state machine is given: the time, the settings, and the lists of effects and notices.
 //!
 //! Must never hold anything that one machine knows and another does not.
 

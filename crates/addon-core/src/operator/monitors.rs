@@ -1,7 +1,7 @@
 //! Monitors: which binding each monitor serves, and how its changes reach the hook.
 //!
-//! The shell keeps the objects. This machine decides which hook gets a change, and from when on. It knows no module: the
-//! end of a first run is returned to the way that waits for it.
+//! The shell keeps the objects. This state machine decides which hook gets a change, and from when on. It knows no
+//! module: the end of a first run is returned to the way that waits for it.
 
 mod gate;
 

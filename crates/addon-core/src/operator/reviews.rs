@@ -51,7 +51,7 @@ struct Open {
     job: Option<JobId>,
 }
 
-/// The other machines that a review needs.
+/// The other state machines that a review needs.
 #[derive(Debug)]
 pub(super) struct Needs<'a> {
     pub(super) cx: &'a mut Cx,

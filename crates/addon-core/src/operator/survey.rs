@@ -1,4 +1,4 @@
-//! A read-only view of the operator at one moment, for reports and for rules that need several machines.
+//! A read-only view of the operator at one moment, for reports and for rules that need several state machines.
 //!
 //! Facts that a report about all modules needs many times are computed once: the plan of their order, the failing tasks,
 //! and the wait of the converge. A survey must never be kept for another moment.
@@ -93,7 +93,7 @@ impl<'a> Survey<'a> {
     }
 }
 
-/// Rules that ask several machines.
+/// Rules that ask several state machines.
 impl<'a> Survey<'a> {
     /// The view for decisions about removals.
     pub(super) fn certainty(&self) -> Certainty<'a> {

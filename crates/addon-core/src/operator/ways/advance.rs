@@ -13,7 +13,7 @@ use crate::operator::verdicts::Inputs;
 use crate::operator::verdicts::Round;
 
 impl Operator {
-    /// Passes an event to the machine that it concerns.
+    /// Passes an event to the state machine that it concerns.
     pub(in crate::operator) fn take_event(&mut self, event: Event) {
         match event {
             Event::InventoryChanged(inventory) => self.take_inventory(inventory),

@@ -1,4 +1,4 @@
-//! Read-only views of several machines for the ways. Must never change a machine.
+//! Read-only views of several state machines, which the ways ask before they decide. Must never change a machine.
 
 use crate::operator::Operator;
 use crate::operator::certainty::Certainty;
