@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use addon_core::hook::crontab::Crontab;
+use crontab::schedule::Crontab;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 

@@ -12,7 +12,7 @@ use crate::scan;
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Edge {
     pub(crate) line: usize,
-    /// `values`, or `values::merge` if the path names the part; `core` and `gojq` for those crates.
+    /// `values`, or `values::merge` when the path names the part; or a crate of ours as the tables name it.
     pub(crate) to: String,
 }
 
@@ -97,7 +97,8 @@ pub(crate) fn edges(code: &str, module: &[&str]) -> Vec<Edge> {
         }
     }
     for (name, to) in layers::CRATES {
-        found.extend(scan::words(code, name).map(|at| (at, to.to_owned())));
+        let named = scan::words(code, name).filter(|&at| is_of_crate(code, at, name));
+        found.extend(named.map(|at| (at, to.to_owned())));
     }
     found.sort();
     found
@@ -109,7 +110,12 @@ pub(crate) fn edges(code: &str, module: &[&str]) -> Vec<Edge> {
         .collect()
 }
 
-/// The position behind `::`, if the path goes on.
+/// Does the word begin a path, or stand behind `use`? A variable may have the name of a crate.
+fn is_of_crate(code: &str, at: usize, name: &str) -> bool {
+    behind_colons(code, at + name.len()).is_some() || code[..at].trim_end().ends_with("use")
+}
+
+/// Where a path goes on, if it goes on at all.
 fn behind_colons(code: &str, at: usize) -> Option<usize> {
     let at = skip_space(code, at);
     code[at..].starts_with("::").then(|| skip_space(code, at + 2))
@@ -240,7 +246,7 @@ mod tests {
 
     #[test]
     fn an_edge_that_stands_in_no_row_is_found() {
-        let rows: [(&str, &str, &[&str]); 13] = [
+        let rows: [(&str, &str, &[&str]); 14] = [
             ("src/low.rs", "use crate::wide::Thing;", &["1 `low` uses `wide::Thing`"]),
             (
                 "src/low.rs",
@@ -270,6 +276,7 @@ mod tests {
             ("src/low.rs", "use crate::*;", &["1 `low` uses `*`"]),
             ("src/low.rs", "use addon_core::name;", &["1 `low` uses `core`"]),
             ("src/low.rs", "use gojq::filter::Filter;", &["1 `low` uses `gojq`"]),
+            ("src/low.rs", "use crontab as tab;", &["1 `low` uses `crontab`"]),
             (
                 "src/high.rs",
                 "use crate::wide::{self, part};",
@@ -305,6 +312,7 @@ mod tests {
             ("src/low.rs", "#[cfg(test)]\nmod tests { use crate::high::A; }"),
             ("elsewhere/low.rs", "use crate::high::A;"),
             ("src/lib.rs", "pub mod low;\npub mod high;"),
+            ("src/low.rs", "fn a(crontab: &str) -> usize { crontab.len() }"),
         ];
         for (path, text) in rows {
             assert_eq!(breaches(path, text), [""; 0], "{path}: {text}");

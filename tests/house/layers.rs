@@ -8,8 +8,8 @@ use crate::machines;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Row {
     pub(crate) module: &'static str,
-    /// Names separated by spaces: `a` allows all of `a`, `a::b` only that part of it; `core` stands for the crate
-    /// `addon_core`, `gojq` for the crate of that name.
+    /// Names with spaces between them: `a` allows all of `a`, `a::b` only that part of it; `core` stands for the crate
+    /// `addon_core`, the name of a language for its crate.
     pub(crate) uses: &'static str,
 }
 
@@ -27,8 +27,7 @@ pub(crate) const fn row(module: &'static str, uses: &'static str) -> Row {
     Row { module, uses }
 }
 
-const ALL_OF_CORE: &str =
-    "name time failure number digest yaml artifact secret values object metric queue hook module release review";
+const ALL_OF_CORE: &str = "name time failure number digest yaml artifact secret values object metric queue hook module release review crontab";
 const LAYERS_TO_0: &str = "core blocking report secrets settings telemetry traces";
 const LAYERS_TO_1: &str = "core blocking report secrets settings telemetry traces process certificates mailbox meters";
 const LAYERS_TO_2: &str = "core blocking report secrets settings telemetry traces process certificates mailbox meters disk helm cluster registry gojq";
@@ -52,7 +51,7 @@ pub(crate) const CORE: Table = Table {
         row("object", "name digest failure number yaml"),
         row("metric", "name digest failure"),
         row("queue", "name time failure"),
-        row("hook", "name time failure yaml object metric values gojq"),
+        row("hook", "name time failure yaml object metric values gojq crontab"),
         row("module", "name digest failure yaml values hook"),
         row("release", "name time digest failure"),
         row("review", "name failure hook object"),
@@ -136,10 +135,16 @@ pub(crate) const GOJQ: Table = Table {
     ],
 };
 
-/// Crates of this repository that modules of other crates may name.
-pub(crate) const CRATES: [(&str, &str); 2] = [("addon_core", "core"), ("gojq", "gojq")];
+pub(crate) const CRONTAB: Table = Table {
+    title: "Crontabs, `crates/crontab`",
+    folder: "crates/crontab/src/",
+    rows: &[row("duration", ""), row("schedule", "duration")],
+};
 
-pub(crate) const TABLES: [Table; 4] = [GOJQ, CORE, SHELL, IMAGE];
+/// Crates of ours that a module of another crate may name.
+pub(crate) const CRATES: [(&str, &str); 3] = [("addon_core", "core"), ("gojq", "gojq"), ("crontab", "crontab")];
+
+pub(crate) const TABLES: [Table; 5] = [GOJQ, CRONTAB, CORE, SHELL, IMAGE];
 
 impl Row {
     pub(crate) fn may_use(&self, module: &str) -> bool {
@@ -177,10 +182,13 @@ impl Table {
 
 /// All tables in the form of ARCHITECTURE.md.
 pub(crate) fn markdown() -> String {
-    let (gojq, core, others) = (&TABLES[..1], &TABLES[1..2], &TABLES[2..]);
-    let inside = [machines::MACHINES, machines::WAYS];
-    let tables = gojq.iter().chain(core).chain(&inside).chain(others);
-    let tables: Vec<String> = tables.map(Table::markdown).collect();
+    let mut tables = Vec::new();
+    for table in TABLES {
+        tables.push(table.markdown());
+        if table.folder == CORE.folder {
+            tables.extend([machines::MACHINES, machines::WAYS].map(|inside| inside.markdown()));
+        }
+    }
     tables.join("\n")
 }
 

@@ -5,6 +5,5 @@
 pub mod cause;
 pub mod config;
 pub mod context;
-pub mod crontab;
 pub mod in_text;
 pub mod output;

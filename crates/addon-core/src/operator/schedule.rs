@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use crontab::schedule::Crontab;
 use jiff::{SignedDuration, Timestamp};
 
 use super::bindings::Bindings;
@@ -14,7 +15,6 @@ use super::query::Waiting;
 use super::task::{HookTask, Lane, Trigger};
 use crate::hook::cause::Cause;
 use crate::hook::context::BindingContext;
-use crate::hook::crontab::Crontab;
 use crate::name::HookId;
 use crate::time::{Now, Tick};
 

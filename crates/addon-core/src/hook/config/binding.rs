@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use crontab::schedule::Crontab;
 use serde::{Deserialize, Serialize};
 
-use crate::hook::crontab::Crontab;
 use crate::name::{BindingName, QueueName};
 
 /// A schedule.

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use crontab::duration::parse_duration;
+use crontab::schedule::Crontab;
 use gojq::filter::Filter;
 
 use super::binding::{LabelRequirement, LabelSelector, Operator};
 use super::fields::{Fields, Problems};
 use super::{ConfigError, HookConfig};
-use crate::hook::crontab::{Crontab, parse_duration};
 use crate::name::{BindingName, QueueName};
 
 /// Collects the values that have the right form and no meaning.

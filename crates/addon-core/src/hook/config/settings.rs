@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use crontab::duration::parse_duration;
+
 use super::fields::Fields;
 use super::reader::Reader;
 use super::{HookConfig, RateLimit};
-use crate::hook::crontab::parse_duration;
 
 /// The contents of `settings`.
 #[derive(Default)]

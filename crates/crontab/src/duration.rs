@@ -51,3 +51,30 @@ fn amount(number: &str, unit: &str) -> Option<i128> {
     let scale = 10_i128.checked_pow(u32::try_from(fraction.len()).ok()?)?;
     Some(digits(whole)? * unit + digits(fraction)? * unit / scale)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_go_durations() {
+        let rows = [
+            ("1h30m", Some(5_400_000)),
+            ("1.5s", Some(1_500)),
+            (".5s", Some(500)),
+            ("-300ms", Some(-300)),
+            ("0", Some(0)),
+            ("1000us", Some(1)),
+            ("", None),
+            ("5", None),
+            ("1d", None),
+            ("1h 30m", None),
+            ("1..5s", None),
+            (".s", None),
+            ("99999999999h", None),
+        ];
+        for (text, millis) in rows {
+            assert_eq!(parse_duration(text).map(|d| d.as_millis()), millis, "{text}");
+        }
+    }
+}

@@ -4,7 +4,6 @@
 //! next time must end for every crontab.
 
 mod calendar;
-mod duration;
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,7 +16,7 @@ use thiserror::Error;
 
 use calendar::Calendar;
 
-pub use duration::parse_duration;
+use crate::duration::parse_duration;
 
 /// The error for a text that is no crontab.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

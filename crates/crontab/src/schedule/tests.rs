@@ -10,7 +10,7 @@ use super::*;
 fn every_row_of_the_oracle_comes_at_the_recorded_times() {
     let starts = ["2026-03-07T23:59:58Z", "2026-10-24T22:10:00Z", "2028-02-28T12:00:00Z"];
     let mut wrong = BTreeMap::new();
-    for line in include_str!("../../../tests/oracles/cron.jsonl").lines() {
+    for line in include_str!("../../tests/oracles/cron.jsonl").lines() {
         let row: Value = serde_json::from_str(line).unwrap();
         let spec = row["spec"].as_str().unwrap();
         let found = Crontab::parse(spec).map(|crontab| {
@@ -112,28 +112,6 @@ fn clock_changes_skip_and_repeat() {
         "2026-10-25T01:30:00Z",
         "and comes twice on the 25th"
     );
-}
-
-#[test]
-fn durations_are_go_durations() {
-    let rows = [
-        ("1h30m", Some(5_400_000)),
-        ("1.5s", Some(1_500)),
-        (".5s", Some(500)),
-        ("-300ms", Some(-300)),
-        ("0", Some(0)),
-        ("1000us", Some(1)),
-        ("", None),
-        ("5", None),
-        ("1d", None),
-        ("1h 30m", None),
-        ("1..5s", None),
-        (".s", None),
-        ("99999999999h", None),
-    ];
-    for (text, millis) in rows {
-        assert_eq!(parse_duration(text).map(|d| d.as_millis()), millis, "{text}");
-    }
 }
 
 #[test]
