@@ -243,10 +243,10 @@ fn the_charts_render_with_the_values_that_they_bring() {
 #[test]
 fn the_shipped_modules_are_off_and_say_nothing_of_values_that_all_modules_see() {
     let text = fs_err::read_to_string(path("modules/values.yaml")).unwrap();
-    assert_eq!(addon_core::yaml::documents_v2(&text).unwrap(), [json!({})]);
+    assert_eq!(helm_yaml::yaml::documents_v2(&text).unwrap(), [json!({})]);
     let image = fs_err::read_to_string(path("image/image.yaml")).unwrap();
-    let image = addon_core::yaml::documents_v2(&image).unwrap().remove(0);
-    // The first directory takes precedence.
+    let image = helm_yaml::yaml::documents_v2(&image).unwrap().remove(0);
+    // What lies in the first directory counts.
     assert_eq!(image["run"]["environment"]["MODULES_DIR"], "/modules:/shipped-modules");
     let copies: Vec<&Value> = image["layers"]
         .as_array()

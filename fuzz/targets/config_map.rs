@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use addon_core::name::{ENABLED_SUFFIX, GLOBAL_KEY, ModuleName, Owner};
 use addon_core::values::Store;
 use addon_core::values::section::{ConfigDocument, Entry, Section, SectionProblem, to_text};
-use addon_core::yaml;
+use helm_yaml::yaml;
 use serde_json::Value;
 
 const KEY: &str = "==";

@@ -7,8 +7,8 @@ use addon_core::hook::config::{ConfigError, HookConfig, HookKind};
 use addon_core::name::{BindingName, HookId, HookName, Owner};
 use addon_core::review::registration::{Address, CaBundle, conversions, webhooks};
 use addon_core::review::routes::{AdmissionKind, Routes};
-use addon_core::yaml;
 use gojq::filter::Filter;
+use helm_yaml::yaml;
 
 const KINDS: [HookKind; 3] = [HookKind::Standalone, HookKind::Global, HookKind::Module];
 

@@ -2,7 +2,7 @@
 
 use addon_core::module::description::{DEPENDS_ON, DRIFT, Description, Mistake, SERVICE_ACCOUNT};
 use addon_core::name::ModuleName;
-use addon_core::yaml;
+use helm_yaml::yaml;
 use serde_json::Value;
 
 /// Longer keys are left out: in YAML a key written as in JSON has at most 1024 characters.

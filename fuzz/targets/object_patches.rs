@@ -2,7 +2,7 @@
 
 use addon_core::failure::Failure;
 use addon_core::object::patch::{self, Operation};
-use addon_core::yaml;
+use helm_yaml::yaml;
 
 /// The text is the file. Bytes that are not UTF-8 are skipped, because a file with them is refused before it is parsed.
 pub(crate) fn check(data: &[u8]) {

@@ -3,7 +3,7 @@
 use addon_core::name::{ModuleName, Owner};
 use addon_core::values::Store;
 use addon_core::values::merge::{MAX_DEPTH, merge};
-use addon_core::yaml;
+use helm_yaml::yaml;
 use serde_json::{Value, json};
 
 /// YAML documents, the lowest layer first; only three are used.

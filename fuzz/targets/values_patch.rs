@@ -7,7 +7,7 @@ use addon_core::name::{ModuleName, Owner};
 use addon_core::values::Store;
 use addon_core::values::patch::{Patch, PatchFile};
 use addon_core::values::section::to_text;
-use addon_core::yaml;
+use helm_yaml::yaml;
 use serde_json::{Value, json};
 
 /// Separates the parts of a text: first the values of files, then for each run a values patch and a config patch.

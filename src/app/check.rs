@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use addon_core::name::{ModuleName, Owner};
 use addon_core::values::Store;
-use addon_core::yaml;
+use helm_yaml::yaml;
 use serde_json::Value;
 
 use super::findings::Finding;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use addon_core::yaml;
+use helm_yaml::yaml;
 use serde::Serialize;
 
 /// The severity of a finding.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use addon_core::name::{Owner, parse_module_dir};
 use addon_core::values::schema::{self, SchemaError};
-use addon_core::yaml;
+use helm_yaml::yaml;
 use thiserror::Error;
 use walkdir::WalkDir;
 

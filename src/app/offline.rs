@@ -10,7 +10,7 @@ use addon_core::failure::Failure;
 use addon_core::hook::config::HookKind;
 use addon_core::name::{HookId, Owner};
 use addon_core::values::merge::merge;
-use addon_core::yaml;
+use helm_yaml::yaml;
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 

@@ -17,7 +17,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use addon_core::name::{ModuleName, Owner};
-use addon_core::yaml::{self, YamlError};
+use helm_yaml::yaml::{self, YamlError};
 use serde_json::{Value, json};
 use thiserror::Error;
 use tokio::runtime::Runtime;

@@ -4,7 +4,7 @@
 
 use addon_core::failure::Failure;
 use addon_core::name::{ModuleName, NameError};
-use addon_core::yaml;
+use helm_yaml::yaml;
 use thiserror::Error;
 use tokio::runtime::Runtime;
 

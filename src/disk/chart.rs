@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use addon_core::digest::Digest;
-use addon_core::yaml;
+use helm_yaml::yaml;
 use thiserror::Error;
 use walkdir::{DirEntry, WalkDir};
 

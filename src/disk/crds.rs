@@ -5,8 +5,8 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use addon_core::yaml::document::Kind;
-use addon_core::yaml::{self, YamlError};
+use helm_yaml::yaml::document::Kind;
+use helm_yaml::yaml::{self, YamlError};
 use serde_json::Value;
 use thiserror::Error;
 use walkdir::{DirEntry, WalkDir};

@@ -9,8 +9,8 @@ use addon_core::module::description::{Mistake, UnknownField};
 use addon_core::name::{ModuleName, NameError};
 use addon_core::values::merge::TooDeep;
 use addon_core::values::schema::SchemaError;
-use addon_core::yaml::YamlError;
-use addon_core::yaml::document::Kind;
+use helm_yaml::yaml::YamlError;
+use helm_yaml::yaml::document::Kind;
 use thiserror::Error;
 
 /// The effect of a problem.

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use addon_core::module::outline::ValuesFile;
 use addon_core::name::{ENABLED_SUFFIX, GLOBAL_KEY, ModuleName};
 use addon_core::values::merge::merge;
-use addon_core::yaml;
-use addon_core::yaml::document::Kind;
+use helm_yaml::yaml;
+use helm_yaml::yaml::document::Kind;
 use serde_json::{Map, Value};
 
 use crate::settings::MissingValues;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use addon_core::release::brake::ADOPTED;
-use addon_core::yaml::{self, YamlError};
+use helm_yaml::yaml::{self, YamlError};
 use serde_json::{Map, Value};
 use thiserror::Error;
 

@@ -2,7 +2,7 @@
 //! that account.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
-use addon_core::yaml;
+use helm_yaml::yaml;
 use serde_json::Value;
 use testbed::part::Part;
 use testbed::wait::wait_until;

@@ -84,7 +84,7 @@ fn may(stage: &Stage, verb: &str, group: &str, resource: &str, name: &str) -> bo
 #[test]
 fn the_operator_may_change_its_own_deployment_and_nobody_may_sign_by_its_hand() {
     let key = fs_err::read_to_string(super::tool::root().join("tests/chart/values/most.yaml")).unwrap();
-    let key = addon_core::yaml::documents_v2(&key).unwrap().remove(0)["verification"].clone();
+    let key = helm_yaml::yaml::documents_v2(&key).unwrap().remove(0)["verification"].clone();
     let stage = Stage::build("may", Part::Helm3);
     stage.write("keys.yaml", &json!({"verification": key}).to_string());
     let keys = format!("--values={}", stage.path("keys.yaml").display());

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use addon_core::yaml;
+use helm_yaml::yaml;
 use serde_json::Value;
 
 use super::tool::chart;

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use addon_core::yaml;
+use helm_yaml::yaml;
 use serde_json::{Value, json};
 use testbed::plane::User;
 

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
-use addon_core::yaml;
+use helm_yaml::yaml;
 use serde_json::Value;
 use testbed::part::Part;
 use testbed::process;

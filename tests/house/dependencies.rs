@@ -81,8 +81,8 @@ fn the_core_links_nothing_that_does_io() {
     );
     let core = cargo_tree(&["-p", "addon-core", "-e", "normal"]);
     assert_eq!(
-        linked(&core, &["addon-core", "crontab", "gojq", "serde_json"]),
-        ["addon-core", "crontab", "gojq", "serde_json"],
+        linked(&core, &["addon-core", "crontab", "gojq", "helm-yaml", "serde_json"]),
+        ["addon-core", "crontab", "gojq", "helm-yaml", "serde_json"],
         "the query saw the core, and the languages that it uses"
     );
     let findings: Vec<Finding> = linked(&core, &DOES_IO)

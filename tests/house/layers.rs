@@ -27,11 +27,13 @@ pub(crate) const fn row(module: &'static str, uses: &'static str) -> Row {
     Row { module, uses }
 }
 
-const ALL_OF_CORE: &str = "name time failure number digest yaml artifact secret values object metric queue hook module release review crontab";
+const ALL_OF_CORE: &str =
+    "name time failure digest artifact secret values object metric queue hook module release review crontab helm-yaml";
 const LAYERS_TO_0: &str = "core blocking report secrets settings telemetry traces";
-const LAYERS_TO_1: &str = "core blocking report secrets settings telemetry traces process certificates mailbox meters";
-const LAYERS_TO_2: &str = "core blocking report secrets settings telemetry traces process certificates mailbox meters disk helm cluster registry gojq";
-const LAYERS_TO_4: &str = "core blocking report secrets settings telemetry traces process certificates signatures mailbox meters notices disk helm cluster registry jobs serve driver gojq";
+const LAYERS_TO_1: &str =
+    "core blocking report secrets settings telemetry traces process certificates mailbox meters helm-yaml";
+const LAYERS_TO_2: &str = "core blocking report secrets settings telemetry traces process certificates mailbox meters disk helm cluster registry gojq helm-yaml";
+const LAYERS_TO_4: &str = "core blocking report secrets settings telemetry traces process certificates signatures mailbox meters notices disk helm cluster registry jobs serve driver gojq helm-yaml";
 
 pub(crate) const CORE: Table = Table {
     title: "The core, `crates/addon-core`",
@@ -41,18 +43,16 @@ pub(crate) const CORE: Table = Table {
         row("time", ""),
         row("failure", ""),
         row("footing", ""),
-        row("number", ""),
-        row("digest", "number"),
-        row("yaml", "number"),
-        row("artifact", "name time digest footing yaml"),
+        row("digest", "helm-yaml"),
+        row("artifact", "name time digest footing helm-yaml"),
         row("leadership", "time artifact"),
-        row("secret", "yaml"),
-        row("values", "name digest failure number yaml secret artifact gojq"),
-        row("object", "name digest failure number yaml"),
+        row("secret", "helm-yaml"),
+        row("values", "name digest failure secret artifact gojq helm-yaml"),
+        row("object", "name digest failure helm-yaml"),
         row("metric", "name digest failure"),
         row("queue", "name time failure"),
-        row("hook", "name time failure yaml object metric values gojq crontab"),
-        row("module", "name digest failure yaml values hook"),
+        row("hook", "name time failure object metric values crontab gojq helm-yaml"),
+        row("module", "name digest failure values hook helm-yaml"),
         row("release", "name time digest failure"),
         row("review", "name failure hook object"),
         row("operator", ALL_OF_CORE),
@@ -141,10 +141,21 @@ pub(crate) const CRONTAB: Table = Table {
     rows: &[row("duration", ""), row("schedule", "duration")],
 };
 
-/// Crates of ours that a module of another crate may name.
-pub(crate) const CRATES: [(&str, &str); 3] = [("addon_core", "core"), ("gojq", "gojq"), ("crontab", "crontab")];
+pub(crate) const HELM_YAML: Table = Table {
+    title: "YAML as Helm reads it, `crates/helm-yaml`",
+    folder: "crates/helm-yaml/src/",
+    rows: &[row("number", ""), row("yaml", "number")],
+};
 
-pub(crate) const TABLES: [Table; 5] = [GOJQ, CRONTAB, CORE, SHELL, IMAGE];
+/// Crates of ours that a module of another crate may name.
+pub(crate) const CRATES: [(&str, &str); 4] = [
+    ("addon_core", "core"),
+    ("gojq", "gojq"),
+    ("crontab", "crontab"),
+    ("helm_yaml", "helm-yaml"),
+];
+
+pub(crate) const TABLES: [Table; 6] = [GOJQ, CRONTAB, HELM_YAML, CORE, SHELL, IMAGE];
 
 impl Row {
     pub(crate) fn may_use(&self, module: &str) -> bool {

@@ -6,12 +6,11 @@
 use std::fmt;
 use std::io;
 
+use helm_yaml::number;
 use md5::{Digest as _, Md5};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use thiserror::Error;
-
-use crate::number;
 
 /// An md5 sum, shown in hex.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

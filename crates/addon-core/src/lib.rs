@@ -7,15 +7,11 @@
 
 pub mod name;
 
-pub mod number;
-
 pub mod digest;
 
 pub mod time;
 
 pub mod leadership;
-
-pub mod yaml;
 
 pub mod artifact;
 

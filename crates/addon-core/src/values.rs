@@ -18,12 +18,12 @@ mod vetting;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use helm_yaml::number;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use thiserror::Error;
 
 use crate::name::{GLOBAL_KEY, Owner};
-use crate::number;
 
 pub use document::{Globals, HookDocument};
 pub use proposal::{Change, Proposal, Stale};

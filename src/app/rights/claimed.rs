@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 
 use addon_core::module::description::RIGHTS;
-use addon_core::yaml::{self, YamlError};
+use helm_yaml::yaml::{self, YamlError};
 use serde::Deserialize;
 use serde_json::Value;
 use thiserror::Error;

@@ -131,7 +131,7 @@ pub(super) fn crd(name: &str, hands: Hands, needed_by: &str, rights: &mut Rights
 
 #[cfg(test)]
 mod tests {
-    use addon_core::yaml;
+    use helm_yaml::yaml;
 
     use super::super::kinds::Kinds;
     use super::*;

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use addon_core::failure::Failure;
-use addon_core::yaml;
+use helm_yaml::yaml;
 use serde_json::{Value, json};
 use walkdir::WalkDir;
 

@@ -117,7 +117,7 @@ fn word(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use addon_core::yaml;
+    use helm_yaml::yaml;
 
     use super::super::rules::Subject;
     use super::*;

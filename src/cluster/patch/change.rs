@@ -1,8 +1,8 @@
 //! Operations that change objects.
 
 use addon_core::failure::{Class, Failure};
-use addon_core::number;
 use addon_core::object::patch::{Change, JqFilter, Segment, Terms};
+use helm_yaml::number;
 use hyper::Method;
 use serde_json::{Value, json};
 

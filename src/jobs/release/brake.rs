@@ -9,7 +9,7 @@ use addon_core::name::ModuleName;
 use addon_core::release::Newest;
 use addon_core::release::brake::{Asked, Base, Held, Part};
 use addon_core::values::HookDocument;
-use addon_core::yaml;
+use helm_yaml::yaml;
 use serde_json::Value;
 use tracing::info;
 

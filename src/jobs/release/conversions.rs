@@ -10,7 +10,7 @@ use addon_core::operator::effect::Conversions;
 use addon_core::release::brake::Asked;
 use addon_core::release::{self, ConfigTrace, ReleaseStep};
 use addon_core::values::section::Maintenance;
-use addon_core::yaml;
+use helm_yaml::yaml;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use addon_core::digest::Digest;
 use addon_core::failure::{Class, Failure};
 use addon_core::release::{ConfigTrace, Likeness, Rendered};
-use addon_core::yaml;
+use helm_yaml::yaml;
 
 use super::Sync;
 use crate::cluster::drift::{self, ObjectKey};

@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 use addon_core::failure::{Class, Failure};
 use addon_core::name::ModuleName;
 use addon_core::values::HookDocument;
-use addon_core::yaml;
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
+use helm_yaml::yaml;
 use tokio_util::sync::CancellationToken;
 
 use super::source::Source;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use addon_core::failure::{Class, Failure};
-use addon_core::yaml;
+use helm_yaml::yaml;
 use serde_json::Value;
 use tempfile::TempDir;
 

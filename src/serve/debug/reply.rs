@@ -1,8 +1,8 @@
 //! An answer before it is written: its data and its format.
 
-use addon_core::yaml;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use helm_yaml::yaml;
 use serde::Serialize;
 use serde_json::Value;
 

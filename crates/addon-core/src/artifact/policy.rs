@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use helm_yaml::yaml::{self, YamlError};
 use jiff::tz::TimeZone;
 use jiff::{Span, SpanRelativeTo};
 use serde::{Deserialize, Serialize};
@@ -12,7 +13,6 @@ use serde_json::{Map, Value};
 use thiserror::Error;
 
 use super::window::{Day, Minute, Window, Windows};
-use crate::yaml::{self, YamlError};
 
 const MODE: &str = "mode";
 const WINDOWS: &str = "windows";

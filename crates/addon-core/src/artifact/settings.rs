@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 
+use helm_yaml::yaml::{self, YamlError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use thiserror::Error;
@@ -11,7 +12,6 @@ use thiserror::Error;
 use super::channel::Channel;
 use super::policy::Policy;
 use super::reference::{Fault, ImageDigest};
-use crate::yaml::{self, YamlError};
 
 /// The settings of people about the wanted version.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,12 +6,12 @@
 
 use std::fmt;
 
+use helm_yaml::yaml::YamlError;
+use helm_yaml::yaml::document::{self, Document, Kind};
 use serde_json::Value;
 use thiserror::Error;
 
 use crate::name::{ModuleName, NameError};
-use crate::yaml::YamlError;
-use crate::yaml::document::{self, Document, Kind};
 
 /// The field with the modules that it depends on.
 pub const DEPENDS_ON: &str = "dependsOn";

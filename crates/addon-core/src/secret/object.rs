@@ -2,10 +2,10 @@
 //!
 //! Must never pass on a document that cannot be read and might be a Secret.
 
+use helm_yaml::yaml;
 use serde_json::Value;
 
 use super::MASK;
-use crate::yaml;
 
 /// The annotation in which kubectl keeps a copy of the whole object.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";

@@ -9,14 +9,14 @@ mod pointer;
 
 use std::fmt;
 
+use helm_yaml::number;
+use helm_yaml::yaml;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use thiserror::Error;
 
 use crate::name::{ENABLED_SUFFIX, GLOBAL_KEY, ModuleName, NameError, Owner};
-use crate::number;
 use crate::values::kind_of;
-use crate::yaml;
 
 pub use operation::{DoesNotApply, Operation, Operations};
 pub use pointer::Pointer;

@@ -17,12 +17,12 @@ mod words;
 
 use std::fmt;
 
+use helm_yaml::yaml::YamlError;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use thiserror::Error;
 
 use crate::secret::known::Known;
-use crate::yaml::YamlError;
 
 pub use document::{Files, references};
 

@@ -7,11 +7,11 @@ mod channel;
 use std::collections::BTreeMap;
 use std::fmt;
 
+use helm_yaml::yaml;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::name::{ENABLED_SUFFIX, GLOBAL_KEY, MAINTENANCE_SUFFIX, ModuleName, Owner};
-use crate::yaml;
 
 pub use channel::ChannelKeys;
 

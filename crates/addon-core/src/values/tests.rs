@@ -1,3 +1,4 @@
+use helm_yaml::yaml;
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -5,7 +6,6 @@ use super::patch::FlagOp;
 use super::patch::Patch;
 use super::*;
 use crate::name::ModuleName;
-use crate::yaml;
 
 fn module(name: &str) -> Owner {
     Owner::Module(ModuleName::parse(name).unwrap())

@@ -11,7 +11,7 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use addon_core::digest::Digest;
 use addon_core::failure::{Class, Failure};
 use addon_core::module::description::Restoring;
-use addon_core::yaml;
+use helm_yaml::yaml;
 use serde_json::Value;
 use tokio::time::Instant;
 use tracing::{debug, warn};

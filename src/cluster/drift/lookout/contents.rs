@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use addon_core::failure::{Class, Failure};
-use addon_core::yaml;
+use helm_yaml::yaml;
 use tokio::time::{Instant, sleep_until};
 use tracing::warn;
 

@@ -1,6 +1,6 @@
 //! The difference between an object and its future form, in the format of `diff -u`.
 
-use addon_core::yaml;
+use helm_yaml::yaml;
 use serde_json::{Value, json};
 use similar::TextDiff;
 

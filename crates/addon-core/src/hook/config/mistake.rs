@@ -2,10 +2,10 @@
 //!
 //! Must never quote more of a configuration than a few words for each mistake.
 
+use helm_yaml::yaml::YamlError;
 use thiserror::Error;
 
 use crate::failure::{Class, Failure};
-use crate::yaml::YamlError;
 
 /// The reason why the output of `--config` is no configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

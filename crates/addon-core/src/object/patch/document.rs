@@ -1,5 +1,7 @@
 //! Reads a document as an operation. Unknown keys are ignored.
 
+use helm_yaml::yaml;
+use helm_yaml::yaml::document::Document;
 use serde_json::{Map, Value};
 
 use super::word::{OperationName, glimpse};
@@ -7,8 +9,6 @@ use super::{
     ApiVersion, BadOperation, Change, Dependents, Existing, JqFilter, JsonPatch, Manifest, MergePatch, Operation,
     Problem, Segment, Target, Terms, step,
 };
-use crate::yaml;
-use crate::yaml::document::Document;
 
 /// Reads an operation.
 pub(super) fn read(document: &Document) -> Result<Operation, BadOperation> {

@@ -1,11 +1,11 @@
 //! Splits the text of a file into documents.
 
+use helm_yaml::number;
+use helm_yaml::yaml::YamlError;
+use helm_yaml::yaml::document::{self, Document};
 use serde_json::{Deserializer, Value};
 
 use super::Unreadable;
-use crate::number;
-use crate::yaml::YamlError;
-use crate::yaml::document::{self, Document};
 
 /// The documents of a stream of JSON, or else of YAML.
 pub(super) fn documents(text: &str) -> Result<Vec<Document>, Unreadable> {

@@ -1,11 +1,11 @@
 //! Prints operations as documents, in the form in which hooks write them.
 
+use helm_yaml::yaml::document::Document;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, json};
 
 use super::{Change, Operation, Target, Terms, document};
-use crate::yaml::document::Document;
 
 impl Operation {
     /// The document for this operation.

@@ -4,12 +4,12 @@
 
 use std::fmt;
 
+use helm_yaml::yaml::YamlError;
+use helm_yaml::yaml::document::Document;
 use thiserror::Error;
 
 use super::{NotASegment, OperationName};
 use crate::failure::{Class, Failure};
-use crate::yaml::YamlError;
-use crate::yaml::document::Document;
 
 /// The error for a file. None of its operations is carried out.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

@@ -5,10 +5,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use helm_yaml::yaml;
 use serde_json::Value;
 
 use super::Problem;
-use crate::yaml;
 
 /// The texts of schemas by their paths, with `/` as separator.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::LazyLock;
 
+use helm_yaml::number;
 use serde_json::{Map, Value};
 
 use super::document::{Files, Target, target};
 use super::node::{Dependency, Items, Node, NumberLimits, Others, Pattern};
 use super::rules::Rule;
 use super::{Problem, SchemaError, secrecy};
-use crate::number;
 
 /// The number of nodes up to which a schema is accepted. A node counts as often as it is referred to.
 const MAX_NODES: usize = 20_000;

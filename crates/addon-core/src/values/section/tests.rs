@@ -248,7 +248,7 @@ fn section_value() -> impl Strategy<Value = Value> {
 proptest! {
     #[test]
     fn a_section_that_we_write_is_read_back_unchanged(mut value in section_value()) {
-        crate::number::settle(&mut value);
+        helm_yaml::number::settle(&mut value);
         let text = to_text(&value);
         prop_assert_eq!(yaml::from_str_v3(&text), Ok(value.clone()), "{}", text);
         prop_assert_eq!(yaml::from_str_v2_strict(&text), Ok(value), "{}", text);

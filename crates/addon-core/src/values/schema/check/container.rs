@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use helm_yaml::number;
 use serde_json::{Map, Value};
 
 use super::super::node::{Items, Node, Others};
 use super::{Findings, Path, check};
-use crate::number;
 
 fn length(length: usize) -> i64 {
     i64::try_from(length).unwrap_or(i64::MAX)
