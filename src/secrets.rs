@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use addon_core::secret::known::Known;
+use masking::secret::known::Known;
 use serde_json::Value;
 use tokio::sync::watch;
 

@@ -28,11 +28,11 @@ pub(crate) const fn row(module: &'static str, uses: &'static str) -> Row {
 }
 
 const ALL_OF_CORE: &str =
-    "name time failure digest artifact secret values object metric queue hook module release review crontab helm-yaml";
+    "name time failure digest artifact values object metric queue hook module release review crontab helm-yaml masking";
 const LAYERS_TO_0: &str = "core blocking report secrets settings telemetry traces";
 const LAYERS_TO_1: &str =
     "core blocking report secrets settings telemetry traces process certificates mailbox meters helm-yaml";
-const LAYERS_TO_2: &str = "core blocking report secrets settings telemetry traces process certificates mailbox meters disk helm cluster registry gojq helm-yaml";
+const LAYERS_TO_2: &str = "core blocking report secrets settings telemetry traces process certificates mailbox meters disk helm cluster registry gojq helm-yaml masking";
 const LAYERS_TO_4: &str = "core blocking report secrets settings telemetry traces process certificates signatures mailbox meters notices disk helm cluster registry jobs serve driver gojq helm-yaml";
 
 pub(crate) const CORE: Table = Table {
@@ -46,8 +46,7 @@ pub(crate) const CORE: Table = Table {
         row("digest", "helm-yaml"),
         row("artifact", "name time digest footing helm-yaml"),
         row("leadership", "time artifact"),
-        row("secret", "helm-yaml"),
-        row("values", "name digest failure secret artifact gojq helm-yaml"),
+        row("values", "name digest failure artifact gojq helm-yaml masking"),
         row("object", "name digest failure helm-yaml"),
         row("metric", "name digest failure"),
         row("queue", "name time failure"),
@@ -66,7 +65,7 @@ pub(crate) const SHELL: Table = Table {
         row("blocking", ""),
         row("hosts", ""),
         row("report", "core"),
-        row("secrets", "core"),
+        row("secrets", "core masking"),
         row("settings", "core"),
         row("telemetry", "core report secrets settings"),
         row("traces", "settings"),
@@ -147,15 +146,22 @@ pub(crate) const HELM_YAML: Table = Table {
     rows: &[row("number", ""), row("yaml", "number")],
 };
 
+pub(crate) const MASKING: Table = Table {
+    title: "Masks for secrets, `crates/masking`",
+    folder: "crates/masking/src/",
+    rows: &[row("secret", "helm-yaml")],
+};
+
 /// Crates of ours that a module of another crate may name.
-pub(crate) const CRATES: [(&str, &str); 4] = [
+pub(crate) const CRATES: [(&str, &str); 5] = [
     ("addon_core", "core"),
     ("gojq", "gojq"),
     ("crontab", "crontab"),
     ("helm_yaml", "helm-yaml"),
+    ("masking", "masking"),
 ];
 
-pub(crate) const TABLES: [Table; 6] = [GOJQ, CRONTAB, HELM_YAML, CORE, SHELL, IMAGE];
+pub(crate) const TABLES: [Table; 7] = [GOJQ, CRONTAB, HELM_YAML, MASKING, CORE, SHELL, IMAGE];
 
 impl Row {
     pub(crate) fn may_use(&self, module: &str) -> bool {

@@ -15,8 +15,6 @@ pub mod leadership;
 
 pub mod artifact;
 
-pub mod secret;
-
 pub mod failure;
 
 pub mod footing;

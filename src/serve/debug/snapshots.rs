@@ -2,9 +2,9 @@
 
 use addon_core::name::{BindingName, ModuleName, MonitorId, Owner};
 use addon_core::object::snapshot::Operations;
-use addon_core::operator::query::{HookMonitors, MonitorsQuery};
-use addon_core::secret::{self, MASK, object};
+use addon_core::operator::query::{Answer, Query as Ask};
 use axum::http::StatusCode;
+use masking::secret::{self, MASK, object};
 use serde_json::{Map, Value, json};
 
 use super::reply::{Reply, document, text};

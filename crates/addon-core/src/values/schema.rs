@@ -18,11 +18,10 @@ mod words;
 use std::fmt;
 
 use helm_yaml::yaml::YamlError;
+use masking::secret::known::Known;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use thiserror::Error;
-
-use crate::secret::known::Known;
 
 pub use document::{Files, references};
 

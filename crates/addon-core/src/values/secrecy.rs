@@ -5,13 +5,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use masking::secret::known::Known;
 use serde_json::{Value, json};
 
 use super::patch::Operation;
 use super::schema::Schemas;
 use super::{Layers, Store};
 use crate::name::Owner;
-use crate::secret::known::Known;
 
 impl Layers {
     /// Finds the secrets in all layers: a value that a higher layer hides is still shown if a person asks for its layer

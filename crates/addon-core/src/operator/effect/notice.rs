@@ -4,11 +4,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use masking::secret::known::Known;
+
 use super::HookLabels;
 use crate::failure::Failure;
 use crate::name::{BindingName, HookId, ModuleName, Owner, QueueName};
 use crate::operator::event::{Drift, SyncAction, Usage};
-use crate::secret::known::Known;
 
 /// One notice to people. Our own metrics are made of notices, too.
 #[derive(Debug, Clone)]

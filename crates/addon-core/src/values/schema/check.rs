@@ -8,11 +8,11 @@ mod scalar;
 use std::collections::BTreeSet;
 use std::fmt;
 
+use masking::secret;
 use serde_json::Value;
 
 use super::node::{Dependency, Node};
 use super::words;
-use crate::secret;
 
 /// A place in the document. Its text is built only for an error.
 #[derive(Debug, Clone, Copy)]

@@ -4,11 +4,11 @@
 
 use std::collections::BTreeSet;
 
+use masking::secret::{self, MASK, known};
 use serde_json::{Map, Value};
 
 use super::Schemas;
 use super::node::{Dependency, Items, Node, Others};
-use crate::secret::{self, MASK, known};
 
 /// Whether the keywords of a node mark a secret. In this order: `x-secret`, the format `password`, `writeOnly`.
 pub(super) fn said_by(node: &Map<String, Value>) -> Option<bool> {

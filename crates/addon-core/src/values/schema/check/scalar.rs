@@ -2,12 +2,12 @@
 //!
 //! Numbers are floats here, as in the original. Must never accept a whole number beyond 2^53 as an integer.
 
+use masking::secret;
 use serde_json::Value;
 
 use super::super::node::Node;
 use super::super::{formats, words};
 use super::{Findings, Path};
-use crate::secret;
 use crate::values::kind_of;
 
 /// From this number on, floats cannot represent every whole number.
