@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 
 use addon_core::name::{ModuleName, Owner};
 use addon_core::values::Store;
-use addon_core::values::schema::{Files, Kind, Schemas};
 use addon_core::values::section::ConfigDocument;
 use addon_core::values::vetted::Vetted;
 use serde_json::{Value, json};
+use values_schema::schema::{Files, Kind, Schemas};
 
 /// How many modules are validated.
 const MODULES: usize = 50;

@@ -18,8 +18,8 @@ use std::path::{Path, PathBuf};
 use addon_core::module::description::{AccountName, Restoring};
 use addon_core::module::outline::{Outline, ValuesFiles};
 use addon_core::name::{HookName, ModuleName, parse_module_dir};
-use addon_core::values::schema::Schemas;
 use serde_json::Value;
+use values_schema::schema::Schemas;
 
 use crate::settings::MissingValues;
 

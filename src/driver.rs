@@ -215,7 +215,7 @@ impl Clock {
 mod tests {
     use addon_core::module::Inventory;
     use addon_core::operator::policy::Policy;
-    use addon_core::values::schema::Schemas;
+    use values_schema::schema::Schemas;
 
     use super::*;
 

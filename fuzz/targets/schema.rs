@@ -1,7 +1,7 @@
 //! Schemas of values: validating any value against any schema must end without a panic.
 
-use addon_core::values::schema::{Files, Kind, Schemas};
 use serde_json::Value;
+use values_schema::schema::{Files, Kind, Schemas};
 
 const FILE: &str = "openapi/values.yaml";
 

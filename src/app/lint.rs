@@ -6,9 +6,9 @@ pub(super) mod rendered;
 use std::path::{Path, PathBuf};
 
 use addon_core::name::{Owner, parse_module_dir};
-use addon_core::values::schema::{self, SchemaError};
 use helm_yaml::yaml;
 use thiserror::Error;
+use values_schema::schema::{self, SchemaError};
 use walkdir::WalkDir;
 
 use super::findings::Finding;

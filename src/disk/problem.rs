@@ -8,10 +8,10 @@ use std::path::PathBuf;
 use addon_core::module::description::{Mistake, UnknownField};
 use addon_core::name::{ModuleName, NameError};
 use addon_core::values::merge::TooDeep;
-use addon_core::values::schema::SchemaError;
 use helm_yaml::yaml::YamlError;
 use helm_yaml::yaml::document::Kind;
 use thiserror::Error;
+use values_schema::schema::SchemaError;
 
 /// The effect of a problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

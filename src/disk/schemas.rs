@@ -4,7 +4,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use addon_core::values::schema::{Files, Schemas, references};
+use values_schema::schema::{Files, Schemas, references};
 
 use super::{Fault, Problem, Severity};
 

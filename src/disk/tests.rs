@@ -449,7 +449,7 @@ fn files_that_trade_their_content_are_noticed() {
 
 #[test]
 fn schemas_are_read_with_what_they_refer_to() {
-    use addon_core::values::schema::Kind;
+    use values_schema::schema::Kind;
     let tree = Tree::new(&[
         ("global-hooks/openapi/values.yaml", "properties: {a: {}}"),
         (

@@ -81,8 +81,27 @@ fn the_core_links_nothing_that_does_io() {
     );
     let core = cargo_tree(&["-p", "addon-core", "-e", "normal"]);
     assert_eq!(
-        linked(&core, &["addon-core", "crontab", "gojq", "helm-yaml", "serde_json"]),
-        ["addon-core", "crontab", "gojq", "helm-yaml", "serde_json"],
+        linked(
+            &core,
+            &[
+                "addon-core",
+                "crontab",
+                "gojq",
+                "helm-yaml",
+                "masking",
+                "serde_json",
+                "values-schema"
+            ]
+        ),
+        [
+            "addon-core",
+            "crontab",
+            "gojq",
+            "helm-yaml",
+            "masking",
+            "serde_json",
+            "values-schema"
+        ],
         "the query saw the core, and the languages that it uses"
     );
     let findings: Vec<Finding> = linked(&core, &DOES_IO)

@@ -27,13 +27,11 @@ pub(crate) const fn row(module: &'static str, uses: &'static str) -> Row {
     Row { module, uses }
 }
 
-const ALL_OF_CORE: &str =
-    "name time failure digest artifact values object metric queue hook module release review crontab helm-yaml masking";
+const ALL_OF_CORE: &str = "name time failure digest artifact values object metric queue hook module release review crontab helm-yaml masking values-schema";
 const LAYERS_TO_0: &str = "core blocking report secrets settings telemetry traces";
-const LAYERS_TO_1: &str =
-    "core blocking report secrets settings telemetry traces process certificates mailbox meters helm-yaml";
+const LAYERS_TO_1: &str = "core blocking report secrets settings telemetry traces process certificates mailbox meters helm-yaml values-schema";
 const LAYERS_TO_2: &str = "core blocking report secrets settings telemetry traces process certificates mailbox meters disk helm cluster registry gojq helm-yaml masking";
-const LAYERS_TO_4: &str = "core blocking report secrets settings telemetry traces process certificates signatures mailbox meters notices disk helm cluster registry jobs serve driver gojq helm-yaml";
+const LAYERS_TO_4: &str = "core blocking report secrets settings telemetry traces process certificates signatures mailbox meters notices disk helm cluster registry jobs serve driver gojq helm-yaml values-schema";
 
 pub(crate) const CORE: Table = Table {
     title: "The core, `crates/addon-core`",
@@ -46,12 +44,12 @@ pub(crate) const CORE: Table = Table {
         row("digest", "helm-yaml"),
         row("artifact", "name time digest footing helm-yaml"),
         row("leadership", "time artifact"),
-        row("values", "name digest failure artifact gojq helm-yaml masking"),
+        row("values", "name digest failure artifact helm-yaml masking values-schema"),
         row("object", "name digest failure helm-yaml"),
         row("metric", "name digest failure"),
         row("queue", "name time failure"),
         row("hook", "name time failure object metric values crontab gojq helm-yaml"),
-        row("module", "name digest failure values hook helm-yaml"),
+        row("module", "name digest failure values hook helm-yaml values-schema"),
         row("release", "name time digest failure"),
         row("review", "name failure hook object"),
         row("operator", ALL_OF_CORE),
@@ -152,16 +150,23 @@ pub(crate) const MASKING: Table = Table {
     rows: &[row("secret", "helm-yaml")],
 };
 
+pub(crate) const VALUES_SCHEMA: Table = Table {
+    title: "Schemas of values, `crates/values-schema`",
+    folder: "crates/values-schema/src/",
+    rows: &[row("schema", "gojq helm-yaml masking")],
+};
+
 /// Crates of ours that a module of another crate may name.
-pub(crate) const CRATES: [(&str, &str); 5] = [
+pub(crate) const CRATES: [(&str, &str); 6] = [
     ("addon_core", "core"),
     ("gojq", "gojq"),
     ("crontab", "crontab"),
     ("helm_yaml", "helm-yaml"),
     ("masking", "masking"),
+    ("values_schema", "values-schema"),
 ];
 
-pub(crate) const TABLES: [Table; 7] = [GOJQ, CRONTAB, HELM_YAML, MASKING, CORE, SHELL, IMAGE];
+pub(crate) const TABLES: [Table; 8] = [GOJQ, CRONTAB, HELM_YAML, MASKING, VALUES_SCHEMA, CORE, SHELL, IMAGE];
 
 impl Row {
     pub(crate) fn may_use(&self, module: &str) -> bool {

@@ -8,11 +8,11 @@ pub mod lifecycle;
 pub mod outline;
 
 use serde_json::Value;
+use values_schema::schema::Schemas;
 
 use self::outline::ValuesFiles;
 use crate::failure::Failure;
 use crate::name::ModuleName;
-use crate::values::schema::Schemas;
 
 /// One module of the modules directories.
 #[derive(Debug, Clone, PartialEq)]

@@ -9,7 +9,6 @@ pub mod judgement;
 pub mod merge;
 pub mod patch;
 mod proposal;
-pub mod schema;
 mod secrecy;
 pub mod section;
 pub mod vetted;
@@ -22,6 +21,7 @@ use helm_yaml::number;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use thiserror::Error;
+use values_schema::schema::{Kind, Schemas};
 
 use crate::name::{GLOBAL_KEY, Owner};
 
@@ -31,7 +31,6 @@ pub use vetting::NotForHelm;
 
 use merge::{TooDeep, merge};
 use patch::{DoesNotApply, Operations, PatchFile, Unacceptable};
-use schema::{Kind, Schemas};
 
 /// The number of changes of one owner's layers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

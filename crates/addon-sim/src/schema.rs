@@ -2,9 +2,9 @@
 //!
 //! Must never ask the core whether a value fits.
 
-use addon_core::values::schema::{Files, Schemas};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use values_schema::schema::{Files, Schemas};
 
 use crate::flat::{self, Flat};
 use crate::setup::{ModuleSpec, key_of};
@@ -112,7 +112,7 @@ pub fn is_sound<'a>(modules: impl IntoIterator<Item = &'a ModuleSpec>, key: &str
 
 #[cfg(test)]
 mod tests {
-    use addon_core::values::schema::Kind;
+    use values_schema::schema::Kind;
 
     use super::*;
 

@@ -17,8 +17,8 @@ use addon_core::failure::{Class, Failure};
 use addon_core::module::{Inventory, Module};
 use addon_core::name::ModuleName;
 use addon_core::operator::event::SavedState;
-use addon_core::values::schema::Schemas;
 use serde_json::{Value, json};
+use values_schema::schema::Schemas;
 
 pub use cluster::ConfigMap;
 pub use edits::{CONFIG_MAP, EDITS, UNSOUND, Wanted, wanted_edit};

@@ -182,10 +182,10 @@ fn on_one_line(warning: &str) -> String {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use values_schema::schema::{Files, Schemas};
 
     use super::*;
     use crate::operator::provenance::{MADE_WITH, digest};
-    use crate::values::schema::{Files, Schemas};
 
     fn edit(operation: &str, before: &Value, after: &Value) -> Edit {
         let mut files = Files::default();

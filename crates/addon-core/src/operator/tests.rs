@@ -35,6 +35,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use values_schema::schema::Schemas;
 
 use super::effect::{Job, Notice};
 use super::event::{
@@ -63,7 +64,6 @@ use crate::release::ConfigTrace;
 use crate::review::reply::Reply;
 use crate::review::response::HookResponse;
 use crate::values::patch::{Patch, PatchFile};
-use crate::values::schema::Schemas;
 
 /// A world in which every job ends at once, with the outcome that the test wants.
 struct World {

@@ -71,10 +71,10 @@ impl Store {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use values_schema::schema::{Files, Schemas};
 
     use super::*;
     use crate::name::Owner;
-    use crate::values::schema::{Files, Schemas};
 
     fn name(text: &str) -> ModuleName {
         ModuleName::parse(text).unwrap()

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use masking::secret::known::Known;
 use serde_json::{Value, json};
+use values_schema::schema::Schemas;
 
 use super::patch::Operation;
-use super::schema::Schemas;
 use super::{Layers, Store};
 use crate::name::Owner;
 

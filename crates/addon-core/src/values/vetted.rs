@@ -10,9 +10,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use serde_json::Value;
+use values_schema::schema::{Invalid, Kind, Schemas};
 
 use super::NotForHelm;
-use super::schema::{Invalid, Kind, Schemas};
 use crate::name::Owner;
 
 /// A question: does this section keep to that schema of its owner?

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use thiserror::Error;
+use values_schema::schema::{Invalid, Kind, Schemas};
 
 use super::merge::merge;
-use super::schema::{Invalid, Kind, Schemas};
 use super::section::{ConfigDocument, Entry};
 use super::vetted::{Asking, Unvetted, Vetted, Vetting};
 use super::{Attempt, Layers, Reason, Rejected, Store};

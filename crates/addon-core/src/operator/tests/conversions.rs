@@ -1,8 +1,9 @@
 //! Conversion webhooks of charts: they come before all other work of a converge, and a failure delays only its own module.
 
+use values_schema::schema::Files;
+
 use super::*;
 use crate::operator::effect::Conversions;
-use crate::values::schema::Files;
 
 fn with_conversions(order: u32, text: &str) -> Module {
     Module {

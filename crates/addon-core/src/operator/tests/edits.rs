@@ -1,12 +1,13 @@
 //! Edits of the ConfigMap that the API server asks us about.
 
+use values_schema::schema::Files;
+
 use super::*;
 use crate::artifact::choice::Activity;
 use crate::artifact::settings::Settings;
 use crate::operator::policy::Edits;
 use crate::review::reply::NoAnswer;
 use crate::review::request::{AdmissionRequest, ReviewRequest};
-use crate::values::schema::Files;
 
 const PATH: &str = "/config-map";
 

@@ -1,7 +1,8 @@
 //! Refusals by schemas: a section, a patch, a release; and the parts that they do not concern.
 
+use values_schema::schema::Files;
+
 use super::*;
-use crate::values::schema::Files;
 
 fn values(world: &World, module: &str) -> Value {
     let query = ValuesQuery {

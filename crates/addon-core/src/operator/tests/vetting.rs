@@ -1,7 +1,8 @@
 //! Checks against schemas that take long: what waits for them, what does not, and what happens if inputs change meanwhile.
 
+use values_schema::schema::Files;
+
 use super::*;
-use crate::values::schema::Files;
 
 fn values(world: &World, module: &str) -> Value {
     let query = ValuesQuery {

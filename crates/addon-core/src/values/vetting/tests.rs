@@ -1,7 +1,7 @@
 use serde_json::json;
+use values_schema::schema::Files;
 
 use super::super::patch::Patch;
-use super::super::schema::Files;
 use super::*;
 use crate::name::ModuleName;
 

@@ -144,8 +144,8 @@ pub enum Problem {
 pub struct Invalid(Vec<String>);
 
 impl Invalid {
-    /// The error for values that break their schema, with one mistake.
-    pub(super) fn because(why: &str) -> Self {
+    /// Values that do not fit their schema.
+    pub fn because(why: &str) -> Self {
         Self(vec![why.to_owned()])
     }
 

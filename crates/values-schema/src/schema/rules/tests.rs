@@ -274,7 +274,7 @@ const DIFFERENCES: [(&str, &str); 15] = [
 
 #[test]
 fn rules_mean_what_they_mean_to_the_original() {
-    let mut lines = include_str!("../../../../tests/oracles/cel.jsonl").lines();
+    let mut lines = include_str!("../../../tests/oracles/cel.jsonl").lines();
     let seen: Value = serde_json::from_str(lines.next().unwrap()).unwrap();
     let mut differences = Vec::new();
     for line in lines {

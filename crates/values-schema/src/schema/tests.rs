@@ -34,7 +34,7 @@ fn chain(error: &SchemaError) -> String {
 #[test]
 fn every_row_of_the_oracle_comes_as_recorded() {
     let (mut wrong, mut rows) = (Vec::new(), 0);
-    for line in include_str!("../../../tests/oracles/schema.jsonl").lines() {
+    for line in include_str!("../../tests/oracles/schema.jsonl").lines() {
         let row: Value = serde_json::from_str(line).unwrap();
         let node = raw(&row["schema"]).unwrap();
         for case in row["cases"].as_array().unwrap() {

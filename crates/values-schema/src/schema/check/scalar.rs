@@ -8,7 +8,6 @@ use serde_json::Value;
 use super::super::node::Node;
 use super::super::{formats, words};
 use super::{Findings, Path};
-use crate::values::kind_of;
 
 /// From this number on, floats cannot represent every whole number.
 const LARGEST: f64 = 9_007_199_254_740_991.0;
@@ -57,7 +56,18 @@ fn mismatch(node: &Node, value: &Value) -> Option<(String, &'static str)> {
     (!is_judged_by_format && !may_be(kind) && !is_integer).then(|| (wanted(), kind))
 }
 
-/// Checks length, pattern and format of a text. Of length and pattern only the first mistake is reported.
+fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+/// Length, pattern and format of a text. Of length and pattern only the first mistake is reported.
 pub(super) fn text(node: &Node, text: &str, path: Path<'_>, found: &mut Findings) {
     if let Some(error) = text_error(node, text, path) {
         found.add(error);
