@@ -246,7 +246,7 @@ fn the_shipped_modules_are_off_and_say_nothing_of_values_that_all_modules_see() 
     assert_eq!(helm_yaml::yaml::documents_v2(&text).unwrap(), [json!({})]);
     let image = fs_err::read_to_string(path("image/image.yaml")).unwrap();
     let image = helm_yaml::yaml::documents_v2(&image).unwrap().remove(0);
-    // What lies in the first directory counts.
+    // The files of the first directory count.
     assert_eq!(image["run"]["environment"]["MODULES_DIR"], "/modules:/shipped-modules");
     let copies: Vec<&Value> = image["layers"]
         .as_array()

@@ -164,7 +164,7 @@ impl Operator {
         .min_by_key(|(at, _)| *at)
     }
 
-    /// What people want to know, of this very moment.
+    /// The answer to a question of a person, from the state of this moment.
     pub fn answer<Q: Query>(&self, query: &Q) -> Q::Answer {
         query.answer(&Survey::of(self))
     }

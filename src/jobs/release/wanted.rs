@@ -11,7 +11,7 @@ pub struct Wanted<'a> {
     pub values: &'a HookDocument,
     /// The part of the values that people asked for.
     pub asked: &'a HookDocument,
-    /// Who looks after its objects.
+    /// Whether people or the operator look after its objects.
     pub maintenance: Maintenance,
     /// The state of the ConfigMap that the values are of.
     pub config: ConfigTrace,

@@ -6,7 +6,7 @@ use std::pin::Pin;
 
 use addon_core::failure::Failure;
 use addon_core::name::ModuleName;
-use addon_core::operator::query::{Answer, Query as Ask};
+use addon_core::operator::query::{NoSuchModule, ReleaseValuesQuery};
 use addon_core::values::HookDocument;
 use axum::http::StatusCode;
 use masking::secret::object::masked_manifest;

@@ -2,7 +2,7 @@
 
 use addon_core::name::{BindingName, ModuleName, MonitorId, Owner};
 use addon_core::object::snapshot::Operations;
-use addon_core::operator::query::{Answer, Query as Ask};
+use addon_core::operator::query::{HookMonitors, MonitorsQuery};
 use axum::http::StatusCode;
 use masking::secret::{self, MASK, object};
 use serde_json::{Map, Value, json};
