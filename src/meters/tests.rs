@@ -433,13 +433,13 @@ const HEAD: &str = "# Metrics
 ## Our own
 
 Served at `/metrics`. `P_` stands for the prefix of `--prometheus-metrics-prefix`: `addon_operator_` by default, and
-`shell_operator_` where we serve hooks alone. The column *where* says which of the two has a metric; without a word both have it.
+`shell_operator_` with hooks alone. The column *where* names the one that has a metric; if it is empty, both have it.
 
 Histograms count seconds in buckets up to 0, .001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5 and 10; actions on queues in
-buckets up to 0, .0001, .0002, .0005, .001, .002, .005, .01, .02, .05, .1, .2 and .5; requests in the usual ones from .005 to 10.
+buckets up to 0, .0001, .0002, .0005, .001, .002, .005, .01, .02, .05, .1, .2 and .5; requests in Prometheus' default buckets from .005 to 10.
 
-With modules `binding` is the kind of a binding, except in `kube_*` and `task_wait_*`, where it is its name, as it is with hooks
-alone everywhere. `activation` is `OperatorStartup` during the first converge and empty after it.
+With modules the label `binding` holds the kind of a binding; in `kube_*` and `task_wait_*` it holds the name. With hooks alone it always
+holds the name. `activation` is `OperatorStartup` during the first converge and empty after it.
 
 | name | where | kind | unit | labels | meaning |
 |---|---|---|---|---|---|
@@ -451,33 +451,33 @@ The two tables are made from `src/meters/table.rs` and the files beside it.
 ## Those of hooks
 
 Served at `/metrics/hooks`, under the names that the hooks give them. A hook writes operations to the file `METRICS_PATH`: JSON
-objects one after the other, which are applied when it has ended with 0.
+objects one after the other. They are applied when the hook has ended with exit code 0.
 
 | field | meaning |
 |---|---|
 | `name` | the metric |
 | `action` | `add` to a counter, `set` a gauge, `observe` a value for a histogram, or `expire` a group |
-| `value` | the number; fractions count everywhere, and a counter does not take what is below zero |
+| `value` | the number; fractions are allowed everywhere, negative numbers are not allowed for counters |
 | `add`, `set` | short for `action` and `value` |
-| `buckets` | upper bounds for `observe`, each larger than the one before; those of the first observation count |
-| `labels` | a map of strings; `hook`, and `module` for hooks of modules, are ours to set |
-| `group` | series that come and go together |
+| `buckets` | upper bounds for `observe`, each larger than the one before; the first observation decides |
+| `labels` | a map of strings; the operator sets `hook`, and `module` for hooks of modules |
+| `group` | the group of the series; all series of a group are replaced together |
 
 - A run that names a group ends all series of that group first, and then writes. Hooks that name the same group share it.
-- What has no group stays until it is written again, `add` and `observe` accumulate. `expire` without a group ends what the hook
-  wrote without one.
-- A run that writes nothing leaves everything as it was. When a module is switched off, what its hooks wrote ends.
-- A file that cannot be read or meant fails the hook, and nothing of it is applied: the error names line, operation and field.
-- An operation without an action, with one that does not exist, with both `add` and `set`, or that takes from a counter, is left
-  out with a warning; so is one with a name that cannot be shown.
-- A metric keeps its kind while it has a series. Samples of another kind are lost, which the log says; so are new series beyond
-  8 MiB of names and labels of one hook, and those that would give a metric more than 64 labels.
+- A series without a group stays until it is written again; `add` and `observe` accumulate. `expire` without a group ends the series that
+  the hook wrote without one.
+- A run that writes nothing changes no series. When a module is switched off, the series of its hooks end.
+- A file that is invalid fails the hook, and none of its operations is applied: the error names line, operation and field.
+- Some operations are left out with a warning: without an action, with an unknown one, with both `add` and `set`, with a negative number
+  for a counter, or with a name that cannot be shown.
+- A metric keeps its kind while it has a series. Samples of another kind are lost, and the log says so. The same holds for new series
+  beyond 8 MiB of names and labels of one hook, and for series that would give a metric more than 64 labels.
 
 ### Names
 
 Names of metrics and labels may have any characters of UTF-8 except NUL, up to 256. Labels that begin with two underscores belong to
 Prometheus. Prometheus before 3.0 and many other scrapers read letters, digits, `_` and, in names of metrics, `:`, with no digit first. A scraper
-says in its header line `Accept` how it wants other names, as in `text/plain;version=0.0.4;escaping=allow-utf-8`:
+asks by its header line `Accept` for one form of other names, as in `text/plain;version=0.0.4;escaping=allow-utf-8`:
 
 | `escaping` | `stub-add.metric` | `5_плод` |
 |---|---|---|
@@ -486,14 +486,14 @@ says in its header line `Accept` how it wants other names, as in `text/plain;ver
 | `values` | `U__stub_2d_add_2e_metric` | `U___35____43f__43b__43e__434_` |
 | `allow-utf-8` | `{\"stub-add.metric\"}` | `{\"5_плод\"}` |
 
-Two names may become one, such as `a-b` and `a_b`. The log says so once, and such a page is readable all the same:
+Two names may become one, such as `a-b` and `a_b`. The log says so once, and the page stays readable:
 
-- metrics of one kind become one with the series of all. A series that would be there twice is shown once, from the name that needs no
-  escaping, otherwise from the first in the order of names. Metrics of another kind are left out, and so is one that has a line of a
-  histogram's name, such as `a_b_count` beside the histogram `a-b`, or that histogram: the one that needs escaping;
-- labels become one with the first value that is not empty, in the same order.
+- Metrics of one kind become one metric with the series of all. A series that would occur twice is shown once, from the name that needs no
+  escaping, otherwise from the first in the order of names. Metrics of another kind are left out. If a metric has the name of a
+  histogram's line, such as `a_b_count` beside the histogram `a-b`, the one of the two that needs escaping is left out.
+- Labels become one label with the first value that is not empty, in the same order.
 
-A scraper that accepts UTF-8 gets all of them.
+A scraper that accepts UTF-8 gets all names unchanged.
 ";
 
 #[test]
