@@ -339,8 +339,7 @@ pub enum Notice {
         /// The reason.
         reason: &'static str,
     },
-    /// A queue was too long, so tasks of one hook were combined. Only contexts that a later context of their group
-    /// repeats were dropped.
+    /// A queue was too long: tasks of one hook were combined. A context that a later one of its group repeats was dropped.
     TasksCompacted {
         /// The queue.
         queue: QueueName,
