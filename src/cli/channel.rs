@@ -56,7 +56,7 @@ enum Deed {
     /// Hold a version until `channel resume`
     #[command(after_help = "It sets releaseChannel to the digest. Without it the channel moves on.")]
     Pin {
-        /// Its digest, which is tried if it does not run; without one the version that runs
+        /// Digest of the version to hold; a version that does not run is tried first. Without it the running version is held
         digest: Option<String>,
         #[command(flatten)]
         place: ConfigMapPlace,
