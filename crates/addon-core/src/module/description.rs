@@ -257,10 +257,12 @@ impl Description {
 /// `service-account`.
 fn nearly_ours(field: &str) -> Option<&'static str> {
     let small = field.to_ascii_lowercase();
-    match () {
-        () if small.starts_with("depend") => Some(DEPENDS_ON),
-        () if small.replace(['-', '_'], "").starts_with("serviceaccount") => Some(SERVICE_ACCOUNT),
-        () => None,
+    if small.starts_with("depend") {
+        Some(DEPENDS_ON)
+    } else if small.replace(['-', '_'], "").starts_with("serviceaccount") {
+        Some(SERVICE_ACCOUNT)
+    } else {
+        None
     }
 }
 

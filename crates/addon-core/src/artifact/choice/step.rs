@@ -27,12 +27,16 @@ impl VersionStep {
         let (Some(from), Some(to)) = (from, to) else {
             return Self::Unknown;
         };
-        match () {
-            () if to < from => Self::Older,
-            () if to == from => Self::Same,
-            () if to.major() != from.major() => Self::Major,
-            () if to.minor() != from.minor() || to.is_prerelease() => Self::Minor,
-            () => Self::Patch,
+        if to < from {
+            Self::Older
+        } else if to == from {
+            Self::Same
+        } else if to.major() != from.major() {
+            Self::Major
+        } else if to.minor() != from.minor() || to.is_prerelease() {
+            Self::Minor
+        } else {
+            Self::Patch
         }
     }
 }

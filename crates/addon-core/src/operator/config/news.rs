@@ -28,10 +28,14 @@ impl News {
             .into_iter()
             .flatten()
             .collect();
-        let key = |name: &ModuleName| match () {
-            () if self.sections.contains(name) => name.values_key(),
-            () if self.flags.contains(name) => name.enabled_key(),
-            () => name.maintenance_key(),
+        let key = |name: &ModuleName| {
+            if self.sections.contains(name) {
+                name.values_key()
+            } else if self.flags.contains(name) {
+                name.enabled_key()
+            } else {
+                name.maintenance_key()
+            }
         };
         let global = self.global.then(|| GLOBAL_KEY.to_owned());
         global.into_iter().chain(modules.into_iter().map(key)).collect()

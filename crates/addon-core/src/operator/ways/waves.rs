@@ -122,9 +122,8 @@ impl Operator {
             return false;
         }
         while let Some(group) = wave.group() {
-            // A held module may hold modules that were looked at before it, so the group is looked at until nothing changes.
             let group = group.clone();
-            while group.iter().any(|name| self.give_turn(name)) || self.leave_behind() {}
+            self.give_turns(&group);
             let strict = self.cx.policy.strict_order;
             let over = |name: &ModuleName| self.modules.is_over(name, strict);
             if !wave.group().is_some_and(|group| group.iter().all(over)) {
@@ -177,6 +176,22 @@ impl Operator {
                 self.lanes.push(&self.cx, lane, task);
             }
             wave.removal_begins(name);
+        }
+    }
+
+    /// Gives turns until none changes: a held module may hold modules that were looked at before it.
+    fn give_turns(&mut self, group: &[ModuleName]) {
+        loop {
+            let mut has_changed = false;
+            for name in group {
+                has_changed = self.give_turn(name);
+                if has_changed {
+                    break;
+                }
+            }
+            if !has_changed && !self.leave_behind() {
+                return;
+            }
         }
     }
 
