@@ -188,7 +188,7 @@ async fn build(
         hooks_dir: start::hooks_dir(settings)?,
         spawner,
         catalogue: watch::Sender::new(Arc::new(found.catalogue)),
-        tmp,
+        tmp: Arc::new(tmp),
         config_map,
         script_deadline: settings.hooks.script_timeout,
         relay: start::relay(settings),

@@ -71,7 +71,7 @@ pub struct Tools {
     /// The paths of hooks, scripts and charts, and the hooks that executables have listed.
     pub catalogue: watch::Sender<Arc<Catalogue>>,
     /// Temporary files for child processes.
-    pub tmp: TmpDir,
+    pub tmp: Arc<TmpDir>,
     /// The environment of hooks and scripts: the operator's own, with a `KUBECONFIG` for its cluster.
     pub environment: Vec<(OsString, OsString)>,
     /// The name of our `ConfigMap`.

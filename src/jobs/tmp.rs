@@ -20,7 +20,7 @@ use left::LeftError;
 const RUN: &str = "run-";
 
 /// The directory for files of one life of the process. The life before may still be ending.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct TmpDir {
     /// The directory of this run, which other users cannot enter.
     run: PathBuf,

@@ -67,7 +67,7 @@ pub(crate) async fn tools(place: &Place<'_>) -> Arc<Tools> {
         hooks_dir: None,
         spawner,
         catalogue: catalogue(place.dir),
-        tmp,
+        tmp: Arc::new(tmp),
         environment: environment.map(|(name, value)| (name.into(), value.into())).collect(),
         config_map: "addon-operator".to_owned(),
         script_deadline: Duration::from_mins(1),

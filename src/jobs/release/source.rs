@@ -1,6 +1,7 @@
 //! The chart and the values of a sync, in the form that helm reads. Never starts helm.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use addon_core::failure::{Class, Failure};
 use helm_yaml::yaml;
@@ -52,7 +53,7 @@ impl<'a> Source<'a> {
 
     /// Large values take a while to be written and packed.
     async fn write_values(&self, tools: &Tools, release: &str) -> Result<TmpFile, Failure> {
-        let (values, tmp, release) = (self.values.clone(), tools.tmp.clone(), release.to_owned());
+        let (values, tmp, release) = (self.values.clone(), Arc::clone(&tools.tmp), release.to_owned());
         let write = move || {
             let text = yaml::to_string(&values);
             refuse_oversized(&release, &text)?;
