@@ -299,7 +299,7 @@ impl<'a> Certainty<'a> {
         keeps.then(|| format!("the end of a trial before it is removed: {TRIAL}"))
     }
 
-    /// The held removals with their reasons.
+    /// The held removals of releases, each with the reason for which it is held.
     pub(super) fn held_removals(self) -> Vec<HeldRemoval> {
         let report = |(name, reason): (&String, &_)| HeldRemoval {
             release: name.clone(),

@@ -72,7 +72,7 @@ impl Commits {
         }
     }
 
-    /// Whether this text is being saved under this key.
+    /// Whether a job is saving exactly `text` under the ConfigMap key `key`.
     pub(super) fn is_saving(&self, key: &str, text: &str) -> bool {
         let mut saving = self.saving.iter();
         saving.any(|(owner, saving)| owner.values_key() == key && saving.text == text)
@@ -107,7 +107,7 @@ impl Commits {
     }
 }
 
-/// Hooks wait for their turn.
+/// The queues of hooks that have run and whose patches are not committed yet.
 impl Commits {
     /// Queues the patches of a hook that ran.
     pub(super) fn wait(&mut self, owner: &Owner, ran: Ran) {
@@ -119,7 +119,7 @@ impl Commits {
         self.waiting.entry(owner.clone()).or_default().push_front(ran);
     }
 
-    /// The owners with hooks that wait to commit.
+    /// The owners whose hooks wait to commit their patches.
     pub(super) fn awaited(&self) -> Vec<Owner> {
         self.waiting.keys().cloned().collect()
     }

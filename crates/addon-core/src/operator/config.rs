@@ -60,7 +60,7 @@ pub(super) struct Config {
     vetted: BTreeMap<String, String>,
     /// `good`, parsed.
     document: ConfigDocument,
-    /// Keys that cannot be used, with the reason.
+    /// Keys of the ConfigMap that cannot be used, each with the reason.
     problems: BTreeMap<String, String>,
     /// Sections that will be applied when the run or the removal of their module has ended.
     later: BTreeMap<ModuleName, Entry<Value>>,
@@ -74,10 +74,10 @@ pub(super) struct Config {
 /// The result of the last look at the ConfigMap in this life.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Sight {
-    /// There was no look yet.
+    /// The ConfigMap has not been read in this life.
     #[default]
     Unread,
-    /// There is no ConfigMap.
+    /// The last look found that the ConfigMap does not exist.
     Missing,
     /// Our own write created the ConfigMap, and it has not been read since.
     Created,
@@ -256,9 +256,9 @@ impl Config {
     }
 }
 
-/// Problems, and sections that wait.
+/// The problems of ConfigMap keys, and the sections that wait to be applied.
 impl Config {
-    /// Keys that cannot be used, with the reason.
+    /// Keys of the ConfigMap that cannot be used, each with the reason.
     pub(super) fn problems(&self) -> &BTreeMap<String, String> {
         &self.problems
     }

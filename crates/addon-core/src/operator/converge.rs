@@ -54,11 +54,11 @@ pub(super) enum Phase {
     Modules(Wave),
     /// Runs the hooks after all modules.
     AfterAll {
-        /// The place of the next hook.
+        /// The index of the next hook to run.
         next: usize,
-        /// The version of the global values before the first of these hooks.
+        /// The version of the global values before the first hook after all modules.
         before: Version,
-        /// A module was lacking when these hooks began.
+        /// Whether a module was lacking when the hooks after all modules began.
         lacked: bool,
     },
 }

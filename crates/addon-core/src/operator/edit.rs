@@ -24,7 +24,7 @@ const LONGEST_WARNING: usize = 250;
 const DELETED: &str = "modules keep the flags and values that this ConfigMap said last; to take them back, leave an \
                        empty ConfigMap here";
 
-/// The keys of a ConfigMap with their texts.
+/// The keys of a ConfigMap, each with its text.
 type Data = BTreeMap<String, String>;
 
 /// An edit of the ConfigMap that the API server asks about.
@@ -34,7 +34,7 @@ pub struct Edit {
     pub(super) review: Json,
     /// The name of the ConfigMap.
     pub(super) config_map: String,
-    /// The values and schemas of this moment.
+    /// The values and schemas at the moment of the edit.
     pub(super) values: Store,
     /// All modules.
     pub(super) modules: BTreeSet<ModuleName>,
@@ -54,7 +54,7 @@ impl Edit {
         &self.review
     }
 
-    /// The answer.
+    /// The answer to the API server: whether the edit is allowed.
     pub fn judge(&self) -> AdmissionResponse {
         let review = self.review.to_value();
         let request = &review["request"];

@@ -40,16 +40,16 @@ impl fmt::Display for JobId {
     }
 }
 
-/// One thing for the driver to do.
+/// An action that the core asks the driver to carry out.
 #[derive(Debug, Clone)]
 pub enum Effect {
     /// Start this job. The driver reports its end with `JobFinished` and the job's ticket in every case.
     StartJob(Job),
-    /// Cancel this job. Its end is still reported.
+    /// Cancel the job with this id. The end of the job is still reported.
     CancelJob(JobId),
     /// Report this to people: a log record, metrics, Kubernetes Events.
     Tell(Notice),
-    /// Answer the API server.
+    /// Reply to a review request of the API server.
     Reply(ReviewId, Reply),
     /// Stop these monitors. Changes that are still on their way from them are ignored.
     StopMonitors(Vec<MonitorId>),
@@ -82,7 +82,7 @@ pub enum Job {
     ListReleases(Ticket<()>),
     /// Install the CRDs of these modules and wait until they can be used.
     EnsureCrds {
-        /// The modules with these CRDs.
+        /// The modules whose CRDs are installed.
         modules: Vec<ModuleName>,
         /// On trial an existing CRD is not changed, but named in the outcome.
         on_trial: OnTrial,
@@ -109,14 +109,14 @@ pub enum Job {
     /// Resolve, list and filter the objects of all kubernetes bindings of a hook, and watch them. If one binding fails,
     /// none is watched.
     StartMonitors {
-        /// The hook with these bindings.
+        /// The hook whose bindings the monitors serve.
         hook: HookId,
         /// The monitors in the order of the configuration.
         monitors: Vec<MonitorStart>,
         /// The ticket of this job.
         ticket: Ticket<WatchFor>,
     },
-    /// Run one hook with these contexts.
+    /// Run one hook with the given binding contexts.
     RunHook(HookRun, Ticket<RunFor>),
     /// Run a module's enabled script.
     RunEnabledScript {

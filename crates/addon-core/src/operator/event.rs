@@ -19,7 +19,7 @@ use crate::object::{ObjectName, ObjectView};
 use crate::release::{ConfigTrace, Status};
 use crate::review::request::ReviewRequest;
 
-/// One event.
+/// An event of the outside world, as the core gets it.
 #[derive(Debug, Clone)]
 pub enum Event {
     /// The directories were read, at start or again.
@@ -47,7 +47,7 @@ pub enum Event {
     TrialSeen(TrialStage),
     /// Another replica leads, so that there is time for the preparations of a standby.
     LedByAnother,
-    /// This replica leads from now on.
+    /// This replica won the leadership and leads from now on.
     Elected,
     /// This replica does not lead any more. Another replica may lead soon.
     Deposed,
@@ -60,7 +60,7 @@ pub enum Event {
 /// The stage of a version's trial, as its record says it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TrialStage {
-    /// There is no ruling yet.
+    /// The trial has not ended.
     Open,
     /// The trial has ended with this ruling.
     Ended(Ruling),
@@ -132,9 +132,9 @@ pub enum ConfigRead {
     Present {
         /// `metadata.resourceVersion` as a number; 0 if it is not a number.
         version: u64,
-        /// The keys and their texts.
+        /// The keys of the ConfigMap, each with its text.
         data: BTreeMap<String, String>,
-        /// The annotations that tell how it was made.
+        /// The annotations that tell how the ConfigMap was made.
         provenance: Provenance,
     },
 }
@@ -196,7 +196,7 @@ pub struct Usage {
     pub max_rss: u64,
 }
 
-/// The answer of an enabled script.
+/// The decision of an enabled script about its module.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ScriptAnswer {
     /// The decision in `MODULE_ENABLED_RESULT`.
@@ -210,7 +210,7 @@ pub struct ScriptAnswer {
 /// The result of a job that brought a release to the state of its values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Synced {
-    /// The work that was needed.
+    /// The work that helm had to do to bring the release to its values.
     pub action: SyncAction,
     /// The revision that is deployed now; 0 for a module without a chart.
     pub revision: u32,

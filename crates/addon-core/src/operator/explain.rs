@@ -21,7 +21,7 @@ pub trait Query: Send + 'static {
     /// The answer to this question and to no other.
     type Answer: Send;
 
-    /// Looks at one moment.
+    /// Makes the answer from the state of the operator at one moment.
     fn answer(&self, survey: &Survey<'_>) -> Self::Answer;
 }
 
@@ -72,7 +72,7 @@ impl Survey<'_> {
         modules + 1
     }
 
-    /// `main` first, then the named queues.
+    /// The reports about the queues: `main` first, then the named queues.
     fn queue_reports(&self) -> Vec<QueueReport> {
         let named = self.of.lanes.all().filter_map(|(lane, tasks)| match lane {
             Lane::Named(name) => Some((name, lane, tasks)),

@@ -13,7 +13,7 @@ use crate::hook::config::Stage;
 use crate::name::{HookId, ModuleName, Owner};
 use crate::queue::Entry;
 
-/// The health at one moment.
+/// The health of the operator at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Health {
     /// The first converge of this process is over.
@@ -28,7 +28,7 @@ pub struct Health {
 }
 
 impl Survey<'_> {
-    /// The health at this moment.
+    /// The health of the operator at this moment.
     pub(super) fn health(&self) -> Health {
         Health {
             converged: self.has_converged(),

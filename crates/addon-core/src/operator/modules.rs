@@ -78,7 +78,7 @@ impl Modules {
             .collect()
     }
 
-    /// The modules that the last converge took up.
+    /// The modules that the last converge took up as enabled.
     pub(super) fn taken_up(&self) -> BTreeSet<ModuleName> {
         self.names_of(Unit::is_enabled).into_iter().collect()
     }
@@ -104,7 +104,7 @@ impl Modules {
         self.get(name).is_some_and(|unit| *unit.turn() == Turn::Waiting)
     }
 
-    /// Whether all these modules have succeeded.
+    /// Whether all named modules have succeeded.
     pub(super) fn all_passed(&self, names: &[ModuleName]) -> bool {
         names.iter().all(|name| self.get(name).is_some_and(Unit::has_passed))
     }

@@ -256,7 +256,7 @@ impl Monitors {
     }
 }
 
-/// Which monitor serves which binding.
+/// Look-ups of the binding that a monitor serves, and of its hook.
 impl Monitors {
     /// The binding that a monitor serves, with its hook.
     pub(super) fn binding_of<'a>(&'a self, bindings: &'a Bindings, id: MonitorId) -> Option<Served<'a>> {

@@ -47,15 +47,15 @@ impl Mode {
 /// When the API server asks us about edits of our ConfigMap before it makes them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Edits {
-    /// Never, because there is no ConfigMap.
+    /// The API server never asks, because there is no ConfigMap.
     #[default]
     Unasked,
-    /// While it asks hooks for admission, too: then the address is known at which it reaches us.
+    /// The API server asks while it asks hooks for admission, too: then the address is known at which it reaches us.
     WithHooks {
         /// The name of the ConfigMap.
         config_map: String,
     },
-    /// From the start to the end: an admin has configured the address at which the API server reaches us.
+    /// The API server always asks: an admin has configured the address at which it reaches us.
     Always {
         /// The name of the ConfigMap.
         config_map: String,
@@ -73,13 +73,13 @@ impl Edits {
     }
 }
 
-/// When the operator acts.
+/// The condition under which the operator acts on the cluster.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Leadership {
-    /// From the start: there is no other replica.
+    /// The operator acts from the start: there is no other replica.
     #[default]
     Alone,
-    /// While this replica leads.
+    /// The operator acts while this replica leads.
     Elected,
 }
 
@@ -96,9 +96,9 @@ pub enum OnTrial {
 /// The settings of an admin that the core's decisions depend on.
 #[derive(Debug, Clone)]
 pub struct Policy {
-    /// Whether there are modules, or hooks alone.
+    /// Whether the operator runs modules, or global hooks alone.
     pub mode: Mode,
-    /// When the operator acts.
+    /// The condition under which the operator acts on the cluster.
     pub leadership: Leadership,
     /// Whether this version is on trial when it starts.
     pub on_trial: OnTrial,

@@ -33,7 +33,7 @@ pub struct Provenance {
 pub struct Made {
     /// The ConfigMap's uid.
     pub uid: String,
-    /// Whether people have edited it since.
+    /// Whether people have edited the ConfigMap since it was made.
     pub edited: bool,
     /// Keys that were applied before it was made and that it has never contained.
     pub unsaid: BTreeSet<String>,

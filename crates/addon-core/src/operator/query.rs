@@ -42,7 +42,7 @@ pub struct ValuesQuery {
     pub module: Option<ModuleName>,
     /// Whether the global section stands beside the module's, each under its key.
     pub with_global: bool,
-    /// Whether secrets are shown.
+    /// Whether secrets are shown in the document.
     pub secrets: Secrets,
 }
 
@@ -131,11 +131,11 @@ pub struct Status {
 pub struct HeldRemoval {
     /// The release's name. For a release of ours it is the module's name.
     pub release: String,
-    /// The reason for the removal.
+    /// The sign for which the release is to be removed.
     pub sign: &'static str,
     /// The reason why the removal is held.
     pub reason: String,
-    /// The part of the operator that holds it.
+    /// The check that holds the removal.
     pub by: HeldBy,
 }
 
@@ -165,9 +165,9 @@ pub struct QueueReport {
 pub struct TaskReport {
     /// `ModuleRun`, `GlobalHookRun`, …
     pub kind: &'static str,
-    /// The task's module; empty if it has none.
+    /// The task's module; an empty text if the task has none.
     pub module: String,
-    /// The task's hook; empty if it has none.
+    /// The task's hook; an empty text if the task has none.
     pub hook: String,
     /// Type, queue, binding, hook, failures: one line as the original prints it.
     pub description: String,
@@ -182,9 +182,9 @@ pub struct ModuleReport {
     pub order: u32,
     /// Whether the verdict is that the module runs.
     pub enabled: bool,
-    /// The source of the verdict and its reason.
+    /// The source of the verdict, and the source's reason.
     pub enabled_by: String,
-    /// The state of its lifecycle.
+    /// The state of the module's lifecycle.
     pub state: String,
     /// The name of the obstacle that the module waits for; empty if there is none.
     pub waits_for: String,
@@ -195,7 +195,7 @@ pub struct ModuleReport {
     /// Whether the last attempt to run the module, to remove it or to ask its enabled script failed, or the module cannot
     /// be run as it is declared.
     pub fails: bool,
-    /// Whether the run hangs and other modules go on.
+    /// Whether the module's run hangs, so that other modules go on without it.
     pub late: bool,
     /// The modules that this module depends on.
     pub depends_on: Vec<String>,
@@ -203,7 +203,7 @@ pub struct ModuleReport {
     pub failing: Vec<FailingTask>,
     /// A module that this module depends on and that has not succeeded, even if its turn has not come yet.
     pub needs: Option<String>,
-    /// Whether the upgrade waits for a person.
+    /// Whether the upgrade of the release waits for a person.
     pub upgrade_held: bool,
     /// Whether people maintain the module's objects, so that the operator does not change them.
     pub in_maintenance: bool,
@@ -220,7 +220,7 @@ pub struct FailingTask {
     pub queue: String,
     /// `ModuleRun`, `ModuleHookRun`, …
     pub task: &'static str,
-    /// The task's hook; empty if it has none.
+    /// The task's hook; an empty text if the task has none.
     pub hook: String,
     /// The number of failed attempts in a row.
     pub failures: u32,

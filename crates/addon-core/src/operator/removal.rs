@@ -60,7 +60,7 @@ impl Removal {
         known.copied().unwrap_or_else(|| self.suspected.contains(name))
     }
 
-    /// Notes that this release of ours exists now.
+    /// Notes that the named release of ours exists now.
     pub(super) fn exists(&mut self, name: &str) {
         if let Some(releases) = &mut self.releases {
             releases.insert(name.to_owned(), true);

@@ -51,7 +51,7 @@ struct Open {
     job: Option<JobId>,
 }
 
-/// The other state machines that a review needs.
+/// The state machines of the core that a review uses.
 #[derive(Debug)]
 pub(super) struct Needs<'a> {
     pub(super) cx: &'a mut Cx,

@@ -31,7 +31,7 @@ pub struct Survey<'a> {
 }
 
 impl<'a> Survey<'a> {
-    /// A survey of this moment.
+    /// A survey of the operator's state at this moment.
     pub(super) fn of(of: &'a Operator) -> Self {
         Self {
             of,
@@ -93,7 +93,7 @@ impl<'a> Survey<'a> {
     }
 }
 
-/// Rules that ask several state machines.
+/// Rules that depend on several state machines of the core.
 impl<'a> Survey<'a> {
     /// The view for decisions about removals.
     pub(super) fn certainty(&self) -> Certainty<'a> {

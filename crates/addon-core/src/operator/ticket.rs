@@ -84,7 +84,7 @@ pub enum WatchFor {
 /// The reason for which values are checked against schemas.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum VetFor {
-    /// A hook of this owner patched the values.
+    /// A hook of the owner patched its values.
     Patches(Owner),
     /// The values were read from the ConfigMap.
     Reading,

@@ -61,7 +61,7 @@ enum Stage {
 
 /// The state of the verdicts.
 impl Verdicts {
-    /// No verdicts yet, with these sources.
+    /// The state before the first round, with the sources of verdicts.
     pub(super) fn new(extenders: Extenders) -> Self {
         Self {
             extenders,
@@ -103,7 +103,7 @@ impl Verdicts {
         }
     }
 
-    /// Whether a round is under way.
+    /// Whether a round of verdicts is under way.
     pub(super) fn is_asking(&self) -> bool {
         matches!(self.stage, Stage::Asking { .. })
     }

@@ -41,7 +41,7 @@ pub(super) struct Warmth {
     taken_over: BTreeMap<JobId, Lane>,
 }
 
-/// The answer of a module's hooks to `--config`.
+/// The state of the question to a module's hooks for their configuration.
 #[derive(Debug)]
 enum Answer {
     Asked(JobId),
@@ -58,7 +58,7 @@ enum Watch {
 }
 
 impl Watch {
-    /// Not tried yet.
+    /// The prepared monitors have not been tried yet.
     const FRESH: Self = Self::Due {
         at: Tick::ZERO,
         failures: 0,
@@ -135,7 +135,7 @@ impl Warmth {
         self.answers.values().any(|answer| matches!(answer, Answer::Asked(_)))
     }
 
-    /// The configurations of modules' hooks that are known.
+    /// The known configurations of modules' hooks.
     fn answered(&self) -> impl Iterator<Item = &HookConfig> {
         let known = self.answers.values().filter_map(|answer| match answer {
             Answer::Known(hooks) => Some(hooks),
@@ -152,7 +152,7 @@ impl Warmth {
         Some(config)
     }
 
-    /// Plans to start the monitors of these hooks.
+    /// Plans to start the monitors of the given hooks.
     pub(super) fn expect_watches<'a>(&mut self, hooks: impl Iterator<Item = (HookId, &'a HookConfig)>) {
         let watching = hooks.filter(|(_, config)| !config.kubernetes.is_empty());
         self.watches.extend(watching.map(|(hook, _)| (hook, Watch::FRESH)));
@@ -171,7 +171,7 @@ impl Warmth {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub(super) enum Warm {
-    /// The answer or the monitor is there.
+    /// The prepared answer or monitor exists.
     Ready,
     /// The job is under way. The head of the lane waits for it from now on.
     UnderWay,
@@ -235,7 +235,7 @@ impl Warmth {
         due.map(|(hook, _)| hook.clone()).collect()
     }
 
-    /// Starts the monitors of these hooks.
+    /// Starts the monitors of the given hooks.
     pub(super) fn watch(
         &mut self,
         cx: &mut Cx,

@@ -39,7 +39,7 @@ impl Readings {
         self.kept.is_empty()
     }
 
-    /// Keeps a reading behind the others.
+    /// Puts a reading at the end of the queue of readings.
     pub(in crate::operator) fn keep(&mut self, read: ConfigRead) {
         self.kept.push_back(read);
         if self.kept.len() > MOST_KEPT {
@@ -47,7 +47,7 @@ impl Readings {
         }
     }
 
-    /// Whether a waiting reading is at least as new.
+    /// Whether the last waiting reading is at least as new as `read`.
     fn knows(&self, read: &ConfigRead) -> bool {
         match (self.kept.back(), read) {
             (Some(ConfigRead::Present { version: known, .. }), ConfigRead::Present { version, .. }) => {
@@ -81,7 +81,7 @@ impl Readings {
 pub(in crate::operator) struct Counted {
     /// The texts to apply; `None` if the applied texts stay.
     pub(in crate::operator) good: Option<BTreeMap<String, String>>,
-    /// Whether people wrote this ConfigMap.
+    /// Whether people, not a program, wrote the ConfigMap that was read.
     pub(in crate::operator) of_people: bool,
 }
 
@@ -96,7 +96,7 @@ impl Config {
         self.readings.waiting()
     }
 
-    /// Keeps a reading behind the others.
+    /// Puts a reading of the ConfigMap at the end of the queue of readings.
     pub(in crate::operator) fn keep_reading(&mut self, read: ConfigRead) {
         self.readings.keep(read);
     }

@@ -51,7 +51,7 @@ impl Rereading {
         self.purge_waits = true;
     }
 
-    /// Ends that wait. True if releases waited.
+    /// Ends the wait of releases without a module. True if releases waited.
     pub(in crate::operator) fn end_wait_of_purge(&mut self) -> bool {
         std::mem::take(&mut self.purge_waits)
     }

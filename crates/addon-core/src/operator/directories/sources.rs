@@ -22,7 +22,7 @@ pub(in crate::operator) struct Sources {
     keeping: Option<ValuesFiles>,
     /// The lost files, each with the modules that depend on it.
     lost: BTreeMap<String, Vec<ModuleName>>,
-    /// Modules that had values in a lost file.
+    /// Modules that had values in a values file that is lost.
     without_values: Vec<ModuleName>,
 }
 

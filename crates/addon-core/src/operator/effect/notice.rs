@@ -36,7 +36,7 @@ pub enum Notice {
         hook: HookId,
         /// The labels of the run.
         labels: HookLabels,
-        /// The resources that it used.
+        /// The resources that the hook's process used.
         usage: Usage,
     },
     /// A hook run failed.
@@ -95,7 +95,7 @@ pub enum Notice {
     ScriptAnswered {
         /// The module of the script.
         module: ModuleName,
-        /// The resources that it used.
+        /// The resources that the script's process used.
         usage: Usage,
     },
     /// An enabled script failed. The module stays as it is until the script answers.
@@ -118,23 +118,23 @@ pub enum Notice {
     RunLate {
         /// The run; a text for people.
         run: String,
-        /// The time since its start.
+        /// The time since the start of the run.
         waited: Duration,
     },
     /// The run of a module hangs. Other modules go on, and the run counts when it ends.
     ModuleLate {
         /// The module.
         module: ModuleName,
-        /// The reason of its wait; a text for people.
+        /// The obstacle that the run waits for; a text for people.
         waits_for: String,
     },
     /// A verdict switched a module on or off.
     ModuleSwitched {
         /// The module.
         module: ModuleName,
-        /// Whether it is on.
+        /// Whether the module is on now.
         enabled: bool,
-        /// The source of the verdict and its reason.
+        /// The source of the verdict, and the source's reason.
         reason: String,
     },
     /// A run of a module succeeded.
@@ -152,7 +152,7 @@ pub enum Notice {
     ModuleFailed {
         /// The module.
         module: ModuleName,
-        /// The step that failed.
+        /// The step of the module's run that failed.
         step: &'static str,
         /// The error.
         failure: Failure,
@@ -171,7 +171,7 @@ pub enum Notice {
     HelmFinished {
         /// The module.
         module: ModuleName,
-        /// The work that was needed.
+        /// The work that helm had to do.
         action: SyncAction,
         /// The time from the start of the job to its end.
         took: Duration,
@@ -213,7 +213,7 @@ pub enum Notice {
         /// The release's name.
         release: String,
     },
-    /// A purge failed. It is retried.
+    /// The removal of a release without a module failed. It is retried.
     PurgeFailed {
         /// The release's name.
         release: String,
@@ -233,7 +233,7 @@ pub enum Notice {
     PurgeHeld {
         /// The releases' names.
         releases: Vec<String>,
-        /// The reason for which they stay.
+        /// The reason for which the releases stay.
         reason: HeldFor,
     },
     /// A person confirmed removals that were held.
@@ -257,14 +257,14 @@ pub enum Notice {
     },
     /// A converge began.
     ConvergeStarted {
-        /// The reason of the converge.
+        /// The event that caused the converge, as a text for people.
         reason: String,
     },
     /// A converge ended.
     ConvergeFinished {
-        /// The reason of the converge.
+        /// The event that caused the converge, as a text for people.
         reason: String,
-        /// The time from its start.
+        /// The time since the start of the converge.
         took: Duration,
         /// Whether it was the first converge of this life, so that the operator is ready now.
         first: bool,
@@ -275,7 +275,7 @@ pub enum Notice {
     ConfigRejected {
         /// The key.
         key: String,
-        /// The error and its place.
+        /// The error, and the place in the text where it is.
         message: String,
     },
     /// A change of the ConfigMap was applied.
@@ -302,14 +302,14 @@ pub enum Notice {
     ModuleWaitsForTrial {
         /// The module.
         module: ModuleName,
-        /// The reason.
+        /// The reason for which the module waits; a text for people.
         reason: String,
     },
     /// The trial of this version is passed. The work that waited for it goes on.
     TrialPassed,
     /// A trial was not passed, and the sections that hooks had saved during it were put back.
     SectionsPutBack {
-        /// The keys of these sections.
+        /// The keys of the sections that were put back.
         keys: Vec<String>,
         /// The keys of sections that were not put back, because people have edited them since.
         edited: Vec<String>,
@@ -321,11 +321,11 @@ pub enum Notice {
     },
     /// A piece of the operator's own work failed. It is retried, and further work waits for it.
     StepFailed {
-        /// The step that was attempted.
+        /// The piece of work that was attempted.
         step: String,
         /// The error.
         failure: Failure,
-        /// Whether it is the same error as before.
+        /// Whether the error is the same as at the attempt before.
         again: bool,
         /// The delay before the next attempt.
         retry_in: Duration,
@@ -336,14 +336,14 @@ pub enum Notice {
         queue: QueueName,
         /// The number of tasks.
         count: usize,
-        /// The reason.
+        /// The reason for which the tasks were removed.
         reason: &'static str,
     },
     /// A queue was too long: tasks of one hook were combined. A context that a later one of its group repeats was dropped.
     TasksCompacted {
         /// The queue.
         queue: QueueName,
-        /// The hook of these tasks.
+        /// The hook that the combined tasks would have run.
         hook: HookId,
         /// The number of tasks that became part of the earliest one.
         count: usize,

@@ -144,7 +144,7 @@ impl Job {
         }
     }
 
-    /// The outcome of this job for a failure.
+    /// The outcome that reports the failure of the given job.
     pub fn failed(&self, failure: Failure) -> Finished {
         match self {
             Self::LoadState(ticket) => Finished::StateLoaded(ticket.clone(), Err(failure)),

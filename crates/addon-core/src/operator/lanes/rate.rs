@@ -26,9 +26,9 @@ pub(super) struct Rates {
 pub(in crate::operator) enum Admission {
     /// Yes.
     Now,
-    /// No: there is no free slot.
+    /// The hook may not start: there is no free slot.
     NoSlot,
-    /// No: the hook has run too often. Its lane waits until the next run is allowed.
+    /// The hook may not start: it has run too often. Its lane waits until the next run is allowed.
     Later,
 }
 

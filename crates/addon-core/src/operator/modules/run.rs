@@ -11,7 +11,7 @@ pub(in crate::operator) struct Run {
     pub(in crate::operator) began: Tick,
     /// The global values that this attempt uses. A run uses the same global values from start to end.
     pub(in crate::operator) globals: Globals,
-    /// The step whose job was started last.
+    /// The step of the run whose job was started last.
     pub(in crate::operator) step: ModuleStep,
     pub(in crate::operator) release: Release,
 }

@@ -5,7 +5,7 @@ use crate::name::ModuleName;
 /// The state of a module in the running converge, or at the end of the last one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::operator) enum Turn {
-    /// The module does not take part.
+    /// The module does not take part in the converge: it is not enabled.
     Out,
     /// Modules before it, or modules that it depends on, have not succeeded.
     Waiting,
@@ -25,7 +25,7 @@ pub(in crate::operator) enum Turn {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::operator) struct Hold {
     pub(in crate::operator) reason: String,
-    /// The module that has to succeed first.
+    /// The other module that has to succeed first.
     pub(in crate::operator) need: Option<ModuleName>,
     /// Whether the module's own declaration is at fault, and not another module.
     pub(in crate::operator) is_own_fault: bool,
@@ -80,7 +80,7 @@ impl Turn {
         }
     }
 
-    /// The reason for which the module cannot run.
+    /// The hold that says why the module cannot run; `None` if it is not held.
     pub(in crate::operator) fn hold(&self) -> Option<&Hold> {
         match self {
             Self::Held(hold) => Some(hold),

@@ -10,7 +10,7 @@ use crate::operator::event::SyncAction;
 use crate::time::Tick;
 use crate::values::{Globals, Version};
 
-/// A module with its state.
+/// A module with the state of its lifecycle, of its turn and of its run.
 #[derive(Debug)]
 pub(in crate::operator) struct Unit {
     found: Module,
@@ -30,7 +30,7 @@ pub(in crate::operator) struct Unit {
     last_failure: Option<String>,
     /// The number of failed runs or removals since the last success. Runs that were given up for a new one count, too.
     failures: u32,
-    /// Whether the upgrade waits for a person.
+    /// Whether the upgrade of the release waits for a person.
     upgrade_held: bool,
     /// The version of the module's values that was last found fit for helm.
     fits: Option<Version>,
@@ -41,7 +41,7 @@ pub(in crate::operator) struct Unit {
 #[must_use]
 pub(in crate::operator) struct FailedAttempt {
     pub(in crate::operator) began: Tick,
-    /// The step that failed.
+    /// The step of the run that failed.
     pub(in crate::operator) step: ModuleStep,
     /// The start of the helm job, if helm was running.
     pub(in crate::operator) helm_began: Option<Tick>,
@@ -108,7 +108,7 @@ impl Unit {
         self.run.as_ref().map(|run| &run.globals)
     }
 
-    /// Whether the upgrade waits for a person.
+    /// Whether the upgrade of the release waits for a person.
     pub(in crate::operator) fn is_upgrade_held(&self) -> bool {
         self.upgrade_held
     }
@@ -118,12 +118,12 @@ impl Unit {
         self.fits == Some(version)
     }
 
-    /// Whether the module takes part and has succeeded.
+    /// Whether the module is enabled and its run has succeeded.
     pub(in crate::operator) fn has_passed(&self) -> bool {
         self.enabled && self.turn == Turn::Passed
     }
 
-    /// Whether the run has left a release.
+    /// Whether the module's run has succeeded and left a release.
     pub(in crate::operator) fn is_released(&self) -> bool {
         self.turn == Turn::Passed && self.found.has_chart
     }
@@ -315,7 +315,7 @@ impl Unit {
         self.life.begin_delete(self.hooks_known);
     }
 
-    /// Notes that a step of the removal failed.
+    /// Notes that a step of the module's removal failed.
     pub(in crate::operator) fn delete_failed(&mut self, failure: &Failure) {
         self.note_failure(failure);
     }

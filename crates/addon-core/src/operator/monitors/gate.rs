@@ -10,20 +10,20 @@ pub(super) enum Gate {
     Ahead,
     /// The first run is under way. A change that comes now may be newer than the snapshot it reads.
     Reading {
-        /// The changes since it began.
+        /// The changes since the first run began.
         since: Vec<ObjectChange>,
     },
     /// No first run reads this monitor, so every change after its list has to be passed on.
     Unread {
-        /// The changes so far.
+        /// The changes since the monitor's list.
         since: Vec<ObjectChange>,
     },
     /// Changes are passed on if they are newer than the last change that the hook knows of.
     Open {
-        /// The number of that change.
+        /// The number of the last change that the hook knows of.
         known: u64,
     },
-    /// Changes are dropped.
+    /// Changes of the monitor's objects are dropped.
     Shut,
 }
 
@@ -44,7 +44,7 @@ impl Gate {
         }
     }
 
-    /// Whether changes are dropped.
+    /// Whether changes of the monitor's objects are dropped.
     pub(super) fn is_shut(&self) -> bool {
         match self {
             Self::Shut => true,

@@ -39,12 +39,12 @@ impl Brake {
         self.held.contains_key(name)
     }
 
-    /// Holds these removals from now on.
+    /// Holds the removals of the named releases from now on.
     pub(in crate::operator) fn hold(&mut self, names: &[String], reason: HeldFor) {
         self.held.extend(names.iter().map(|name| (name.clone(), reason)));
     }
 
-    /// All held removals with their reasons.
+    /// All held removals, each with the reason for which it is held.
     pub(in crate::operator) fn held(&self) -> impl Iterator<Item = (&String, &HeldFor)> {
         self.held.iter()
     }
@@ -67,12 +67,12 @@ impl Brake {
         (goes.len(), of.len())
     }
 
-    /// Whether a person has confirmed this removal.
+    /// Whether a person has confirmed the removal of the named release.
     pub(in crate::operator) fn is_confirmed(&self, name: &str) -> bool {
         self.confirmed.contains(name)
     }
 
-    /// The reason for which this removal is held.
+    /// The reason for which the removal of the named release is held.
     pub(in crate::operator) fn reason(&self, name: &str) -> Option<HeldFor> {
         self.held.get(name).copied()
     }

@@ -31,7 +31,7 @@ struct Open {
     until: Tick,
 }
 
-/// An edit that is to be judged.
+/// An edit of the ConfigMap that the API server asks about.
 #[derive(Debug)]
 pub(in crate::operator) struct Asked {
     pub(in crate::operator) id: ReviewId,

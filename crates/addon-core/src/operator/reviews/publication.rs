@@ -38,7 +38,7 @@ enum State {
         failures: u32,
         error: Option<String>,
         stale: bool,
-        /// Whether the objects were changed after this attempt began.
+        /// Whether the objects were changed after the running attempt began.
         touched: bool,
     },
     Backoff {
@@ -53,7 +53,7 @@ enum State {
 }
 
 impl Publication {
-    /// Notes that the routes have changed.
+    /// Notes that the routes have changed, so that they have to be published.
     pub(super) fn is_due(&mut self) {
         match &mut self.state {
             State::Running { stale, .. } => *stale = true,
@@ -85,7 +85,7 @@ impl Publication {
         self.attempted
     }
 
-    /// Starts an attempt if it is due.
+    /// Starts an attempt to publish if one is due.
     pub(super) fn advance(&mut self, cx: &mut Cx, jobs: &mut Jobs, routes: &Arc<Routes>) {
         let (failures, error) = match &self.state {
             State::Due => (0, None),

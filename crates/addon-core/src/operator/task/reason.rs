@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The reason of a converge.
+/// The event that caused a converge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::operator) enum Reason {
     /// The start of the operator.
@@ -44,14 +44,14 @@ impl fmt::Display for Reason {
     }
 }
 
-/// The reason of a module's run.
+/// The event that caused a run of a module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::operator) enum RunReason {
-    /// The module's turn came in the first converge.
+    /// The module was next in order in the first converge.
     Startup,
-    /// The module's turn came in a later converge.
+    /// The module was next in order in a later converge.
     Converge,
-    /// A module that it depends on succeeded at last.
+    /// A module that this module depends on succeeded at last.
     DependencyReady,
     /// The module's section of the ConfigMap changed.
     ConfigChanged,
@@ -61,9 +61,9 @@ pub(in crate::operator) enum RunReason {
     KubernetesChange,
     /// The module's hooks after the release changed its values.
     AfterHelmChange,
-    /// An object of its release is gone.
+    /// An object of the module's release is gone.
     ObjectAbsent,
-    /// An object of its release was altered.
+    /// An object of the module's release was altered.
     ObjectAltered,
     /// The module's release is not `deployed` any more.
     UnexpectedStatus,

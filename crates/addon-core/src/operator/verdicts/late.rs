@@ -29,7 +29,7 @@ pub(super) struct Asked {
     pub(super) is_late: bool,
 }
 
-/// A late answer of a script.
+/// The answer of an enabled script that took too long for its round.
 #[derive(Debug)]
 pub(super) struct Given {
     pub(super) answer: ScriptAnswer,
@@ -40,7 +40,7 @@ pub(super) struct Given {
 
 /// The state of the script whose turn it is in the round.
 pub(super) enum Heard {
-    /// A late answer has come.
+    /// The script's late answer has come.
     Answer(ScriptAnswer),
     /// The script is running.
     NothingYet,

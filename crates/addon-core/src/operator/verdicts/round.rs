@@ -26,7 +26,7 @@ use crate::values::Store;
 pub(in crate::operator) struct Inputs<'a> {
     pub(in crate::operator) modules: &'a Modules,
     pub(in crate::operator) config: &'a Config,
-    /// The values that scripts see.
+    /// The values that enabled scripts see.
     pub(in crate::operator) values: &'a Store,
 }
 
@@ -40,7 +40,7 @@ pub(in crate::operator) enum Round {
     Over {
         /// The change that caused the round; `None` if it only asked failed scripts again.
         cause: Option<Reason>,
-        /// Modules to run, because their sections changed.
+        /// Modules to run because their sections of the ConfigMap changed.
         touched: BTreeSet<ModuleName>,
     },
 }

@@ -128,7 +128,7 @@ impl Operator {
         });
     }
 
-    /// Takes the result of that check.
+    /// Takes the result of the check of patched values against their schema.
     pub(super) fn patches_vetted(&mut self, owner: &Owner, result: Result<Vetted, Failure>) {
         let Some(mut ran) = self.commits.vetting_ends(owner) else {
             return;

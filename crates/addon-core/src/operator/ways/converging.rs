@@ -112,7 +112,7 @@ impl Operator {
         Look::Started
     }
 
-    /// Waits for the verdicts and takes them up.
+    /// Waits for the verdicts on all modules and takes them up.
     fn enable(&mut self) -> Look {
         if !self.removal.is_listed() {
             return Look::Waits;
