@@ -59,7 +59,7 @@ pub enum Signature {
     Bad(String),
 }
 
-/// A version that a registry shows.
+/// A version that the registry offers, with the facts about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
     /// The digest that its tag points to: of an index, or of the only manifest.

@@ -28,11 +28,11 @@ pub struct NoChannel {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Channel {
-    /// The version that this tag points to.
+    /// The version that the given tag points to.
     Tag(Tag),
-    /// The highest version in this range.
+    /// The highest version in the given range.
     Range(Range),
-    /// The version with this digest.
+    /// The version with the given digest.
     Digest(ImageDigest),
 }
 

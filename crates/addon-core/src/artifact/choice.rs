@@ -84,18 +84,18 @@ pub struct Target {
 /// The result of a choice of the next version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Choice {
-    /// Nothing is to be done, for this reason.
+    /// The version is not changed, for the given reason.
     Nothing(Idle),
-    /// The version has to wait.
+    /// The wanted version has to wait before its trial begins.
     Waits {
         /// The version that waits.
         target: Target,
-        /// The reasons of the wait, at least one.
+        /// The reasons for which the version waits, at least one.
         reasons: Vec<Reason>,
         /// The time at which the wait may end; `None` if it does not depend on time alone.
         next: Option<Timestamp>,
     },
-    /// The trial of this version may begin.
+    /// The trial of the version may begin.
     Begin(Target),
 }
 
@@ -201,7 +201,7 @@ impl Situation<'_> {
         candidate.digests(self.platforms).any(|digest| digests.contains(digest))
     }
 
-    /// The reasons that time alone does not end.
+    /// The reasons for a wait that the passing of time does not end.
     fn obstacles(&self, wanted: &Wanted<'_>, memory: &Memory) -> Vec<Reason> {
         let (candidate, notes) = (wanted.candidate, &wanted.candidate.notes);
         let is_approved = self.is_any_of(candidate, &self.settings.approved);

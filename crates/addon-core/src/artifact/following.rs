@@ -33,7 +33,7 @@ const LONGEST_PAUSE: Duration = Duration::from_hours(1);
 /// The number of rounds in a row without an answer that is reported.
 const TOLD_AFTER: u32 = 3;
 
-/// One request to the registry, about our own repository.
+/// A request to the registry about our own repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Question {
     /// Asks for all tags.
@@ -46,7 +46,7 @@ pub enum Question {
     Presence(ImageDigest),
 }
 
-/// The answer of the registry to a question.
+/// The registry's reply to a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
     /// All tags.
@@ -68,14 +68,14 @@ pub struct Trouble {
     pub pause: Option<Duration>,
 }
 
-/// The next step of following the registry.
+/// The action by which the operator goes on to follow the registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Move {
-    /// Ask the registry, and pass in its answer.
+    /// Send the question to the registry, and pass in the registry's reply.
     Ask(Question),
-    /// Nothing until this tick or the next input.
+    /// Do nothing until the given tick or the next input.
     Wait(Tick),
-    /// Nothing until the next input: another replica asks, or the running version and its repository are not known yet.
+    /// Do nothing until the next input: another replica asks, or the running version and its repository are not known yet.
     Rest,
 }
 
@@ -84,7 +84,7 @@ pub enum Move {
 pub struct Status {
     /// The effective channel.
     pub channel: Option<Channel>,
-    /// The choice that was made last.
+    /// The last choice of a version to change to.
     pub choice: Option<Choice>,
     /// The time at which the last complete round ended.
     pub checked: Option<Timestamp>,
@@ -92,7 +92,7 @@ pub struct Status {
     pub trouble: Option<String>,
     /// Running digests that the registry does not have any more.
     pub missing: BTreeSet<ImageDigest>,
-    /// When the next round begins.
+    /// The time at which the next round of questions begins.
     pub next: Option<Timestamp>,
     /// The time until which the registry does not want to be asked.
     pub left_alone: Option<Timestamp>,
@@ -230,7 +230,7 @@ impl Following {
         })
     }
 
-    /// The news that were not reported before.
+    /// The news about the registry that were not reported before.
     pub fn news(&mut self) -> Vec<News> {
         self.news.take(&self.status, self.failures)
     }

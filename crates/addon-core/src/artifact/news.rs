@@ -9,9 +9,9 @@ use super::trial::news::TrialNews;
 /// News of the channel for people: of following the registry or of a trial.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChannelNews {
-    /// News of following the registry.
+    /// News about the registry that the operator follows.
     Followed(News),
-    /// News of trials.
+    /// News about trials of versions.
     Tried(TrialNews),
 }
 

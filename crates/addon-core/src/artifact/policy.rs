@@ -50,7 +50,7 @@ pub enum Mode {
 impl Mode {
     const ALL: [Self; 3] = [Self::Auto, Self::Patch, Self::Manual];
 
-    /// The mode as people write it.
+    /// The name of the mode as people write it.
     pub fn word(self) -> &'static str {
         match self {
             Self::Auto => "auto",
@@ -63,7 +63,7 @@ impl Mode {
 /// The settings of people about when and how a version is taken.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Policy {
-    /// Which versions need an approval.
+    /// The versions that need an approval.
     pub mode: Mode,
     /// The times of the week at which a version may be taken.
     pub windows: Windows,
@@ -95,7 +95,7 @@ pub enum PolicyError {
     Unknown {
         /// The field's path.
         field: String,
-        /// The fields that could be meant.
+        /// The names of the fields that could be meant.
         known: String,
     },
     /// A required field is absent.

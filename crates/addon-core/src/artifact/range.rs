@@ -20,7 +20,7 @@ use super::version::Version;
 pub struct RangeError {
     /// The text.
     pub text: String,
-    /// The mistake in it.
+    /// The mistake in the text.
     pub fault: Fault,
 }
 
@@ -54,7 +54,7 @@ pub struct Range {
     groups: Vec<Group>,
 }
 
-/// The rules that a version must all fulfil.
+/// Rules that a version must fulfil all together.
 #[derive(Debug, Clone)]
 struct Group {
     rules: Vec<Rule>,

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// The registry of a name that has none.
+/// The registry of an image name that names no registry.
 const DEFAULT_REGISTRY: &str = "docker.io";
-/// Other names of the default registry.
+/// Other names of the default registry `docker.io`.
 const DEFAULT_REGISTRY_ALIASES: [&str; 2] = ["index.docker.io", "registry-1.docker.io"];
 /// The folder of a name at the default registry that has none.
 const DEFAULT_FOLDER: &str = "library/";
@@ -27,7 +27,7 @@ const LONGEST_TAG: usize = 128;
 pub struct ReferenceError {
     /// The text.
     pub text: String,
-    /// The mistake in it.
+    /// The mistake in the text.
     pub fault: Fault,
 }
 
@@ -219,9 +219,9 @@ fn is_folder(text: &str) -> bool {
 pub struct Reference {
     /// The repository.
     pub repository: Repository,
-    /// The tag, if the name has one.
+    /// The tag, if the image name has one.
     pub tag: Option<Tag>,
-    /// The digest, if the name has one. Then the tag has no effect on a pull.
+    /// The digest, if the image name has one. Then the tag has no effect on a pull.
     pub digest: Option<ImageDigest>,
 }
 

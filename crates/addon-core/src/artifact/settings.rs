@@ -18,7 +18,7 @@ use super::reference::{Fault, ImageDigest};
 pub struct Settings {
     /// The channel. If it is absent, the tag of our own image is used.
     pub channel: Option<Channel>,
-    /// When and how a version is taken.
+    /// The policy for the time and the way of taking a version.
     pub policy: Policy,
     /// Digests that a person has approved.
     pub approved: BTreeSet<ImageDigest>,

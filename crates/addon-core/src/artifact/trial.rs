@@ -37,7 +37,7 @@ const LOOK: Duration = Duration::from_secs(2);
 /// The time for which an action is not repeated while its effect has not been seen.
 const SEEN_BY: Duration = Duration::from_secs(5);
 
-/// The state machine of one replica for trials.
+/// The state machine by which one replica takes part in trials.
 #[derive(Debug, Clone)]
 pub struct Trials {
     me: Me,
@@ -56,11 +56,11 @@ pub struct Trials {
     news: Vec<TrialNews>,
 }
 
-/// The clocks that only this state machine knows.
+/// Times that only the state machine of this replica knows.
 #[derive(Debug, Clone, Default)]
 struct Clocks {
     watch: Option<Watch>,
-    /// The start of its time as leader.
+    /// The time since which the replica has led.
     leads: Option<Tick>,
     /// The time since which parts of a trial have existed without a record.
     unowned: Option<Tick>,
@@ -118,7 +118,7 @@ impl Plan {
 }
 
 impl Trials {
-    /// A machine without any sight.
+    /// A state machine that has not seen the cluster yet.
     pub fn new(me: Me) -> Self {
         Self {
             me,
@@ -140,7 +140,7 @@ impl Trials {
         self.me = me;
     }
 
-    /// Takes a sight of the cluster.
+    /// Takes a `Sight`: the objects of the cluster as the replica saw them.
     pub fn see(&mut self, sight: Sight) {
         if let Ok(view) = view(&sight) {
             self.clocks.note(view);
@@ -223,7 +223,7 @@ impl Trials {
         self.trouble.as_deref()
     }
 
-    /// The news that were not reported before.
+    /// The news about trials that were not reported before.
     pub fn news(&mut self) -> Vec<TrialNews> {
         std::mem::take(&mut self.news)
     }
@@ -349,7 +349,7 @@ impl Deployment {
     }
 }
 
-/// The complete sight, or its first missing part.
+/// The complete view of the cluster, or the first object that is not known.
 fn view(sight: &Sight) -> Result<View<'_>, Lacking> {
     if !sight.set.is_known() {
         return Err(Lacking::Set);

@@ -24,7 +24,7 @@ pub struct NoVersion(String);
 pub struct Version(semver::Version);
 
 impl Version {
-    /// Reads a version. Missing parts are zero.
+    /// Reads a version number. Missing components are zero.
     pub fn parse(text: &str) -> Result<Self, NoVersion> {
         let read = Written::read(text).filter(|_| text.len() <= LONGEST);
         let version = read.and_then(|written| {
@@ -71,12 +71,12 @@ impl Version {
         self.0.patch
     }
 
-    /// Whether it is a pre-release.
+    /// Whether the version is a pre-release.
     pub fn is_prerelease(&self) -> bool {
         !self.0.pre.is_empty()
     }
 
-    /// Whether both have the same pre-release, or none.
+    /// Whether both versions have the same pre-release, or none.
     pub(super) fn has_prerelease_of(&self, other: &Self) -> bool {
         self.0.pre == other.0.pre
     }

@@ -26,9 +26,9 @@ pub use now::State;
 pub enum ChannelState {
     /// It is not known yet whether there is a channel to follow.
     Unknown,
-    /// No channel is followed here.
+    /// No channel is followed in this installation.
     Off {
-        /// The reason as a sentence, with the remedy.
+        /// The reason why no channel is followed, as a sentence, with the remedy.
         why: String,
     },
     /// A channel is followed, or will be once the facts are known.
@@ -68,11 +68,11 @@ pub struct Records {
     pub trial: Option<Trial>,
     /// The last report of the version on trial.
     pub report: Option<Report>,
-    /// The memory of choice and trials.
+    /// The memory of the choice of versions and of trials.
     pub remembered: Remembered,
 }
 
-/// The replica that answers.
+/// The replica that reports: the leader or a standby.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answerer<'a> {
     /// The leader.
@@ -85,7 +85,7 @@ pub enum Answerer<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct View {
-    /// The state in one word.
+    /// The state of the channel in one word.
     pub state: State,
     /// The reason of the state as a sentence; `None` if other fields show it.
     pub why: Option<String>,
@@ -99,9 +99,9 @@ pub struct View {
     pub approved: BTreeSet<ImageDigest>,
     /// The wanted version, if it is not running.
     pub available: Option<Target>,
-    /// The reasons for which it waits.
+    /// The reasons for which the wanted version waits.
     pub waits: Vec<Wait>,
-    /// The next step.
+    /// The next action of the channel.
     pub next: Next,
     /// The questions to the registry.
     pub check: Check,
@@ -109,13 +109,13 @@ pub struct View {
     pub trial: Option<OnTrial>,
     /// The stage of that trial, or of the way to one, with the reason of a wait.
     pub stage: Option<String>,
-    /// Digests that failed on trial, with the reasons.
+    /// Digests that failed on trial, each with the reason.
     pub failed: BTreeMap<ImageDigest, String>,
     /// The digest whose last trial had no result.
     pub unclear: Option<Unclear>,
     /// Facts that need the attention of a person.
     pub warnings: Vec<Warning>,
-    /// The replica that answers.
+    /// The replica that makes the report.
     pub replica: Replica,
 }
 
@@ -131,9 +131,9 @@ pub struct Running {
     pub digests: BTreeSet<ImageDigest>,
     /// The version.
     pub version: Option<String>,
-    /// Whether it is signed with a configured key; `None` if that is not known.
+    /// Whether the version is signed with a configured key; `None` if that is not known.
     pub verified: Option<bool>,
-    /// The reason why it is not verified.
+    /// The reason why the version's signature is not verified.
     pub not_verified: Option<String>,
 }
 
@@ -167,11 +167,11 @@ pub struct Policy {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Wait {
-    /// The name of the reason.
+    /// The name of the reason for the wait.
     pub reason: &'static str,
-    /// The reason as a text for people.
+    /// The reason for the wait, as a text for people.
     pub text: String,
-    /// The time at which it ends by time alone.
+    /// The time at which the wait ends by time alone.
     pub until: Option<Timestamp>,
     /// The remedy, if people have one.
     pub hint: Option<&'static str>,
@@ -180,9 +180,9 @@ pub struct Wait {
 /// The next step that the channel takes, for people.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Next {
-    /// The step as a text for people.
+    /// The next action of the channel, as a text for people.
     pub text: String,
-    /// The time of the step, if it depends on time alone.
+    /// The time of the next action, if it depends on time alone.
     pub at: Option<Timestamp>,
 }
 
@@ -203,15 +203,15 @@ pub struct Check {
 pub struct OnTrial {
     /// The version on trial.
     pub of: Target,
-    /// The time at which it began.
+    /// The time at which the trial began.
     pub begun: Timestamp,
-    /// The limit of time for its first converge, in seconds.
+    /// The limit of time for the first converge of the version on trial, in seconds.
     pub limit: u64,
     /// The trial's pod, if there is one.
     pub pod: Option<String>,
-    /// The state of that pod, as a text for people.
+    /// The state of the trial's pod, as a text for people.
     pub pod_is: Option<String>,
-    /// The time at which its first converge ended.
+    /// The time at which the first converge of the version on trial ended.
     pub converged: Option<Timestamp>,
     /// The subjects that fail under the new version, each with its failures.
     pub failing: BTreeMap<String, Failures>,
@@ -226,11 +226,11 @@ pub struct OnTrial {
 pub struct Verdict {
     /// `passed`, `failed`, `unclear` or `void`.
     pub ruling: Ruling,
-    /// The reason as a sentence.
+    /// The reason for the ruling, as a sentence.
     pub why: String,
-    /// The time at which it was written.
+    /// The time at which the verdict was written.
     pub at: Timestamp,
-    /// The pod that wrote it.
+    /// The pod that wrote the verdict.
     pub judge: String,
 }
 
@@ -256,17 +256,17 @@ pub struct Warning {
     pub text: String,
 }
 
-/// The replica that answers.
+/// The replica that makes the report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Replica {
-    /// Whether it leads. Only the leader asks the registry.
+    /// Whether the replica leads. Only the leader asks the registry.
     pub leads: bool,
     /// The leader, if this replica is not the leader and knows it.
     pub leader: Option<String>,
 }
 
 impl View {
-    /// The report of this moment.
+    /// The report of the channel and of trials at `now`.
     pub fn of(state: &ChannelState, answerer: Answerer<'_>, now: Timestamp) -> Self {
         let unknown = Known::default();
         let known = match state {

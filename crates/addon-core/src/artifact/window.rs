@@ -114,7 +114,7 @@ impl Minute {
         self.0 == MINUTES_OF_A_DAY
     }
 
-    /// This time on a day.
+    /// The moment of this minute on the given day.
     fn on(self, date: Date) -> Option<DateTime> {
         let midnight = date.to_datetime(Time::midnight());
         midnight.checked_add(i64::from(self.0).minutes()).ok()
@@ -130,13 +130,13 @@ impl fmt::Display for Minute {
 /// A time of the week.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Window {
-    /// The days on which it begins.
+    /// The days on which the window begins.
     pub days: BTreeSet<Day>,
-    /// The time at which it begins.
+    /// The time of day at which the window begins.
     pub from: Minute,
-    /// The time at which it ends.
+    /// The time of day at which the window ends.
     pub to: Minute,
-    /// The time zone of both times.
+    /// The time zone of the window's begin and end.
     #[serde(with = "jiff::fmt::serde::tz::required")]
     pub zone: TimeZone,
 }
@@ -208,7 +208,7 @@ impl Window {
 pub struct Windows(pub Vec<Window>);
 
 impl Windows {
-    /// Whether a window is open at that moment.
+    /// Whether a window is open at the given moment.
     pub fn are_open(&self, at: Timestamp) -> bool {
         self.0.is_empty() || self.0.iter().any(|window| window.is_open(at))
     }

@@ -20,7 +20,7 @@ pub const PATIENCE: Duration = Duration::from_mins(10);
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Memory {
-    /// The channel of the last choice.
+    /// The channel at the last choice of a version.
     channel: Option<Channel>,
     /// Whether a person has asked for a version by switching the channel to a tag, and for which version.
     asked: Asked,

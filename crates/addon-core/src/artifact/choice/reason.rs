@@ -15,18 +15,18 @@ use crate::artifact::reference::Tag;
 use crate::artifact::version::Version;
 use crate::name::{RELEASE_APPROVED, RELEASE_CHANNEL};
 
-/// The reason why nothing is to be done.
+/// The reason why no change of version is due.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Idle {
     /// The wanted version is running.
     UpToDate,
     /// There is neither a channel nor a tag, so that no other version can be wanted.
     Pinned,
-    /// The registry has no tag of this name.
+    /// The registry has no tag with the given name.
     NoTag(Tag),
-    /// The registry has no tag in this range.
+    /// The registry has no tag in the given range.
     NoMatch(Range),
-    /// The registry has not answered all questions about this tag or digest.
+    /// The registry has not answered all questions about the given tag or digest.
     NotLookedAt(String),
     /// The platforms that a version must support are not known.
     PlatformsUnknown,
@@ -94,9 +94,9 @@ pub enum Reason {
     FailedBefore,
     /// The version needs the approval of a person.
     Approval {
-        /// The mode of the policy that requires it.
+        /// The mode of the policy that requires the approval.
         mode: Mode,
-        /// The kind of step that requires it.
+        /// The kind of version change that requires the approval.
         step: VersionStep,
     },
     /// The version was first seen a short time ago.
@@ -142,7 +142,7 @@ impl Reason {
         }
     }
 
-    /// The name of the reason, for programs.
+    /// The name of the reason as programs read it.
     pub fn label(&self) -> &'static str {
         match self {
             Self::Held => "held",

@@ -7,13 +7,13 @@ use crate::artifact::version::Version;
 /// The kind of a change of versions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VersionStep {
-    /// One of the two versions is not known.
+    /// The number of one of the two versions is not known.
     Unknown,
-    /// The other version is lower.
+    /// The other version is lower than the running one.
     Older,
-    /// The same version, built again.
+    /// Both have the same version number: the other one was built again.
     Same,
-    /// Only the patch level rises.
+    /// The other version differs by a higher patch level alone.
     Patch,
     /// Only the minor version changes, or the other version is a pre-release.
     Minor,
@@ -22,7 +22,7 @@ pub enum VersionStep {
 }
 
 impl VersionStep {
-    /// The step from one version to another.
+    /// The kind of change from version `from` to version `to`.
     pub fn between(from: Option<&Version>, to: Option<&Version>) -> Self {
         let (Some(from), Some(to)) = (from, to) else {
             return Self::Unknown;

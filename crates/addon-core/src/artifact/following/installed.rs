@@ -12,7 +12,7 @@ use crate::artifact::reference::{ImageDigest, Repository};
 use crate::artifact::trial::record::Remembered;
 use crate::artifact::version::Version;
 
-/// The installation of the operator in its cluster.
+/// The facts about the operator's installation in its cluster.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Installed {
     /// The repository of our image; `None` if the image's name cannot be read.
@@ -32,7 +32,7 @@ pub struct Installed {
 }
 
 impl Installed {
-    /// This installation with the remembered results of trials.
+    /// The installation with the remembered results of trials added.
     #[must_use]
     pub fn after(self, remembered: &Remembered) -> Self {
         let unclear = remembered.unclear.as_ref();

@@ -6,12 +6,12 @@ use super::{Status, TOLD_AFTER};
 use crate::artifact::choice::{Choice, Reason, Target};
 use crate::artifact::reference::ImageDigest;
 
-/// News for people and metrics.
+/// News about the registry, for people and metrics.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum News {
     /// A round has ended.
     Checked {
-        /// Whether all its questions were answered.
+        /// Whether all questions of the round were answered.
         is_answered: bool,
     },
     /// The wanted version is not running yet.
@@ -20,18 +20,18 @@ pub enum News {
     Waits {
         /// The version.
         target: Target,
-        /// The reasons.
+        /// The reasons for which the version waits.
         reasons: Vec<Reason>,
     },
     /// The registry has not answered for several rounds.
     Unreachable(String),
-    /// The registry answers again.
+    /// The registry answers again after rounds without an answer.
     Answers,
-    /// The registry does not have these running digests any more.
+    /// The registry does not have the given running digests any more.
     Missing(BTreeSet<ImageDigest>),
 }
 
-/// The news that were already reported.
+/// The news about the registry that were already reported.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Told {
     rounds: Vec<bool>,

@@ -12,9 +12,9 @@ use crate::artifact::reference::{ImageDigest, Tag};
 /// The progress of one round of questions to the registry.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Round {
-    /// Whether all tags were listed.
+    /// Whether the registry has listed all tags in the round.
     listed: bool,
-    /// The tag whose digest was asked for.
+    /// The tag whose digest was asked for in the round.
     resolved: Option<Tag>,
     /// Digests whose facts were asked for, found or not.
     looked_at: BTreeSet<ImageDigest>,

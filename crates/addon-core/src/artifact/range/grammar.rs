@@ -38,7 +38,7 @@ pub(super) fn groups(text: &str) -> Result<Vec<Group>, Fault> {
 /// The text before a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Before {
-    /// Nothing, a comma or a span.
+    /// Before the rule stands nothing, a comma or a span.
     Clear,
     /// A rule and blanks. No span may follow, because the original does not read it either.
     Rule,

@@ -8,7 +8,7 @@ use crate::artifact::choice::Target;
 use crate::artifact::reference::{ImageDigest, Reference};
 use crate::time::Tick;
 
-/// One request to the API server.
+/// A request to the API server that a trial needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     /// Replaces the Deployment's image `from` by `to`, and writes down both in annotations. If both are equal, it only
@@ -32,20 +32,20 @@ pub enum Action {
     Record {
         /// The stored record as it was seen; `None` if there was none.
         over: Option<Box<Trial>>,
-        /// The new record; `None` to delete it.
+        /// The new record of the trial; `None` to delete the record.
         trial: Option<Box<Trial>>,
     },
     /// Writes the memory of trials, if the stored one equals `over`.
     Remember {
-        /// The stored memory as it was seen.
+        /// The stored memory of trials as it was seen before the write.
         over: Box<Remembered>,
-        /// The new memory.
+        /// The new memory of trials.
         remembered: Box<Remembered>,
     },
     /// Creates the ReplicaSet of the trial unless it exists. Right before, the record is read again and must equal
     /// `trial`, and the pod template of the Deployment must have the hash in it.
     MakeSet {
-        /// The record. The ReplicaSet runs its version.
+        /// The record of the trial. The ReplicaSet runs the version that it names.
         trial: Box<Trial>,
         /// The image of the trial's pod.
         image: String,
@@ -64,11 +64,11 @@ pub enum Action {
 /// The next step of the state machine of trials.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Move {
-    /// Do this action, and report its outcome.
+    /// Do the action, and report its outcome.
     Do(Action),
-    /// Wait until this tick, then look at the cluster again, or until another sight comes.
+    /// Wait until the given tick, then look at the cluster again. Another `Sight` ends the wait.
     Wait(Tick),
-    /// Wait until another sight comes.
+    /// Wait until another `Sight` of the cluster comes.
     Rest,
 }
 

@@ -30,7 +30,7 @@ pub(super) fn is_to_be_promoted(view: View<'_>, trial: &Trial) -> bool {
 }
 
 impl Trials {
-    /// The next step while there is no verdict.
+    /// The plan for this replica while the trial has no verdict.
     pub(super) fn during(&self, view: View<'_>, trial: &Trial, now: Now) -> Plan {
         match self.me.place {
             PodKind::Trial => return self.as_candidate(view, trial),
@@ -103,7 +103,7 @@ impl Trials {
         Some(Plan::act(stage, record(trial, Some(noted))))
     }
 
-    /// The reason why the trial is void.
+    /// The reason why the trial is void; `None` if it counts.
     fn void(&self, view: View<'_>, trial: &Trial) -> Option<String> {
         if view.deployment.template != trial.template {
             return Some("the Deployment was changed meanwhile".to_owned());
@@ -156,7 +156,7 @@ impl Trials {
         }
     }
 
-    /// The step of the version on trial.
+    /// The plan for a replica that runs in the pod of the trial.
     fn as_candidate(&self, view: View<'_>, trial: &Trial) -> Plan {
         if !self.is_of(&trial.to_digests) {
             return Plan::rest(Stage::Elsewhere(trial.to.clone()));
@@ -169,7 +169,7 @@ impl Trials {
         Plan::wait(self.stage_of(view, trial), due)
     }
 
-    /// The next step after a verdict.
+    /// The plan for this replica after the trial's verdict.
     pub(super) fn after(&self, view: View<'_>, trial: &Trial, verdict: &Verdict) -> Plan {
         let image = image_of(&trial.image, &trial.to);
         let promote = || Action::Promote {

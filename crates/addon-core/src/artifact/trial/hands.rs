@@ -134,7 +134,7 @@ impl Trials {
         }
     }
 
-    /// Whether this pod belongs to the Deployment.
+    /// Whether this replica's own pod belongs to the Deployment.
     fn is_among(&self, view: View<'_>) -> bool {
         view.replicas.iter().any(|replica| replica.pod == self.me.pod)
     }

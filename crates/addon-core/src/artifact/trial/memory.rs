@@ -23,7 +23,7 @@ const LONGEST_PAUSE: Duration = Duration::from_hours(6);
 const HOUR: Duration = Duration::from_hours(1);
 /// The number of failed versions that are remembered. The memory is part of a Secret, whose size is limited.
 const MOST_FAILED: usize = 100;
-/// The number of times that stops the trials.
+/// The number of put-back images within `HOUR` that stops the trials.
 const TIMES: usize = 3;
 
 pub(super) fn remember(over: &Remembered, remembered: Remembered) -> Action {

@@ -8,21 +8,21 @@ use super::record::Verdict;
 use super::stage::Stage;
 use crate::artifact::choice::Target;
 
-/// News for people.
+/// News about trials, for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TrialNews {
     /// Our pin replaced an image with a tag alone by this one.
     Pinned(String),
     /// Another writer had put back the image that we had replaced.
     PutBack {
-        /// The image that was put back.
+        /// The image that another writer put back.
         image: String,
-        /// The field manager of that write, if the Deployment names one.
+        /// The field manager of the other writer, if the Deployment names one.
         manager: Option<String>,
     },
     /// A trial has begun.
     Begun(Target),
-    /// A trial has ended with this verdict.
+    /// A trial has ended with the given verdict.
     Ended(Target, Verdict),
     /// The Deployment has the image of the passed version.
     Promoted(String),

@@ -29,9 +29,9 @@ pub struct Trial {
     pub template: String,
     /// The subjects (`module NAME`, `hook NAME`) that failed under the old version already.
     pub failing: BTreeSet<String>,
-    /// The time at which it began.
+    /// The time at which the trial began.
     pub begun: Timestamp,
-    /// The pod that began it.
+    /// The pod that began the trial.
     pub by: String,
     /// The channel at the beginning. A changed channel voids the trial.
     pub channel: Option<Channel>,
@@ -56,11 +56,11 @@ pub struct Trial {
 pub struct Verdict {
     /// The ruling.
     pub ruling: Ruling,
-    /// The reason as a sentence.
+    /// The reason for the ruling, as a sentence.
     pub why: String,
-    /// The time at which it was written.
+    /// The time at which the verdict was written.
     pub at: Timestamp,
-    /// The pod that wrote it.
+    /// The pod that wrote the verdict.
     pub judge: String,
 }
 
@@ -93,7 +93,7 @@ pub enum Failures {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Report {
-    /// The version that reports.
+    /// The digest of the version that reports about itself.
     pub of: ImageDigest,
     /// The pod that reports.
     pub pod: String,
@@ -109,7 +109,7 @@ pub struct Report {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Remembered {
-    /// The memory of the choice.
+    /// The memory of the choice of versions.
     pub choice: Memory,
     /// The digests that failed on trial. At most the last hundred are kept.
     pub failed: BTreeMap<ImageDigest, Failed>,
@@ -133,7 +133,7 @@ pub struct Remembered {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Failed {
-    /// The reason.
+    /// The reason why the trial failed.
     pub why: String,
     /// The time of the verdict.
     pub at: Timestamp,
@@ -145,9 +145,9 @@ pub struct Failed {
 pub struct Unclear {
     /// The digest.
     pub digest: ImageDigest,
-    /// The number of these trials.
+    /// The number of trials in a row without a result.
     pub times: u32,
-    /// The end of the last one.
+    /// The end of the last trial without a result.
     pub at: Timestamp,
     /// The time from which on another trial may begin.
     pub again: Timestamp,

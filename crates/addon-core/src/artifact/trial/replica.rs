@@ -11,13 +11,13 @@ use crate::artifact::settings::Settings;
 /// The replica that runs a state machine of trials.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Me {
-    /// The name of its pod.
+    /// The name of the replica's pod.
     pub pod: String,
-    /// The digest by which all nodes can pull its version.
+    /// The digest by which all nodes can pull the replica's version.
     pub digest: ImageDigest,
-    /// All digests of its version: that digest, and those of the manifests in it.
+    /// All digests of the replica's version: the digest `digest`, and those of the manifests in it.
     pub digests: BTreeSet<ImageDigest>,
-    /// The kind of its pod.
+    /// The kind of the replica's pod.
     pub place: PodKind,
 }
 
@@ -55,7 +55,7 @@ pub struct Wish {
 pub struct Wanted {
     /// The version.
     pub target: Target,
-    /// All its digests.
+    /// All digests of the version: of its index and of the manifests in it.
     pub digests: BTreeSet<ImageDigest>,
 }
 

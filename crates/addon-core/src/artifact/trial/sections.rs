@@ -37,7 +37,7 @@ pub struct Return {
 }
 
 impl TrialSections {
-    /// Whether no section was saved.
+    /// Whether no section was saved on trial.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -12,7 +12,7 @@ use crate::artifact::reference::{ImageDigest, Reference};
 use crate::artifact::version::Version;
 use crate::time::Tick;
 
-/// The sights of one replica at one moment.
+/// The objects of the cluster as one replica saw them at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sight {
     /// The last time at which the API server answered all these reads, by the clock of this replica. Times without an
@@ -104,7 +104,7 @@ pub struct Replica {
     pub digests: BTreeSet<ImageDigest>,
     /// The platform of its node, if that is known.
     pub platform: Option<Platform>,
-    /// Whether it is ready.
+    /// Whether the pod is ready.
     pub is_ready: bool,
 }
 
@@ -113,9 +113,9 @@ pub struct Replica {
 pub struct TrialSet {
     /// The uid, which differs for each ReplicaSet of this name.
     pub uid: String,
-    /// The digest of the image that it runs.
+    /// The digest of the image that the ReplicaSet runs.
     pub digest: ImageDigest,
-    /// Whether it is being deleted. It exists until its pod has ended.
+    /// Whether the ReplicaSet is being deleted. It exists until its pod has ended.
     pub is_going: bool,
     /// The ReplicaSet's pod, unless there is none or it is terminating.
     pub pod: Option<TrialPod>,
@@ -130,7 +130,7 @@ pub struct TrialPod {
     pub uid: String,
     /// The state of the pod.
     pub state: PodState,
-    /// The number of restarts of its container.
+    /// The number of restarts of the pod's container.
     pub restarts: u32,
 }
 
@@ -139,7 +139,7 @@ pub struct TrialPod {
 pub enum PodState {
     /// The pod has no node, for the reason in its condition.
     Unscheduled(String),
-    /// The pod's image cannot be pulled, for this reason.
+    /// The pod's image cannot be pulled, for the given reason.
     NotPulled(String),
     /// The pod is pulling, starting, or not ready yet.
     Starting,
@@ -154,8 +154,8 @@ pub enum PodState {
 /// The lease, as this replica's part in the election knows it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LeaseSight {
-    /// The pod that holds it; `None` if it is free.
+    /// The pod that holds the lease; `None` if the lease is free.
     pub holder: Option<String>,
-    /// The version that is entitled to it.
+    /// The digest of the version that is entitled to the lease.
     pub entitled: Option<ImageDigest>,
 }

@@ -20,7 +20,7 @@ pub enum Stage {
     Unknown(Lacking),
     /// The last sight of the cluster is too old for any action.
     Unheard,
-    /// Nothing is to be done.
+    /// No action for a trial or for the Deployment's image is due.
     Idle,
     /// An image with a tag alone will get the digest of the running version.
     Pinning(Hold),
@@ -30,9 +30,9 @@ pub enum Stage {
     Stopped(String),
     /// People have put this image into the Deployment. No trial begins until a person resumes.
     Held(String),
-    /// The trial of this version waits.
+    /// The trial of the version waits.
     Waits(Target, Hold),
-    /// The trial of this version begins.
+    /// The trial of the version begins.
     Begins(Target),
     /// The pod of the trial is not ready yet.
     Starts(Target, String),
@@ -76,10 +76,10 @@ pub enum Lacking {
     Settings,
 }
 
-/// The reason for which a step waits.
+/// The reason for which the next action of a trial waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hold {
-    /// None: the step is being done.
+    /// The action does not wait: it is being done.
     Nothing,
     /// A rollout is under way.
     Rollout,
@@ -91,9 +91,9 @@ pub enum Hold {
     FailedBefore,
     /// The version's last trial had no result and ended a short time ago.
     Unclear,
-    /// Parts of an earlier trial still exist.
+    /// Objects of an earlier trial still exist.
     Remains,
-    /// This pod does not lead.
+    /// The replica's pod does not lead.
     Lead,
 }
 
@@ -104,9 +104,9 @@ pub enum Remains {
     Memory,
     /// The lease entitles the wrong version.
     Lease,
-    /// The ReplicaSet with its pod.
+    /// The ReplicaSet of the trial still exists, with its pod.
     Pod,
-    /// The record, which the leader deletes.
+    /// The record of the trial still exists. The leader deletes it.
     Record,
 }
 

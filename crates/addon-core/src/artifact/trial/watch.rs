@@ -33,7 +33,7 @@ pub const LOSSES: u32 = 3;
 /// The watch of a judge over one trial.
 #[derive(Debug, Clone)]
 pub(super) struct Watch {
-    /// The beginning of the trial, which identifies it.
+    /// The time at which the trial began, which identifies it.
     begun: Timestamp,
     /// The time of the last observation.
     heard: Tick,
@@ -42,7 +42,7 @@ pub(super) struct Watch {
     away: Option<Duration>,
 }
 
-/// The watch over one pod of the trial.
+/// The watch of a judge over one pod of the trial.
 #[derive(Debug, Clone)]
 struct PodWatch {
     uid: String,
@@ -79,7 +79,7 @@ struct Words {
     worst: Option<(String, Failures)>,
 }
 
-/// One observation.
+/// The facts about a trial that a judge sees at one moment.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Glance<'a> {
     pub(super) trial: &'a Trial,
@@ -90,7 +90,7 @@ pub(super) struct Glance<'a> {
 }
 
 impl Watch {
-    /// Begins a watch with this observation.
+    /// Begins a watch with the first observation of the trial.
     pub(super) fn begin(glance: Glance<'_>) -> Self {
         Self {
             begun: glance.trial.begun,
@@ -284,7 +284,7 @@ impl PodWatch {
         self.words.as_ref()?.worst.as_ref()
     }
 
-    /// The reason for which the version has failed.
+    /// The reason for which the version has failed its trial; `None` if it has not failed.
     fn failure(&self, heard: Tick, limit: Duration) -> Option<String> {
         let is_over = |since: Option<Tick>, time: Duration| since.is_some_and(|since| heard.since(since) >= time);
         if self.restarts >= RESTARTS {

@@ -13,12 +13,12 @@ use crate::artifact::channel::Channel;
 use crate::artifact::choice::{Choice, Idle, Reason};
 use crate::artifact::trial::record::{Ruling, Trial};
 
-/// The state in one word.
+/// The state of the channel in one word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// No channel is followed here.
+    /// No channel is followed in this installation.
     Off,
-    /// Too few facts are known.
+    /// Too few facts about the channel are known.
     Unknown,
     /// The wanted version is running.
     UpToDate,
@@ -56,7 +56,7 @@ impl State {
         Self::Stopped,
     ];
 
-    /// The word for the state.
+    /// The name of the state in reports.
     pub fn word(self) -> &'static str {
         match self {
             Self::Off => "off",
@@ -145,7 +145,7 @@ pub(super) fn why(known: &Known, state: State) -> Option<String> {
     }
 }
 
-/// The first fact that is missing.
+/// The fact whose absence makes the state unknown, as a text for people.
 fn unknown(known: &Known) -> &'static str {
     match known {
         known if known.settings.is_none() => "the ConfigMap has not been read yet",
@@ -155,7 +155,7 @@ fn unknown(known: &Known) -> &'static str {
     }
 }
 
-/// The next step and its time.
+/// The next action of the channel, with its time.
 pub(super) fn next(known: &Known, state: State, now: Timestamp) -> Next {
     let untimed = |text: &str| Next {
         text: text.to_owned(),
