@@ -33,7 +33,7 @@ impl Digest {
         Self(hash.0.finalize().into())
     }
 
-    /// The digest of bytes as they are.
+    /// The digest of the bytes without any framing.
     pub fn of_bytes(bytes: &[u8]) -> Self {
         Self(Md5::digest(bytes).into())
     }

@@ -19,9 +19,9 @@ pub enum Class {
     Refused,
     /// Nobody: the network, the API server or a lock will be available again.
     Unavailable,
-    /// Nobody: a deadline passed.
+    /// Nobody must act: a deadline passed.
     TimedOut,
-    /// Nobody: the operator cancelled the work itself.
+    /// Nobody must act: the operator cancelled the work itself.
     Cancelled,
     /// The authors of the operator: a panic or a broken invariant.
     Defect,
@@ -30,7 +30,7 @@ pub enum Class {
 }
 
 impl Class {
-    /// The label value of this class.
+    /// The value of the class as a label.
     pub fn label(self) -> &'static str {
         match self {
             Self::Invalid => "invalid",
@@ -54,7 +54,7 @@ impl fmt::Display for Class {
 /// A failed piece of work: its class, the whole error chain as one line, and the remedies for a person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// The person or part that must act.
+    /// The class of the failure, which says who must act.
     pub class: Class,
     /// The error chain, outermost first, joined by `: `.
     pub report: String,
@@ -97,7 +97,7 @@ impl Failure {
         self
     }
 
-    /// This failure with one more hint.
+    /// Adds one more hint to the failure.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());

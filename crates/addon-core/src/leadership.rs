@@ -68,7 +68,7 @@ pub enum Succession {
     Contested,
 }
 
-/// One time of a replica as leader.
+/// A period in which a replica leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reign {
     /// How often the lease had changed its holder at its beginning.
@@ -98,7 +98,7 @@ pub struct Election {
     next: Tick,
     /// Whether the holder may have ended and that has still to be checked.
     doubt: bool,
-    /// The succession if this replica became leader now.
+    /// The value that the succession would have if this replica became leader now.
     succession: Succession,
 }
 

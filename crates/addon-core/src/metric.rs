@@ -31,7 +31,7 @@ pub type Labels = BTreeMap<LabelName, String>;
 /// The upper bounds of a histogram that sets none: the defaults of Prometheus clients.
 pub const DEFAULT_BUCKETS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 
-/// One operation that a hook asks for.
+/// An operation on a metric that a hook asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Operation {
@@ -77,7 +77,7 @@ pub enum Sample {
 }
 
 impl Sample {
-    /// The kind of metric that takes this sample.
+    /// The kind of metric that takes the sample.
     pub fn kind(&self) -> Kind {
         match self {
             Self::Add(_) => Kind::Counter,
@@ -169,7 +169,7 @@ pub struct Buckets(Vec<Finite>);
 pub struct NotGrowing {
     /// A bound.
     pub bound: f64,
-    /// The bound after it.
+    /// The bound after `bound`, which is not greater.
     pub next: f64,
 }
 

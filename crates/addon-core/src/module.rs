@@ -23,25 +23,25 @@ pub struct Module {
     pub order: u32,
     /// The module's values from files: the common `values.yaml`, overlaid by the module's own.
     pub values: Value,
-    /// The schemas of its values.
+    /// The schemas of the module's values.
     pub schemas: Schemas,
     /// The flag `fooEnabled` in the common `values.yaml` files.
     pub enabled: Option<bool>,
-    /// Whether it has a chart to install.
+    /// Whether the module has a chart to install.
     pub has_chart: bool,
-    /// Whether it has CRDs, which must be installed before anything of it runs.
+    /// Whether the module has CRDs, which must be installed before anything of it runs.
     pub has_crds: bool,
-    /// Whether its templates mention conversion webhooks, which must be published before its release.
+    /// Whether the module's templates mention conversion webhooks, which must be published before its release.
     pub has_conversions: bool,
-    /// Whether it has an executable `enabled` script.
+    /// Whether the module has an executable `enabled` script.
     pub has_enabled_script: bool,
-    /// Whether it has files that may be hooks.
+    /// Whether the module has files that may be hooks.
     pub has_hooks: bool,
-    /// Whether it names a service account, which its hooks and its release use.
+    /// Whether the module names a service account, which its hooks and its release use.
     pub has_account: bool,
-    /// The modules that it depends on, from `module.yaml`.
+    /// The modules that this module depends on, from `module.yaml`.
     pub depends_on: Vec<ModuleName>,
-    /// The error that makes its files unusable. The module is then not run, and nothing of it is removed.
+    /// The error that makes the module's files unusable. The module is then not run, and nothing of it is removed.
     pub broken: Option<Failure>,
 }
 

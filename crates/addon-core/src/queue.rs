@@ -28,9 +28,9 @@ pub enum State {
 pub struct Entry<T> {
     /// The task itself.
     pub task: T,
-    /// The time at which it was queued.
+    /// The time at which the task was queued.
     pub queued: Tick,
-    /// Whether some of its work was done.
+    /// Whether an attempt has done some of the task's work.
     pub begun: bool,
     /// The number of failed attempts in a row.
     pub failures: u32,
@@ -48,7 +48,7 @@ impl<T> Entry<T> {
         self.state
     }
 
-    /// The time until its wait ends.
+    /// The time until the task's wait ends.
     pub fn wait(&self, now: Tick) -> Duration {
         match self.state {
             State::Backoff(until) | State::Held(until) => until - now,
@@ -56,7 +56,7 @@ impl<T> Entry<T> {
         }
     }
 
-    /// Whether an attempt has begun and not failed.
+    /// Whether an attempt at the task has begun and not failed.
     pub fn is_active(&self) -> bool {
         self.begun && !matches!(self.state, State::Backoff(_))
     }
@@ -342,7 +342,7 @@ impl<L: Ord + Clone, T> Queues<L, T> {
         self.lanes.values().map(VecDeque::len).sum()
     }
 
-    /// Whether there are no tasks.
+    /// Whether the lanes have no tasks.
     pub fn is_empty(&self) -> bool {
         self.lanes.values().all(VecDeque::is_empty)
     }

@@ -49,7 +49,7 @@ impl ApplyMethod {
 pub enum ConfigTrace {
     /// The ConfigMap had neither values, global or for the module, nor a flag.
     Nothing,
-    /// The digest of these values and flags.
+    /// The digest of the values and flags in the ConfigMap.
     Said(Digest),
 }
 
@@ -160,9 +160,9 @@ impl Intent {
 pub enum Objects {
     /// The objects were not checked yet.
     Unknown,
-    /// All of them exist.
+    /// All objects of the revision exist.
     Present,
-    /// At least this object is missing.
+    /// At least the named object is missing.
     Missing(String),
 }
 

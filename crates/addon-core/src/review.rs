@@ -40,7 +40,7 @@ pub struct Run {
     pub limit: Option<Duration>,
 }
 
-/// The next step of a review.
+/// The action that a review needs next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Progress {
     /// Run this hook, and call `resume` with its end.
@@ -52,7 +52,7 @@ pub enum Progress {
 /// The end of a hook's run for a review.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Ended {
-    /// The hook succeeded, with this response.
+    /// The hook succeeded, with the given response.
     Well(HookResponse),
     /// The hook did not run, failed, wrote invalid files, or its object patches failed.
     Failed,

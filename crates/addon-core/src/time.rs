@@ -18,7 +18,7 @@ impl Tick {
     /// The start of the process.
     pub const ZERO: Self = Self(0);
 
-    /// The tick this many microseconds after the start.
+    /// The tick that is `micros` microseconds after the start.
     pub fn from_micros(micros: u64) -> Self {
         Self(micros)
     }
@@ -137,7 +137,7 @@ pub struct Jitter {
 }
 
 impl Jitter {
-    /// A generator with this seed.
+    /// A random number generator with the given seed.
     pub fn new(seed: u64) -> Self {
         Self { seed, drawn: 0 }
     }

@@ -32,7 +32,7 @@ pub use vetting::NotForHelm;
 use merge::{TooDeep, merge};
 use patch::{DoesNotApply, Operations, PatchFile, Unacceptable};
 
-/// The number of changes of one owner's layers.
+/// A version of an owner's values: the number of changes of its layers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Version(u64);
@@ -56,7 +56,7 @@ pub struct Rejected {
     pub owner: Owner,
     /// The operation.
     pub attempt: Attempt,
-    /// The reason.
+    /// The reason for which the change is refused.
     #[source]
     pub reason: Reason,
 }

@@ -36,7 +36,7 @@ impl Cause {
         }
     }
 
-    /// Whether this is a stage of a removal.
+    /// Whether the run belongs to a stage of a removal.
     pub fn is_removal(self) -> bool {
         match self {
             Self::Stage(Stage::BeforeDeleteHelm | Stage::AfterDeleteHelm) => true,

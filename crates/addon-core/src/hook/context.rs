@@ -21,7 +21,7 @@ pub use self::file::write_file;
 /// The snapshots by binding. Their items are objects as the binding's filter shows them.
 pub type Snapshots = BTreeMap<BindingName, Vec<ObjectView>>;
 
-/// One reason of a hook's run.
+/// A binding context: an event for which a hook runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum BindingContext {
@@ -62,15 +62,15 @@ pub enum BindingContext {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Ask {
-    /// Whether the request is allowed.
+    /// The API server wants to know whether the request is allowed.
     Validating,
-    /// Whether the request is allowed, and a patch of its object.
+    /// The API server wants to know whether the request is allowed, and how its object is patched.
     Mutating,
-    /// Objects in another version.
+    /// The API server wants objects in another version.
     Conversion {
         /// The version of the objects.
         from: String,
-        /// The version to convert them to.
+        /// The version to convert the objects to.
         to: String,
     },
 }

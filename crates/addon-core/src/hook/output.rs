@@ -34,7 +34,7 @@ impl HookOutput {
         })
     }
 
-    /// Whether the output asks for nothing.
+    /// Whether the hook's output asks for no change.
     pub fn is_empty(&self) -> bool {
         self.config.is_empty() && self.values.is_empty()
     }

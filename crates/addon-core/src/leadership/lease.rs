@@ -49,7 +49,7 @@ pub struct Record {
     pub acquired: Timestamp,
     /// The time of the last write.
     pub renewed: Timestamp,
-    /// How often its holder has changed.
+    /// The number of changes of the lease's holder.
     pub transitions: u32,
     /// The version that may take the lease as soon as it is released. Other versions wait until it has expired. `None`:
     /// every version may take it.
@@ -59,11 +59,11 @@ pub struct Record {
 /// The lease as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sighting {
-    /// The `resourceVersion`, which differs for each write.
+    /// The `resourceVersion` of the lease, which differs for each write.
     pub version: String,
     /// The contents of the lease.
     pub record: Record,
-    /// Whether the holder is known to have ended.
+    /// Whether the holder of the lease is known to have ended.
     pub holder: Holder,
 }
 

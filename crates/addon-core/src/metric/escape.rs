@@ -33,17 +33,17 @@ impl Escaping {
         }
     }
 
-    /// The rule of this name.
+    /// The escaping rule with the given name.
     pub fn named(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|escaping| escaping.word() == word)
     }
 
-    /// The name of a metric by this rule.
+    /// The name of a metric after escaping.
     pub fn metric(self, name: &str) -> Cow<'_, str> {
         self.escape(name, in_metric)
     }
 
-    /// The name of a label by this rule.
+    /// The name of a label after escaping.
     pub fn label(self, name: &str) -> Cow<'_, str> {
         self.escape(name, in_label)
     }

@@ -23,7 +23,7 @@ pub enum Shape {
     Counter,
     /// A gauge.
     Gauge,
-    /// A histogram with these bounds.
+    /// A histogram with the given bounds.
     Histogram(Buckets),
 }
 
@@ -149,12 +149,12 @@ impl<W> Family<W> {
         })
     }
 
-    /// The series with these values.
+    /// The series with the given label values.
     pub(super) fn get(&self, values: &Values) -> Option<&Series<W>> {
         self.series.get(values)
     }
 
-    /// Removes and returns the series with these values.
+    /// Removes and returns the series with the given label values.
     pub(super) fn remove(&mut self, values: &Values) -> Option<Series<W>> {
         self.series.remove(values)
     }

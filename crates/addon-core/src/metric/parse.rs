@@ -23,7 +23,7 @@ pub struct Parsed {
 /// The place of an operation in its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OperationPlace {
-    /// The line on which it begins, from 1.
+    /// The line on which the operation begins, from 1.
     pub line: usize,
     /// The number of the operation in the file, from 1.
     pub number: usize,
@@ -45,9 +45,9 @@ impl fmt::Display for OperationPlace {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{place} is dropped: {why}")]
 pub struct Dropped {
-    /// The operation's place.
+    /// The position of the operation in its file.
     pub place: OperationPlace,
-    /// The reason.
+    /// The reason for which the operation is dropped.
     pub why: Useless,
 }
 
@@ -89,7 +89,7 @@ pub enum BadMetrics {
     /// An operation is invalid.
     #[error("got bad metrics: {place}")]
     Operation {
-        /// The operation's place.
+        /// The position of the operation in its file.
         place: OperationPlace,
         /// The operation's mistake.
         #[source]
@@ -111,7 +111,7 @@ pub enum Problem {
     Type {
         /// The field.
         field: String,
-        /// The type of its value.
+        /// The type of the field's value.
         found: &'static str,
         /// The expected type.
         wanted: &'static str,
@@ -121,7 +121,7 @@ pub enum Problem {
     Missing {
         /// The field.
         field: &'static str,
-        /// The action that needs it.
+        /// The action that needs the field.
         action: &'static str,
     },
     /// A field has a NUL, which Prometheus takes for the end of the page.

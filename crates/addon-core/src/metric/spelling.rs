@@ -27,7 +27,7 @@ pub enum Alike {
         one: MetricName,
         /// The new metric.
         other: MetricName,
-        /// The name of both after escaping.
+        /// The name that both metrics have after escaping.
         shown: String,
     },
     /// The lines of two metrics, one of which is a histogram.
@@ -55,7 +55,7 @@ pub enum Alike {
         one: LabelName,
         /// The other label.
         other: LabelName,
-        /// The name of both after escaping.
+        /// The name that both labels have after escaping.
         shown: String,
     },
 }

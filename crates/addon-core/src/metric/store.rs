@@ -60,7 +60,7 @@ pub struct Lost {
     pub metric: MetricName,
     /// The number of samples.
     pub samples: usize,
-    /// The reason.
+    /// The reason for which the samples were refused.
     pub why: Refusal,
 }
 
@@ -75,7 +75,7 @@ pub enum Refusal {
         /// The kind that the operation needs.
         wanted: Kind,
     },
-    /// A histogram has lines of this name.
+    /// A histogram already shows lines with the metric's name.
     #[error("the name is taken by the histogram '{histogram}'")]
     Suffix {
         /// The histogram.
@@ -120,7 +120,7 @@ impl Store {
         }
     }
 
-    /// Removes all series of this owner's hooks.
+    /// Removes all series of the owner's hooks.
     pub fn forget(&mut self, owner: &Owner) {
         self.retain(|origin| origin.hook.owner != *owner);
         self.tidy();

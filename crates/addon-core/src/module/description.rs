@@ -49,9 +49,9 @@ const OF_OTHERS: [&str; 14] = [
 pub enum Restoring {
     /// Nothing is repaired before the next run of the module.
     Off,
-    /// Objects that are absent.
+    /// Absent objects are created again.
     Absent,
-    /// Absent objects, and altered fields of existing objects.
+    /// Absent objects are created again, and altered fields of existing objects are restored.
     Changed,
 }
 
@@ -162,7 +162,7 @@ pub enum Mistake {
         line: usize,
         /// The field's path.
         field: String,
-        /// The reason.
+        /// The reason why the text names no module.
         source: NameError,
     },
 }

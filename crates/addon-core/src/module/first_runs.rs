@@ -37,7 +37,7 @@ impl FirstRuns {
 pub struct Outstanding(FirstRuns);
 
 impl Outstanding {
-    /// `None` if there are none.
+    /// The first runs as outstanding; `None` if there are none.
     pub fn new(runs: FirstRuns) -> Option<Self> {
         (!runs.own.is_empty() || !runs.elsewhere.is_empty()).then_some(Self(runs))
     }
@@ -48,7 +48,7 @@ impl Outstanding {
         Self::new(self.0)
     }
 
-    /// All of these first runs.
+    /// The first runs that are outstanding.
     pub fn runs(&self) -> &FirstRuns {
         &self.0
     }

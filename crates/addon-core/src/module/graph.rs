@@ -24,7 +24,7 @@ pub enum Blocked {
 }
 
 impl Blocked {
-    /// The module that blocks it.
+    /// The module that blocks this module.
     pub fn need(&self) -> &ModuleName {
         match self {
             Self::Missing(name) | Self::Needs(name) => name,
@@ -42,7 +42,7 @@ fn path(names: &[ModuleName]) -> String {
 pub struct Node {
     /// The order number.
     pub order: u32,
-    /// The modules that it depends on.
+    /// The modules that the module depends on.
     pub needs: Vec<ModuleName>,
 }
 

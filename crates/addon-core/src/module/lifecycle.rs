@@ -22,11 +22,11 @@ pub enum Lifecycle {
     Configuring,
     /// The module's start-up hooks run; the number is the place of the next one.
     Starting(usize),
-    /// The monitors of its hooks are being started.
+    /// The monitors of the module's hooks are being started.
     Watching {
-        /// The place of the hook whose monitors are started next.
+        /// The index of the hook whose monitors are started next.
         next: usize,
-        /// The first runs of the hooks before that.
+        /// The first runs of the hooks before the hook `next`.
         runs: FirstRuns,
     },
     /// The module's hooks have their first runs.
@@ -37,14 +37,14 @@ pub enum Lifecycle {
     Releasing,
     /// The module's hooks after the release run.
     AfterHelm {
-        /// The version of its values before the first of these hooks.
+        /// The version of the module's values before the first of its hooks after the release.
         released: Version,
-        /// The place of the next hook.
+        /// The index of the hook to run next.
         next: usize,
     },
     /// The release is in the state of its values.
     Ready {
-        /// The version of its values that was released.
+        /// The version of the module's values that was released.
         released: Version,
     },
     /// The module is being removed.
@@ -100,12 +100,12 @@ impl Lifecycle {
         }
     }
 
-    /// Whether the first start has not ended.
+    /// Whether the module's first start has not ended.
     pub fn is_starting_up(&self) -> bool {
         !self.takes_events() && !self.is_deleting()
     }
 
-    /// Whether a removal has begun and not ended.
+    /// Whether the module's removal has begun and not ended.
     pub fn is_deleting(&self) -> bool {
         match self {
             Self::Deleting(_) => true,
@@ -334,7 +334,7 @@ impl Lifecycle {
     }
 }
 
-/// The hook at this place of a list.
+/// The hook at the given index of a list.
 fn hook(list: &[HookName], next: usize) -> Option<HookName> {
     list.get(next).cloned()
 }

@@ -34,7 +34,7 @@ pub struct Outline {
 }
 
 impl Inventory {
-    /// The outline of this reading.
+    /// The outline of the modules directories as they were read.
     pub fn outline(&self) -> Outline {
         let modules = self.modules.iter();
         Outline {

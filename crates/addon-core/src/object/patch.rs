@@ -20,7 +20,7 @@ pub use problem::{BadOperation, BadPatchFile, Problem, Unreadable};
 pub use step::{PatchStep, Pointer};
 pub use word::{ApiVersion, NotASegment, OperationName, Segment};
 
-/// One operation.
+/// An operation on an object of the cluster that a hook asks for.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Operation {
     /// Creates an object.
@@ -34,7 +34,7 @@ pub enum Operation {
     Delete {
         /// The object.
         target: Target,
-        /// The action on the objects that it owns.
+        /// The action on the objects that the deleted object owns.
         dependents: Dependents,
     },
     /// Changes an object.
@@ -51,11 +51,11 @@ pub enum Operation {
 /// The action on an object that exists already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Existing {
-    /// Nothing: the operation fails.
+    /// The operation fails, and the object stays.
     Refuse,
-    /// Leave it as it is.
+    /// The existing object stays as it is.
     Keep,
-    /// Replace it by the new one.
+    /// The new object replaces the existing one.
     Replace,
 }
 
@@ -64,9 +64,9 @@ pub enum Existing {
 pub enum Dependents {
     /// Delete them first. The operation lasts until the object itself is gone.
     First,
-    /// Delete them later, without a wait.
+    /// The owned objects are deleted later, without a wait.
     Later,
-    /// Keep them.
+    /// The owned objects stay.
     Stay,
 }
 
@@ -120,7 +120,7 @@ impl JsonPatch {
         (!steps.is_empty()).then_some(Self(steps))
     }
 
-    /// The steps in order.
+    /// The steps of the JSON patch in order.
     pub fn steps(&self) -> &[PatchStep] {
         &self.0
     }

@@ -59,7 +59,7 @@ pub struct Operations {
     pub deleted: u64,
     /// The number of changes.
     pub modified: u64,
-    /// How often the snapshot became empty.
+    /// The number of times that the snapshot became empty.
     pub cleaned: u64,
 }
 
@@ -120,12 +120,12 @@ impl Snapshot {
         self.parts.values().map(|part| part.objects.len()).sum()
     }
 
-    /// Whether there are no objects.
+    /// Whether the snapshot has no objects.
     pub fn is_empty(&self) -> bool {
         self.parts.values().all(|part| part.objects.is_empty())
     }
 
-    /// Whether there is an object of that name.
+    /// Whether the snapshot has an object with the given name.
     pub fn holds(&self, name: &ObjectName) -> bool {
         self.parts.values().any(|part| part.objects.contains_key(name))
     }

@@ -72,7 +72,7 @@ pub struct Base {
     pub asked: Option<Asked>,
     /// The digest of the deletions that a person has confirmed.
     pub confirmed: Option<String>,
-    /// The version of its chart.
+    /// The version of the revision's chart.
     pub version: Option<String>,
     /// The revision's objects. Helm deletes them if they are not rendered any more.
     pub parts: BTreeSet<Part>,
@@ -83,7 +83,7 @@ pub struct Base {
 /// An upgrade that waits for a person. It is noted on the newest revision.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Held {
-    /// The digest of its inputs.
+    /// The digest of the upgrade's inputs.
     pub inputs: String,
     /// The digests of the sections.
     pub asked: Asked,
@@ -103,7 +103,7 @@ impl Held {
         self.inputs == facts.inputs && self.asked == facts.asked
     }
 
-    /// Whether a person has confirmed exactly these deletions.
+    /// Whether a person has confirmed exactly the deletions of this upgrade.
     fn is_confirmed_by(&self, confirmed: Option<&String>) -> bool {
         confirmed == Some(&self.digest)
     }

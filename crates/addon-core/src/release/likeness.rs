@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 /// The comparison of a rendering with the newest revision of its release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Likeness {
-    /// Both have the same objects.
+    /// Both manifests have the same objects.
     Same,
     /// The objects differ.
     Other,

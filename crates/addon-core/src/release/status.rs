@@ -12,7 +12,7 @@ pub enum Status {
     Deployed,
     /// The last action failed.
     Failed,
-    /// There is a newer revision.
+    /// The release has a newer revision.
     Superseded,
     /// The release was removed, and its history was kept.
     Uninstalled,

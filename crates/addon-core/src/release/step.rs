@@ -24,12 +24,12 @@ pub enum ReleaseStep {
         /// The revision's status before.
         left: Status,
     },
-    /// Nothing: the release is in the wanted state.
+    /// Do nothing: the release is in the wanted state.
     Keep {
         /// The deployed revision.
         revision: u32,
     },
-    /// Nothing: the release is in maintenance.
+    /// Do nothing: the release is in maintenance.
     LeaveAlone {
         /// The newest revision.
         revision: u32,
@@ -46,22 +46,22 @@ pub enum ReleaseStep {
     Upgrade(Reason),
     /// Wait for a person's confirmation: the upgrade would delete objects without a request of people.
     Hold(Held),
-    /// Wait, for this reason.
+    /// Do not run helm yet, for the given reason.
     Refuse(Failure),
 }
 
 /// The reason for which helm has to work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reason {
-    /// There is no release.
+    /// The release does not exist.
     NotInstalled,
-    /// The last action has this status, which is not `deployed`.
+    /// The last action of helm has the given status, which is not `deployed`.
     Last(Status),
     /// The last attempt left no revision, and may have changed some objects.
     Torn,
     /// The chart renders other objects.
     Changed,
-    /// This object of the release is missing.
+    /// The named object of the release is missing.
     Absent(String),
     /// People take over the objects (maintenance begins).
     Yielded,

@@ -19,7 +19,7 @@ pub struct Holder {
 /// Our own time as leader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tenure {
-    /// The identity of this time as leader.
+    /// The identity of the replica's time as leader.
     pub holder: Holder,
     /// The time for which a process of an earlier leader may still run.
     pub overlap: Duration,

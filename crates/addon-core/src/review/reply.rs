@@ -16,7 +16,7 @@ use crate::object::json::Json;
 /// The message if a hook succeeds and has written no response.
 pub(super) const NO_RESPONSE: &str = "hook task prop error";
 
-/// The answer to one request.
+/// The operator's reply to a review request of the API server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {
     /// A review object with its response.
@@ -25,7 +25,7 @@ pub enum Reply {
     NoAnswer(NoAnswer),
 }
 
-/// The reason why there is no answer.
+/// The reason why the operator gives no review.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NoAnswer {
     /// The hook has not ended in time.

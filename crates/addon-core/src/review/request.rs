@@ -33,7 +33,7 @@ pub struct Head {
 /// The question whether a request is allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AdmissionRequest {
-    /// The fields that the reply repeats.
+    /// The fields of the request that the reply repeats.
     pub head: Head,
     /// The document `{"request": …}` for the hook.
     pub review: Json,
@@ -42,7 +42,7 @@ pub struct AdmissionRequest {
 /// The request to convert objects to another version.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConversionRequest {
-    /// The fields that the reply repeats.
+    /// The fields of the request that the reply repeats.
     pub head: Head,
     /// The wanted `apiVersion`.
     pub desired: String,
@@ -50,7 +50,7 @@ pub struct ConversionRequest {
     pub objects: Vec<Value>,
 }
 
-/// One question of the API server.
+/// A review that the API server asks for.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ReviewRequest {
     /// Admission of a request.

@@ -63,7 +63,7 @@ pub struct AdmissionResponse {
 /// The objects of a request as a hook converted them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ConversionResponse {
-    /// All objects, in their order.
+    /// All converted objects, in the order of the request.
     pub objects: Vec<Value>,
     /// The reason for which the objects could not be converted; empty if they were.
     pub failed: String,
@@ -89,7 +89,7 @@ impl HookResponse {
 }
 
 impl AdmissionResponse {
-    /// Reads a file; `None` if it is empty.
+    /// Reads the hook's response file; `None` if the file is empty.
     pub fn parse(text: &str) -> Result<Option<Self>, BadResponse> {
         let Some(fields) = fields(text).map_err(BadResponse::Admission)? else {
             return Ok(None);
@@ -116,7 +116,7 @@ impl AdmissionResponse {
         })
     }
 
-    /// The answer as one line for the log.
+    /// The response as one line for the log.
     pub fn dump(&self) -> String {
         let mut dump = format!("AdmissionResponse(allowed={}", self.allowed);
         let patch = STANDARD.decode(&self.patch).unwrap_or_default();
@@ -153,7 +153,7 @@ fn patch(text: &str) -> Result<String, Problem> {
 }
 
 impl ConversionResponse {
-    /// Reads a file; `None` if it is empty.
+    /// Reads the hook's response file; `None` if the file is empty.
     pub fn parse(text: &str) -> Result<Option<Self>, BadResponse> {
         let Some(mut fields) = fields(text).map_err(BadResponse::Conversion)? else {
             return Ok(None);

@@ -105,9 +105,9 @@ impl ConversionRoute {
 /// Two bindings of one kind with the same name, which a cluster cannot distinguish.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Clash {
-    /// The kind of both.
+    /// The kind of both bindings.
     pub kind: AdmissionKind,
-    /// The name of both.
+    /// The name of both bindings.
     pub name: BindingName,
     /// The hook whose binding is served.
     pub kept: HookId,
@@ -132,9 +132,9 @@ impl Clash {
 /// The paths with the bindings that answer there.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Routes {
-    /// By the text behind `/hooks/`.
+    /// The admission routes by the text behind `/hooks/` in their paths.
     admission: BTreeMap<String, AdmissionRoute>,
-    /// By the name of the `CustomResourceDefinition`.
+    /// The conversion routes by the name of the `CustomResourceDefinition`.
     conversion: BTreeMap<String, ConversionRoute>,
     /// The name of our own ConfigMap, if its edits are reviewed.
     config_map: Option<String>,
@@ -210,12 +210,12 @@ impl Routes {
         }
     }
 
-    /// Whether there are no routes.
+    /// Whether the API server has nothing to ask: there are no routes.
     pub fn is_empty(&self) -> bool {
         !self.admits() && self.conversion.is_empty()
     }
 
-    /// Whether there are routes for admission.
+    /// Whether the routes include one for admission.
     pub fn admits(&self) -> bool {
         !self.admission.is_empty() || self.config_map.is_some()
     }
@@ -256,7 +256,7 @@ impl Routes {
         }
     }
 
-    /// Whether an admission binding answers at this path.
+    /// Whether an admission binding reviews requests at the path.
     pub fn admits_at(&self, path: &str) -> bool {
         match split(path).0 {
             EDITS => self.config_map.is_some(),
@@ -264,7 +264,7 @@ impl Routes {
         }
     }
 
-    /// Whether objects are converted at this path.
+    /// Whether objects are converted at the given path.
     pub fn converts_at(&self, path: &str) -> bool {
         self.conversion.contains_key(crd(path))
     }

@@ -13,9 +13,9 @@ use crate::name::ModuleName;
 /// The mistakes and warnings about the keys of the ConfigMap.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Judgement {
-    /// Keys that cannot be used.
+    /// Keys of the ConfigMap that cannot be used.
     pub problems: Vec<SectionProblem>,
-    /// Keys that have no effect.
+    /// Keys of the ConfigMap that have no effect.
     pub idle: Vec<IdleKey>,
 }
 
@@ -24,7 +24,7 @@ pub struct Judgement {
 pub struct IdleKey {
     /// The key.
     pub key: String,
-    /// The module that its name points to.
+    /// The module that the key's name points to.
     pub module: ModuleName,
 }
 

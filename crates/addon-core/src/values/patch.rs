@@ -46,7 +46,7 @@ impl fmt::Display for PatchFile {
 pub struct BadPatch {
     /// The file.
     pub file: PatchFile,
-    /// The mistake, with its place.
+    /// The mistake, with its position in the file.
     #[source]
     pub source: serde_json::Error,
 }
@@ -84,7 +84,7 @@ impl Patch {
         Ok(Self(operations))
     }
 
-    /// Whether it has no operations.
+    /// Whether the patch has no operations.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -222,7 +222,7 @@ pub enum Unacceptable {
     /// A path into the values of another owner.
     #[error("unacceptable patch operation for path '{root}' ({})", accepted_roots(.owner))]
     Root {
-        /// The first part of the path.
+        /// The first key of the path.
         root: String,
         /// The owner of the hook.
         owner: Owner,
@@ -247,7 +247,7 @@ pub enum Unacceptable {
     Flag {
         /// The path.
         path: String,
-        /// The reason.
+        /// The reason why the name is invalid.
         #[source]
         source: NameError,
     },
@@ -285,7 +285,7 @@ pub struct Accepted {
 pub struct FlagOp {
     /// The module.
     pub module: ModuleName,
-    /// The flag; `None` clears an earlier one.
+    /// The flag of the module; `None` clears an earlier flag.
     pub opinion: Option<bool>,
 }
 

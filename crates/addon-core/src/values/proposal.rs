@@ -20,7 +20,7 @@ use crate::name::Owner;
 pub struct Proposal {
     pub(super) owner: Owner,
     pub(super) base: Version,
-    /// The new section, if it differs.
+    /// The new section of the ConfigMap, if it differs from the old one.
     pub(super) config: Option<Arc<Value>>,
     /// The new accumulated patches, if the values patch changed anything.
     pub(super) patches: Option<Arc<Operations>>,
@@ -30,7 +30,7 @@ pub struct Proposal {
 }
 
 impl Proposal {
-    /// The owner whose values it changes.
+    /// The owner whose values the proposal changes.
     pub fn owner(&self) -> &Owner {
         &self.owner
     }
@@ -190,7 +190,7 @@ impl Store {
     }
 }
 
-/// The section after a patch, if it differs.
+/// The section after a patch; `None` if the patch changes nothing.
 fn patched(key: &str, section: &Value, operations: &Operations) -> Result<Option<Value>, Reason> {
     if operations.is_empty() {
         return Ok(None);

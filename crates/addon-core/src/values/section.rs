@@ -37,7 +37,7 @@ impl<T> Entry<T> {
         }
     }
 
-    /// Whether the key is there, valid or broken.
+    /// Whether the key exists, valid or broken.
     pub fn is_present(&self) -> bool {
         !matches!(self, Self::Absent)
     }
@@ -46,7 +46,7 @@ impl<T> Entry<T> {
 /// Whether the operator restores a module's objects to the state of the release.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Maintenance {
-    /// The operator restores them.
+    /// The operator restores the module's objects.
     #[default]
     Managed,
     /// People maintain the objects by hand, so the operator leaves them alone.
@@ -60,7 +60,7 @@ pub struct Section {
     pub values: Entry<Value>,
     /// The flag that switches the module.
     pub enabled: Entry<bool>,
-    /// Whether the operator or people maintain its objects.
+    /// Whether the operator or people maintain the module's objects.
     pub maintenance: Entry<Maintenance>,
 }
 

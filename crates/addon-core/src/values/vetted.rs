@@ -22,7 +22,7 @@ pub struct Vetting {
     pub(super) kind: Kind,
     pub(super) schemas: Arc<Schemas>,
     pub(super) section: Arc<Value>,
-    /// The old value, if a rule reads it.
+    /// The value before the change, if a schema rule reads it.
     pub(super) before: Option<Arc<Value>>,
 }
 
@@ -71,7 +71,7 @@ impl Vetting {
 pub struct Unvetted(Vec<Vetting>);
 
 impl Unvetted {
-    /// Answers the questions, which may take long.
+    /// Checks the values against their schemas, which may take long.
     pub fn vet(self) -> Vetted {
         let answered = self.0.into_iter().map(|vetting| Answered {
             answer: vetting.vet(),
@@ -110,7 +110,7 @@ struct Answered {
 }
 
 impl Vetted {
-    /// Takes more answers.
+    /// Takes the results of more checks.
     pub fn extend(&mut self, more: Self) {
         self.0.extend(more.0);
     }

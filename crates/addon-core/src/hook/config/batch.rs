@@ -37,7 +37,7 @@ pub struct BatchHook {
 /// The call of one hook of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Call {
-    /// The hook with this number is called.
+    /// The hook with the given number is called.
     Run(usize),
     /// The hook that reports readiness is called.
     Ready,
@@ -68,7 +68,7 @@ pub struct Named {
 /// The hook that an error is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Which {
-    /// The hook with this number and this title.
+    /// The hook with the given number and title.
     Number(usize, String),
     /// The hook that reports readiness.
     Readiness,
@@ -113,7 +113,7 @@ pub enum BatchError {
     Name {
         /// The hook.
         which: Which,
-        /// The reason.
+        /// The reason why the name is invalid.
         source: NameError,
     },
 }

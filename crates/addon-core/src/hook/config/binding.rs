@@ -22,7 +22,7 @@ pub struct ScheduleBinding {
     pub timeout: Option<Duration>,
     /// The snapshots that contexts include, those of the group included.
     pub include_snapshots_from: Vec<BindingName>,
-    /// The queue of its runs.
+    /// The queue of the binding's runs.
     pub queue: QueueName,
     /// The group. Bindings of a group share one context.
     pub group: Option<String>,
@@ -53,7 +53,7 @@ pub struct KubernetesBinding {
     pub events: BTreeSet<WatchEvent>,
     /// Whether the hook has a first run for the existing objects.
     pub run_on_synchronization: bool,
-    /// Whether the module waits for that first run.
+    /// Whether the module waits for the hook's first run.
     pub wait_for_synchronization: bool,
     /// Whether contexts contain whole objects.
     pub keep_full_objects: bool,
@@ -73,7 +73,7 @@ pub struct KubernetesBinding {
     pub namespaces: Option<NamespaceSelector>,
     /// The snapshots that contexts include, those of the group included.
     pub include_snapshots_from: Vec<BindingName>,
-    /// The queue of its runs.
+    /// The queue of the binding's runs.
     pub queue: QueueName,
     /// The group. Bindings of a group share one context.
     pub group: Option<String>,
@@ -83,7 +83,7 @@ pub struct KubernetesBinding {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LabelSelector {
-    /// Labels that must have these values.
+    /// Labels that an object must have, each with its value.
     pub match_labels: BTreeMap<String, String>,
     /// Further requirements.
     pub match_expressions: Vec<LabelRequirement>,
@@ -146,9 +146,9 @@ pub enum FailurePolicy {
 /// Whether a review has side effects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SideEffects {
-    /// Never.
+    /// A review never has side effects.
     None,
-    /// Not in a dry run.
+    /// A review has no side effects in a dry run.
     NoneOnDryRun,
 }
 

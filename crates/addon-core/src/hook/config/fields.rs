@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::values::kind_of;
 
-/// The mistakes found so far.
+/// The mistakes found so far in the configuration.
 #[derive(Debug, Default)]
 pub(super) struct Problems(RefCell<Vec<String>>);
 
@@ -212,7 +212,7 @@ impl<'v> Fields<'v> {
         Some(texts)
     }
 
-    /// Marks a field as known without reading it.
+    /// Notes that a field is known, without reading it.
     pub(super) fn skip(&mut self, key: &'static str) {
         self.known.insert(key);
     }

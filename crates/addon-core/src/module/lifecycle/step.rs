@@ -4,18 +4,18 @@ use crate::hook::config::Stage;
 use crate::name::{HookName, MonitorId};
 use crate::values::Version;
 
-/// The next step. One step is one job.
+/// The next step of a module's run or removal. One step is one job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ModuleStep {
     /// Install the CRDs.
     EnsureCrds,
     /// Ask the hooks for their configuration.
     Configure,
-    /// Run this hook for this stage.
+    /// Run the given hook for the given stage.
     Hook(Stage, HookName),
-    /// Start the monitors of this hook.
+    /// Start the monitors of the given hook.
     Watch(HookName),
-    /// Do the first run of this monitor's hook.
+    /// Do the first run of the given monitor's hook.
     FirstRun(MonitorId),
     /// Wait for first runs in other queues.
     AwaitFirstRuns,
@@ -25,7 +25,7 @@ pub enum ModuleStep {
     Release,
     /// Uninstall the release.
     Uninstall,
-    /// None: the run has ended.
+    /// There is no next step: the run has ended.
     Done,
 }
 

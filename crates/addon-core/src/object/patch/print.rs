@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{Change, Operation, Target, Terms, document};
 
 impl Operation {
-    /// The document for this operation.
+    /// The document that describes the operation.
     pub fn to_document(&self) -> Value {
         let mut printed = match self {
             Self::Create { object, .. } => json!({"object": object.content()}),

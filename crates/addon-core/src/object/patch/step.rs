@@ -9,7 +9,7 @@ use super::Problem;
 use super::document::{A_MAP, A_STRING, wrong};
 use super::word::glimpse;
 
-/// One step of a JSON patch.
+/// One operation of a JSON patch.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "op", rename_all = "lowercase")]
 #[expect(missing_docs, reason = "the names are those of the RFC")]
@@ -49,7 +49,7 @@ impl Pointer {
 /// A field of the step with a dot before it, and its mistake.
 type BadField = (&'static str, Problem);
 
-/// Reads a step.
+/// Reads one operation of a JSON patch.
 pub(super) fn read(item: &Value) -> Result<PatchStep, BadField> {
     let Value::Object(keys) = item else {
         return Err(("", wrong(A_MAP, item)));

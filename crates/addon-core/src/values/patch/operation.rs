@@ -16,7 +16,7 @@ use super::pointer::{self, Pointer};
 pub enum Operation {
     /// Checks a value. Only done when the patch is applied strictly.
     Test {
-        /// The place.
+        /// The path of the value in the document.
         path: Pointer,
         /// The expected value.
         #[serde(default)]
@@ -24,7 +24,7 @@ pub enum Operation {
     },
     /// Sets a key, or inserts an item into a list.
     Add {
-        /// The place.
+        /// The path at which the value is set or inserted.
         path: Pointer,
         /// The value.
         #[serde(default)]
@@ -32,20 +32,20 @@ pub enum Operation {
     },
     /// Removes a key or an item.
     Remove {
-        /// The place.
+        /// The path of the removed key or item.
         path: Pointer,
     },
 }
 
 impl Operation {
-    /// The place of the operation.
+    /// The path of the operation in the document.
     pub fn path(&self) -> &Pointer {
         match self {
             Self::Test { path, .. } | Self::Add { path, .. } | Self::Remove { path } => path,
         }
     }
 
-    /// Whether it is a test, which changes nothing.
+    /// Whether the operation is a test, which changes nothing.
     pub fn is_test(&self) -> bool {
         matches!(self, Self::Test { .. })
     }
@@ -54,7 +54,7 @@ impl Operation {
 /// The reason for which an operation cannot be applied.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum DoesNotApply {
-    /// A parent of the place does not exist.
+    /// A parent of the path does not exist.
     #[error("nothing at the parent of '{path}'")]
     NoParent {
         /// The path.
@@ -74,7 +74,7 @@ pub enum DoesNotApply {
         /// The number of items in the list.
         length: usize,
     },
-    /// The tested value is another one.
+    /// The tested value differs from the expected value.
     #[error("test of '{path}' failed")]
     Test {
         /// The path.
@@ -87,7 +87,7 @@ pub enum DoesNotApply {
 #[serde(transparent)]
 pub struct Operations(Vec<Operation>);
 
-/// Whether missing places are errors.
+/// Whether operations on missing paths are errors.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mode {
     Strict,

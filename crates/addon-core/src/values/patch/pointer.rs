@@ -36,7 +36,7 @@ impl Pointer {
         &self.text
     }
 
-    /// The keys that lead to the place.
+    /// The keys of the path, outermost first.
     pub fn keys(&self) -> &[String] {
         &self.keys
     }
@@ -51,7 +51,7 @@ impl Pointer {
         self.text.match_indices('/').skip(1).map(|(end, _)| &self.text[..end])
     }
 
-    /// The value at the place.
+    /// The value at the path in a document.
     pub fn find<'doc>(&self, document: &'doc Value) -> Option<&'doc Value> {
         self.keys.iter().try_fold(document, |value, key| match value {
             Value::Object(map) => map.get(key),
