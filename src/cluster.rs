@@ -69,7 +69,7 @@ pub struct Cluster {
     client: Client,
     /// A client without the rate limit.
     open: Client,
-    /// The timeout of an answer.
+    /// The timeout for an answer of the API server.
     patience: Duration,
     namespace: String,
     server: String,
@@ -85,7 +85,7 @@ pub struct Cluster {
     accounts: Option<Arc<Accounts>>,
     apis: Arc<apis::Discovery>,
     known_state: Known,
-    /// The rights that are known to be missing.
+    /// The rights that the operator is known to lack.
     lacking: Lacking,
 }
 
@@ -136,7 +136,7 @@ impl Cluster {
         })
     }
 
-    /// The same cluster with a rate limit.
+    /// A client of the same cluster with a rate limit.
     #[must_use]
     pub fn limited(&self, limit: RateLimit) -> Self {
         Self {
@@ -183,7 +183,7 @@ impl Cluster {
         self.limited(kube.patch_limit).within(kube.patch_timeout)
     }
 
-    /// The same cluster with this timeout for answers.
+    /// A client of the same cluster with the given timeout for answers.
     #[must_use]
     pub fn within(&self, patience: Duration) -> Self {
         Self {

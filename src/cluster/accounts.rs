@@ -54,12 +54,12 @@ struct Known {
     until: Instant,
 }
 
-/// A service account that can be acted as.
+/// A service account under which the operator can act.
 #[derive(Debug, Clone)]
 pub struct Actor {
-    /// A kubeconfig for child processes of this account.
+    /// A kubeconfig for child processes that act under the account.
     pub kubeconfig: PathBuf,
-    /// A client for this account.
+    /// A client that acts under the account.
     pub cluster: Cluster,
 }
 

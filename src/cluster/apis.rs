@@ -136,12 +136,12 @@ pub(super) struct Discovery {
     requests: UnderWay<(), Result<Arc<Apis>, Failure>>,
 }
 
-/// The last list and its time.
+/// The last list of served APIs, and the time of its reading.
 #[derive(Debug, Default)]
 struct Seen {
     last: Option<(Arc<Apis>, Instant)>,
     memory: Memory,
-    /// How often the last list was forgotten.
+    /// The number of times that the last list was forgotten.
     forgotten: u64,
 }
 

@@ -37,7 +37,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(200);
 pub enum Ensured {
     Created,
     Updated,
-    /// No difference, so no write.
+    /// The CRD had no difference, so it was not written.
     Unchanged,
 }
 

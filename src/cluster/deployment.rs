@@ -65,7 +65,7 @@ pub struct Seen {
     pub former: Option<String>,
     /// The name of the operator's container.
     container: String,
-    /// The labels that select its pods.
+    /// The labels that select the Deployment's pods.
     selector: Vec<(String, String)>,
 }
 

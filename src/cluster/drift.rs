@@ -26,7 +26,7 @@ use super::error::{Attempt, RequestError};
 /// Up to this number, objects of one kind and namespace are read one by one, because a list would contain the objects
 /// of all modules.
 const ONE_BY_ONE: usize = 4;
-/// The number of concurrent requests for one release.
+/// The limit of concurrent requests for one release.
 const AT_ONCE: usize = 5;
 const PAGE: u32 = 500;
 

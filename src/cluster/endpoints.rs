@@ -135,7 +135,7 @@ impl Cluster {
         Ok(true)
     }
 
-    /// The Service, unless it has a selector.
+    /// The Service; `None` if it has a selector or is an external name.
     async fn led(&self, name: &str) -> Result<Option<Service>, RequestError> {
         let api: Api<Service> = Api::namespaced(self.open.clone(), &self.namespace);
         let service = self.ask(self.attempt("get", "services", name), api.get(name)).await?;

@@ -48,7 +48,7 @@ pub enum RequestError {
     /// The server accepted the connection and did not answer.
     #[error("cannot {attempt}: no answer from {} within {waited:?}", attempt.server)]
     Silent { attempt: Attempt, waited: Duration },
-    /// The answer is not valid.
+    /// The API server's answer is not valid.
     #[error("cannot use the answer to {attempt}: {problem}")]
     Unusable { attempt: Attempt, problem: String },
 }

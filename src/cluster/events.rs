@@ -38,7 +38,7 @@ pub struct Saying<'a> {
     pub weight: &'a str,
     /// The text for people, at most 1 KiB.
     pub note: &'a str,
-    /// The time of its last occurrence.
+    /// The time of the Event's last occurrence.
     pub last: Timestamp,
 }
 

@@ -35,7 +35,7 @@ struct Known {
     forgotten: u64,
 }
 
-/// The number of a list, and its answer.
+/// The number of a list of kinds, and the API server's answer.
 type Listed = (u64, Result<Arc<Table>, Failure>);
 
 /// Why a kind is not known.
@@ -62,7 +62,7 @@ pub enum KindError {
         /// The requested name.
         kind: String,
     },
-    /// The API server did not list its kinds.
+    /// The API server did not list the kinds of a group.
     #[error("cannot look up the kind '{kind}': {failure}")]
     Ask {
         /// The requested name.

@@ -46,7 +46,7 @@ use super::namespaces::{Namespaces, join_all};
 pub struct Settings {
     /// A watch counts as stale if nothing has shown for this long that it works.
     pub bound: Duration,
-    /// The timeout for the beginning of an answer.
+    /// The timeout for the beginning of an answer of the API server.
     pub patience: Duration,
     /// Compiles the text of a filter.
     pub compile: Compile,
@@ -64,7 +64,7 @@ impl Settings {
         self.bound * 5 / 6
     }
 
-    /// The time that the check may take.
+    /// The time that the check of a silent watch may take.
     fn doubt(&self) -> Duration {
         self.bound / 6
     }
@@ -90,7 +90,7 @@ pub struct Description {
     pub reading: Reading,
     /// Whether the objects are Secrets.
     pub of_secrets: bool,
-    /// The counts of changes since its start.
+    /// The counts of changes since the monitor's start.
     pub since_start: Operations,
     /// The counts of changes since its snapshot was last read for a run.
     pub since_run: Operations,
@@ -351,12 +351,12 @@ impl Target {
         }
     }
 
-    /// One whose whole objects a part of ours reads.
+    /// A target whose whole objects a reader of the operator reads.
     pub(super) fn read_by(reader: Arc<dyn Reader>, end: CancellationToken) -> Self {
         Self::own(Outlet::Reader(reader), Lens::whole(), end)
     }
 
-    /// One of our own, seen through this lens.
+    /// A target of the operator's own, whose objects are seen through the given lens.
     pub(super) fn own(outlet: Outlet, lens: Lens, end: CancellationToken) -> Self {
         Self {
             snapshot: Snapshot::new(lens.order()),

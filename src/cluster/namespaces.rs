@@ -165,7 +165,7 @@ pub(super) async fn join_all(
     .await
 }
 
-/// Repeats the attempt until it succeeds.
+/// Repeats the attempt to join a watch until it succeeds.
 async fn join_at_last(shared: &Arc<Shared>, id: MonitorId, selections: &[Selection], labels: &Labels) -> Vec<Seat> {
     let mut pause = Pause::default();
     let mut told = None;

@@ -83,7 +83,7 @@ impl Pace {
         begin.elapsed()
     }
 
-    /// A client whose requests wait in this queue.
+    /// A client whose requests wait in the queue.
     pub(super) fn before(&self, client: &Client) -> Client {
         let namespace = client.default_namespace().to_owned();
         let paced = Paced {
@@ -128,11 +128,11 @@ task_local! {
     static STANDING: Arc<Mutex<WorkRequests>>;
 }
 
-/// The requests of one task.
+/// The requests of one task to the API server.
 #[derive(Debug)]
 struct WorkRequests {
     in_line: u32,
-    /// The time at which the last of them left the queue.
+    /// The time at which the last waiting request of the task left the queue.
     went: Instant,
 }
 

@@ -37,7 +37,7 @@ impl Patcher {
         Self { cluster, kinds, jq }
     }
 
-    /// The same patcher for another account.
+    /// The same patcher with the rights of another account.
     #[must_use]
     pub fn acting_as(&self, account: &Cluster) -> Self {
         Self {

@@ -36,7 +36,7 @@ use super::error::RequestError;
 pub const CHECKSUM: &str = "moduleChecksum";
 /// The value of a release in which old versions of the original kept the checksum.
 const OLD_CHECKSUM: &str = "_addonOperatorModuleChecksum";
-/// The original's other label on every release.
+/// Another label that the original writes on every release.
 pub const MAINTENANCE: &str = "maintenance.deckhouse.io/no-resource-reconciliation";
 /// The label with the digest of the ConfigMap's values for the module. Helm writes it together with the revision, so no
 /// revision lacks it.
@@ -55,7 +55,7 @@ const PAGE: u32 = 500;
 /// Far more than fits into a Secret. The limit keeps a crafted one from filling the memory.
 const CONTENT_LIMIT: u64 = 64 << 20;
 
-/// One revision of a release, from its Secret's metadata.
+/// A revision of a release, from its Secret's metadata.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Revision {
     /// The release's name.
@@ -195,7 +195,7 @@ impl Cluster {
         let (params, merge) = (PatchParams::default(), Patch::Merge(&patch));
         let attempt = self.attempt("patch", "secrets", name);
         match self.ask(attempt, api.patch_metadata(name, &params, &merge)).await {
-            // Helm itself does not need that verb.
+            // Helm itself does not need the verb `patch`.
             Err(error) if error.is_forbidden() => Box::pin(self.replace_instead(&api, error, &patch)).await.map(drop),
             patched => patched.map(drop),
         }
@@ -300,7 +300,7 @@ fn secret_name(release: &str, revision: u32) -> String {
 /// The fields of a release as unparsed JSON, because values may be nested deeper than the operator's parser allows.
 type Content = BTreeMap<String, Box<RawValue>>;
 
-/// A text field; empty if it is absent.
+/// A text field of the contents; empty if the field is absent.
 fn text(content: &Content, field: &str) -> String {
     let raw = content.get(field).map(|raw| serde_json::from_str(raw.get()));
     raw.and_then(Result::ok).unwrap_or_default()

@@ -104,7 +104,7 @@ impl Cluster {
     pub async fn intent(&self, release: &str) -> Result<Option<Intent>, RequestError> {
         let key = intent_key(release);
         for secret in [INTENTS, NAME] {
-            // Earlier versions stored it in the other Secret.
+            // Earlier versions stored the intent in the other Secret.
             let intent = self.remembered(secret).await?.remove(&key);
             match intent.map(|intent| serde_json::from_slice(&intent.0)) {
                 Some(Ok(intent)) => return Ok(Some(intent)),

@@ -28,7 +28,7 @@ const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "addon-operato
 const ROUNDS: usize = 3;
 const CRDS: &str = "customresourcedefinitions";
 
-/// A change that was made.
+/// A change of an object by the publication of webhooks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
     /// The kind of change.
@@ -66,7 +66,7 @@ impl fmt::Display for Change {
 pub struct Published {
     /// The change.
     pub change: Option<Change>,
-    /// Why a part of it was refused.
+    /// The error of the API server if it refused a part of the configuration.
     pub refused: Option<RequestError>,
 }
 

@@ -27,11 +27,11 @@ pub type Trouble = watch::Sender<Option<String>>;
 
 /// The ways of readings and troubles to the rest of the program.
 pub struct Ways {
-    /// To the loop.
+    /// The channel on which readings go to the loop.
     pub door: mpsc::Sender<Event>,
-    /// To `/readyz`.
+    /// The channel on which troubles go to `/readyz`.
     pub trouble: Trouble,
-    /// Sees each reading before the loop does.
+    /// A function that sees each reading before the loop does.
     pub witness: Box<dyn Fn(&ConfigRead) + Send + Sync>,
 }
 
@@ -66,7 +66,7 @@ impl Monitors {
     }
 }
 
-/// See the head of this file.
+/// The reader of the ConfigMap's contents, which the head of this file describes.
 struct Contents {
     name: String,
     server: String,

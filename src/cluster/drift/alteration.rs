@@ -15,7 +15,7 @@ mod hand;
 
 use hand::{Hand, Owner};
 
-/// The parts of metadata that are compared.
+/// The keys of `metadata` that are compared.
 const METADATA: [&str; 2] = ["labels", "annotations"];
 /// The top-level fields that are not compared as a whole.
 const PASSED_OVER: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
@@ -29,12 +29,12 @@ pub struct Alteration {
     pub by: Option<String>,
 }
 
-/// A step in the path of a field.
+/// A key or an index in the path of a field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Part {
     Key(String),
     Item(usize),
-    /// An item that is missing in the list.
+    /// An item that the list of the object lacks.
     New,
 }
 

@@ -51,7 +51,7 @@ const AGAIN: Duration = Duration::from_secs(30);
 pub struct Settings {
     /// The labels of all objects of releases.
     pub labels: BTreeMap<String, String>,
-    /// How long a helm may work on a release.
+    /// The longest time for which a helm may work on a release.
     pub helm_timeout: Duration,
     /// Which drift of releases is reverted.
     pub restored: Restored,

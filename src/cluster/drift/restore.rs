@@ -30,7 +30,7 @@ struct ObjectPlace {
 pub struct PutRight {
     /// The alterations that were restored.
     pub tried: Vec<Alteration>,
-    /// The alterations that are still there.
+    /// The alterations that remain after the restore.
     pub left: Vec<Alteration>,
 }
 

@@ -48,7 +48,7 @@ pub(super) struct Kept<K> {
 
 /// The position in the watch.
 enum Progress<K> {
-    /// No request is made until this time.
+    /// No request is made before the given time.
     Resting(Instant),
     /// A list is being read.
     Listing {

@@ -25,7 +25,7 @@ pub(super) const DEFAULT_CONTAINER: &str = "kubectl.kubernetes.io/default-contai
 const CONTAINER: &str = "addon-operator";
 const CHART: &str = "helm.sh/chart";
 
-/// Which container of a pod is the operator's.
+/// The operator's container in a pod, if one can be told.
 pub(super) enum WhichContainer {
     Named(String),
     /// No container is clearly the operator's; the names of all containers.
@@ -155,7 +155,7 @@ fn stuck(spec: &DeploymentSpec, status: &DeploymentStatus) -> Option<String> {
     Some(sentence(reason, condition.message.as_deref()))
 }
 
-/// `reason: message`, or the one that exists.
+/// `reason: message`, or one of both if the other is empty.
 fn sentence(reason: &str, message: Option<&str>) -> String {
     match message.map(str::trim).filter(|message| !message.is_empty()) {
         Some(message) if reason.is_empty() => message.to_owned(),

@@ -52,7 +52,7 @@ pub(in crate::cluster) struct Target {
     pub(super) outlet: Outlet,
     /// Whether changes are reported. Before the target's start is complete they are only part of its first snapshot.
     pub(super) live: bool,
-    /// Ends the tasks that work only for it.
+    /// Ends the tasks that work only for the target.
     pub(super) end: CancellationToken,
 }
 
@@ -74,7 +74,7 @@ struct Subscriber {
 enum Stage {
     /// The target has seen nothing yet.
     Waiting(Starter),
-    /// The target takes part in the running list.
+    /// The target takes part in the list that is being read.
     Listing(Starter),
     /// The target has a complete snapshot, and gets changes.
     Settled,
@@ -110,9 +110,9 @@ impl Viewer {
     }
 }
 
-/// News about one object for one viewer.
+/// The change of one object, as one viewer sees it.
 pub(super) enum News {
-    /// The object exists in this state.
+    /// The object exists in the given state.
     Seen(Sighting),
     /// The object exists, but the viewer's filter failed.
     Obscured,
@@ -129,7 +129,7 @@ pub(super) struct Joined {
     pub(super) new: Option<New>,
 }
 
-/// Wakes a new watch, and ends it.
+/// The means to wake a new watch, and to end it.
 pub(super) type New = (Arc<Notify>, CancellationToken);
 
 /// Everything under the lock.
@@ -144,7 +144,7 @@ pub(in crate::cluster) struct Ledger {
 }
 
 impl Ledger {
-    /// Adds a target; `false` if it exists already.
+    /// Adds a target; `false` if the target exists already.
     pub(in crate::cluster) fn enter(&mut self, key: Key, target: Target) -> bool {
         if self.targets.contains_key(&key) {
             return false;

@@ -20,7 +20,7 @@ pub type Sieve = Arc<dyn Fn(&Value) -> Result<Value, String> + Send + Sync>;
 /// Compiles the text of a filter.
 pub type Compile = fn(&str) -> Result<Sieve, String>;
 
-/// The part of objects that a binding needs.
+/// The view on objects that a binding needs: its filter, and how much is kept.
 pub(in crate::cluster) struct Lens {
     filter: Option<(String, Sieve)>,
     regard: Regard,
@@ -47,11 +47,11 @@ pub(super) struct Item {
 pub(super) enum Text {
     /// The text from the server.
     Sent(Box<[u8]>),
-    /// The compressed text as it is kept.
+    /// The compressed text, as snapshots keep it.
     Kept(Json),
 }
 
-/// The result of one lens for an object.
+/// The result of applying one lens to an object.
 pub(super) struct Look {
     /// The visible part, or the error of the filter.
     pub(super) seen: Result<Sighting, String>,
@@ -60,7 +60,7 @@ pub(super) struct Look {
 }
 
 impl Lens {
-    /// The lens of a binding; compiles its filter.
+    /// The lens of a binding. Compiles the binding's filter.
     pub(super) fn of(binding: &KubernetesBinding, compile: Compile) -> Result<Self, Failure> {
         let filter = match &binding.jq_filter {
             None => None,
@@ -86,7 +86,7 @@ impl Lens {
         Self { filter, regard }
     }
 
-    /// Sees whole objects, and keeps them.
+    /// A lens that shows whole objects, and keeps them.
     pub(super) fn whole() -> Self {
         let (filter, regard) = (None, Regard::Kept);
         Self { filter, regard }
@@ -100,7 +100,7 @@ impl Lens {
         }
     }
 
-    /// The order of the objects in its snapshots.
+    /// The order of the objects in the lens's snapshots.
     pub(super) fn order(&self) -> Order {
         match self.regard {
             Regard::Kept => Order::ByName,

@@ -9,13 +9,13 @@ use tokio::sync::mpsc;
 
 use super::trouble::Trouble;
 
-/// See the head of this file.
+/// A reader of watched objects, which the head of this file describes.
 pub(in crate::cluster) trait Reader: Send + Sync {
     /// The objects as they are after an answer of the API server, as events for the loop. The error says why the answer cannot be used;
     /// then the objects are listed again.
     fn read(&self, answer: Answer<'_>, objects: &[Json]) -> Result<Vec<Event>, String>;
 
-    /// The way of these events to the loop.
+    /// The channel on which the events go to the loop.
     fn door(&self) -> &mpsc::Sender<Event>;
 
     /// The watch fails, or works again.
@@ -27,9 +27,9 @@ pub(in crate::cluster) trait Reader: Send + Sync {
 pub(in crate::cluster) enum Answer<'a> {
     /// A complete list.
     List(&'a str),
-    /// One change.
+    /// The change of one object, at the given version.
     Change(&'a str),
-    /// Nothing has changed up to this version.
+    /// No object has changed up to the given version.
     Mark(&'a str),
 }
 
@@ -38,12 +38,12 @@ pub(in crate::cluster) enum Answer<'a> {
 pub(in crate::cluster) enum Condition<'a> {
     /// A list is not answered for unusually long.
     Overdue,
-    /// An attempt failed; it is repeated.
+    /// An attempt to watch failed; it is repeated.
     Fails {
         trouble: &'a Trouble,
-        /// The attempt before it had not failed.
+        /// Whether the attempt before had not failed.
         first: bool,
     },
-    /// It has shown that it works.
+    /// The watch has shown that it works.
     Works,
 }

@@ -18,7 +18,7 @@ pub(super) struct Address {
     namespace: Option<String>,
 }
 
-/// A request, without its path.
+/// A request to the API server, without its path.
 pub(super) struct Ask<'a> {
     /// The verb as RBAC spells it.
     pub(super) verb: &'static str,

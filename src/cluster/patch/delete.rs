@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::address::{Address, Ask};
 use super::race::is_missing;
 
-/// How long to wait until an object is deleted.
+/// The longest wait until an object is deleted.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// The pause before the first check, and the longest pause between two.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));

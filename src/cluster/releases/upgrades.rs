@@ -28,11 +28,11 @@ pub const CONFIRMED: &str = "addon-operator/confirmed";
 /// The revision that helm would upgrade from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Base {
-    /// The digests of the sections at its creation.
+    /// The digests of the sections at the creation of the revision.
     pub asked: Option<Asked>,
     /// The digest of the held upgrade that a person confirmed after the creation of the revision.
     pub confirmed: Option<String>,
-    /// The version of its chart.
+    /// The version of the revision's chart.
     pub version: Option<String>,
     /// The objects of the revision, without helm hooks.
     pub manifest: String,

@@ -20,7 +20,7 @@ pub struct Known(Arc<Mutex<BTreeMap<String, Last>>>);
 pub(super) enum Last {
     /// The Secret does not exist.
     Absent,
-    /// The Secret with this content.
+    /// The Secret exists with the given content.
     Is(Box<Secret>),
 }
 

@@ -25,7 +25,7 @@ const UNPACKED: u64 = 64 << 20;
 pub(super) struct Stored {
     pub(super) plain: String,
     pub(super) packed: Option<Vec<u8>>,
-    /// The keys of sections without room.
+    /// The keys of sections for which the Secret has no room.
     pub(super) left_out: Vec<String>,
 }
 

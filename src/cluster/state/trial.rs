@@ -33,7 +33,7 @@ const ROUNDS: usize = 20;
 /// The state of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kept<T> {
-    /// There is no record.
+    /// The trial has no record.
     Absent,
     /// This version of the operator cannot read the record; a sentence that names the record.
     Unreadable(String),

@@ -53,7 +53,7 @@ impl Cluster {
     }
 }
 
-/// The notes; none if they cannot be read.
+/// The notes about saved sections; none if they cannot be read.
 pub(super) fn read(data: &Data) -> TrialSections {
     noted(data, KEY).unwrap_or_default()
 }

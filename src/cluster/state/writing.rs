@@ -194,7 +194,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Patches the Secret; refused if it has changed.
+    /// Patches the Secret; the API server refuses if the Secret has changed.
     pub(super) async fn merge(&self, name: &str, seen: &ObjectMeta, changes: &Changes) -> Result<Secret, RequestError> {
         let encoded = changes.iter().map(|(key, value)| {
             let value = value
@@ -209,7 +209,7 @@ impl Cluster {
         self.patch_or_replace(&self.secrets(), attempt, &patch).await
     }
 
-    /// Creates the Secret; refused if it exists.
+    /// Creates the Secret; the API server refuses if the Secret exists.
     pub(super) async fn create(&self, name: &str, changes: &Changes) -> Result<Secret, RequestError> {
         let changed = changes
             .iter()

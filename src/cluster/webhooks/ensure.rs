@@ -27,7 +27,7 @@ use crate::certificates::probe::probe;
 use crate::certificates::tls::Tls;
 use crate::cluster::Cluster;
 
-/// How long to wait until a listener is open.
+/// The longest wait until a listener is open.
 const OPENING: Duration = Duration::from_secs(5);
 
 /// The source of certificates.
@@ -55,7 +55,7 @@ impl Source {
 pub struct Side {
     /// The Service of the listener.
     pub service: String,
-    /// The source of its certificates.
+    /// The source of the listener's certificates.
     pub source: Source,
     /// Files with the authorities of allowed clients; empty if all clients are allowed.
     pub client_ca: Vec<PathBuf>,
@@ -307,7 +307,7 @@ impl Webhooks {
     }
 }
 
-/// One webhook configuration in the cluster.
+/// A webhook configuration in the cluster.
 #[derive(Debug, Clone, Copy)]
 struct Part<'a> {
     kind: AdmissionKind,

@@ -30,7 +30,7 @@ pub async fn follow<T>(
         let touches = standing
             .iter()
             .map(|(kind, name)| touches(cluster, *kind, name).boxed());
-        // Without configurations this never returns.
+        // Without published configurations the stream `touches` never ends.
         let touches = select_all(touches).chain(stream::pending());
         tokio::select! {
             () = touches.for_each(|()| tell()) => {}

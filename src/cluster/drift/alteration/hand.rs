@@ -25,7 +25,7 @@ pub(super) enum Hand<'a> {
     Ours,
     /// A controller, which is meant to set its fields.
     Controller,
-    /// A person, by a tool of this name.
+    /// A person, by a tool with the given name.
     Somebody(&'a str),
 }
 

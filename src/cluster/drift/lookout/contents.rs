@@ -71,7 +71,7 @@ impl Watch {
                 revision, error, "the objects of this revision cannot be read, trying again"
             );
         }
-        // Another revision may have been asked for meanwhile.
+        // The contents of another revision may have been requested meanwhile.
         if self.asked.get(&release) == Some(&revision) {
             self.asked.remove(&release);
             self.again.insert(release, Instant::now() + AGAIN);

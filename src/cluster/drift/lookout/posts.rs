@@ -31,12 +31,12 @@ const LONGEST_PAUSE: Duration = Duration::from_mins(16);
 /// The same pause if only the server could not be reached.
 const SHORT_PAUSE: Duration = Duration::from_secs(5);
 
-/// The part of objects that a watch reports.
+/// The facts about objects that a watch reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Look {
-    /// Only whether objects exist.
+    /// The watch reports only whether objects exist.
     Presence,
-    /// Whether objects exist, and every write to them.
+    /// The watch reports whether objects exist, and every write to them.
     Writes,
 }
 

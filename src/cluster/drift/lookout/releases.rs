@@ -34,16 +34,16 @@ pub(super) struct Named {
 
 type Objects = BTreeMap<KindName, BTreeSet<Named>>;
 
-/// One object of a release.
+/// An object of a release: its kind and its name.
 pub(super) type Object = (KindName, Named);
 
-/// One release.
+/// A release as the lookout knows it.
 #[derive(Debug, Default)]
 pub(super) struct Release {
     /// The revisions that are not superseded, by number.
     revisions: BTreeMap<u32, Known>,
     objects: Objects,
-    /// The revision whose objects these are.
+    /// The revision that `objects` belongs to.
     objects_of: Option<u32>,
     /// The digest of each object's writers at its last comparison with the manifest.
     compared: BTreeMap<Object, Digest>,
@@ -198,7 +198,7 @@ impl Release {
             .is_some_and(|known| known.revision.newest.status.is_unfinished())
     }
 
-    /// The newest revision, if its objects are unknown.
+    /// The newest revision, if its objects are unknown; else `None`.
     pub(super) fn unmarked(&self) -> Option<&Revision> {
         self.watched()
             .filter(|revision| self.objects_of != Some(revision.newest.revision))

@@ -41,7 +41,7 @@ impl Ledger {
         (feed, new)
     }
 
-    /// The readers of these objects.
+    /// The readers of the objects that a watch brings.
     pub(in crate::cluster::monitor) fn readers(&self, id: PartId) -> Vec<Arc<dyn Reader>> {
         self.read_targets(id).map(|(reader, _)| Arc::clone(reader)).collect()
     }
