@@ -162,13 +162,13 @@ impl<R> fmt::Debug for Driver<R> {
     }
 }
 
-/// The panic of a job as its failure.
+/// The failure that reports the panic of a job.
 fn defect(panic: &(dyn Any + Send)) -> Failure {
     Failure::new(Class::Defect, format!("a job panicked: {}", last_words(panic)))
         .hint("this is a defect of addon-operator, please report it")
 }
 
-/// Returns at this time; never without one.
+/// Returns at the given time; never returns without one.
 pub async fn alarm(due: Option<Instant>) {
     match due {
         Some(due) => sleep_until(due).await,
@@ -188,7 +188,7 @@ impl Clock {
         Self { start: Instant::now() }
     }
 
-    /// Both times.
+    /// The tick and the calendar time of this moment.
     pub fn now(self) -> Now {
         let micros = u64::try_from(self.start.elapsed().as_micros()).unwrap_or(u64::MAX);
         Now {

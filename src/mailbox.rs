@@ -158,10 +158,10 @@ impl<A> fmt::Debug for Reply<A> {
 /// The message that woke the loop, in the order of precedence.
 #[derive(Debug)]
 pub enum Mail<E, Q> {
-    /// Told once.
+    /// The process has to stop. The loop is told once.
     Shutdown,
     Outcome(E),
-    /// It holds its way back.
+    /// A question, which holds the channel for its answer.
     Question(Q),
     Review(E),
     Configuration(E),

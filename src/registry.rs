@@ -67,7 +67,7 @@ pub struct Access {
     pub limits: Limits,
 }
 
-/// Another registry with the same images.
+/// A mirror: another registry with the same images.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mirror {
     pub host: Host,

@@ -64,9 +64,9 @@ impl IntoResponse for Unanswered {
 /// The time limits of a listener.
 #[derive(Debug, Clone, Copy)]
 struct Limits {
-    /// For the head of a request, and for the silence before it.
+    /// The limit for the head of a request, and for the silence before it.
     head: Duration,
-    /// For running requests when the listener stops.
+    /// The limit for running requests when the listener stops.
     grace: Duration,
 }
 

@@ -36,7 +36,7 @@ pub struct Evidence {
     pub simple: Vec<Simple>,
     /// The bundles that refer to the image.
     pub bundles: Vec<Vec<u8>>,
-    /// Why other documents could not be parsed.
+    /// The reasons why other documents could not be parsed.
     pub unread: Vec<Refusal>,
 }
 
@@ -61,7 +61,7 @@ pub struct Blob {
 /// The result of checking the signatures of an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// One of the keys has signed it.
+    /// One of the keys has signed the image.
     Verified {
         /// The key.
         key: KeyId,

@@ -16,7 +16,7 @@ pub enum Weight {
     Warning,
 }
 
-/// One finding, and its place.
+/// A finding about a file, with the line that it is about.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
     pub path: PathBuf,
@@ -29,7 +29,7 @@ pub struct Finding {
 /// The form in which findings are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// A line each, as compilers print them.
+    /// Each finding is one line, as compilers print errors.
     Text,
     Json,
     Yaml,
@@ -87,7 +87,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// All findings, in their order.
+/// All findings as a text in the given form.
 pub fn shown(findings: &[Finding], form: Form) -> String {
     let document = || serde_json::to_value(findings).expect("findings are plain data");
     match form {

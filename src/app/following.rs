@@ -43,7 +43,7 @@ use crate::settings::{self, Environment, Work};
 
 /// The interval of checks whether time, a person's edit or the running work has changed the choice.
 const BEAT: Duration = Duration::from_secs(1);
-/// The timeout for an answer of the loop.
+/// The timeout for an answer of the main loop.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The shortest pause between two immediate checks of the registry, however many are asked for.
 const REST: Duration = Duration::from_secs(2);
@@ -56,7 +56,7 @@ pub enum Followed {
     Unknown,
     /// The registry is not followed.
     Off {
-        /// The reason, in a sentence.
+        /// The reason why the registry is not followed, as a sentence.
         why: String,
     },
     /// The registry is followed, by this replica or by the leader.
@@ -102,7 +102,7 @@ pub struct Recalled {
 pub(super) struct Heard {
     /// The operator's installation.
     pub(super) installed: watch::Receiver<Option<Installed>>,
-    /// The memory of the choice.
+    /// The memory of the choice of versions.
     pub(super) recalled: watch::Receiver<Recalled>,
 }
 
@@ -185,7 +185,7 @@ pub(super) fn be_off(outside: &Outside, why: &str) {
 pub struct Ways {
     /// Asks the loop for the settings and the running work.
     pub doors: Loop,
-    /// Whether this replica leads.
+    /// The role of this replica: whether it leads.
     pub standing: Told,
     /// The operator's installation.
     pub installed: watch::Receiver<Option<Installed>>,
@@ -199,7 +199,7 @@ pub struct Ways {
     pub announcer: ChannelAnnouncer,
 }
 
-/// A question that is being asked.
+/// A question to the registry that is under way.
 struct Asking {
     question: Question,
     answer: BoxFuture<'static, Result<Answer, Trouble>>,
@@ -233,7 +233,7 @@ impl fmt::Debug for Follower {
 }
 
 impl Follower {
-    /// `memory` is that of earlier processes.
+    /// Makes a follower of the registry. `memory` is that of earlier processes.
     pub fn new(memory: Memory, seed: u64, office: Office, ways: Ways) -> Self {
         Self {
             following: Following::new(memory, seed),
@@ -252,7 +252,7 @@ impl Follower {
         }
     }
 
-    /// Never ends. Without an installation's sender it does nothing.
+    /// Follows the registry and never ends. Without an installation's sender it does nothing.
     pub async fn run(mut self) {
         loop {
             if self.ways.installed.has_changed().is_err() {

@@ -18,7 +18,7 @@ use crate::jobs::directories::Directories;
 use crate::report::Chain;
 use crate::settings::{ModuleSettings, Settings, Work};
 
-/// One reading of the directories.
+/// The result of one reading of the directories.
 #[derive(Debug)]
 pub(super) struct Read {
     /// The directories of modules; none for hooks without modules.

@@ -136,7 +136,7 @@ struct Candidate {
     at_rest: CancellationToken,
     /// The last reason why the lease cannot be used.
     trouble: Option<String>,
-    /// The role that the loop was told last.
+    /// The role of this replica that the loop was last told.
     told: ReplicaRole,
     /// Whether the loop knows that another replica leads.
     is_behind: bool,
@@ -208,7 +208,7 @@ impl Candidate {
         }
     }
 
-    /// Reports changes to the other parts.
+    /// Reports changes of the election to the other parts of the operator.
     fn follow(&mut self) {
         let standing = self.election.standing(now().tick);
         if let Some(reign) = self.election.reign() {
@@ -289,7 +289,7 @@ impl Candidate {
         if self.stopping.is_cancelled() {
             return;
         }
-        // The action comes before its log record.
+        // The cancellation comes before its log record.
         self.yielded.cancel();
         self.shutdown.cancel();
         let entitled = self.election.entitled().map(ImageDigest::as_str);
@@ -304,7 +304,7 @@ impl Candidate {
         if self.stopping.is_cancelled() {
             return;
         }
-        // The action comes before its log record.
+        // The event comes before its log record.
         let _ = self.concerned.doors.post(Event::Deposed);
         self.deposed.cancel();
         self.shutdown.cancel();

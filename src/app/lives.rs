@@ -20,9 +20,9 @@ const BURIAL: Duration = Duration::from_secs(1);
 /// How long a stop may take; after this time Kubernetes kills the process.
 const STOP_WITHIN: Duration = Duration::from_secs(30);
 
-/// The reason for which a life ends.
+/// The reason for which one life of the process ends.
 enum End {
-    /// The process ends with this exit code.
+    /// The process ends with the given exit code.
     Code(u8),
     /// Another replica leads, or has to lead. The next life begins as if it were the first.
     Followed,

@@ -191,7 +191,7 @@ impl Relay {
     /// Shows the main screen again.
     fn leave(&self) {
         if self.elsewhere {
-            // Without a terminal nothing has to be restored.
+            // Without a terminal no screen has to be restored.
             drop(writeln!(io::stdout(), "{FIRST_SCREEN}"));
         }
     }

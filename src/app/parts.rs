@@ -14,7 +14,7 @@ const DEFECT: u8 = 70;
 
 const DRIVER: &str = "the main loop";
 
-/// How a part ended.
+/// The end of a part of the operator: its name, and whether it panicked.
 #[derive(Debug)]
 struct Ended {
     name: &'static str,

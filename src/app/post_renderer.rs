@@ -37,7 +37,7 @@ pub struct Claim {
     pub file: PathBuf,
     /// The release that the manifests belong to.
     pub release: String,
-    /// The namespace of objects without one.
+    /// The namespace of objects that name no namespace.
     pub namespace: String,
     /// The objects of the release that stay when it is removed.
     pub kept: BTreeSet<String>,

@@ -49,11 +49,11 @@ use crate::settings::{Environment, Settings};
 /// How often the state is read without an event; the second value applies while a trial runs or may begin.
 const BEAT: Duration = Duration::from_secs(10);
 const BEAT_ON_TRIAL: Duration = Duration::from_secs(1);
-/// How long one request may take.
+/// The longest duration of one request to the API server.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// During a trial, observations that are older than this are renewed.
 const LOOK: Duration = Duration::from_secs(4);
-/// The timeout for an answer of the loop.
+/// The timeout for an answer of the main loop.
 const LOOP_PATIENCE: Duration = Duration::from_secs(5);
 
 /// The channels by which the follower of the registry learns about the cluster.
@@ -61,11 +61,11 @@ const LOOP_PATIENCE: Duration = Duration::from_secs(5);
 struct Telling {
     installed: watch::Sender<Option<Installed>>,
     recalled: watch::Sender<Recalled>,
-    /// Another version is to lead.
+    /// Cancelled when another version is to lead.
     yielded: CancellationToken,
 }
 
-/// Both ends of these ways.
+/// Both ends of the channels between trials and the follower of the registry.
 fn ways(yielded: CancellationToken) -> (Telling, Heard) {
     let ((installed, heard_installed), (recalled, heard_recalled)) =
         (watch::channel(None), watch::channel(Recalled::default()));

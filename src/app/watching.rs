@@ -25,7 +25,7 @@ use crate::meters::bindings::{Bound, WatchError};
 use crate::serve::Loop;
 use crate::settings::{Settings as Setup, Work};
 
-/// How often it is looked which watches are stale.
+/// The interval of checks for stale watches.
 const LOOK: Duration = Duration::from_secs(5);
 
 /// Monitors without a watch yet, and the tasks that report on watches.

@@ -255,12 +255,12 @@ impl Material {
         &self.key
     }
 
-    /// The earliest end of validity in its chain.
+    /// The earliest end of validity in the certificate's chain.
     pub fn expires(&self) -> Timestamp {
         self.expires
     }
 
-    /// The authorities that may have signed it.
+    /// The authorities that may have signed the certificate.
     pub fn authorities(&self) -> &[CertificateDer<'static>] {
         &self.authorities
     }

@@ -35,9 +35,9 @@ pub enum Phase {
     Idle,
     /// The listener has to be opened; there is a certificate.
     Wanted,
-    /// The listener is open at this address.
+    /// The listener is open at the given address.
     Listening(SocketAddr),
-    /// The listener could not be opened, for this reason.
+    /// The listener could not be opened, for the given reason.
     Failed(String),
 }
 

@@ -24,7 +24,7 @@ pub enum Severity {
     Fatal,
 }
 
-/// A problem and its place.
+/// A problem in a file, with its position.
 #[derive(Debug)]
 pub struct Problem {
     pub path: PathBuf,

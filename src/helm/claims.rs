@@ -73,12 +73,12 @@ impl fmt::Display for Object {
 pub struct Refusal {
     /// The object.
     pub object: Object,
-    /// The release that it belongs to.
+    /// The release that the object belongs to.
     pub owner: String,
 }
 
 impl Refusal {
-    /// The error for the module that came second.
+    /// The error for the module that rendered the object second.
     pub fn failure(&self, release: &str) -> Failure {
         let Self { object, owner } = self;
         if owner == release {

@@ -79,7 +79,7 @@ impl Acting<'_> {
         }
     }
 
-    /// The patcher of this account.
+    /// The patcher that acts under the account.
     pub(super) fn patcher(&self) -> Patcher {
         match &self.actor {
             Some((_, actor)) => self.tools.patcher.acting_as(&actor.cluster),

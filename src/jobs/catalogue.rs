@@ -19,7 +19,7 @@ pub struct Catalogue {
     batches: BTreeMap<HookId, Program>,
 }
 
-/// How a hook is started.
+/// The executable of a hook, and the call that selects the hook in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {
     /// The path of the executable.
@@ -98,7 +98,7 @@ impl Catalogue {
         }
     }
 
-    /// How a hook of the owner is started.
+    /// The executable and the call of a hook.
     pub fn hook(&self, hook: &HookId) -> Result<Program, Failure> {
         if let Some(program) = self.batches.get(hook) {
             return Ok(program.clone());

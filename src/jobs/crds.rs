@@ -32,7 +32,7 @@ pub async fn ensure(
     Ok(obstacles.collect())
 }
 
-/// A CRD, and its place in a file.
+/// A CRD, and the position in a file where it was found.
 struct Found {
     place: String,
     crd: Crd,

@@ -17,9 +17,9 @@ const APART: Duration = Duration::from_secs(3);
 /// The modules directories.
 #[derive(Debug)]
 pub struct Directories {
-    /// The rules for reading them.
+    /// The rules for reading the directories.
     pub layout: Layout,
-    /// The time at which they were read at the start.
+    /// The time at which the directories were read at the start.
     pub read: Instant,
 }
 

@@ -18,7 +18,7 @@ pub trait Question: Any + Send {
 /// A question of any type.
 pub type BoxedQuestion = Box<dyn Question>;
 
-/// A question with its way back.
+/// A question with the channel for its answer.
 #[derive(Debug)]
 pub struct Asked<Q: Query> {
     query: Q,

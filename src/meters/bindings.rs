@@ -17,7 +17,7 @@ pub struct Bound<'a> {
     pub hook: &'a HookId,
     /// The binding's name.
     pub binding: &'a str,
-    /// The queue of its tasks.
+    /// The queue of the binding's tasks.
     pub queue: &'a str,
     /// The kind of the objects.
     pub kind: &'a str,

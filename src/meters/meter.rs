@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 /// The unit of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
-    /// Things or occurrences.
+    /// The metric counts objects or occurrences.
     Count,
     /// Seconds.
     Seconds,
@@ -16,9 +16,9 @@ pub enum Unit {
 /// The type of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Only grows.
+    /// The metric only grows.
     Counter,
-    /// Goes up and down.
+    /// The metric goes up and down.
     Gauge,
     /// Counts durations by size.
     Histogram,
@@ -61,10 +61,10 @@ impl Kept for Sampled {
     const KIND: Kind = Kind::Sampled;
 }
 
-/// Which of the two programs has a metric.
+/// The programs that have a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Face {
-    /// Both.
+    /// Both programs have the metric.
     Any,
     /// The program with modules.
     Modules,
@@ -79,7 +79,7 @@ impl Face {
     }
 }
 
-/// The place of the prefix in a name.
+/// The position of the prefix in a metric's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PrefixPlace {
     /// The prefix is at the front.
@@ -102,9 +102,9 @@ pub struct Meter<K, const N: usize> {
     pub unit: Unit,
     /// The help text.
     pub help: &'static str,
-    /// The names of its labels.
+    /// The names of the metric's labels.
     pub labels: [&'static str; N],
-    /// The programs that have it.
+    /// The programs that have the metric.
     pub face: Face,
     place: PrefixPlace,
     bounds: &'static [f64],
@@ -122,18 +122,18 @@ pub struct Row {
     pub unit: Unit,
     /// The help text.
     pub help: &'static str,
-    /// The names of its labels.
+    /// The names of the metric's labels.
     pub labels: &'static [&'static str],
-    /// The programs that have it.
+    /// The programs that have the metric.
     pub face: Face,
-    /// The place of the prefix.
+    /// The position of the prefix in the metric's name.
     pub place: PrefixPlace,
     /// The bounds of a histogram.
     pub bounds: &'static [f64],
 }
 
 impl Row {
-    /// The name with its prefix.
+    /// The metric's name with its prefix.
     pub fn full_name(&self, prefix: &str) -> String {
         let Self { name, place, .. } = self;
         match place {

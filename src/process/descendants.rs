@@ -41,12 +41,12 @@ impl Whose {
     }
 }
 
-/// Where to search.
+/// The set of processes to search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Where {
-    /// Among this process's descendants: orphans become its children.
+    /// Search among this process's descendants: orphans become its children.
     Below,
-    /// In the whole process table.
+    /// Search the whole process table.
     Everywhere,
 }
 
@@ -146,7 +146,7 @@ impl Descendants {
 /// Why processes may be left.
 #[derive(Debug)]
 pub(super) enum Undead {
-    /// This many were killed and did not end.
+    /// The given number of processes were killed and did not end.
     Left(usize),
     /// The process table could not be read.
     Unseen(io::Error),

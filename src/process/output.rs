@@ -33,7 +33,7 @@ impl Output {
         Self::default()
     }
 
-    /// The first `limit` bytes are kept.
+    /// Keeps the first `limit` bytes of the output.
     pub fn captured(limit: usize) -> Self {
         Self {
             keep: limit,
@@ -49,7 +49,7 @@ impl Output {
         }
     }
 
-    /// Additionally the first `limit` bytes are kept.
+    /// Keeps the first `limit` bytes of the output, too.
     #[must_use]
     pub fn and_captured(self, limit: usize) -> Self {
         Self { keep: limit, ..self }

@@ -90,7 +90,7 @@ impl Spawner {
         Self { warrant, ..self }
     }
 
-    /// The warrant until which it starts programs.
+    /// The warrant until whose end the spawner starts programs.
     pub fn warrant(&self) -> &Warrant {
         &self.warrant
     }

@@ -16,7 +16,7 @@ const ENVIRONMENT: u64 = 8 << 20;
 pub(super) struct Row {
     pub(super) pid: Pid,
     pub(super) parent: u32,
-    /// The id of its process group.
+    /// The id of the process's group.
     pub(super) group: u32,
     /// The start time in ticks since the boot of the machine.
     pub(super) started: u64,

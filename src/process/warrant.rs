@@ -16,7 +16,7 @@ use thiserror::Error;
 /// No limit: for an operator without an election, and for a standby, which only reads.
 const NEVER: u64 = u64::MAX;
 
-/// A time since the boot of the machine.
+/// A time since the boot of the computer.
 pub type Moment = Duration;
 
 /// The clock of warrants.
@@ -26,7 +26,7 @@ pub fn boot_time() -> Moment {
     Duration::new(seconds.unwrap_or_default(), nanos.unwrap_or_default())
 }
 
-/// The permission to act. Clones share it.
+/// The permission to act on the cluster. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Warrant(Arc<Shared>);
 
@@ -39,7 +39,7 @@ struct Shared {
     term: OnceLock<Term>,
 }
 
-/// One time as leader.
+/// A period in which this process leads.
 #[derive(Debug)]
 pub struct Term {
     /// The identity of the leader.

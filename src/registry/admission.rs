@@ -23,7 +23,7 @@ use super::url::{Origin, Url, escaped};
 use super::way::{Nearness, Reach};
 use super::wire::{Answer, Question, Wire};
 
-/// The size limit of a token answer.
+/// The size limit of a token issuer's answer.
 const TOKEN: usize = 256 << 10;
 /// The lifetime of a token for which the issuer states none.
 const LIFE: Duration = Duration::from_mins(1);
@@ -39,7 +39,7 @@ pub(super) struct Server {
     pub(super) origin: Origin,
     /// The repository's name at this server.
     pub(super) repository: Repository,
-    /// For a mirror: its registry.
+    /// For a mirror: the registry that it mirrors.
     pub(super) of: Option<Host>,
 }
 
@@ -249,7 +249,7 @@ impl Server {
     }
 }
 
-/// The answer of a token issuer.
+/// The token that an issuer answers with.
 #[derive(Deserialize)]
 struct Issued {
     token: Option<String>,

@@ -55,7 +55,7 @@ pub struct RegistryError {
     pub asked: Asked,
     /// The host that was asked last: the registry, its server, or a mirror.
     pub server: Host,
-    /// Why there is no answer.
+    /// The problem for which the registry gave no answer.
     #[source]
     pub problem: Problem,
 }
@@ -70,7 +70,7 @@ impl fmt::Display for RegistryError {
     }
 }
 
-/// Why there is no usable answer.
+/// The problem for which there is no usable answer of a registry.
 #[derive(Debug, Error)]
 pub enum Problem {
     /// The registry says that the content does not exist.
@@ -82,13 +82,13 @@ pub enum Problem {
     /// The registry or its token issuer denies access.
     #[error("access is denied ({status}): {said}")]
     Denied { status: u16, said: String },
-    /// Another unexpected status.
+    /// The server answered with another unexpected status.
     #[error("the answer is {status}: {said}")]
     Status { status: u16, said: String },
     /// Settings forbid requests to this host.
     #[error("it is none of the registries that may be asked")]
     Foreign,
-    /// A step took too long.
+    /// A step of the request took too long.
     #[error("{step} took longer than {waited:?}")]
     Late { step: &'static str, waited: Duration },
     /// The connection could not be made.

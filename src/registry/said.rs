@@ -11,7 +11,7 @@ use serde::Deserialize;
 /// The longest text that is shown, in characters.
 const LONGEST: usize = 200;
 
-/// The pause after a refusal that states none.
+/// The pause after a refusal that names no pause.
 const PAUSE: SignedDuration = SignedDuration::from_mins(1);
 /// The longest pause that a registry can demand. The longest known rate limits count by six hours.
 const LONGEST_PAUSE: SignedDuration = SignedDuration::from_hours(6);
@@ -57,7 +57,7 @@ pub(super) fn reason(body: &[u8]) -> String {
     }
 }
 
-/// The time in `Retry-After`, if there is one.
+/// The time in the header `Retry-After`, if the answer has one.
 pub(super) fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Timestamp> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     let pause = match text.parse::<u32>() {

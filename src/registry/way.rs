@@ -74,7 +74,7 @@ impl WayError {
     }
 }
 
-/// Why no registry can be asked at all.
+/// The problem for which no registry can be asked at all.
 #[derive(Debug, Error)]
 pub enum SetupError {
     #[error("cannot trust the authority of the registries")]
@@ -83,12 +83,12 @@ pub enum SetupError {
     Tls(#[from] rustls::Error),
 }
 
-/// How near an address is.
+/// The distance of an address from this computer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Nearness {
-    /// This machine.
+    /// The address is of this computer.
     Here,
-    /// The local link.
+    /// The address is on the local link.
     Link,
     Elsewhere,
 }
@@ -160,7 +160,7 @@ pub(super) struct Ways {
 }
 
 impl Ways {
-    /// Trusts the machine's authorities and the given ones.
+    /// Trusts the authorities of the computer and the given ones.
     pub(super) fn new(authorities: Option<&Pem>, proxies: Proxies, patience: Duration) -> Result<Self, SetupError> {
         let mut roots = RootCertStore::empty();
         // An unreadable file of the machine is ignored: certificates of its authorities are then refused.

@@ -24,13 +24,13 @@ use super::way::{Connection, Nearness, Reach, WayError, Ways};
 /// The time limits of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// For a connection: name resolution, proxy and TLS.
+    /// The limit for a connection: name resolution, proxy and TLS.
     pub connect: Duration,
-    /// For the time from a request to the head of its answer.
+    /// The limit from a request to the head of its answer.
     pub head: Duration,
-    /// For a request and its whole answer, with all redirects.
+    /// The limit for a request and its whole answer, with all redirects.
     pub whole: Duration,
-    /// For all requests of one call: tokens, pages, mirrors.
+    /// The limit for all requests of one call: tokens, pages, mirrors.
     pub call: Duration,
 }
 
@@ -76,7 +76,7 @@ pub(super) struct Answer {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
     pub(super) body: Bytes,
-    /// The URL that answered in the end.
+    /// The URL that answered after all redirects.
     pub(super) url: Url,
     /// The nearness of the server that answered.
     pub(super) nearness: Nearness,

@@ -39,7 +39,7 @@ use crate::cluster::monitor::Monitors;
 use crate::secrets::Secrets;
 use crate::settings::boolean;
 
-/// The sources of the answers.
+/// The sources of the debug socket's answers.
 #[derive(Debug, Clone)]
 pub struct Debug {
     /// The channels to the loop.
@@ -58,7 +58,7 @@ pub struct Debug {
     pub standing: standing::Told,
     /// The secrets to mask.
     pub secrets: Secrets,
-    /// Which clients see secrets.
+    /// The rule by which clients see secrets.
     pub disclosure: Disclosure,
     /// The powers of a client.
     pub powers: Powers,
@@ -73,14 +73,14 @@ pub enum Powers {
     Confirming,
 }
 
-/// Which clients see secrets.
+/// The rule by which clients see secrets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Disclosure {
-    /// None.
+    /// No client sees secrets.
     Never,
-    /// Clients that ask for them.
+    /// Clients see secrets if they ask for them.
     OnRequest,
-    /// All.
+    /// All clients see secrets.
     Always,
 }
 

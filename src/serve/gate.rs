@@ -95,7 +95,7 @@ where
 #[derive(Debug)]
 pub(super) struct Seated<T> {
     stream: T,
-    /// The deadline for its first byte.
+    /// The deadline for the first byte of the connection.
     first_word: Option<Pin<Box<Sleep>>>,
     _seat: Option<Share>,
 }

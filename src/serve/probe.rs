@@ -24,7 +24,7 @@ use crate::secrets::Secrets;
 /// The reason why the `ConfigMap` cannot be watched; none while it is watched.
 pub type Trouble = watch::Receiver<Option<String>>;
 
-/// The sources of the answers.
+/// The sources of the answers to probes and scrapers.
 #[derive(Debug, Clone)]
 pub struct Probe {
     /// The channels to the loop.

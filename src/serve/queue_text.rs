@@ -19,7 +19,7 @@ pub struct Queues<'a> {
     summary: Summary,
 }
 
-/// One queue as a document.
+/// The document about one queue.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Queue<'a> {

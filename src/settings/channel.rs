@@ -52,13 +52,13 @@ pub struct ChannelSettings {
 pub enum Follow {
     /// The registry is followed; the name of the operator's pod.
     As(String),
-    /// A setting forbids it.
+    /// A setting forbids the operator to follow the registry.
     Refused,
     /// The operator's pod is unknown, so its image is unknown.
     NoPod,
 }
 
-/// Another registry with the same images.
+/// A mirror: another registry with the same images.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MirrorAt {
     /// The host of the registry.

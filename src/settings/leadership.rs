@@ -15,12 +15,12 @@ use super::words::{Checked, Words};
 /// The time that a leader needs at the end of its lease to end everything that it has started.
 const FAREWELL: Duration = Duration::from_secs(5);
 
-/// When the operator acts.
+/// The condition under which the operator acts on the cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Leadership {
-    /// At once, because there is no other replica.
+    /// The operator acts at once, because there is no other replica.
     Alone,
-    /// Only while this replica holds the lease.
+    /// The operator acts only while this replica holds the lease.
     Elected {
         lease: &'static str,
         name: Name,

@@ -46,7 +46,7 @@ pub enum KeysError {
     Unusable {
         /// The number of the key, from 1.
         number: usize,
-        /// The reason.
+        /// The reason why the key cannot be used.
         source: KeyProblem,
     },
 }
@@ -140,7 +140,7 @@ impl Keys {
         self.0.iter().map(|key| &key.id)
     }
 
-    /// The key that has signed these bytes.
+    /// The key that has signed the given bytes.
     pub(super) fn signer(&self, message: &[u8], signature: &[u8]) -> Result<KeyId, Refusal> {
         let signer = self.0.iter().find(|key| key.has_signed(message, signature));
         signer.map(|key| key.id.clone()).ok_or(Refusal::NotByOurKeys)

@@ -53,13 +53,13 @@ pub enum Refusal {
     /// The bundle was signed with a certificate (keyless).
     #[error("it is signed with a certificate, not by a key that we know")]
     Certificate,
-    /// None of our keys has signed it.
+    /// None of our keys has signed the image.
     #[error("it is not signed by a key that we know, or it was changed after it was signed")]
     NotByOurKeys,
     /// The signature is valid, but its statement is not that the image is ours.
     #[error("the signed document is no signature of an image: its {field} is {found}, not '{wanted}'")]
     OtherKind {
-        /// The field that shows this.
+        /// The field that shows the mismatch.
         field: &'static str,
         /// The value of the field.
         found: String,

@@ -27,7 +27,7 @@ pub(in crate::app) struct Door {
     lease: watch::Receiver<LeaseSight>,
 }
 
-/// The election's end of these channels.
+/// The ends of the channels that the election holds.
 #[derive(Debug)]
 pub(super) struct Words {
     words: mpsc::UnboundedReceiver<Word>,

@@ -81,7 +81,7 @@ impl Life {
         let (_, rest) = stat.rsplit_once(')')?;
         let fields: Vec<&str> = rest.split_whitespace().collect();
         let (state, threads, start) = (fields.first()?, fields.get(17)?, fields.get(19)?);
-        // The main thread may end before the others.
+        // The main thread may end before the other threads of the process.
         let ended = matches!(*state, "Z" | "X" | "x") && threads.parse::<u32>().ok()? <= 1;
         Some(Self {
             start: start.parse().ok()?,

@@ -68,7 +68,7 @@ fn follow(
     });
 }
 
-/// The mark by which clients find the leader.
+/// The label or the Services by which clients find the leader.
 enum Sign {
     Label(LeaderLabel),
     Services(LeaderServices),

@@ -20,7 +20,7 @@ enum Word {
     Computed(String),
 }
 
-/// One call of `lookup`.
+/// A call of the template function `lookup`.
 #[derive(Debug, PartialEq, Eq)]
 struct LookUp {
     api_version: Word,

@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-/// The place in which a right applies.
+/// The namespaces in which a right applies.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
     /// All namespaces, and cluster-wide objects.
     Cluster,
     /// The namespace of the releases, whatever its name is.
     Release,
-    /// Another namespace.
+    /// The given namespace, which is not that of the releases.
     Namespace(String),
 }
 
@@ -47,7 +47,7 @@ impl Subject {
         }
     }
 
-    /// The same right for all objects.
+    /// The same right, but for all objects.
     fn widened(&self) -> Self {
         match self {
             Self::Objects { group, resource, .. } => Self::all(group, resource),
@@ -60,7 +60,7 @@ impl Subject {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rights(BTreeMap<(Scope, Subject), BTreeMap<String, BTreeSet<String>>>);
 
-/// One rule of a role.
+/// A rule of an RBAC role.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rule {
     pub groups: BTreeSet<String>,
@@ -68,7 +68,7 @@ pub struct Rule {
     pub names: BTreeSet<String>,
     pub paths: BTreeSet<String>,
     pub verbs: BTreeSet<String>,
-    /// The module or hook that needs it.
+    /// The modules or hooks that need the right.
     pub needed_by: BTreeSet<String>,
 }
 
@@ -96,7 +96,7 @@ impl Rights {
         self.0.is_empty()
     }
 
-    /// The places in which rights are needed.
+    /// The scopes in which rights are needed.
     pub fn places(&self) -> BTreeSet<&Scope> {
         self.0.keys().map(|(place, _)| place).collect()
     }

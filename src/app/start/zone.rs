@@ -9,7 +9,7 @@ use tracing::warn;
 
 use crate::report::Chain;
 
-/// The file with the machine's time zone.
+/// The file with the time zone of the computer.
 pub(super) const LOCALTIME: &str = "/etc/localtime";
 
 /// `TZ` names a zone, or a zone's file by its absolute path. A leading colon has no meaning, and the empty text is UTC.

@@ -26,7 +26,7 @@ pub(super) struct Reporter {
 }
 
 impl Reporter {
-    /// Writes a report if one is due.
+    /// Writes the report of the version on trial if one is due.
     pub(super) async fn report(&mut self, is_on_trial: bool, me: &Me, health: Option<&Health>, cluster: &Cluster) {
         let Some(health) = health.filter(|_| is_on_trial) else {
             return;
@@ -60,7 +60,7 @@ impl Reporter {
     }
 }
 
-/// Logs the news of trials.
+/// Logs the news about trials.
 pub(super) fn tell(news: &TrialNews) {
     match news {
         TrialNews::Pinned(image) => info!(image, "The Deployment names the digest of our image beside its tag now"),

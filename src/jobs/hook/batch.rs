@@ -21,12 +21,12 @@ use crate::process::{Output, ProcessError, Spawn};
 const DEADLINE: Duration = Duration::from_secs(30);
 const GRACE: Duration = Duration::from_secs(2);
 
-/// The answer of an executable to one question.
+/// The outcome of one question to an executable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// The executable printed this and ended with 0.
+    /// The executable printed the given bytes and ended with 0.
     Printed(Vec<u8>),
-    /// The executable gave no answer, for this reason.
+    /// The executable gave no answer, for the given reason.
     None(String),
     /// The executable did not end in time.
     Late(String),
@@ -35,11 +35,11 @@ pub enum Answer {
 /// Whether an executable has one hook or several.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// The executable has these hooks.
+    /// The executable has the given hooks.
     Several(Vec<Named>),
     /// The executable is probably a single hook.
     Single {
-        /// Why the executable gave no answer.
+        /// The reason why the executable gave no answer.
         remark: Option<String>,
     },
 }

@@ -21,7 +21,7 @@ use crate::jobs::{Tools, not_ended, tail, unless};
 use crate::process::{Output, Spawner};
 use crate::secrets::Secrets;
 
-/// The deadline of a hook's answer.
+/// The deadline of a hook's answer to `--config`.
 const DEADLINE: Duration = Duration::from_mins(2);
 pub(super) const LIMIT: usize = 4 << 20;
 
@@ -34,7 +34,7 @@ struct Answers {
     readiness: Option<HookName>,
 }
 
-/// How hooks of one owner are asked.
+/// The way in which the hooks of one owner are asked for their configuration.
 #[derive(Debug)]
 pub struct Asker<'a> {
     /// Starts the hooks.
@@ -43,20 +43,20 @@ pub struct Asker<'a> {
     pub environment: &'a [(OsString, OsString)],
     /// The working directory of the hooks; none for the operator's own.
     pub cwd: Option<&'a Path>,
-    /// The bindings that are allowed.
+    /// The kind of the hooks, which decides the bindings that are allowed.
     pub kind: HookKind,
-    /// The deadline of one answer.
+    /// The deadline of a hook's answer to `--config`.
     pub deadline: Duration,
     /// The directory of their module, if they belong to one.
     pub module: Option<&'a Path>,
 }
 
-/// The answer of an executable.
+/// The answer of an executable to `--config`.
 #[derive(Debug)]
 pub enum Said {
     /// The executable is a single hook with this configuration.
     Single(HookConfig),
-    /// The executable has these hooks.
+    /// The executable has the given hooks.
     Several(Vec<Named>),
 }
 

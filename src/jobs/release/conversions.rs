@@ -57,14 +57,14 @@ async fn of_module(
     let Some(chart) = files.chart else { return Ok(()) };
     let values = values.to_value();
     let source = Source::new(chart, &files.dir, &values);
-    // It is only rendered: no release is marked.
+    // The chart is only rendered: no release is marked.
     let (managed, unmarked) = (Maintenance::Managed, ConfigTrace::Nothing);
     let mut sync = Sync::begin(tools, module, source, Asked::default(), managed, unmarked, cancel).await?;
     unless(cancel, sync.observe()).await?;
     match release::decide(&sync.facts) {
         // The inputs are unchanged. Missing objects are restored by the release's own run.
         ReleaseStep::LookAtObjects | ReleaseStep::Keep { .. } => return Ok(()),
-        // Nothing is applied for a release that is refused.
+        // No webhooks are published for a release that is refused.
         ReleaseStep::Refuse(failure) => return Err(failure),
         ReleaseStep::Hold(held) => return Err(held.failure(module.as_str())),
         ReleaseStep::LookAtBase

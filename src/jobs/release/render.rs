@@ -27,7 +27,7 @@ const NO_DIFFERENCE: &str = "No diff found";
 pub enum Wanted {
     /// The manifest; with invalid output of a template, if helm prints it.
     Manifest(Verbosity),
-    /// The changes that applying it would make.
+    /// The changes to the cluster that applying the manifest would make.
     Difference,
 }
 

@@ -19,7 +19,7 @@ use crate::serve::notify::Bell;
 
 use super::{ActingRole, Debug, Powers, bad_request};
 
-/// How long to wait for the registry's answer.
+/// The longest wait for the registry's answer.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The state of the channel, and the bell that wakes the follower of the registry.

@@ -83,7 +83,7 @@ impl Debug {
     }
 }
 
-/// The removals that the confirmation means.
+/// The held removals that a confirmation is about.
 fn meant(said: &str, held: &[HeldRemoval]) -> Result<BTreeSet<String>, Unconfirmed> {
     let of = |by: HeldBy| {
         held.iter()

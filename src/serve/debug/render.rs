@@ -26,7 +26,7 @@ pub enum Look {
     Manifest,
     /// The manifest, even if it is not YAML.
     Debug,
-    /// The changes that applying it would make.
+    /// The changes to the cluster that applying the manifest would make.
     Difference,
 }
 

@@ -10,7 +10,7 @@ use super::route::Format;
 use crate::secrets::Secrets;
 use crate::serve;
 
-/// The answer to a question.
+/// The answer to a question at the debug socket.
 #[derive(Debug)]
 pub(super) enum Reply {
     /// A document, which is the same in text and in JSON.

@@ -18,7 +18,7 @@ impl Debug {
         Ok(serve::ask(&self.doors, MonitorsQuery(owner)).await?.ok())
     }
 
-    /// The names of the hooks that stand alone.
+    /// The names of the hooks that belong to no module.
     pub(super) async fn hook_list(&self, format: Format) -> Result<Reply, Unanswered> {
         let hooks = self.hooks(Owner::Global).await?.unwrap_or_default();
         Ok(document(format, &hooks.keys().collect::<Vec<_>>()))

@@ -21,7 +21,7 @@ const STEP: usize = 64 << 10;
 pub(super) struct Arrival {
     rest: Fuse<BodyDataStream>,
     read: Vec<u8>,
-    /// The memory that is reserved for it.
+    /// The memory that is reserved for the body.
     share: Share,
     limit: usize,
 }
@@ -32,7 +32,7 @@ pub(super) enum Unread {
     Late,
     Broken,
     TooLarge,
-    /// Other bodies use the memory that it needs.
+    /// Other bodies use the memory that this body needs.
     NoRoom,
 }
 
