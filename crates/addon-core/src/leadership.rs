@@ -181,7 +181,7 @@ impl Election {
         (!holder.is_empty() && holder != self.me).then_some(holder)
     }
 
-    /// The next step. To be asked again after every input.
+    /// The next action of the replica in the election. To be asked again after every input.
     pub fn poll(&mut self, now: Now) -> Move {
         let tick = now.tick;
         match &self.role {

@@ -15,7 +15,7 @@ pub struct Timed {
     pub action: Action,
 }
 
-/// One thing that happens.
+/// An action of people, programs or the cluster in a simulated case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Action {
     /// A person sets a key of the `ConfigMap`, or removes it.
@@ -113,7 +113,7 @@ pub enum Action {
         which: u64,
         /// The number of requests at once.
         times: u64,
-        /// The seconds that it waits for an answer.
+        /// The seconds that the API server waits for an answer.
         within: u64,
     },
     /// The API server asks the operator about an edit of the `ConfigMap`, which is not made afterwards.
@@ -122,7 +122,7 @@ pub enum Action {
         key: String,
         /// The new text.
         text: String,
-        /// The seconds that it waits for an answer.
+        /// The seconds that the API server waits for an answer.
         within: u64,
     },
     /// A program changes the published webhooks in the cluster, or writes them without a change.
@@ -142,7 +142,7 @@ pub enum Action {
     Shutdown,
     /// Another replica leads from now on.
     Depose,
-    /// The trial ends, if there is one.
+    /// The running trial ends, if there is one.
     Judge,
 }
 
@@ -162,9 +162,9 @@ pub enum Harm {
 pub enum CommonFile {
     /// The whole file.
     Whole,
-    /// None: the file is missing or empty.
+    /// The file is missing or empty.
     Gone,
-    /// Only the lines about this many modules.
+    /// Only the lines about the given number of modules are left.
     Cut(usize),
 }
 
@@ -173,6 +173,6 @@ pub enum CommonFile {
 pub enum Misreading {
     /// The directories look empty, without an error.
     Empty,
-    /// These modules are not found, with an error.
+    /// The given modules are not found, and an error is reported.
     Incomplete(Vec<String>),
 }

@@ -42,7 +42,7 @@ use crate::world::{COMMON_FILE, Misdeed, World};
 pub struct Violation {
     /// The short name of the invariant.
     pub invariant: &'static str,
-    /// The observation that breaks it.
+    /// The observation that breaks the invariant.
     pub text: String,
 }
 
@@ -68,7 +68,7 @@ pub(crate) fn ensure(holds: bool, invariant: &'static str, text: impl FnOnce() -
 /// One handled event, before its effects begin.
 #[derive(Debug, Clone, Copy)]
 pub struct SimStep<'a> {
-    /// The time of the world in microseconds.
+    /// The time of the simulated world in microseconds.
     pub clock: u64,
     /// The event.
     pub event: &'a Event,
@@ -82,7 +82,7 @@ pub struct SimStep<'a> {
     pub life: &'a Life,
     /// The operator's answers before the event.
     pub before: &'a Seen,
-    /// The operator's answers after it.
+    /// The operator's answers after the event.
     pub after: &'a Seen,
 }
 
@@ -159,7 +159,7 @@ impl Checks {
         self.echo = life.told.raw.is_some() && (known.as_ref() == Some(data) || life.told.is_stale(read));
     }
 
-    /// Checks one step.
+    /// Checks one handled event.
     pub fn step(&mut self, step: &SimStep<'_>) -> Result<(), Violation> {
         self.removal.signs(step.world, &step.life.told);
         self.removal.event(step);

@@ -30,9 +30,9 @@ const EPOCH: i64 = 1_767_225_600;
 pub struct Running {
     /// The job.
     pub job: Job,
-    /// Whether it was asked to end early.
+    /// Whether the job was asked to end early.
     pub cancelled: bool,
-    /// Whether it exceeds its time.
+    /// Whether the job exceeds its time.
     pub late: bool,
     /// Whether a standby started it as a preparation, so that it is in no lane.
     pub warms: bool,
@@ -42,10 +42,10 @@ pub struct Running {
     pub finished: Option<Finished>,
 }
 
-/// One life.
+/// One life of the simulated operator.
 #[derive(Debug)]
 pub struct Life {
-    /// The number of lives before it.
+    /// The number of lives before this life.
     pub number: u64,
     /// The time of its beginning, in microseconds of the world.
     pub born: u64,

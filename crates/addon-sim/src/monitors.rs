@@ -18,11 +18,11 @@ pub type Objects = BTreeMap<String, u64>;
 pub struct Monitor {
     /// The hook.
     pub hook: HookId,
-    /// The binding that it serves.
+    /// The binding that the monitor serves.
     pub binding: BindingName,
     kind: String,
     objects: Objects,
-    /// The number of changes that it has seen.
+    /// The number of changes that the monitor has seen.
     pub seq: u64,
 }
 

@@ -22,13 +22,13 @@ pub struct Package {
     pub version: String,
     /// The suite of Debian that the package was taken from, and from whose mirror it is fetched.
     pub suite: String,
-    /// The path of its file on that mirror.
+    /// The path of the package's file on the mirror.
     pub path: String,
     pub sha256: String,
 }
 
 impl Package {
-    /// The base name of its file.
+    /// The base name of the package's file.
     pub fn file_name(&self) -> &str {
         self.path.rsplit('/').next().unwrap_or(&self.path)
     }

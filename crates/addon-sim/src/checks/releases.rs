@@ -35,7 +35,7 @@ pub(super) struct Releases {
 struct Repairs {
     /// The number of repairs in a row.
     done: u32,
-    /// The end of the last one.
+    /// The end of the last repair.
     last: u64,
     /// Whether a repair is under way.
     told: bool,

@@ -39,14 +39,14 @@ struct Kept {
 /// The delay of a comparison after a change, in microseconds.
 const SOON: u64 = 1_000_000;
 
-/// One question.
+/// A review that the API server waits for.
 #[derive(Debug, Clone)]
 struct Open {
     /// The time after which no answer is awaited, in microseconds of the world.
     until: u64,
     /// The modules that were enabled when it was asked.
     enabled: BTreeSet<String>,
-    /// The hooks that have run for it.
+    /// The hooks that have run for the review.
     ran: Vec<String>,
     /// Whether a hook is running for it.
     running: bool,

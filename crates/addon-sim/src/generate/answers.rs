@@ -5,7 +5,7 @@ use super::reviews::insert;
 use crate::action::{Action, Timed};
 use crate::dice::Dice;
 
-/// In a fifth of all worlds, lets the answers of a few writes be lost.
+/// In a fifth of all generated cases, lets the answers of a few writes be lost.
 pub(super) fn lose(dice: &mut Dice, setup: &mut Setup, actions: &mut Vec<Timed>) {
     if setup.alone || !dice.chance(20) {
         return;

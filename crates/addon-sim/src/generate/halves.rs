@@ -5,7 +5,8 @@ use super::reviews::insert;
 use crate::action::{Action, Timed};
 use crate::dice::Dice;
 
-/// In a fifth of all worlds with charts, hides files of charts for a while. A start mostly follows, which reads all charts.
+/// In a fifth of the generated cases with charts, hides files of charts for a while. A start mostly follows, which reads
+/// all charts.
 pub(super) fn add(dice: &mut Dice, setup: &Setup, actions: &mut Vec<Timed>) {
     let charts: Vec<&str> = setup
         .modules

@@ -7,7 +7,7 @@ use crate::dice::Dice;
 use crate::flat::{self, Flat};
 use crate::setup::HookSpec;
 
-/// In a fifth of all worlds in which a module depends on another, adds edits during the hooks before all modules.
+/// In a fifth of the generated cases in which a module depends on another, adds edits during the hooks before all modules.
 pub(super) fn set(dice: &mut Dice, setup: &mut Setup, actions: &mut Vec<Timed>) {
     let pairs: Vec<(String, String)> = setup
         .modules

@@ -16,7 +16,7 @@ use super::{Dialect, YamlError};
 pub struct Document {
     /// The value.
     pub value: Value,
-    /// The line of its root, from 1.
+    /// The line of the document's root, from 1.
     pub line: usize,
     keys: BTreeMap<String, Key>,
 }

@@ -63,7 +63,7 @@ impl Trials {
         step.flatten().unwrap_or(Plan::wait(stage, due))
     }
 
-    /// The next step of the leader of the old version.
+    /// The plan for the leader, which runs the old version.
     fn go_on(&self, view: View<'_>, trial: &Trial, now: Now) -> Option<Plan> {
         if is_charged(view, trial) || leads_on_trial(view) {
             return None;

@@ -35,7 +35,7 @@ enum Hands<'a> {
 }
 
 impl Trials {
-    /// The next step while there is no record of a trial.
+    /// The plan for this replica while no trial has a record.
     pub(super) fn between(&self, view: View<'_>, now: Now) -> Plan {
         match self.me.place {
             PodKind::Trial => return Plan::rest(Stage::Idle),

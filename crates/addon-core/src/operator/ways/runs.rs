@@ -24,7 +24,7 @@ impl Operator {
         let to_come = self.modules.get(name).is_some_and(|unit| unit.turn().is_to_come());
         let begins = self.lanes.head(lane).is_some_and(|head| !head.begun);
         if begins && to_come {
-            // The run hung and was to begin anew. The module's turn brings another run.
+            // The run took too long and was to begin anew. The module's turn brings another run.
             self.lanes.finish(&self.cx, lane);
             return true;
         }

@@ -68,7 +68,7 @@ pub(super) struct Guarded {
     pub(super) expression: IdedExpr,
     /// Whether it reads the old value.
     pub(super) looks_back: bool,
-    /// The regular expressions that are literals in it.
+    /// The regular expressions that are literals in the expression.
     pub(super) patterns: BTreeSet<String>,
 }
 

@@ -45,7 +45,7 @@ pub(super) struct Program {
     expression: IdedExpr,
     /// Whether it reads the old value.
     pub(super) looks_back: bool,
-    /// The regular expressions that are literals in it.
+    /// The regular expressions that are literals in the expression.
     patterns: Arc<BTreeMap<String, Pattern>>,
 }
 
