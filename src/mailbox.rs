@@ -69,8 +69,8 @@ pub struct Doors<E, Q> {
 }
 
 impl<E, Q> Doors<E, Q> {
-    /// The outcome of a job, of an election or of a person's decision. Cannot fill: there are as many outcomes as jobs, and the loop counts those;
-    /// elections are few.
+    /// The outcome of a job, of an election or of a person's decision. Cannot fill: there are as many outcomes as jobs,
+    /// and the loop counts those; elections are few.
     pub fn post(&self, outcome: E) -> Result<(), Closed> {
         self.outcomes.send(outcome).map_err(|_| Closed)
     }

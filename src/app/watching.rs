@@ -62,8 +62,8 @@ pub(super) fn start(
     monitors
 }
 
-/// Watches the ConfigMap, if there are modules: its contents go to the loop, the trouble of its watch to `/readyz`. Returns its name, empty
-/// without modules.
+/// Watches the ConfigMap, if there are modules: its contents go to the loop, the trouble of its watch to `/readyz`.
+/// Returns its name, empty without modules.
 pub(super) fn config_map(settings: &Setup, monitors: &Monitors, outside: &Outside, trouble: Trouble) -> String {
     let Work::Modules(modules) = &settings.work else {
         return String::new();

@@ -25,7 +25,8 @@ pub struct Kinds {
     lists: Arc<UnderWay<(), Listed>>,
 }
 
-/// The last list. The lock on it is never held across a request: a kind that is known is found while another kind is asked for.
+/// The last list. The lock on it is never held across a request: a kind that is known is found while another kind is
+/// asked for.
 #[derive(Debug, Default)]
 struct Known {
     table: Option<Arc<Table>>,

@@ -110,8 +110,8 @@ pub struct StaleWatch {
 }
 
 impl Monitors {
-    /// No monitor yet. Changes go through the door in the order in which they stand in snapshots; while there is no room for one, the
-    /// watch that brought it waits.
+    /// No monitor yet. Changes go through the door in the order in which they stand in snapshots; while there is no
+    /// room for one, the watch that brought it waits.
     pub fn new(
         cluster: &Cluster,
         kinds: &Kinds,

@@ -13,7 +13,8 @@ use futures::future::{BoxFuture, Shared, WeakShared};
 pub(super) struct UnderWay<K, T: Clone>(Mutex<BTreeMap<K, WeakShared<BoxFuture<'static, T>>>>);
 
 impl<K: Ord, T: Clone> UnderWay<K, T> {
-    /// Joins the request of this key, or begins it. The request ends with its answer, or with the last task that waits for it.
+    /// Joins the request of this key, or begins it. The request ends with its answer, or with the last task that waits
+    /// for it.
     pub(super) fn join(&self, key: K, begin: impl FnOnce() -> BoxFuture<'static, T>) -> Shared<BoxFuture<'static, T>> {
         let mut requests = self.requests();
         requests.retain(|_, known| known.upgrade().is_some_and(|request| request.peek().is_none()));

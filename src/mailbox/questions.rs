@@ -1,5 +1,5 @@
-//! Questions to the core on their way through the mailbox: each holds its own way back, which takes the answer to it and no other.
-//! Must never decide: the operator answers.
+//! Questions to the core on their way through the mailbox: each holds its own way back, which takes the answer to it
+//! and no other. Must never decide: the operator answers.
 
 use std::any::Any;
 use std::fmt;

@@ -1,8 +1,9 @@
 //! The `ConfigMap` as a reader of its watch takes it in: readings for the loop, and the reason of a wait for people.
 //!
-//! The watch itself is one of the monitors, which never ends and recovers by itself. It lists the `ConfigMap` again after each break: the
-//! server's store may have been restored from a backup meanwhile, and a watch from our resource version would bring nothing for
-//! long. Logs once when the `ConfigMap` cannot be watched, and once when it is watched again.
+//! The watch itself is one of the monitors, which never ends and recovers by itself. It lists the `ConfigMap` again
+//! after each break: the server's store may have been restored from a backup meanwhile, and a watch from our resource
+//! version would bring nothing for long. Logs once when the `ConfigMap` cannot be watched, and once when it is watched
+//! again.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -44,8 +45,8 @@ impl fmt::Debug for Ways {
 }
 
 impl Monitors {
-    /// Watches the `ConfigMap` in the namespace of the operator from now on, until all watches end. Its contents go to the loop, at first and
-    /// after each change.
+    /// Watches the `ConfigMap` in the namespace of the operator from now on, until all watches end. Its contents go to
+    /// the loop, at first and after each change.
     pub fn watch_config(&self, name: &str, ways: Ways) {
         let shared = self.shared();
         let selection = Selection {
@@ -140,7 +141,8 @@ impl Contents {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Only an answer without the `ConfigMap` says that it is missing. A server that knows no field selectors sends others with it.
+    /// Only an answer without the `ConfigMap` says that it is missing. A server that knows no field selectors sends
+    /// others with it.
     fn contents(&self, objects: &[Json]) -> Result<ConfigRead, String> {
         for object in objects {
             let found: ConfigMap = serde_json::from_str(object.as_str()).map_err(|error| error.to_string())?;
@@ -247,7 +249,8 @@ mod tests {
         Json::from(&json!({"metadata": {"name": name, "resourceVersion": version}, "data": data}))
     }
 
-    /// The events, a letter each: `m` for a missing ConfigMap, its key `k` for one that is there, `!` for a history that went back.
+    /// The events, a letter each: `m` for a missing ConfigMap, its key `k` for one that is there, `!` for a history
+    /// that went back.
     fn read(contents: &Contents, answer: Answer<'_>, objects: &[Json]) -> Result<String, String> {
         let events = contents.read(answer, objects)?;
         let letters = events.into_iter().map(|event| match event {

@@ -1,7 +1,7 @@
 //! Readers: parts of ours that read all objects of a selection, after each list and after each event of its watch.
 //!
-//! A hook is told of changes; a reader is told of states. Its watch lists anew after each break, so that a reader never takes an
-//! old state for the present one. Must never wait: the watch sends what a reader answers.
+//! A hook is told of changes; a reader is told of states. Its watch lists anew after each break, so that a reader never
+//! takes an old state for the present one. Must never wait: the watch sends what a reader answers.
 
 use addon_core::object::json::Json;
 use addon_core::operator::event::Event;
@@ -11,8 +11,8 @@ use super::trouble::Trouble;
 
 /// A reader of watched objects, which the head of this file describes.
 pub(in crate::cluster) trait Reader: Send + Sync {
-    /// The objects as they are after an answer of the API server, as events for the loop. The error says why the answer cannot be used;
-    /// then the objects are listed again.
+    /// The objects as they are after an answer of the API server, as events for the loop. The error says why the answer
+    /// cannot be used; then the objects are listed again.
     fn read(&self, answer: Answer<'_>, objects: &[Json]) -> Result<Vec<Event>, String>;
 
     /// The channel on which the events go to the loop.

@@ -100,8 +100,8 @@ impl Shared {
         self.ledger().target(key).map_or(0, |target| target.snapshot.len())
     }
 
-    /// Waits until the core has room for one more change; nothing if it is gone. A viewer that starts is told nothing, and neither is a
-    /// reader: the states that it reads do not wait behind changes.
+    /// Waits until the core has room for one more change; nothing if it is gone. A viewer that starts is told nothing,
+    /// and neither is a reader: the states that it reads do not wait behind changes.
     pub(super) async fn room(&self, viewer: &Viewer) -> Option<mpsc::Permit<'_, Event>> {
         if viewer.first || viewer.reads {
             return None;
