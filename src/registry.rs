@@ -1,4 +1,4 @@
-//! Reads OCI registries: the digest of a tag, manifests, blobs, tags, and referrers of an image.
+//! Reads OCI registries: the digest of a tag, manifests, blobs, tags, and referrers of an image; and pushes to them.
 //!
 //! Every answer is limited in size and time. Only registries that a person named are asked, and their mirrors before
 //! them. Must never decide which version is wanted, and never retry later by itself.
@@ -26,16 +26,19 @@ pub mod error;
 mod paging;
 pub mod place;
 pub mod proxies;
+mod referrers;
 mod said;
+mod sending;
 mod url;
 pub mod way;
 pub mod wire;
 
+pub use admission::Rights;
 use admission::{Admission, Server};
 use credentials::ReadCredentials;
-use documents::{Descriptor, Document, Index, KINDS, Kind};
+use documents::{Descriptor, Document, KINDS, Kind};
 use error::{Asked, Problem, RegistryError, What};
-use place::{Host, ImagePlace, Reference, Repository, digest_of, tag_of};
+use place::{Host, ImagePlace, Reference, Repository, digest_of};
 use proxies::Proxies;
 use url::Url;
 use way::{SetupError, Ways};
@@ -45,8 +48,6 @@ use wire::{Answer, Limits, Question, Wire};
 const MANIFEST: usize = 4 << 20;
 /// The limit of tags; a channel has fewer.
 const TAGS: usize = 10_000;
-/// The limit of referrers. An image has a few signatures and papers for each build.
-const REFERRERS: usize = 1_000;
 /// The limit of pages: enough for all tags in pages of fifty, which is less than any registry returns.
 const PAGES: usize = 200;
 /// The number of tags that are requested per page.
@@ -65,6 +66,7 @@ pub struct Access {
     pub authorities: Option<Pem>,
     pub proxies: Proxies,
     pub limits: Limits,
+    pub rights: Rights,
 }
 
 /// A mirror: another registry with the same images.
@@ -115,11 +117,12 @@ impl Registry {
             authorities,
             proxies,
             limits,
+            rights,
         } = access;
         let ways = Ways::new(authorities.as_ref(), proxies, limits.connect)?;
         let wire = Wire { ways, plain, limits };
         Ok(Self {
-            admission: Admission::new(wire, read),
+            admission: Admission::new(wire, rights, read),
             allowed,
             mirrors,
         })
@@ -288,56 +291,6 @@ impl Registry {
         }
         Err(Problem::too_many("pages of tags", PAGES))
     }
-
-    /// The referrers at one server. An empty list counts as absent, so that after a mirror the registry is asked too.
-    async fn referrers_at(&self, server: Arc<Server>, digest: &ImageDigest) -> Result<Vec<Descriptor>, Problem> {
-        let listed = if let Some(listed) = self.listed_referrers(&server, digest).await? {
-            listed
-        } else {
-            let tag = Reference::Tag(tag_of(digest));
-            let document = self.manifest_at(server, &tag).await?;
-            let index: Index = serde_json::from_slice(&document.bytes).map_err(Problem::Syntax)?;
-            index.manifests
-        };
-        match listed.len() {
-            0 => Err(Problem::Absent),
-            1..=REFERRERS => Ok(listed),
-            _ => Err(Problem::too_many("things that refer to it", REFERRERS)),
-        }
-    }
-
-    /// The list of the referrers API; `None` if the registry does not have it.
-    async fn listed_referrers(
-        &self,
-        server: &Server,
-        digest: &ImageDigest,
-    ) -> Result<Option<Vec<Descriptor>>, Problem> {
-        let mut question = question(server, "referrers", digest.as_str(), MANIFEST);
-        let mut listed = Vec::new();
-        for _ in 0..PAGES {
-            let answer = match self.admission.ask(server, question.clone()).await {
-                Ok(answer) => answer,
-                Err(
-                    Problem::Absent
-                    | Problem::Status {
-                        status: 400..=499 | 501,
-                        ..
-                    },
-                ) => return Ok(None),
-                Err(problem) => return Err(problem),
-            };
-            if answer.header("content-type").and_then(Kind::of) != Some(Kind::Index) {
-                return Ok(None);
-            }
-            let page: Index = serde_json::from_slice(&answer.body).map_err(Problem::Syntax)?;
-            listed.extend(page.manifests);
-            match paging::next(&answer.headers, &question.url)? {
-                Some(next) if listed.len() <= REFERRERS => question.url = next,
-                _ => break,
-            }
-        }
-        Ok(Some(listed))
-    }
 }
 
 fn question(server: &Server, kind: &str, name: &str, limit: usize) -> Question {
@@ -355,7 +308,7 @@ fn question(server: &Server, kind: &str, name: &str, limit: usize) -> Question {
         url,
         accept: KINDS,
         authorization: None,
-        form: None,
+        body: None,
         limit,
     }
 }

@@ -1,6 +1,6 @@
 //! Authentication: which token or login a registry demands, where it comes from, and how long it is kept.
 //!
-//! A token is requested only for pulling from one repository. A login must never be sent to another host than the one
+//! A token is requested for one repository, and for pushing only by a client that pushes. A login must never be sent to another host than the one
 //! it is for, except to the token issuer that this host names.
 
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ use super::place::{Host, ImagePlace, Repository};
 use super::said;
 use super::url::{Origin, Url, escaped};
 use super::way::{Nearness, Reach};
-use super::wire::{Answer, Question, Wire};
+use super::wire::{Answer, Body, Question, Wire};
 
 /// The size limit of a token issuer's answer.
 const TOKEN: usize = 256 << 10;
@@ -59,18 +59,30 @@ enum Source {
     Anew,
 }
 
+/// The rights that a client asks token issuers for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Rights {
+    /// To read a repository.
+    #[default]
+    Pull,
+    /// To read a repository and to write to it.
+    Push,
+}
+
 /// Sends requests with the credentials that the registry demands.
 pub(super) struct Admission {
     wire: Wire,
+    rights: Rights,
     read: ReadCredentials,
     credentials: Mutex<Option<Arc<Credentials>>>,
     passes: Mutex<BTreeMap<(Origin, Repository), Pass>>,
 }
 
 impl Admission {
-    pub(super) fn new(wire: Wire, read: ReadCredentials) -> Self {
+    pub(super) fn new(wire: Wire, rights: Rights, read: ReadCredentials) -> Self {
         Self {
             wire,
+            rights,
             read,
             credentials: Mutex::default(),
             passes: Mutex::default(),
@@ -215,7 +227,7 @@ impl Admission {
         let shown = url.to_string();
         let answer = self
             .wire
-            .ask(plea(server, issuer, url, login), Reach::As(nearness))
+            .ask(self.plea(server, issuer, url, login), Reach::As(nearness))
             .await?;
         let issued: Issued = match judged(answer) {
             Ok(answer) => serde_json::from_slice(&answer.body).map_err(Problem::Syntax)?,
@@ -243,6 +255,56 @@ impl Admission {
     }
 }
 
+impl Admission {
+    /// The request for a token.
+    fn plea(&self, server: &Server, issuer: &Issuer, url: Url, login: Option<&Login>) -> Question {
+        let Issuer { service, scope, .. } = issuer;
+        let service = service.as_deref().unwrap_or_default();
+        let actions = match self.rights {
+            Rights::Pull => "pull",
+            Rights::Push => "pull,push",
+        };
+        let mut scopes = vec![format!("repository:{}:{actions}", server.repository)];
+        // One cloud uses scopes without a colon, which are passed on. Other scopes are replaced by the scope above.
+        let own = scope.iter().flat_map(|scope| scope.split_ascii_whitespace());
+        scopes.extend(own.filter(|word| !word.contains(':')).map(str::to_owned));
+        let mut question = Question {
+            method: Method::GET,
+            url,
+            accept: "application/json",
+            authorization: None,
+            body: None,
+            limit: TOKEN,
+        };
+        if let Some(Login::Refresh(token)) = login {
+            let fields = [
+                ("grant_type", "refresh_token"),
+                ("service", service),
+                ("client_id", CLIENT),
+                ("scope", &scopes.join(" ")),
+                ("refresh_token", token),
+            ];
+            let fields = fields.map(|(key, value)| format!("{key}={}", escaped(value)));
+            question.method = Method::POST;
+            question.body = Some(Body {
+                kind: HeaderValue::from_static("application/x-www-form-urlencoded"),
+                bytes: fields.join("&").into(),
+            });
+            return question;
+        }
+        if !service.is_empty() {
+            question.url = question.url.with("service", service);
+        }
+        for scope in &scopes {
+            question.url = question.url.with("scope", scope);
+        }
+        if let Some(Login::Password { user, password }) = login {
+            question.authorization = Some(basic(user, password));
+        }
+        question
+    }
+}
+
 impl Server {
     fn key(&self) -> (Origin, Repository) {
         (self.origin.clone(), self.repository.clone())
@@ -255,47 +317,6 @@ struct Issued {
     token: Option<String>,
     access_token: Option<String>,
     expires_in: Option<u64>,
-}
-
-/// The request for a token.
-fn plea(server: &Server, issuer: &Issuer, url: Url, login: Option<&Login>) -> Question {
-    let Issuer { service, scope, .. } = issuer;
-    let service = service.as_deref().unwrap_or_default();
-    let mut scopes = vec![format!("repository:{}:pull", server.repository)];
-    // One cloud uses scopes without a colon, which are passed on. Other scopes are replaced by the pull scope above.
-    let own = scope.iter().flat_map(|scope| scope.split_ascii_whitespace());
-    scopes.extend(own.filter(|word| !word.contains(':')).map(str::to_owned));
-    let mut question = Question {
-        method: Method::GET,
-        url,
-        accept: "application/json",
-        authorization: None,
-        form: None,
-        limit: TOKEN,
-    };
-    if let Some(Login::Refresh(token)) = login {
-        let fields = [
-            ("grant_type", "refresh_token"),
-            ("service", service),
-            ("client_id", CLIENT),
-            ("scope", &scopes.join(" ")),
-            ("refresh_token", token),
-        ];
-        let fields = fields.map(|(key, value)| format!("{key}={}", escaped(value)));
-        question.method = Method::POST;
-        question.form = Some(fields.join("&"));
-        return question;
-    }
-    if !service.is_empty() {
-        question.url = question.url.with("service", service);
-    }
-    for scope in &scopes {
-        question.url = question.url.with("scope", scope);
-    }
-    if let Some(Login::Password { user, password }) = login {
-        question.authorization = Some(basic(user, password));
-    }
-    question
 }
 
 fn basic(user: &str, password: &str) -> HeaderValue {

@@ -10,8 +10,10 @@ use addon_core::artifact::reference::ImageDigest;
 use hyper::body::Bytes;
 use serde::{Deserialize, Deserializer};
 
-const INDEX: &str = "application/vnd.oci.image.index.v1+json";
-const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
+/// The media type of an index.
+pub const INDEX: &str = "application/vnd.oci.image.index.v1+json";
+/// The media type of a manifest.
+pub const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const DOCKER_INDEX: &str = "application/vnd.docker.distribution.manifest.list.v2+json";
 const DOCKER_MANIFEST: &str = "application/vnd.docker.distribution.manifest.v2+json";
 
@@ -181,6 +183,20 @@ impl fmt::Display for Platform {
 }
 
 impl Platform {
+    /// The platform of this program.
+    pub fn own() -> Self {
+        let architecture = match std::env::consts::ARCH {
+            "x86_64" => "amd64",
+            "aarch64" => "arm64",
+            other => other,
+        };
+        Self {
+            os: std::env::consts::OS.to_owned(),
+            architecture: architecture.to_owned(),
+            variant: None,
+        }
+    }
+
     fn is(&self, other: &Self) -> bool {
         self.os == other.os && self.architecture == other.architecture && self.level() == other.level()
     }

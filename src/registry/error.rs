@@ -23,7 +23,7 @@ pub struct Asked {
     pub what: What,
 }
 
-/// The content that was requested from a repository.
+/// The content of a repository that was requested or sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum What {
     /// A manifest or an index.
@@ -34,13 +34,17 @@ pub enum What {
     Tags,
     /// All referrers of a version.
     Referrers(ImageDigest),
+    /// A blob that is sent.
+    SentBlob(ImageDigest),
+    /// A manifest or an index that is sent.
+    SentVersion(Reference),
 }
 
 impl fmt::Display for Asked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.what {
-            What::Version(reference) => write!(f, "{reference}")?,
-            What::Blob(digest) => write!(f, "blob {digest}")?,
+            What::Version(reference) | What::SentVersion(reference) => write!(f, "{reference}")?,
+            What::Blob(digest) | What::SentBlob(digest) => write!(f, "blob {digest}")?,
             What::Tags => f.write_str("the tags")?,
             What::Referrers(digest) => write!(f, "what refers to {digest}")?,
         }
@@ -62,7 +66,11 @@ pub struct RegistryError {
 
 impl fmt::Display for RegistryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cannot get {}", self.asked)?;
+        let verb = match self.asked.what {
+            What::Version(_) | What::Blob(_) | What::Tags | What::Referrers(_) => "get",
+            What::SentBlob(_) | What::SentVersion(_) => "send",
+        };
+        write!(f, "cannot {verb} {}", self.asked)?;
         if self.server != self.asked.place.host {
             write!(f, " from {}", self.server)?;
         }

@@ -64,10 +64,18 @@ pub(super) struct Question {
     pub(super) accept: &'static str,
     /// Sent only to the URL's own origin.
     pub(super) authorization: Option<HeaderValue>,
-    /// A form as the body; then no redirect is followed.
-    pub(super) form: Option<String>,
+    /// The body. With a body no redirect is followed.
+    pub(super) body: Option<Body>,
     /// The size limit of a successful answer.
     pub(super) limit: usize,
+}
+
+/// The body of a request.
+#[derive(Clone)]
+pub(super) struct Body {
+    /// The media type.
+    pub(super) kind: HeaderValue,
+    pub(super) bytes: Bytes,
 }
 
 /// A complete answer. The body of a refusal may be cut.
@@ -188,7 +196,7 @@ fn request(question: &Question) -> Result<Request<Full<Bytes>>, Problem> {
         url,
         accept,
         authorization,
-        form,
+        body,
         limit: _,
     } = question;
     let mut builder = Request::builder()
@@ -200,14 +208,16 @@ fn request(question: &Question) -> Result<Request<Full<Bytes>>, Problem> {
     if let Some(authorization) = authorization {
         builder = builder.header(AUTHORIZATION, authorization);
     }
-    if form.is_some() {
-        builder = builder.header(CONTENT_TYPE, "application/x-www-form-urlencoded");
+    if let Some(Body { kind, .. }) = body {
+        builder = builder.header(CONTENT_TYPE, kind);
     }
-    let body = Full::from(form.clone().unwrap_or_default());
-    builder.body(body).map_err(|_| Problem::Astray {
-        to: url.to_string(),
-        why: "nobody can be asked for that",
-    })
+    let bytes = body.as_ref().map(|body| body.bytes.clone());
+    builder
+        .body(Full::new(bytes.unwrap_or_default()))
+        .map_err(|_| Problem::Astray {
+            to: url.to_string(),
+            why: "nobody can be asked for that",
+        })
 }
 
 async fn read(answer: Response<Incoming>, question: &Question, nearness: Nearness) -> Result<Answer, Problem> {
@@ -247,7 +257,7 @@ async fn read(answer: Response<Incoming>, question: &Question, nearness: Nearnes
 /// The target of a redirect, if the answer is one.
 fn referral(answer: &Answer, question: &Question) -> Result<Option<Url>, Problem> {
     let moved = matches!(answer.status.as_u16(), 301 | 302 | 303 | 307 | 308);
-    if !moved || question.form.is_some() {
+    if !moved || question.body.is_some() {
         return Ok(None);
     }
     let Some(place) = answer.headers.get(LOCATION) else {

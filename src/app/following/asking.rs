@@ -80,7 +80,7 @@ impl Inquiry {
 
     /// The signature of a version. One good signature is enough, so bundles, which need more requests, are only fetched
     /// if the signature's tag has no good one.
-    async fn signature(&self, digest: &ImageDigest) -> Result<Signature, Trouble> {
+    pub async fn signature(&self, digest: &ImageDigest) -> Result<Signature, Trouble> {
         let Some(keys) = &self.keys else {
             return Ok(Signature::NotAsked);
         };

@@ -19,7 +19,7 @@ use crate::registry::place::{BadName, Host, ImagePlace};
 use crate::registry::proxies::{BadProxy, Proxies};
 use crate::registry::way::SetupError;
 use crate::registry::wire::Limits;
-use crate::registry::{Access, Mirror, Registry};
+use crate::registry::{Access, Mirror, Registry, Rights};
 use crate::report::Chain;
 use crate::settings::Environment;
 use crate::settings::channel::{AUTHORITY, ChannelSettings, KEYS, MirrorAt, NOTIFY_TOKEN};
@@ -125,6 +125,7 @@ impl Office {
             authorities,
             proxies: proxies(environment)?,
             limits: Limits::default(),
+            rights: Rights::Pull,
         };
         Ok(Self { access, keys, read })
     }
@@ -146,7 +147,8 @@ impl Office {
     }
 }
 
-fn place(repository: &Repository) -> Result<ImagePlace, BadName> {
+/// The name of a repository as requests need it.
+pub fn place(repository: &Repository) -> Result<ImagePlace, BadName> {
     Ok(ImagePlace {
         host: repository.registry().parse()?,
         repository: repository.path().parse()?,
@@ -168,7 +170,7 @@ fn mirror(at: &MirrorAt) -> Result<Mirror, BadName> {
 }
 
 /// The proxy settings of the environment, in capital or small letters as in Go.
-fn proxies(environment: &Environment) -> Result<Proxies, BadProxy> {
+pub fn proxies(environment: &Environment) -> Result<Proxies, BadProxy> {
     let said = |names: [&str; 2]| {
         let value = names.iter().find_map(|name| environment.get(name))?;
         Some(value.to_string_lossy().into_owned())
@@ -192,7 +194,7 @@ fn authorities(path: &Path) -> Result<Pem, BadFile> {
 }
 
 /// The keys of a file, or of all files of a directory.
-fn keys(path: &Path) -> Result<Keys, BadFile> {
+pub fn keys(path: &Path) -> Result<Keys, BadFile> {
     let mut all = String::new();
     for file in files(KEYS, path)? {
         let text = text(KEYS, &file)?;

@@ -15,7 +15,7 @@ use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1 as client;
-use hyper::header::{AUTHORIZATION, HOST, HeaderValue, TRANSFER_ENCODING};
+use hyper::header::{AUTHORIZATION, HOST, HeaderName, HeaderValue, TRANSFER_ENCODING};
 use hyper::server::conn::http1 as server;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
@@ -89,6 +89,9 @@ struct State {
     aims: Vec<Aim>,
     seen: Vec<Seen>,
 }
+
+/// The scheme by which clients reach a proxy.
+const FORWARDED: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
 type Answer = Response<UnsyncBoxBody<Bytes, Broken>>;
 
@@ -279,6 +282,12 @@ async fn answer(request: Request<Incoming>, shared: Arc<Shared>) -> Result<Answe
     }
     let mut onward = Request::from_parts(head, Full::from(body));
     onward.headers_mut().remove(AUTHORIZATION);
+    if shared.has_tls {
+        // The registry names itself in the addresses for uploads.
+        onward
+            .headers_mut()
+            .insert(FORWARDED, HeaderValue::from_static("https"));
+    }
     if let Some(trouble) = &trouble {
         trouble.before(&mut onward);
     }

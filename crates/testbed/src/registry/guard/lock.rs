@@ -92,9 +92,12 @@ impl Keeper {
                         refusal(401, "Basic")
                     });
                 }
-                let scope = scope(&seen.path);
+                let scope = scope(&seen.method, &seen.path);
                 let token = shown.and_then(|shown| shown.strip_prefix("Bearer "));
-                let is_good = token.and_then(|token| self.tokens.get(token)) == Some(&scope);
+                // A token for writing may read, too.
+                let is_good = token
+                    .and_then(|token| self.tokens.get(token))
+                    .is_some_and(|granted| granted.starts_with(&scope));
                 let scheme = if has_tls { "https" } else { "http" };
                 let issuer = issuer.unwrap_or_else(|| format!("{scheme}://{}", seen.host));
                 let challenge = format!("Bearer realm=\"{issuer}{ISSUER}\",service=\"{SERVICE}\",scope=\"{scope}\"");
@@ -106,7 +109,7 @@ impl Keeper {
     fn issue(&mut self, seen: &Seen, form: &str, life: u32) -> Response<Bytes> {
         let query = seen.path.split_once('?').map_or("", |(_, query)| query);
         let asked = fields(query).chain(fields(form)).find(|(key, _)| *key == "scope");
-        let scope = asked.map(|(_, scope)| scope.replace("%3A", ":").replace("%2F", "/"));
+        let scope = asked.map(|(_, scope)| scope.replace("%3A", ":").replace("%2F", "/").replace("%2C", ","));
         self.issued += 1;
         let token = format!("token-{}", self.issued);
         self.tokens.insert(token.clone(), scope.unwrap_or_default());
@@ -119,7 +122,7 @@ fn fields(text: &str) -> impl Iterator<Item = (&str, &str)> {
 }
 
 /// The scope that a request for `/v2/NAME/KIND/…` needs.
-fn scope(path: &str) -> String {
+fn scope(method: &str, path: &str) -> String {
     let bare = path.split('?').next().unwrap_or_default();
     let inner = bare.strip_prefix("/v2/").unwrap_or_default();
     let kinds = ["/manifests/", "/blobs/", "/tags/", "/referrers/"];
@@ -127,7 +130,11 @@ fn scope(path: &str) -> String {
         .into_iter()
         .find_map(|kind| inner.rsplit_once(kind))
         .map_or(inner, |(name, _)| name);
-    format!("repository:{name}:pull")
+    let actions = match method {
+        "GET" | "HEAD" => "pull",
+        _ => "pull,push",
+    };
+    format!("repository:{name}:{actions}")
 }
 
 fn refusal(status: u16, challenge: &str) -> Response<Bytes> {
@@ -164,6 +171,9 @@ mod tests {
         assert_eq!(issued.body().as_ref(), br#"{"expires_in":300,"token":"token-1"}"#);
         assert_eq!(status(meet("/v2/a/b/tags/list?n=1", Some("Bearer token-1"))), None);
         assert_eq!(status(meet("/v2/a/c/manifests/1", Some("Bearer token-1"))), Some(401));
+        let mut written = asked("/v2/a/b/manifests/1", Some("Bearer token-1"));
+        written.method = "PUT".to_owned();
+        assert_eq!(status(keeper.meet(&written, "", true)), Some(401), "it is for reading");
         keeper.expire();
         assert!(
             keeper
