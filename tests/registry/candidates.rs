@@ -16,8 +16,8 @@ use addon_operator::registry::place::{ImagePlace, digest_of};
 use addon_operator::signatures::Keys;
 use image::layout::{CONFIG, Draft, MANIFEST};
 use image::push::Target;
-use image::signing::Signer;
 use serde_json::{Value, json};
+use signing::Signer;
 use testbed::registry::guard::{Aim, Guard, Trouble as Harm};
 
 use super::stage::{access, client, guard, host, place, push, real, repository};

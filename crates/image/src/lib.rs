@@ -23,6 +23,4 @@ pub mod crates;
 
 pub mod assembly;
 
-pub mod signing;
-
 pub mod push;

@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use thiserror::Error;
 
 use crate::layout::{Descriptor, INDEX, Layout, LayoutError};
-use crate::signing::{Signer, SigningError};
+use signing::{Signer, SigningError};
 
 #[derive(Debug, Error)]
 pub enum PushError {

@@ -19,8 +19,6 @@ use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use thiserror::Error;
 
-use crate::layer::sha256;
-
 /// The media type of bundles, and of the manifests that refer to them.
 pub const BUNDLE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
 /// The media type of the payloads of simple signing.
@@ -103,7 +101,10 @@ impl Signer {
 
     /// The identifier of the key for the operator and in logs: the SHA-256 of its public part.
     pub fn id(&self) -> String {
-        format!("sha256:{}", sha256(&self.public()))
+        let digits = Sha256::digest(self.public());
+        digits
+            .iter()
+            .fold("sha256:".to_owned(), |id, byte| format!("{id}{byte:02x}"))
     }
 
     /// The public key in DER form.
@@ -126,7 +127,7 @@ impl Signer {
     }
 
     /// Whether our key made this signature of the message. Then no other signature is needed.
-    pub(crate) fn has_signed(&self, message: &[u8], signature: &str) -> bool {
+    pub fn has_signed(&self, message: &[u8], signature: &str) -> bool {
         let Ok(signature) = STANDARD.decode(signature) else {
             return false;
         };
@@ -139,8 +140,8 @@ impl Signer {
         checked.is_ok()
     }
 
-    /// A bundle in which we vouch for the image with this digest.
-    pub(crate) fn bundle(&self, digest: &str) -> Result<Vec<u8>, SigningError> {
+    /// A bundle that vouches for the image with this digest, `sha256:` and 64 digits.
+    pub fn bundle(&self, digest: &str) -> Result<Vec<u8>, SigningError> {
         let statement = statement(digest);
         let signature = self.sign(&envelope(&statement))?;
         let bundle = json!({
@@ -156,7 +157,7 @@ impl Signer {
     }
 
     /// Whether our key has signed this bundle for this image.
-    pub(crate) fn has_bundled(&self, bundle: &[u8], digest: &str) -> bool {
+    pub fn has_bundled(&self, bundle: &[u8], digest: &str) -> bool {
         let Ok(bundle) = serde_json::from_slice::<serde_json::Value>(bundle) else {
             return false;
         };

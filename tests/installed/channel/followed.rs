@@ -5,8 +5,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use image::layout::{CONFIG, MANIFEST};
-use image::signing::{PAYLOAD, SIGNATURE, Signer, payload};
 use serde_json::{Value, json};
+use signing::{PAYLOAD, SIGNATURE, Signer, payload};
 use testbed::part::Part;
 use testbed::plane::ControlPlane;
 use testbed::registry::guard::Guard;

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::{PushError, Target, by_digest, raw};
 use crate::layer::sha256;
 use crate::layout::{CONFIG, Descriptor, EMPTY, MANIFEST, Manifest, descriptor};
-use crate::signing::{self, BUNDLE, PAYLOAD, PREDICATE, SIGNATURE, Signer, SigningError};
+use signing::{BUNDLE, PAYLOAD, PREDICATE, SIGNATURE, Signer, SigningError};
 
 /// Our own signature documents are smaller; a larger one is not read.
 const MOST_BYTES: i64 = 1 << 20;
