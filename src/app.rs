@@ -19,6 +19,7 @@ mod lives;
 pub mod manifest;
 mod offline;
 pub mod outside;
+pub mod packages;
 mod parts;
 pub mod post_renderer;
 mod rendering;

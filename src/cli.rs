@@ -13,6 +13,7 @@ mod hooks;
 mod lint;
 mod module;
 mod outside;
+mod package;
 mod paint;
 mod post_renderer;
 mod queue;
@@ -34,6 +35,7 @@ use crate::app::channel::ChannelError;
 use crate::app::lint::LintError;
 use crate::app::manifest::NoManifest;
 use crate::app::outside::{Outside, OutsideError};
+use crate::app::packages::PackageError;
 use crate::app::rights::RightsError;
 use crate::app::switch::SwitchError;
 use crate::report::Report;
@@ -170,6 +172,8 @@ enum CommandError {
     #[error(transparent)]
     NoManifest(#[from] NoManifest),
     #[error(transparent)]
+    Package(#[from] PackageError),
+    #[error(transparent)]
     Rights(#[from] RightsError),
     #[error("there are problems to correct")]
     Found,
@@ -200,6 +204,7 @@ impl CommandError {
             Self::Switch(error) => error.hints(),
             Self::Channel(error) => error.hints(),
             Self::Outside(error) => error.hints(),
+            Self::Package(error) => error.hints(),
             Self::NoSuchModule { .. } => vec!["`addon-operator module list -o wide` names all modules".to_owned()],
             Self::NotPurged { .. } => vec!["`addon-operator module purge` shows what is held, and why".to_owned()],
             Self::NotChecked { .. } => {

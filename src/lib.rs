@@ -25,6 +25,8 @@ pub mod disk;
 pub mod helm;
 pub mod registry;
 
+pub mod package;
+
 pub mod jobs;
 pub mod notices;
 pub mod serve;

@@ -6,6 +6,7 @@ mod registry {
     mod candidates;
     mod follower;
     mod harm;
+    mod packages;
     mod stage;
     mod ways;
 }

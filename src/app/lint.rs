@@ -88,7 +88,8 @@ pub fn lint(dir: &Path, environment: &Environment) -> Result<Vec<Finding>, LintE
     Ok(findings)
 }
 
-fn is_module(dir: &Path) -> bool {
+/// Whether a directory looks like a module: by its name, and by an entry that modules have.
+pub(super) fn is_module(dir: &Path) -> bool {
     let name = dir.file_name().and_then(|name| name.to_str());
     let is_named = name.is_some_and(|name| parse_module_dir(name, 1).is_ok());
     is_named && PARTS.iter().any(|part| dir.join(part).exists())

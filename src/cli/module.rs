@@ -7,6 +7,7 @@ use clap::{Args, Subcommand};
 use jiff::Timestamp;
 
 use super::lint::{Lint, Manifest};
+use super::package::{Pull, Push};
 use super::paint::Paint;
 use super::socket::{Socket, SocketError, encode};
 use super::switch::{Switch, Way};
@@ -75,6 +76,10 @@ enum Deed {
     Lint(Lint),
     /// Print the manifest of a modules directory: the files that must be there when the operator starts
     Manifest(Manifest),
+    /// Push a module's directory to a registry, and print the digest
+    Push(Push),
+    /// Pull a module from a registry into a directory: ours, an image that holds a module, or a chart of Helm
+    Pull(Pull),
 }
 
 #[derive(Debug, Args)]
@@ -142,6 +147,8 @@ impl Module {
             ModuleCommand::Act(Deed::Disable(switch)) => return switch.run(Way::Off, &target, caller),
             ModuleCommand::Act(Deed::Upgrade(upgrade)) => return upgrade.run(&target, caller),
             ModuleCommand::Act(Deed::Manifest(manifest)) => return manifest.run(),
+            ModuleCommand::Act(Deed::Push(push)) => return push.run(caller),
+            ModuleCommand::Act(Deed::Pull(pull)) => return pull.run(caller),
             ModuleCommand::Act(Deed::Lint(lint)) => return lint.run(caller, output),
             ModuleCommand::Ask(question) => question,
         };

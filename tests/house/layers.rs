@@ -31,7 +31,7 @@ const ALL_OF_CORE: &str = "name time failure digest artifact values object metri
 const LAYERS_TO_0: &str = "core blocking report secrets settings telemetry traces";
 const LAYERS_TO_1: &str = "core blocking report secrets settings telemetry traces process certificates mailbox meters helm-yaml values-schema";
 const LAYERS_TO_2: &str = "core blocking report secrets settings telemetry traces process certificates mailbox meters disk helm cluster registry gojq helm-yaml masking";
-const LAYERS_TO_4: &str = "core blocking report secrets settings telemetry traces process certificates signatures mailbox meters notices disk helm cluster registry jobs serve driver gojq helm-yaml values-schema";
+const LAYERS_TO_4: &str = "core blocking report secrets settings telemetry traces process certificates signatures mailbox meters notices disk helm cluster registry package jobs serve driver gojq helm-yaml signing values-schema";
 
 pub(crate) const CORE: Table = Table {
     title: "The core, `crates/addon-core`",
@@ -77,6 +77,7 @@ pub(crate) const SHELL: Table = Table {
         row("helm", LAYERS_TO_1),
         row("cluster", LAYERS_TO_1),
         row("registry", LAYERS_TO_1),
+        row("package", "core blocking registry signatures signing"),
         row("jobs", LAYERS_TO_2),
         row("serve", LAYERS_TO_2),
         row("driver", "core report mailbox notices jobs cluster::monitor"),
@@ -103,11 +104,10 @@ pub(crate) const IMAGE: Table = Table {
             "assembly",
             "place tree definition debian layer layout manifest papers core",
         ),
-        row("signing", "layer"),
         row("push", "layer layout signing"),
         row(
             "main",
-            "place definition debian layer layout papers crates assembly signing push",
+            "place definition debian layer layout papers crates assembly push signing",
         ),
     ],
 };
@@ -157,12 +157,13 @@ pub(crate) const VALUES_SCHEMA: Table = Table {
 };
 
 /// Crates of ours that a module of another crate may name.
-pub(crate) const CRATES: [(&str, &str); 6] = [
+pub(crate) const CRATES: [(&str, &str); 7] = [
     ("addon_core", "core"),
     ("gojq", "gojq"),
     ("crontab", "crontab"),
     ("helm_yaml", "helm-yaml"),
     ("masking", "masking"),
+    ("signing", "signing"),
     ("values_schema", "values-schema"),
 ];
 

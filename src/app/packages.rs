@@ -1,0 +1,276 @@
+//! `module push` and `module pull`: modules on their way to a registry and back, without an operator.
+//!
+//! Must never send a login to a registry that the command does not name, nor keep a package whose signature is bad.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use addon_core::artifact::candidate::Signature;
+use addon_core::artifact::following::Trouble;
+use addon_core::artifact::reference::{self, ImageDigest, ReferenceError};
+use addon_core::failure::Failure;
+use addon_core::name::parse_module_dir;
+use futures::future::ready;
+use signing::{Signer, SigningError};
+use thiserror::Error;
+
+use super::following::asking::Inquiry;
+use super::following::setup::{self, BadFile, Unusable};
+use super::lint;
+use super::start::{self, StartError};
+use crate::certificates::material::Pem;
+use crate::disk::chart_version;
+use crate::package::layers::PackageKind;
+use crate::package::pulling::{self, PullError};
+use crate::package::pushing::{self, Artifact, PushError};
+use crate::package::signatures::SendError;
+use crate::registry::credentials::{BadCredentials, Credentials, ReadCredentials};
+use crate::registry::error::{Problem, RegistryError};
+use crate::registry::place::{BadName, Host, ImagePlace, Reference};
+use crate::registry::way::SetupError;
+use crate::registry::wire::Limits;
+use crate::registry::{Access, Registry, Rights};
+use crate::settings::Environment;
+use crate::signatures::Keys;
+
+/// The order of a module whose directory has no number. Only the name is used here.
+const ORDER: u32 = 1;
+
+/// How the registry is reached.
+#[derive(Debug, Clone, Default)]
+pub struct Reach {
+    /// The file with logins, in the form of `docker login` [default: that of Docker, if it is there].
+    pub credentials: Option<PathBuf>,
+    /// Registries and token issuers without TLS. A registry on this machine needs TLS only with an authority.
+    pub plain: Vec<String>,
+    /// A file with authorities that are trusted in addition to the machine's.
+    pub authority: Option<PathBuf>,
+}
+
+/// Why a module was not pushed or pulled.
+#[derive(Debug, Error)]
+pub enum PackageError {
+    #[error("{} is no module: a module's directory has a name like 100-my-module, and a chart or hooks in it", dir.display())]
+    NoModule { dir: PathBuf },
+    #[error(transparent)]
+    Reference(#[from] ReferenceError),
+    #[error("'{text}' has a digest: a module is pushed under a tag")]
+    PushedDigest { text: String },
+    #[error(transparent)]
+    Host(#[from] BadName),
+    #[error("cannot read the logins in {}", file.display())]
+    Credentials { file: PathBuf, source: io::Error },
+    #[error("cannot use the logins in {}", file.display())]
+    CredentialsSyntax { file: PathBuf, source: BadCredentials },
+    #[error("cannot read {}", file.display())]
+    Authority { file: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Signer(#[from] SigningError),
+    #[error(transparent)]
+    Keys(#[from] BadFile),
+    #[error("cannot use the proxy of the environment")]
+    Proxy(#[from] Unusable),
+    #[error("cannot ask registries")]
+    Setup(#[from] SetupError),
+    #[error("cannot start")]
+    Start(#[from] StartError),
+    #[error(transparent)]
+    Push(#[from] PushError),
+    #[error(transparent)]
+    Pull(#[from] PullError),
+    #[error("cannot look for signatures: {0}")]
+    Unverified(String),
+    #[error("{digest} is not signed by a key of {}: {why}", file.display())]
+    NotSigned {
+        digest: ImageDigest,
+        file: PathBuf,
+        why: String,
+    },
+}
+
+impl PackageError {
+    /// What a person can do.
+    pub fn hints(&self) -> Vec<String> {
+        let problem = match self {
+            Self::Push(PushError::Registry(error) | PushError::Signature(SendError::Registry(error)))
+            | Self::Pull(PullError::Registry(error)) => error,
+            Self::NoModule { .. } => return vec!["`addon-operator module lint` checks a module".to_owned()],
+            _ => return Vec::new(),
+        };
+        let RegistryError { asked, problem, .. } = &**problem;
+        let host = &asked.place.host;
+        match problem {
+            Problem::Denied { .. } => vec![format!(
+                "log in to {host}, or name a file with a login for it by --credentials"
+            )],
+            Problem::Way(_) => vec![format!(
+                "--plain-http {host} asks without TLS, --authority names a file with the registry's authority"
+            )],
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// A pushed module.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pushed {
+    pub place: ImagePlace,
+    pub digest: ImageDigest,
+}
+
+/// A pulled package.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pulled {
+    pub place: ImagePlace,
+    pub digest: ImageDigest,
+    pub kind: PackageKind,
+}
+
+/// Pushes a module's directory under a tag, signed if there is a file with a private key.
+pub fn push(
+    dir: &Path,
+    text: &str,
+    key: Option<&Path>,
+    reach: &Reach,
+    environment: &Environment,
+) -> Result<Pushed, PackageError> {
+    let signer = key.map(Signer::read).transpose()?;
+    let place = fs_err::canonicalize(dir).ok().filter(|place| lint::is_module(place));
+    let module = place.ok_or_else(|| PackageError::NoModule { dir: dir.to_owned() })?;
+    let name = module.file_name().and_then(|name| name.to_str());
+    let name = name.and_then(|name| parse_module_dir(name, ORDER).ok());
+    let name = name.ok_or_else(|| PackageError::NoModule { dir: dir.to_owned() })?.1;
+    let named = reference::Reference::parse(text)?;
+    if named.digest.is_some() {
+        let text = text.to_owned();
+        return Err(PackageError::PushedDigest { text });
+    }
+    let (place, reference) = target(&named)?;
+    let registry = registry(&place.host, reach, Rights::Push, environment)?;
+    let artifact = Artifact::of(&module, &name.to_string(), chart_version(&module).as_deref())?;
+    let sent = pushing::push(&registry, &place, &reference, &artifact, signer.as_ref());
+    start::runtime()?.block_on(sent)?;
+    let digest = artifact.digest();
+    Ok(Pushed { place, digest })
+}
+
+/// Pulls a package into a directory that does not exist yet. With keys it must be signed by one of them.
+pub fn pull(
+    text: &str,
+    dir: &Path,
+    keys: Option<&Path>,
+    reach: &Reach,
+    environment: &Environment,
+) -> Result<Pulled, PackageError> {
+    let (place, reference) = target(&reference::Reference::parse(text)?)?;
+    let registry = || registry(&place.host, reach, Rights::Pull, environment);
+    let asked = registry()?;
+    let verified = keys.map(|file| {
+        let read: Keys = setup::keys(file)?;
+        Ok::<_, PackageError>((Inquiry::new(registry()?, place.clone(), Some(read)), file))
+    });
+    let verified = verified.transpose()?;
+    start::runtime()?.block_on(async {
+        let package = pulling::pull(&asked, &place, &reference).await?;
+        let (digest, kind) = (package.digest.clone(), package.kind);
+        if let Some((inquiry, file)) = &verified {
+            verify(inquiry, file, &digest).await?;
+        }
+        package.unpack(dir.to_owned()).await?;
+        Ok(Pulled { place, digest, kind })
+    })
+}
+
+async fn verify(inquiry: &Inquiry, file: &Path, digest: &ImageDigest) -> Result<(), PackageError> {
+    let found = inquiry.signature(digest).await;
+    match found.map_err(|Trouble { text, .. }| PackageError::Unverified(text))? {
+        Signature::Good | Signature::NotAsked => Ok(()),
+        Signature::Bad(why) => Err(PackageError::NotSigned {
+            digest: digest.clone(),
+            file: file.to_owned(),
+            why,
+        }),
+    }
+}
+
+/// The repository and the version that a person named.
+fn target(named: &reference::Reference) -> Result<(ImagePlace, Reference), BadName> {
+    let place = setup::place(&named.repository)?;
+    let reference = match (&named.digest, named.followed_tag()) {
+        (None, Some(tag)) => Reference::Tag(tag),
+        (Some(digest), _) => Reference::Digest(digest.clone()),
+        (None, None) => unreachable!("a name without a digest follows a tag"),
+    };
+    Ok((place, reference))
+}
+
+/// A client for one registry. Pushes of large modules take longer than the questions of the channel.
+fn registry(host: &Host, reach: &Reach, rights: Rights, environment: &Environment) -> Result<Registry, PackageError> {
+    let mut plain = reach
+        .plain
+        .iter()
+        .map(|host| host.parse())
+        .collect::<Result<BTreeSet<Host>, _>>()?;
+    if is_here(host) && reach.authority.is_none() {
+        plain.insert(host.clone());
+    }
+    let authorities = reach.authority.as_deref().map(|file| {
+        let text = fs_err::read(file).map_err(|source| PackageError::Authority {
+            file: file.to_owned(),
+            source,
+        })?;
+        let place = file.display().to_string();
+        Ok::<_, PackageError>(Pem { place, text })
+    });
+    let access = Access {
+        allowed: BTreeSet::from([host.clone()]),
+        plain,
+        mirrors: BTreeMap::new(),
+        authorities: authorities.transpose()?,
+        proxies: setup::proxies(environment).map_err(Unusable::Proxy)?,
+        limits: Limits {
+            whole: Duration::from_mins(10),
+            call: Duration::from_mins(30),
+            ..Limits::default()
+        },
+        rights,
+    };
+    Ok(Registry::new(access, logins(reach, environment)?)?)
+}
+
+/// Whether a host is this machine, where no TLS is needed.
+fn is_here(host: &Host) -> bool {
+    host.name() == "localhost" || host.name() == "[::1]" || host.name().starts_with("127.")
+}
+
+fn logins(reach: &Reach, environment: &Environment) -> Result<ReadCredentials, PackageError> {
+    let credentials = match &reach.credentials {
+        Some(file) => read_logins(file)?,
+        None => match usual_logins(environment).filter(|file| file.exists()) {
+            Some(file) => read_logins(&file)?,
+            None => Credentials::default(),
+        },
+    };
+    Ok(Box::new(move || Box::pin(ready(Ok::<_, Failure>(credentials.clone())))))
+}
+
+fn read_logins(file: &Path) -> Result<Credentials, PackageError> {
+    let text = fs_err::read(file).map_err(|source| PackageError::Credentials {
+        file: file.to_owned(),
+        source,
+    })?;
+    Credentials::config(&text).map_err(|source| PackageError::CredentialsSyntax {
+        file: file.to_owned(),
+        source,
+    })
+}
+
+/// The file in which Docker and other engines keep logins.
+fn usual_logins(environment: &Environment) -> Option<PathBuf> {
+    if let Some(folder) = environment.get("DOCKER_CONFIG") {
+        return Some(Path::new(folder).join("config.json"));
+    }
+    Some(Path::new(environment.get("HOME")?).join(".docker/config.json"))
+}

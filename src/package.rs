@@ -1,0 +1,23 @@
+//! Packages: modules as a registry has them. Our own artifact, images without an operating system, and charts of Helm.
+//!
+//! A package is content from elsewhere: nothing in it may write outside of the directory that it is unpacked to, and
+//! nothing of it may be larger than the limits. Must never run anything of a package.
+
+pub mod layers;
+pub mod pack;
+pub mod pulling;
+pub mod pushing;
+pub mod signatures;
+pub mod unpack;
+
+/// The type of our artifact, and of its configuration.
+pub const MODULE: &str = "application/vnd.addon-operator.module.v1+json";
+/// The type of its layer: a directory's files, compressed.
+pub const LAYER: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
+
+/// The size limit of a blob, in bytes.
+pub const BLOB: usize = 64 << 20;
+/// The size limit of all unpacked files together with their names, in bytes.
+pub const UNPACKED: u64 = 256 << 20;
+/// The largest number of entries in all layers together.
+pub const ENTRIES: usize = 10_000;
