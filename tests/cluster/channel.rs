@@ -244,7 +244,8 @@ fn a_rollback_needs_no_operator_and_overwrites_nobody() {
         former
     );
 
-    // A server-side `Apply` by the same manager, in addition to the `Update` that the command makes.
+    // kubectl applies a field as the command's field manager. So `managedFields` has an entry `Apply` of that manager,
+    // and gets an entry `Update` by the command. The rollback must remove both.
     let noted = json!({
         "apiVersion": "apps/v1", "kind": "Deployment",
         "metadata": {"name": "ao", "annotations": {"addon-operator/chart-image": "of-the-chart"}},

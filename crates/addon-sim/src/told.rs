@@ -32,7 +32,7 @@ pub struct Told {
     /// Whether there is a `ConfigMap` that a person made, so that the keys it lacks were left out on purpose.
     pub silence_speaks: bool,
     /// The `ConfigMap` if a program made it: its uid, whether people have edited it, and the keys that were applied
-    /// before and that it has never contained.
+    /// before the program made it and that it has never contained.
     made: Option<(String, bool, BTreeSet<String>)>,
     /// The common values file.
     common: values_file::CommonValues,

@@ -58,11 +58,11 @@ struct Reader {
     seen: BTreeSet<*const Node>,
 }
 
-/// The number of nodes up to which aliases are not limited.
+/// The number of read nodes up to which aliases are not limited.
 const FREE_NODES: usize = 1_000;
-/// The number of nodes from which on the allowed share of repeated nodes falls, down to a tenth.
+/// The number of read nodes from which on the allowed share of repeated nodes falls, down to a tenth.
 const SMALL_NODES: usize = 400_000;
-/// The number of nodes from which on a tenth may be repeated.
+/// The number of read nodes from which on only a tenth of them may be repeated nodes.
 const LARGE_NODES: usize = 4_000_000;
 
 impl Reader {

@@ -108,7 +108,7 @@ pub struct Replica {
     pub is_ready: bool,
 }
 
-/// The ReplicaSet of a trial.
+/// The ReplicaSet that runs the version on trial.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrialSet {
     /// The uid, which differs for each ReplicaSet of this name.
@@ -121,7 +121,7 @@ pub struct TrialSet {
     pub pod: Option<TrialPod>,
 }
 
-/// The pod of a trial.
+/// The pod that runs the version on trial. It belongs to the trial's ReplicaSet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrialPod {
     /// The pod's name.
@@ -134,20 +134,20 @@ pub struct TrialPod {
     pub restarts: u32,
 }
 
-/// The state of a pod.
+/// The state of a trial's pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PodState {
-    /// The pod has no node, for the reason in its condition.
+    /// The pod has no node. The text is the reason in the pod's condition.
     Unscheduled(String),
-    /// The pod's image cannot be pulled, for the given reason.
+    /// The pod's image cannot be pulled. The text is the reason.
     NotPulled(String),
     /// The pod is pulling, starting, or not ready yet.
     Starting,
     /// The pod is ready.
     Ready,
-    /// The pod's container has ended and will be restarted. The reason is why it ended.
+    /// The pod's container has ended and will be restarted. The text is the reason for its end.
     Crashed(String),
-    /// The pod has ended for good, was evicted, or its node is gone.
+    /// The pod has ended for good, was evicted, or its node is gone. The text is the reason.
     Lost(String),
 }
 

@@ -6,7 +6,8 @@ use crate::operator::event::ObjectChange;
 /// The state of the way from a monitor to its hook.
 #[derive(Debug)]
 pub(super) enum Gate {
-    /// The first run has not begun, or failed and begins anew. It will read a snapshot that includes every change of now.
+    /// The first run has not begun, or failed and begins anew. It will read a snapshot that includes all changes up to
+    /// its begin.
     Ahead,
     /// The first run is under way. A change that comes now may be newer than the snapshot it reads.
     Reading {
