@@ -19,7 +19,7 @@ use crate::process::Spawner;
 use crate::report::Chain;
 use crate::settings::{CRD_FILTERS, Environment, MissingValues};
 
-/// The entries by which a directory is recognised as a module, apart from its name.
+/// The entries of a module's directory. A directory is a module if its name is valid and it has one of these entries.
 const PARTS: [&str; 7] = [
     "Chart.yaml",
     "templates",

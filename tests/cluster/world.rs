@@ -208,7 +208,7 @@ impl World {
     }
 }
 
-/// Values in the form for a sync.
+/// The values of module `one`, as `release::sync` takes them. `values` has the module's section under the key `one`.
 pub(crate) fn document(values: &Value) -> HookDocument {
     let owner = Owner::Module(ModuleName::parse("one").unwrap());
     let mut store = Store::new();
@@ -217,7 +217,7 @@ pub(crate) fn document(values: &Value) -> HookDocument {
     store.hook_values(&owner)
 }
 
-/// The `ConfigMap` sections in the form for a sync.
+/// The config values of module `one`, as `release::sync` takes them, from its section of the `ConfigMap`.
 pub(crate) fn config(section: Option<&Value>) -> HookDocument {
     let owner = Owner::Module(ModuleName::parse("one").unwrap());
     let mut store = Store::new();

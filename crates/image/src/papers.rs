@@ -27,13 +27,13 @@ pub struct Origin {
     pub created: Option<String>,
 }
 
-/// The contents of an image that do not come from the repository.
+/// The contents of an image by origin, as its papers list them.
 #[derive(Clone, Debug, Default)]
 pub struct Parts {
     pub debian: Vec<Package>,
     pub crates: Vec<Crate>,
     pub programs: Vec<Built>,
-    /// The places of the files that were added on top.
+    /// The paths in the image of files and folders that the build was told to add.
     pub added: Vec<String>,
 }
 

@@ -1,8 +1,8 @@
 //! The folder of one control plane or of a single registry: its owner, and its removal after the owner's end.
 //!
 //! The owner holds a lock on a file in its folder. The kernel releases the lock however the owner ends, so a folder
-//! with a free lock is abandoned, and the next start removes it. Nothing else shows an owner; process ids would not be
-//! reliable.
+//! with a free lock is abandoned, and the next process that creates a folder removes it. Nothing else shows an owner;
+//! process ids would not be reliable.
 
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -40,7 +40,8 @@ impl Folder {
         door.file().lock()?;
         let all = folders(&home, PLANE).chain(folders(&home, REGISTRY));
         for abandoned in all.filter(|folder| !is_owned(folder)) {
-            // The folder may belong to another user, or be in use by a dying process; then the next start tries again.
+            // The folder may belong to another user, or be in use by a dying process. Then the next process that
+            // creates a folder tries again.
             let _ = fs::remove_dir_all(abandoned);
         }
         let path = tempfile::Builder::new().prefix(prefix).tempdir_in(&home)?.keep();
@@ -74,7 +75,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // The next start removes the remains.
+        // If this fails, the next process that creates a folder removes the remains.
         let _ = fs::remove_dir_all(&self.path);
     }
 }

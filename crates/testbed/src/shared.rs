@@ -2,7 +2,7 @@
 //!
 //! `testbed run -- cargo test` owns one for all test binaries and names it in `TESTBED_DIR`. Without that variable,
 //! each test binary starts its own at the first use. It is never dropped, because statics are not. Its programs die
-//! with the process, and the next start removes its folder.
+//! with the process, and the next start of a control plane removes its folder.
 
 use std::path::PathBuf;
 use std::sync::OnceLock;

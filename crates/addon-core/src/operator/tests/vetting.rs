@@ -33,7 +33,7 @@ fn size(size: i64) -> String {
     format!("size: {size}")
 }
 
-/// Runs both modules. Checks stay open from then on.
+/// Runs both modules. Checks of the values of module `one` stay open from then on.
 fn open(world: World) -> World {
     let mut world = world.start();
     world.take_log();
