@@ -41,7 +41,8 @@ enum Question {
 enum Deed {
     /// Approve a version: it skips mode, delay and the memory of a failed trial, but still waits for a window
     #[command(
-        after_help = "It adds to releaseApproved. Without it a version that wants an approval waits. No other version is moved by it."
+        after_help = "The command adds the digests to releaseApproved. A version that needs an approval waits until then. Other versions \
+                      are not affected."
     )]
     Approve {
         /// Digests of the versions; without one the available version
@@ -54,7 +55,7 @@ enum Deed {
         place: ConfigMapPlace,
     },
     /// Hold a version until `channel resume`
-    #[command(after_help = "It sets releaseChannel to the digest. Without it the channel moves on.")]
+    #[command(after_help = "The command sets releaseChannel to the digest. An operator that is not pinned follows the channel.")]
     Pin {
         /// Digest of the version to hold; a version that does not run is tried first. Without it the running version is held
         digest: Option<String>,
@@ -63,8 +64,9 @@ enum Deed {
     },
     /// Follow the channel again after a pin, a rollback or an image that was set by hand
     #[command(
-        after_help = "It takes a digest out of releaseChannel, or sets that, and notes on the Deployment that its image is not held. \
-                      Without it what is held stays, and so does what others have stopped (UpdateStopped)."
+        after_help = "The command removes a digest from releaseChannel, or sets releaseChannel to --channel. It notes on the Deployment \
+                      that the image is not held. A held version stays, and a stopped channel (UpdateStopped) stays stopped, until this \
+                      command runs."
     )]
     Resume {
         /// The tag or range of versions to follow [default: releaseChannel, or the tag of the operator's own image]
@@ -75,8 +77,8 @@ enum Deed {
     },
     /// Return at once to the former image, and hold it
     #[command(
-        after_help = "It sets releaseChannel and the image of the Deployment, with your own rights and without a trial: no operator has \
-                      to run. Without it only a version that fails on trial is left again."
+        after_help = "The command sets releaseChannel and the image of the Deployment, with your own rights and without a trial. The \
+                      operator need not run. By itself the operator returns to the former version only after a failed trial."
     )]
     Rollback {
         /// Digest of the version to return to; without it the former image

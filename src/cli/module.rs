@@ -70,7 +70,7 @@ enum Deed {
     Enable(Switch),
     /// Switch a module off in the ConfigMap, after a list of the objects that this deletes
     Disable(Switch),
-    /// Show the objects that a held upgrade would delete, and confirm it
+    /// Show the objects that a held upgrade would delete, or let the upgrade delete them
     Upgrade(Upgrade),
     /// Look for mistakes in a module's files: hooks, values, chart, schemas
     Lint(Lint),

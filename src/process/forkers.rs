@@ -112,8 +112,8 @@ fn serve(inbox: &Mutex<mpsc::Receiver<Request>>, nursery: &Nursery) {
         } = request;
         progress.is_begun.store(true, Ordering::Release);
         if !reply.is_closed() {
-            // If the caller has gone, the child is dropped and thereby killed.
             let allowed = warrant.may_begin().map_err(io::Error::other);
+            // If no task waits for the reply any more, `send` fails and drops the new process, which kills it.
             drop(reply.send(allowed.and_then(|()| fork(nursery, *command, mark, home, &progress))));
         }
     }

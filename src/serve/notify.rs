@@ -18,7 +18,7 @@ use super::probe::Probe;
 use super::standing::ActingRole;
 use super::{not_found, text};
 
-/// Wakes the follower of the registry.
+/// Wakes the follower, which asks the registry for new versions.
 #[derive(Debug, Clone)]
 pub struct Bell {
     rope: Arc<Notify>,
@@ -35,17 +35,17 @@ impl Default for Bell {
 }
 
 impl Bell {
-    /// Asks for an immediate check. Two rings before the check lead to only one.
+    /// Wakes the follower, so that it asks the registry at once. Two rings before the follower wakes lead to one check.
     pub fn ring(&self) {
         self.rope.notify_one();
     }
 
-    /// Waits until the bell is rung.
+    /// Waits for a ring. The follower calls this.
     pub async fn rung(&self) {
         self.rope.notified().await;
     }
 
-    /// Records that no follower hears the bell, and why.
+    /// Records that no follower runs, so that a ring has no effect. `why` is the reason in the answer to a client.
     pub fn unhang(&self, why: &str) {
         self.off.send_replace(Some(why.to_owned()));
     }

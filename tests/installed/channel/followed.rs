@@ -58,8 +58,8 @@ pub(super) enum Way {
     Mirrored(Guard, &'static str),
 }
 
-/// Creates a Secret with a login for the mirror, and one with its authority. Returns the chart values that refer to
-/// them.
+/// Creates a Secret with a login for the mirror, and a ConfigMap with the certificate authority of the mirror. Returns
+/// the chart values that name both objects.
 fn mirrored(stage: &Stage<'_>, registry: &str, guard: &Guard, password: &str) -> [String; 3] {
     write_login(stage, guard, password);
     let authority = format!("--from-literal=ca.crt={}", guard.authority());

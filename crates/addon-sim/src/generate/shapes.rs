@@ -57,7 +57,8 @@ fn constrain(dice: &mut Dice, module: &mut ModuleSpec, actions: &mut [Timed]) {
             lower(values, most);
         }
     }
-    // A hook that runs seldom might never do its last deeds.
+    // Only hooks that run in every life of their module: other hooks might never make their last patch that breaks the
+    // schema.
     for hook in module.hooks.iter_mut().filter(|hook| hook.runs()) {
         if dice.chance(30) {
             hook.breaks = u32::try_from(dice.between(1, 3)).unwrap_or(1);
