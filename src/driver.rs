@@ -205,7 +205,7 @@ impl Clock {
 
     /// The instant of a tick, rounded up: a timer that fires early would be set again at once.
     pub fn instant(self, tick: Tick) -> Instant {
-        // A tick beyond the clock's range is cut, because the process ends before it anyway.
+        // An instant that the clock cannot represent is replaced by one in a year: the process ends earlier than that.
         let far = Duration::from_hours(24 * 365);
         self.start + tick.since(Tick::ZERO).min(self.start.elapsed() + far)
     }

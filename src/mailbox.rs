@@ -200,7 +200,7 @@ impl<E, Q> Mailbox<E, Q> {
     }
 }
 
-/// Waits for the shutdown; for ever after it was reported.
+/// Waits until the process is asked to stop. Never ends with `None`, which means that the request was already reported.
 async fn asked_to_stop(shutdown: Option<&CancellationToken>) {
     match shutdown {
         Some(token) => token.cancelled().await,

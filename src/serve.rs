@@ -64,7 +64,7 @@ impl IntoResponse for Unanswered {
 /// The time limits of a listener.
 #[derive(Debug, Clone, Copy)]
 struct Limits {
-    /// The limit for the head of a request, and for the silence before it.
+    /// The longest time in which the head of a request arrives, and the longest silence between two requests.
     head: Duration,
     /// The limit for running requests when the listener stops.
     grace: Duration,

@@ -173,9 +173,9 @@ pub enum Events {
 /// Whether secrets in values are shown to people; they are never in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ShownSecrets {
-    /// Only if a client of the debug socket asks for them.
+    /// Secrets are shown only if a client of the debug socket asks for secrets.
     AskedFor,
-    /// Always, as scripts for the original expect.
+    /// Secrets are always shown, as scripts for the original expect.
     Always,
 }
 

@@ -22,9 +22,9 @@ use serde::Deserialize;
 pub use self::keys::{KeyId, Keys};
 pub use self::refusal::{Document, Refusal};
 
-/// The largest payload or bundle, in bytes. Real ones have some hundred, or some thousand with the entry of a log.
+/// The largest payload or bundle, in bytes. A real one has some hundred bytes, or some thousand with the entry of a log.
 pub const MOST_BYTES: usize = 256 << 10;
-/// The largest manifest with references to them, in bytes.
+/// The largest manifest that refers to payloads or bundles, in bytes.
 pub const MOST_OF_MANIFEST: usize = 4 << 20;
 /// The largest number of signatures in one form that are checked.
 pub const MOST_SIGNATURES: usize = 100;

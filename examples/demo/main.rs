@@ -46,13 +46,13 @@ struct Cli {
     /// The image to install: a folder, as `make image` fills one
     #[arg(long, value_name = "FOLDER", required_unless_present = "without_node")]
     image: Option<PathBuf>,
-    /// Leave out the last chapters, in which it is installed on a node whose pods are processes: that takes root
+    /// Leave out the last chapters, which need root: they install the operator on a node whose pods are processes
     #[arg(long, conflicts_with = "image")]
     without_node: bool,
-    /// How long to wait for any one thing
+    /// Longest wait for one step of the demo
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     patience: u64,
-    /// Its arguments: all that follow
+    /// Arguments of the operator: all arguments that follow
     #[arg(long, value_name = "ARG", num_args = 1.., allow_hyphen_values = true, default_value = "start")]
     operator_args: Vec<OsString>,
 }

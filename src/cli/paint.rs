@@ -20,7 +20,7 @@ pub(super) enum Tone {
     Good,
     /// Work is under way.
     Waiting,
-    /// A person should look at it.
+    /// A person should look at the state.
     Bad,
     /// The thing is absent on purpose.
     Faint,

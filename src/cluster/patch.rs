@@ -137,7 +137,7 @@ fn told(operation: &Operation, failure: Failure) -> Failure {
     failure.within(operation)
 }
 
-/// All failures as one. If one of them needs a person, the whole does.
+/// All failures as one. If one of the failures needs a person, the joined failure needs a person.
 fn joined(failures: Vec<Failure>) -> Result<(), Failure> {
     let classes = || failures.iter().map(|failure| failure.class);
     let cancelled = classes().find(|class| *class == Class::Cancelled);

@@ -20,7 +20,7 @@ struct Children {
     /// id itself.
     births: BTreeMap<u64, Birth>,
     last_birth: u64,
-    /// Children whose runs wait for them.
+    /// Children whose end a run awaits.
     running: BTreeSet<Pid>,
     /// Killed children that no task waits for.
     abandoned: BTreeMap<Pid, Mark>,

@@ -41,7 +41,7 @@ impl Victim {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Moment {
-    /// At a write of helm, counted from 1, before or after it.
+    /// Before or after a write of helm. The first write has the number 1.
     Write(usize, Side),
     /// The given time after a person asked for the change.
     After(Duration),

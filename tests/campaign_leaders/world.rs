@@ -32,7 +32,7 @@ use look::Tenure;
 pub(crate) struct Bounds {
     /// The time until the next term of a leader has begun.
     pub(crate) leads: Duration,
-    /// The time after that, until the state is as people want it.
+    /// The time from the begin of that term until the cluster has the state that people want.
     pub(crate) settles: Duration,
 }
 

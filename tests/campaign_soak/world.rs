@@ -180,7 +180,7 @@ impl<'a> World<'a> {
         })?)
     }
 
-    /// Waits until the operator uses no more than it did then.
+    /// Waits until the operator uses no more of anything than in the earlier measurement `then`.
     pub(crate) fn quiet_as(&self, then: &Usage) -> anyhow::Result<Usage> {
         Ok(wait_until(Duration::from_mins(5), "nothing to be left", || {
             let now = self.usage()?;

@@ -14,7 +14,7 @@ use testbed::process;
 use testbed::report;
 use testbed::wait::wait_until;
 
-/// Longer than a lease, and a converge on a busy machine after it.
+/// The longest wait: a lease has to expire, and then a busy machine needs time for a converge.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(3);
 
 const OPERATOR: &str = env!("CARGO_BIN_EXE_addon-operator");

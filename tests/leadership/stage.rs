@@ -25,7 +25,7 @@ use testbed::proxy::Proxy;
 use testbed::wait::wait_until;
 use testbed::watched_helm::WatchedHelm;
 
-/// Longer than a lease, and a converge on a busy machine after it.
+/// The longest wait: a lease has to expire, and then a busy machine needs time for a converge.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(2);
 
 /// The kind that the module `eyes` watches.

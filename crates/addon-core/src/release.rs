@@ -171,7 +171,7 @@ pub enum Objects {
 pub struct Rendered {
     /// The checksum of the whole manifest.
     pub checksum: String,
-    /// The objects in it.
+    /// The objects in the manifest.
     pub parts: BTreeSet<Part>,
 }
 

@@ -122,11 +122,11 @@ pub struct HookSpec {
     pub limit: Option<(u64, u64)>,
     /// The deeds of every run.
     pub does: Vec<Deed>,
-    /// The number of failures before it succeeds.
+    /// The number of runs that fail, the first ones.
     pub fails: u32,
-    /// After these, the number of runs that write into the section of another owner.
+    /// The number of runs, after the failed ones, that write into the section of another owner.
     pub trespasses: u32,
-    /// After these, the number of runs that break the schema of its owner.
+    /// The number of runs, after those in `trespasses`, that break the schema of its owner.
     pub breaks: u32,
     /// Whether it is slow.
     pub slow: bool,

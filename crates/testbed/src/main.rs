@@ -64,10 +64,10 @@ enum Command {
     },
     /// Print the variables of a running control plane, for `eval "$(testbed env)"`
     Env {
-        /// Its folder, if several run
+        /// Folder of the control plane, if several run
         #[arg(long)]
         dir: Option<PathBuf>,
-        /// As the user testbed:operator
+        /// Print the variables for the user testbed:operator
         #[arg(long)]
         operator: bool,
     },

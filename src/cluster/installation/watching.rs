@@ -263,7 +263,7 @@ impl Observer {
         of_node.or_else(|| is_ours.then(own_platform)?)
     }
 
-    /// The trial's set and pod; unknown as long as one of them is.
+    /// The ReplicaSet and the pod of the trial; unknown as long as the ReplicaSet or the pods are unknown.
     fn trial(&mut self) -> Known<sight::TrialSet> {
         let set = match (&self.set, self.pods.known()) {
             (Known::Absent, _) => return Known::Absent,

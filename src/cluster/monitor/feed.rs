@@ -306,7 +306,7 @@ impl Feed {
         } = &self.source.selection;
         match self.shared.kinds.again(resource).await {
             Ok(kind) if kind.resource == *resource && self.unserved => {
-                // A kind may be listed a moment before it is served.
+                // The server may list a kind a moment before it answers requests for objects of the kind.
                 Whereabouts::Nowhere(Failure::new(Class::Refused, trouble.error.to_string()))
             }
             Ok(kind) if kind.resource == *resource => Whereabouts::Here,

@@ -25,7 +25,7 @@ pub(super) enum Heard {
     /// A bookmark: everything up to this version was sent.
     Mark {
         version: String,
-        /// Whether the initial list is complete with it.
+        /// Whether this bookmark ends the initial list.
         complete: bool,
     },
 }

@@ -99,7 +99,7 @@ pub(super) struct Viewer {
     pub(super) labels: Option<Arc<Labels>>,
     /// Whether the target is seeing everything for the first time, without reports.
     pub(super) first: bool,
-    /// It is a reader: changes are not sent for it.
+    /// Whether the target only reads the snapshot, so that no changes are sent to it.
     pub(super) reads: bool,
 }
 
@@ -125,7 +125,7 @@ pub(super) struct Joined {
     pub(super) feed: PartId,
     /// Receives the result of the first list.
     pub(super) started: oneshot::Receiver<Result<(), Failure>>,
-    /// This was not watched until now: the caller starts the watch, with these.
+    /// The means for a watch that the caller has to start; `None` if the watch runs already.
     pub(super) new: Option<New>,
 }
 

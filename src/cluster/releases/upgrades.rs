@@ -36,7 +36,7 @@ pub struct Base {
     pub version: Option<String>,
     /// The objects of the revision, without helm hooks.
     pub manifest: String,
-    /// The templates of its chart, by their paths in it.
+    /// The templates of the revision's chart, each with its path in the chart.
     pub templates: Vec<Template>,
 }
 

@@ -23,7 +23,7 @@ pub(super) async fn begin(tools: &Tools, ours: impl Iterator<Item = &Revision>) 
     with_claims(tools, move |claims| claims.begin(&releases)).await
 }
 
-/// Sets the claims of a release to these objects; none if it is gone.
+/// Sets the objects that a release claims. `keys` is empty if the release is gone.
 pub(super) async fn settle(tools: &Tools, release: &str, keys: &BTreeSet<ObjectKey>) -> Result<(), Failure> {
     let objects = objects(keys, tools.cluster.namespace());
     let release = release.to_owned();

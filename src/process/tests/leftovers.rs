@@ -147,7 +147,7 @@ async fn what_a_killed_operator_left_is_ended_by_the_next() {
         run(spawn).await.unwrap();
         unreachable!("the actor is killed before");
     }
-    // Not through the spawner, because what a run starts would end with it.
+    // Not through the spawner: it kills all descendants of a child when the child's run ends.
     let mut actor = actor("leftovers::what_a_killed_operator_left_is_ended_by_the_next");
     let mut command = Command::new(&actor.program);
     command.args(&actor.args).env_clear().envs(actor.env.drain(..));

@@ -124,7 +124,7 @@ impl World {
         let operator = self.stage.start();
         // An operator that refuses to start deletes nothing either.
         let runs = rest(&operator).is_ok();
-        // A thing inside of another missing thing is put back together with it.
+        // If a missing thing lies inside of another missing thing, both are put back at the same time.
         let inside = |one: &Taken| {
             taken
                 .iter()

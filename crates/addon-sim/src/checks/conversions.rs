@@ -11,9 +11,9 @@ use super::{SimStep, Violation, ensure};
 /// The modules whose conversion webhooks were published.
 #[derive(Debug, Default)]
 pub(super) struct Looked {
-    /// Those published since the module was switched on.
+    /// The modules whose conversion webhooks were published since the module was switched on.
     ever: BTreeSet<String>,
-    /// Those published since the last converge began.
+    /// The modules whose conversion webhooks were published since the last converge began.
     lately: BTreeSet<String>,
     /// Modules that were in maintenance at some time since the last converge began.
     in_hands: BTreeSet<String>,

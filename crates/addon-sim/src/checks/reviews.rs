@@ -48,7 +48,7 @@ struct Open {
     enabled: BTreeSet<String>,
     /// The hooks that have run for the review.
     ran: Vec<String>,
-    /// Whether a hook is running for it.
+    /// Whether a hook is running for the review.
     running: bool,
     /// Whether the last run exceeded its time.
     timed_out: bool,

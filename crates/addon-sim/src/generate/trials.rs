@@ -25,7 +25,7 @@ pub(super) fn begin(dice: &mut Dice, setup: &mut Setup, actions: &mut Vec<Timed>
             .map(|module| module.name.clone())
             .collect(),
     });
-    // Otherwise the verdict comes when nothing fails any more.
+    // Without this action the simulated judge rules as soon as no work fails any more.
     if dice.chance(70) {
         insert(dice, actions, Action::Judge);
     }

@@ -92,7 +92,7 @@ impl World {
                 settled.read = Some(self.config.read());
             }
         }
-        // If it is cut off here, all of it is done again.
+        // If the job is cut off here, the next attempt repeats the whole job.
         self.fault("forget-sections", Class::TimedOut)?;
         if let Some(secret) = &mut self.secret {
             secret.trial_sections = addon_core::artifact::trial::sections::TrialSections::default();

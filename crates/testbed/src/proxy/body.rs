@@ -18,7 +18,7 @@ use super::{Broken, Shared, What};
 /// The effect of the current faults on the next part of a body.
 enum Fate {
     Through,
-    /// This many bytes pass, and then the body ends.
+    /// This number of bytes pass, and then the body ends.
     Cut(usize),
     /// The connection is broken.
     Broken,

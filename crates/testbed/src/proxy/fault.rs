@@ -26,16 +26,16 @@ pub enum Of {
     All,
     /// Clients whose user agent begins with this.
     Agent(&'static str),
-    /// Clients whose user agent does not begin with this.
+    /// Clients whose user agent does not begin with this text.
     Others(&'static str),
 }
 
 /// The effect of a fault on a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
-    /// The answer and each part of it come later by this time.
+    /// The head and each part of the answer are delayed by this time.
     Delay(Duration),
-    /// The connection is closed without an answer, or in the middle of it.
+    /// The proxy closes the connection before the answer, or in the middle of the answer.
     Refuse,
     /// The connection stays open and carries nothing any more, also after the fault has ended. It ends when the client
     /// gives up.

@@ -24,7 +24,7 @@ use super::{AGAIN, Errand, Inner, Lookout, Watch};
 use crate::cluster::Cluster;
 use crate::cluster::releases::Revision;
 
-/// The number of restores of a field before it is left to the other writer.
+/// The number of times that a field is restored before the value of the other writer is left in place.
 const PATIENCE: u32 = 3;
 
 /// How often each field was restored: by release, object and field.

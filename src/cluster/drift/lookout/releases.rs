@@ -64,7 +64,7 @@ struct Known {
 pub(super) enum Judgement {
     Whole,
     Drifted(Drift),
-    /// A helm may be at work on it for this time.
+    /// A helm process may be changing the release, for at most this time.
     Unfinished(Duration),
 }
 

@@ -1,4 +1,4 @@
-//! Sends a change, after it has entered a snapshot, to its receiver. Must never wait.
+//! Sends each change to its receiver after the change has entered the snapshot. Must never wait.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -11,7 +11,7 @@ pub enum VersionStep {
     Unknown,
     /// The other version is lower than the running one.
     Older,
-    /// Both have the same version number: the other one was built again.
+    /// Both versions have the same number: the other version was built again.
     Same,
     /// The other version differs by a higher patch level alone.
     Patch,

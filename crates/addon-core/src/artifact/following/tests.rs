@@ -241,7 +241,7 @@ fn a_round_without_an_answer_changes_nothing_of_what_is_known() {
         panic!("it should wait")
     };
     assert!(next >= at(161).tick && next <= at(167).tick, "{next}");
-    // Then the whole round is asked again.
+    // After the wait the follower repeats all requests of the round.
     assert_eq!(following.next(at(170)), first);
     registry.serve(&mut following, at(170));
     assert_eq!(following.status().trouble, None);

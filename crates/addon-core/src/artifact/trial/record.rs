@@ -99,7 +99,7 @@ pub struct Report {
     pub pod: String,
     /// The number of this report in its process, so that each report differs from the one before.
     pub number: u64,
-    /// The end of the first converge of this process, by its own clock; `None` before that.
+    /// The time at which the pod ended its first converge, by the clock of the pod; `None` until then.
     pub converged: Option<Timestamp>,
     /// The subjects (`module NAME`, `hook NAME`) that fail now, each with its failures.
     pub failing: BTreeMap<String, Failures>,

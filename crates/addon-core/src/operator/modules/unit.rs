@@ -128,7 +128,7 @@ impl Unit {
         self.turn == Turn::Passed && self.found.has_chart
     }
 
-    /// Whether the module is to run, or something of it still exists.
+    /// Whether the module is on, or the removal of the module has not ended yet.
     pub(in crate::operator) fn is_concerned(&self) -> bool {
         self.enabled || self.life != Lifecycle::Disabled
     }

@@ -155,7 +155,7 @@ impl Verdicts {
                     self.answers.insert(module.clone(), Given { answer, beside });
                     return self.ask_again_at_once(cx, module);
                 }
-                // Others have answered since: whoever waits for it asks anew.
+                // If an earlier module was switched meanwhile, the answer is outdated, and the script is asked again.
                 if beside == self.enabled_before(modules, module) {
                     let verdict = self.opinions(modules, config, module).verdict();
                     self.decided(cx, module, Some(verdict.after_script(answer.enabled, answer.reason)));
