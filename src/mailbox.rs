@@ -171,7 +171,7 @@ pub enum Mail<E, Q> {
 
 /// The loop's end of the channels.
 pub struct Mailbox<E, Q> {
-    /// Taken when it was told.
+    /// `None` once the loop has got the request to stop.
     shutdown: Option<CancellationToken>,
     outcomes: mpsc::UnboundedReceiver<E>,
     questions: mpsc::UnboundedReceiver<Q>,

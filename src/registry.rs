@@ -73,7 +73,7 @@ pub struct Access {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mirror {
     pub host: Host,
-    /// The repository below which it has them, if not at its root.
+    /// The repository below which the mirror has the images; `None`: at the root of the mirror.
     pub below: Option<Repository>,
 }
 

@@ -23,7 +23,7 @@ const OTHER_SCREEN: &[u8] = b"\x1b[?1049h";
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Outside {
     pub namespace: Option<String>,
-    /// The name of its pod; none to find it by its labels.
+    /// The name of the operator's pod; `None` to find the pod by its labels.
     pub pod: Option<String>,
     pub kube_config: Option<String>,
     pub kube_context: Option<String>,

@@ -19,9 +19,9 @@ pub(super) struct Hook {
 enum HookCommand {
     /// List the hooks
     List,
-    /// Show the snapshots that a hook would be told now
+    /// Show the snapshots that a hook would get if it ran now
     Snapshot {
-        /// Its name, as the list has it
+        /// Name of the hook, as in the answer of `hook list`
         name: String,
     },
 }

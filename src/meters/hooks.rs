@@ -13,8 +13,8 @@ use tracing::{error, warn};
 
 use super::Meters;
 
-/// How many metrics with lost samples, and how many similar names, are logged after a run. A hook with more of them
-/// loses all in the same way.
+/// The largest number of metrics with lost samples, and of similar names, that are logged after a run. If there are
+/// more, a single mistake in the hook causes all of them.
 const TOLD: usize = 10;
 
 /// The counter of the page's own errors. It is always zero, but exists because dashboards use its name.

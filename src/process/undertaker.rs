@@ -10,7 +10,7 @@ use super::nursery::Nursery;
 use super::reaper::Reaper;
 use super::sys;
 
-/// The interval of its rounds while there are such children.
+/// The interval at which the thread looks for such processes, as long as there are any.
 const ROUND: Duration = Duration::from_secs(1);
 
 /// Whether orphans become children of this process.

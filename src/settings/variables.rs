@@ -6,8 +6,8 @@
 pub const OF_MODULES: &str = "\
 Variables without a flag:
   ADDON_OPERATOR_HA                    true: replicas elect a leader, and POD, LISTEN_ADDRESS and NAMESPACE must be set;
-                                       false: the only replica leads without a lease [default: elect, with the
-                                       best name that is known for the pod]
+                                       false: the only replica leads without a lease [default: replicas elect a
+                                       leader, and these variables may be missing]
   ADDON_OPERATOR_POD                   Name of this pod [default: HOSTNAME]
   ADDON_OPERATOR_LEASE_DURATION        Time after which a lease that is not renewed may be taken [default: 18s]
   ADDON_OPERATOR_LEASE_RENEW_DEADLINE  Time for which a leader works on without renewing [default: 5s less than the duration]

@@ -27,7 +27,7 @@ use look::revisions;
 
 /// The module that is installed, changed and removed.
 const VAULT: &str = "vault";
-/// The number of its pages, which an upgrade changes all.
+/// The number of pages in the module `vault`. An upgrade changes all of them.
 const PAGES: usize = 6;
 /// The module that is never changed.
 const CELLAR: &str = "cellar";

@@ -17,7 +17,7 @@ pub(crate) struct Row {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Table {
     pub(crate) title: &'static str,
-    /// The folder of its sources, with a slash at the end.
+    /// The folder of the sources that the table divides into layers, with a slash at the end.
     pub(crate) folder: &'static str,
     /// From bottom to top: a row may name only rows above it in this list.
     pub(crate) rows: &'static [Row],

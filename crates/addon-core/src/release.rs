@@ -92,13 +92,13 @@ pub struct Newest {
     pub revision: u32,
     /// The status that helm wrote.
     pub status: Status,
-    /// Whether it carries our labels, or those of the original operator.
+    /// Whether the release carries our labels, or those of the original operator.
     pub ours: bool,
-    /// The digest of its inputs, if this revision was marked with one.
+    /// The digest of the revision's inputs, if the revision was marked with one.
     pub inputs: Option<String>,
-    /// Whether it is marked as in maintenance: only people change its objects.
+    /// Whether the release is marked as in maintenance: only people change its objects.
     pub unmanaged: bool,
-    /// The checksum of its rendering, if this revision was marked with one.
+    /// The checksum of the revision's rendering, if the revision was marked with one.
     pub checksum: Option<String>,
     /// The start of our helm child that began it, which identifies the child. Helm copies it to revisions that people make.
     pub begun: Option<u64>,

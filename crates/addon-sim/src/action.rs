@@ -104,7 +104,7 @@ pub enum Action {
         kind: String,
         /// The object's name.
         name: String,
-        /// Whether it is deleted.
+        /// Whether the object is deleted.
         gone: bool,
     },
     /// The API server asks a hook at a published route, or at one that was published before.
@@ -127,7 +127,7 @@ pub enum Action {
     },
     /// A program changes the published webhooks in the cluster, or writes them without a change.
     TouchWebhooks {
-        /// Whether they are removed, until they are published again.
+        /// Whether the webhooks are removed, until the operator publishes them again.
         takes: bool,
     },
     /// Happens during the next run of a hook before all modules.

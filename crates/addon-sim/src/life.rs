@@ -47,7 +47,7 @@ pub struct Running {
 pub struct Life {
     /// The number of lives before this life.
     pub number: u64,
-    /// The time of its beginning, in microseconds of the world.
+    /// The time at which the life began, in microseconds of the world.
     pub born: u64,
     operator: Operator,
     /// A second operator that gets the same events and must put out the same effects.
@@ -70,15 +70,15 @@ pub struct Life {
     pub skew: i64,
     /// Whether the clock was set since the last event.
     pub clock_was_set: bool,
-    /// Whether it leads.
+    /// Whether the operator leads.
     pub leads: bool,
-    /// Whether it is on trial, as far as it knows.
+    /// Whether the operator is on trial, as far as the operator knows.
     pub on_trial: OnTrial,
-    /// Whether another replica leads, so that it has to end at once.
+    /// Whether another replica leads, so that the operator has to end at once.
     pub deposed: bool,
-    /// The time at which it was asked to stop.
+    /// The time at which the operator was asked to stop, in microseconds of the world.
     pub stopping: Option<u64>,
-    /// Whether it has put out `Exit`.
+    /// Whether the operator has put out `Exit`.
     pub exited: bool,
 }
 
@@ -95,12 +95,12 @@ pub struct Seen {
     pub values: BTreeMap<String, Value>,
     /// The patches of hooks, of `global` and of each module.
     pub patches: BTreeMap<String, Value>,
-    /// The time at which it wants to be woken, in microseconds of the world, and the reason.
+    /// The time at which the operator wants to be woken, in microseconds of the world, and the reason.
     pub timeout: Option<(u64, Waiting)>,
 }
 
 impl Seen {
-    /// Whether it waits only for the next time of a schedule, or of a comparison of its webhooks.
+    /// Whether the operator waits only for the next time of a schedule, or of a comparison of its webhooks.
     pub fn is_looked_after(&self) -> bool {
         let publishes = |step: &str| step == "publish the webhooks";
         match &self.timeout {
@@ -192,7 +192,7 @@ impl Life {
         Ok(effects)
     }
 
-    /// The time at which it wants to be woken, in microseconds of the world, and the reason.
+    /// The time at which the operator wants to be woken, in microseconds of the world, and the reason.
     pub fn timeout(&self) -> Option<(u64, Waiting)> {
         let (tick, waiting) = self.operator.poll_timeout()?;
         Some((self.born + tick.as_micros(), waiting))
@@ -223,7 +223,7 @@ impl Life {
         }
     }
 
-    /// The ids of all its monitors, by its own answers.
+    /// The ids of all monitors that the operator names in its answers.
     pub fn named_monitors(&self) -> BTreeSet<MonitorId> {
         let modules = self
             .look()

@@ -65,27 +65,27 @@ pub struct ModuleSpec {
     pub values: Flat,
     /// The flag in files.
     pub enabled: Option<bool>,
-    /// Whether it has a chart.
+    /// Whether the module has a chart.
     pub chart: bool,
-    /// Whether it has CRDs.
+    /// Whether the module has CRDs.
     pub crds: bool,
-    /// Whether its chart has conversion webhooks.
+    /// Whether the module's chart has conversion webhooks.
     pub conversions: bool,
-    /// Whether its helm hangs, as long as work fails.
+    /// Whether helm hangs when it works for the module, as long as work fails.
     pub hangs: bool,
-    /// Whether its chart ignores global values, so that their changes render the same.
+    /// Whether the module's chart ignores global values, so that a change of them renders the same objects.
     pub ignores_global: bool,
-    /// The modules that it depends on.
+    /// The modules that the module depends on.
     pub needs: Vec<String>,
     /// The module's enabled script.
     pub script: Option<Script>,
-    /// Whether that script is slow.
+    /// Whether the enabled script is slow.
     pub slow_script: bool,
     /// The module's hooks.
     pub hooks: Vec<HookSpec>,
-    /// Whether it cannot be used as it lies on disk.
+    /// Whether the operator cannot use the module's files.
     pub broken: bool,
-    /// The schemas of its values.
+    /// The schemas of the module's values.
     pub schema: Option<SchemaSpec>,
     /// An object that its chart renders, as the chart of another module may, too.
     pub shares: Option<String>,
@@ -128,9 +128,9 @@ pub struct HookSpec {
     pub trespasses: u32,
     /// The number of runs, after those in `trespasses`, that break the schema of its owner.
     pub breaks: u32,
-    /// Whether it is slow.
+    /// Whether the hook is slow.
     pub slow: bool,
-    /// Whether it hangs, as long as work fails.
+    /// Whether the hook hangs, as long as work fails.
     pub hangs: bool,
 }
 
@@ -142,7 +142,7 @@ pub struct Schedule {
     pub crontab: String,
     /// The queue; `None` for `main`.
     pub queue: Option<String>,
-    /// Whether it has `allowFailure`.
+    /// Whether the schedule has `allowFailure`.
     pub allow_failure: bool,
 }
 
@@ -160,7 +160,7 @@ pub struct Watch {
     pub skips: bool,
     /// Whether the module does not wait for the first run.
     pub unawaited: bool,
-    /// Whether it has `allowFailure`.
+    /// Whether the binding has `allowFailure`.
     pub allow_failure: bool,
 }
 
@@ -176,12 +176,12 @@ impl Watch {
 pub struct Webhook {
     /// The kind of question.
     pub asks: Asks,
-    /// The word in its name. Other bindings may have the same word.
+    /// The word in the binding's name. Other bindings may have the same word.
     pub subject: String,
     /// The seconds after which its runs are ended.
     #[serde(default)]
     pub timeout: Option<u64>,
-    /// Whether it writes values, too, which is forbidden.
+    /// Whether the hook writes values, too, when it answers. This is forbidden.
     #[serde(default)]
     pub meddles: bool,
 }
@@ -268,7 +268,7 @@ pub enum Source {
 pub struct ReleaseSpec {
     /// The name.
     pub name: String,
-    /// Whether it carries our labels.
+    /// Whether the release carries our labels.
     pub ours: bool,
     /// Whether a helm was killed while it worked on the release.
     pub pending: bool,

@@ -47,7 +47,7 @@ pub struct Asker<'a> {
     pub kind: HookKind,
     /// The deadline of a hook's answer to `--config`.
     pub deadline: Duration,
-    /// The directory of their module, if they belong to one.
+    /// The directory of the hooks' module; `None` for global hooks.
     pub module: Option<&'a Path>,
 }
 

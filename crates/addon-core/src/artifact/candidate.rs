@@ -62,7 +62,7 @@ pub enum Signature {
 /// A version that the registry offers, with the facts about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
-    /// The digest that its tag points to: of an index, or of the only manifest.
+    /// The digest that the version's tag points to: of an index, or of the only manifest.
     pub digest: ImageDigest,
     /// The version's manifests by platform. Without an index, the digest itself is the manifest.
     pub manifests: BTreeMap<Platform, ImageDigest>,

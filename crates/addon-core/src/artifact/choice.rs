@@ -34,7 +34,7 @@ pub struct Running {
     pub tag: Option<Tag>,
     /// The version number.
     pub version: Option<Version>,
-    /// The format in which it writes the state Secret.
+    /// The format in which the running version writes the state Secret.
     pub state_format: String,
 }
 

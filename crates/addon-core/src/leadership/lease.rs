@@ -43,9 +43,9 @@ impl Timing {
 pub struct Record {
     /// The replica that holds the lease; empty if none does.
     pub holder: String,
-    /// The time for which it keeps other replicas away; zero if its text cannot be read.
+    /// The time for which the lease keeps other replicas away; zero if the text of this time cannot be read.
     pub lasts: Duration,
-    /// The time at which its holder took it. It distinguishes two lives with one name.
+    /// The time at which the holder took the lease. It distinguishes two lives with one name.
     pub acquired: Timestamp,
     /// The time of the last write.
     pub renewed: Timestamp,

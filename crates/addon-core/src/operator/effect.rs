@@ -189,7 +189,7 @@ pub struct Conversions {
 pub struct MonitorStart {
     /// The id of the monitor.
     pub id: MonitorId,
-    /// The binding that it serves: the objects to watch, and the filter that shows them.
+    /// The binding that the monitor serves: the objects to watch, and the filter that shows them.
     pub binding: KubernetesBinding,
 }
 
@@ -198,7 +198,7 @@ pub struct MonitorStart {
 pub struct HookRun {
     /// The hook.
     pub hook: HookId,
-    /// The version of its configuration format, which decides the format of its contexts.
+    /// The version of the hook's configuration format, which decides the format of binding contexts.
     pub version: ConfigVersion,
     /// The contexts in `BINDING_CONTEXT_PATH`.
     pub contexts: Vec<BindingContext>,
@@ -220,7 +220,7 @@ pub struct HookRun {
 pub struct HookLabels {
     /// The kind of the binding that caused the run.
     pub cause: Cause,
-    /// The name of that binding; empty if it has none.
+    /// The name of the binding that caused the run; empty if the binding has no name.
     pub binding_name: String,
     /// The queue of the run; empty for a run outside of queues.
     pub queue: String,

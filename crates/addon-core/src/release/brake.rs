@@ -56,7 +56,7 @@ impl fmt::Display for Part {
 }
 
 impl Part {
-    /// Whether its deletion deletes data that no chart can restore.
+    /// Whether the deletion of the object deletes data that no chart can restore.
     pub fn holds_others(&self) -> bool {
         matches!(
             (self.group.as_str(), self.kind.as_str()),
@@ -76,7 +76,7 @@ pub struct Base {
     pub version: Option<String>,
     /// The revision's objects. Helm deletes them if they are not rendered any more.
     pub parts: BTreeSet<Part>,
-    /// The paths of its chart's templates that are missing now or have other contents.
+    /// The paths of the chart's templates that are missing now or have other contents.
     pub altered: Vec<String>,
 }
 

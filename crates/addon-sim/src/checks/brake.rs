@@ -19,7 +19,7 @@ const FEW: usize = 2;
 /// The releases that were removed in this life although no source had switched them off, and those that a person confirmed.
 #[derive(Debug, Default)]
 pub(super) struct Brake {
-    /// The time at which each removal was begun.
+    /// For each release, the time at which its removal began, in microseconds of the world.
     gone: BTreeMap<String, u64>,
     confirmed: BTreeSet<String>,
 }

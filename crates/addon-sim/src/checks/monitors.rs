@@ -31,15 +31,15 @@ struct Known {
     binding: BindingName,
     watch: Watch,
     started: bool,
-    /// Whether its first run is over.
+    /// Whether the first run of the monitor's hook is over.
     open: bool,
     /// The last change that the hook knows of; `None` after a failure that `allowFailure` ignored.
     upto: Option<u64>,
     /// The last change in the contexts of a run.
     last: u64,
-    /// Whether its module was switched off, so that changes need not be reported.
+    /// Whether the monitor's module was switched off, so that changes need not be reported.
     idle: bool,
-    /// Whether it was prepared by a standby, and no run has taken it.
+    /// Whether a standby prepared the monitor, and no run has taken it.
     warm: bool,
 }
 

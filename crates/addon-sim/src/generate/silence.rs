@@ -33,7 +33,7 @@ pub(super) fn fall(dice: &mut Dice, setup: &mut Setup, actions: &mut Vec<Timed>)
     }
 }
 
-/// Only the `ConfigMap` switches them on, until another one takes its place.
+/// Only flags in the `ConfigMap` switch the modules on, until an edit removes most of these flags.
 fn keys(dice: &mut Dice, setup: &mut Setup, actions: &mut Vec<Timed>) {
     let config = setup.config.get_or_insert_default();
     for module in &mut setup.modules {
@@ -56,7 +56,7 @@ fn keys(dice: &mut Dice, setup: &mut Setup, actions: &mut Vec<Timed>) {
     }
 }
 
-/// Only files switch them on, and at a start the flags are missing.
+/// Only flags in files switch the modules on, and some of these flags are missing when the operator starts again.
 fn files(dice: &mut Dice, setup: &mut Setup, actions: &mut Vec<Timed>) {
     setup
         .config
@@ -83,7 +83,7 @@ fn files(dice: &mut Dice, setup: &mut Setup, actions: &mut Vec<Timed>) {
     }
 }
 
-/// Lets the directories of many modules be gone at a start.
+/// Removes the directories of many modules before the operator starts again.
 fn directories(dice: &mut Dice, setup: &mut Setup, actions: &mut Vec<Timed>) {
     let names: Vec<String> = setup.modules.iter().map(|module| module.name.clone()).collect();
     let lost: Vec<String> = names.into_iter().filter(|_| dice.chance(60)).collect();

@@ -11,9 +11,9 @@ use crate::world::COMMON_FILE;
 /// The common values file, as a life knows it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct CommonValues {
-    /// Whether it is missing or empty.
+    /// Whether the file is missing or empty.
     gone: bool,
-    /// Whether it is unknown if it ever had contents.
+    /// Whether it is unknown if the file ever had contents.
     unheard: bool,
     /// Modules whose values it had when a converge last finished. They are not run without these.
     without: BTreeSet<String>,

@@ -26,7 +26,7 @@ const HELM_TIMEOUT: u64 = 60;
 /// One release.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Release {
-    /// Whether it carries our labels.
+    /// Whether the release carries our labels.
     pub ours: bool,
     /// The status of its newest revision.
     pub status: Status,

@@ -23,7 +23,7 @@ pub struct Webhooks {
     /// The current routes.
     pub published: Arc<Routes>,
     before: Arc<Routes>,
-    /// Whether it was written, and its watch has not reported that yet.
+    /// Whether the published webhooks were written, and their watch has not reported that yet.
     touched: bool,
 }
 
@@ -50,7 +50,7 @@ impl Webhooks {
         self.publish(&Arc::default());
     }
 
-    /// Whether it was written since the last call.
+    /// Whether the published webhooks were written since the last call.
     pub fn was_touched(&mut self) -> bool {
         std::mem::take(&mut self.touched)
     }

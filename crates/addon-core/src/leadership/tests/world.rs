@@ -58,9 +58,9 @@ struct Replica {
     election: Election,
     versions: BTreeSet<ImageDigest>,
     skew: Skew,
-    /// The number of its life. Events for earlier lives are dropped.
+    /// The number of the replica's life. Events for earlier lives are dropped.
     life: u64,
-    /// Whether it has not ended for good.
+    /// Whether the replica has not ended for good.
     is_there: bool,
     waits_for_answer: bool,
     /// The true time at which it and everything that it started are sure to have ended.

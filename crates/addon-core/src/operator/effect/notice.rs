@@ -226,7 +226,7 @@ pub enum Notice {
     ValuesFileLost {
         /// The file's path.
         file: String,
-        /// The modules that it had flags or values of.
+        /// The modules whose flags or values were in the file.
         modules: Vec<ModuleName>,
     },
     /// Removals of releases that are held: no source names their modules, or the modules are gone.
