@@ -107,8 +107,8 @@ fn data_of(document: Value) -> Result<BTreeMap<String, String>, String> {
     texts.collect()
 }
 
-/// Whether a line of the file defines this key. A `ConfigMap` is not nested so deeply that another line could look the
-/// same.
+/// Whether a line of the file defines this key. A `ConfigMap` is not nested so deeply that a line with another meaning
+/// could look like the definition of a key.
 fn is_key(line: &str, key: &str) -> bool {
     let line = line.trim_start().trim_start_matches(['"', '\'']);
     let rest = line.strip_prefix(key).map(|rest| rest.trim_start_matches(['"', '\'']));

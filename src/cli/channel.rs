@@ -30,7 +30,7 @@ enum ChannelCommand {
 /// The commands that ask the running operator.
 #[derive(Debug, Subcommand)]
 enum Question {
-    /// Show the running and the wanted version, its waits and the next step
+    /// Show the running and the wanted version, the reasons of a wait, and the next step
     Status(Watching),
     /// Make the operator ask the registry at once, and show the status
     Check,
@@ -55,7 +55,9 @@ enum Deed {
         place: ConfigMapPlace,
     },
     /// Hold a version until `channel resume`
-    #[command(after_help = "The command sets releaseChannel to the digest. An operator that is not pinned follows the channel.")]
+    #[command(
+        after_help = "The command sets releaseChannel to the digest. An operator that is not pinned follows the channel."
+    )]
     Pin {
         /// Digest of the version to hold; a version that does not run is tried first. Without it the running version is held
         digest: Option<String>,

@@ -147,7 +147,8 @@ impl Cluster {
         self.leave_fields(deployment, written).await
     }
 
-    /// Notes on the Deployment that the operator may replace the image that was read.
+    /// Writes annotations on the Deployment: the operator may replace the image in `deployment`. `at` is the time of the
+    /// command.
     pub async fn note_resumed(&self, deployment: &Seen, at: &str) -> Result<(), DeploymentError> {
         let Seen {
             name, image, container, ..

@@ -36,7 +36,7 @@ pub const NAME: &str = "addon-operator-state";
 pub const INTENTS: &str = "addon-operator-intents";
 /// The Secret for contents that cannot be read.
 pub const UNREADABLE: &str = "addon-operator-state-unreadable";
-/// The format of this version. A reader uses the known parts of a newer one.
+/// The format in which this version of the operator writes the Secret. A reader uses the known parts of a newer format.
 const VERSION: &str = STATE_FORMAT;
 const VERSION_KEY: &str = "version";
 const LAST_GOOD_KEY: &str = "last-good";
@@ -142,7 +142,8 @@ impl Cluster {
     }
 }
 
-/// Whether the Secret has only this key and the format of this version. Data of a newer version is never dropped.
+/// Whether the Secret has only this key, and the format of this version of the operator. Data of a newer version is
+/// never dropped.
 fn remembers_nothing_but(key: &str, secret: &Secret) -> bool {
     let mut data = secret.data.iter().flatten();
     data.all(|(own, value)| own == key || own == VERSION_KEY && value.0 == VERSION.as_bytes())

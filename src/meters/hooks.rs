@@ -14,7 +14,7 @@ use tracing::{error, warn};
 use super::Meters;
 
 /// The largest number of metrics with lost samples, and of similar names, that are logged after a run. If there are
-/// more, a single mistake in the hook causes all of them.
+/// more, a single mistake in the hook probably causes all of them.
 const TOLD: usize = 10;
 
 /// The counter of the page's own errors. It is always zero, but exists because dashboards use its name.

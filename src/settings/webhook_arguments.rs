@@ -33,7 +33,7 @@ pub struct WebhookArgs {
     #[arg(long, value_name = "FILE")]
     pub validating_webhook_server_key: Option<String>,
 
-    /// Certificate authority by which the API server checks the certificate [env: VALIDATING_WEBHOOK_CA] [default: /validating-certs/ca.crt]
+    /// Authority of that certificate, which the API server trusts [env: VALIDATING_WEBHOOK_CA] [default: /validating-certs/ca.crt]
     #[arg(long, value_name = "FILE")]
     pub validating_webhook_ca: Option<String>,
 
@@ -65,7 +65,7 @@ pub struct WebhookArgs {
     #[arg(long, value_name = "FILE")]
     pub conversion_webhook_server_key: Option<String>,
 
-    /// Certificate authority by which the API server checks the certificate [env: CONVERSION_WEBHOOK_CA] [default: /conversion-certs/ca.crt]
+    /// Authority of that certificate, which the API server trusts [env: CONVERSION_WEBHOOK_CA] [default: /conversion-certs/ca.crt]
     #[arg(long, value_name = "FILE")]
     pub conversion_webhook_ca: Option<String>,
 

@@ -91,7 +91,7 @@ fn a_crowd_of_large_bodies_takes_no_more_than_its_share() {
     assert!(["404", "000"].contains(&forged[0].as_str()), "{forged:?}");
     let peak = peak(operator.process());
     assert!(peak < ROOM, "{} MiB", peak >> 20);
-    // The operator renews its lease meanwhile.
+    // The operator has renewed its lease while the requests came.
     assert_eq!(
         operator.records(&["Taking part in the election"]).len(),
         1,

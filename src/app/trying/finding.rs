@@ -41,7 +41,10 @@ pub(super) async fn find(cluster: &Cluster, pod: &str, outside: &Outside) -> Opt
             }
         };
         if told.as_ref() != Some(&trouble) {
-            warn!(error = trouble, "Cannot find the Deployment and the image of our own pod, trying again");
+            warn!(
+                error = trouble,
+                "Cannot find the Deployment and the image of our own pod, trying again"
+            );
             told = Some(trouble);
         }
         sleep(PAUSE).await;

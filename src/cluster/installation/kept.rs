@@ -42,7 +42,7 @@ pub(super) struct Kept<K> {
     known: Option<Objects<K>>,
     pause: Pause,
     told: Option<String>,
-    /// The version of the last requested list; events up to this version are old.
+    /// The resource version of the last requested list; events up to this version are old.
     confirmed: u64,
 }
 

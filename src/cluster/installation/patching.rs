@@ -180,7 +180,7 @@ impl Cluster {
 }
 
 impl Writing<'_> {
-    /// Whether the Deployment notes that the operator wrote this image.
+    /// Whether an annotation of the Deployment says that the operator wrote the image `to`.
     fn is_noted(&self, found: &DynamicObject) -> bool {
         reading::annotation(&found.metadata, PATCHED_IMAGE).is_some_and(|noted| noted == self.to)
     }

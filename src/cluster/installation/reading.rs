@@ -66,7 +66,7 @@ pub(super) fn template(deployment: &DynamicObject) -> &Value {
     &deployment.data["spec"]["template"]
 }
 
-/// The hash of a pod template, including fields that this version does not know.
+/// The hash of a pod template, including fields that this version of the operator does not know.
 pub(super) fn template_hash(template: &Value) -> String {
     Digest::of(template).to_string()
 }

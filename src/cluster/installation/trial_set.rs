@@ -29,8 +29,8 @@ pub const ON_TRIAL: &str = "ADDON_OPERATOR_ON_TRIAL";
 const TEMPLATE_HASH: &str = "pod-template-hash";
 
 impl Cluster {
-    /// Creates the `ReplicaSet` of a trial: the Deployment's template with this image. Nothing is done if the record of
-    /// the trial or the template has changed, or if the set already exists.
+    /// Creates the `ReplicaSet` of a trial: the Deployment's template with the image of the trial. Nothing is done if
+    /// the record of the trial or the template has changed, or if the `ReplicaSet` already exists.
     pub async fn make_trial_set(
         &self,
         installation: &Installation,

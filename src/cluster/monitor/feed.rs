@@ -60,9 +60,9 @@ enum Progress {
     /// Unknown: a list has to come next.
     #[default]
     Lost,
-    /// All changes up to this version are known; no watch runs.
+    /// All changes up to this resource version are known; no watch runs.
     At(String),
-    /// All changes up to this version are known, and a watch brings more.
+    /// All changes up to the resource version of the watch are known, and the watch brings more.
     Following(Box<Watch>),
 }
 

@@ -22,7 +22,7 @@ pub(super) enum Heard {
     Present(Item, String),
     /// An object was deleted; its last state and its version.
     Gone(Item, String),
-    /// A bookmark: everything up to this version was sent.
+    /// A bookmark: everything up to this resource version was sent.
     Mark {
         version: String,
         /// Whether this bookmark ends the initial list.

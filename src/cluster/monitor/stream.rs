@@ -126,7 +126,7 @@ impl Source {
         Ok(page.metadata.resource_version)
     }
 
-    /// All changes after this version. Without a version: all objects, and then the changes.
+    /// All changes after this resource version. Without a version: all objects, and then the changes.
     pub(super) async fn watch(&self, version: Option<&str>) -> Result<Lines, Trouble> {
         let attempt = self.attempt("watch");
         let mut params = self.selection.watch_params();

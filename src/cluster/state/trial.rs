@@ -107,7 +107,8 @@ impl Cluster {
         self.unhurried().remember(NAME, &[change].into()).await.map(drop)
     }
 
-    /// Moves the records that this version cannot read to another Secret, for people. Returns their keys.
+    /// Moves the records that this version of the operator cannot read to another Secret, for people. Returns the keys
+    /// of the records.
     pub async fn put_records_aside(&self) -> Result<Vec<&'static str>, RequestError> {
         let (_, data) = self.seen_state().await?;
         let keys: Vec<&'static str> = unreadable(&data).map(|problem| problem.key).collect();

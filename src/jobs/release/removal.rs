@@ -56,7 +56,7 @@ pub async fn delete(tools: &Tools, release: &str, cancel: &CancellationToken) ->
         );
     }
     if let Err(error) = tools.cluster.clear_recorded(release, recorded).await {
-        warn!(release, error = %Chain(&error), "the release is uninstalled, but a note about it could not be removed");
+        warn!(release, error = %Chain(&error), "the release is uninstalled, but the record of the helm run could not be removed");
     }
     Ok(())
 }

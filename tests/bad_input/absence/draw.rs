@@ -121,7 +121,7 @@ pub(super) fn cases(draw: &mut Draw, number: usize) -> Vec<Case> {
     while cases.len() < number {
         let one = draw.below(THINGS.len());
         let other = (one + 1 + draw.below(THINGS.len() - 1)) % THINGS.len();
-        // The inner thing is harmed first: it is gone together with the outer thing.
+        // The inner thing is harmed first, because a harm of the outer thing can remove the inner thing.
         let (inner, outer) = (THINGS[one.max(other)], THINGS[one.min(other)]);
         let harms = [inner, outer].map(|thing| (thing, draw.pick(&HARMS)));
         let moment = draw.pick(&MOMENTS);

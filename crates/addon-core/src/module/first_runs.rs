@@ -1,4 +1,4 @@
-//! The first runs of a module's hooks for the existing objects that the module's release has to wait for.
+//! The first runs of a module's hooks. The module's release has to wait for these runs.
 
 use std::collections::{BTreeSet, VecDeque};
 

@@ -158,7 +158,8 @@ impl Warmth {
         self.watches.extend(watching.map(|(hook, _)| (hook, Watch::FRESH)));
     }
 
-    /// Notes that a prepared part of this owner was taken. When its last monitor is taken, the answer is dropped.
+    /// Notes that a prepared answer or monitor of a module was taken. When no prepared monitor of the module is left,
+    /// the answer of the module's hooks is dropped.
     fn taken(&mut self, owner: &Owner) {
         let is_left = self.watches.keys().any(|hook| hook.owner == *owner);
         if let Some(module) = owner.module().filter(|_| !is_left) {

@@ -31,7 +31,7 @@ struct Known {
     binding: BindingName,
     watch: Watch,
     started: bool,
-    /// Whether the first run of the monitor's hook is over.
+    /// Whether the monitor's first run is over.
     open: bool,
     /// The last change that the hook knows of; `None` after a failure that `allowFailure` ignored.
     upto: Option<u64>,
