@@ -12,7 +12,7 @@ Variables without a flag:
   ADDON_OPERATOR_LEASE_DURATION        Time after which a lease that is not renewed may be taken [default: 18s]
   ADDON_OPERATOR_LEASE_RENEW_DEADLINE  Time for which a leader works on without renewing [default: 5s less than the duration]
   ADDON_OPERATOR_LEASE_RETRY_PERIOD    Time between two renewals [default: 3s]
-  ADDON_OPERATOR_LEADER_LABEL          Label that the leader's pod gets, by a right to patch pods [default: none]
+  ADDON_OPERATOR_LEADER_LABEL          Label of the leader's pod; needs the right to patch pods [default: none]
   ADDON_OPERATOR_LEADER_SERVICES       Services without a selector that the leader points to its pod, joined by commas
   ADDON_OPERATOR_WEBHOOK_OWNER         ClusterRole whose deletion deletes the webhook configurations [default: none]
   ADDON_OPERATOR_CHANNEL               false: never ask the registry for other versions [default: true in a pod]
@@ -33,7 +33,7 @@ Variables without a flag:
   TRACING_OTLP_AUTH_TOKEN              Bearer token for the collector [default: none]
   OTEL_EXPORTER_OTLP_CERTIFICATE       File with the collector's certificate authority [default: the system's]
   QUEUE_ACTIONS_METRICS                no: leave out the metrics of actions on queues
-  FRAMEWORK_DIR                        Directory of the shell framework for hooks, which get every variable";
+  FRAMEWORK_DIR                        Directory of the shell framework. Hooks read it from this variable";
 
 /// The variables of the program without modules.
 pub const OF_HOOKS: &str = "\
@@ -44,7 +44,7 @@ Variables without a flag:
   SHELL_OPERATOR_LEASE_DURATION        Time after which a lease that is not renewed may be taken [default: 18s]
   SHELL_OPERATOR_LEASE_RENEW_DEADLINE  Time for which a leader works on without renewing [default: 5s less than the duration]
   SHELL_OPERATOR_LEASE_RETRY_PERIOD    Time between two renewals [default: 3s]
-  SHELL_OPERATOR_LEADER_LABEL          Label that the leader's pod gets, by a right to patch pods [default: none]
+  SHELL_OPERATOR_LEADER_LABEL          Label of the leader's pod; needs the right to patch pods [default: none]
   SHELL_OPERATOR_LEADER_SERVICES       Services without a selector that the leader points to its pod, joined by commas
   TRACING_OTLP_ENDPOINT                Collector of traces, such as https://collector.example:4317 [default: none]
   TRACING_OTLP_AUTH_TOKEN              Bearer token for the collector [default: none]

@@ -29,11 +29,11 @@ pub struct WebhookArgs {
     #[arg(long, value_name = "FILE")]
     pub validating_webhook_server_cert: Option<String>,
 
-    /// Key of that certificate [env: VALIDATING_WEBHOOK_SERVER_KEY] [default: /validating-certs/tls.key]
+    /// Key of the certificate of the admission webhooks [env: VALIDATING_WEBHOOK_SERVER_KEY] [default: /validating-certs/tls.key]
     #[arg(long, value_name = "FILE")]
     pub validating_webhook_server_key: Option<String>,
 
-    /// Authority of that certificate, which the API server trusts [env: VALIDATING_WEBHOOK_CA] [default: /validating-certs/ca.crt]
+    /// Certificate authority by which the API server trusts the admission webhooks [env: VALIDATING_WEBHOOK_CA] [default: /validating-certs/ca.crt]
     #[arg(long, value_name = "FILE")]
     pub validating_webhook_ca: Option<String>,
 
@@ -61,11 +61,11 @@ pub struct WebhookArgs {
     #[arg(long, value_name = "FILE")]
     pub conversion_webhook_server_cert: Option<String>,
 
-    /// Key of that certificate [env: CONVERSION_WEBHOOK_SERVER_KEY] [default: /conversion-certs/tls.key]
+    /// Key of the certificate of the conversion webhooks [env: CONVERSION_WEBHOOK_SERVER_KEY] [default: /conversion-certs/tls.key]
     #[arg(long, value_name = "FILE")]
     pub conversion_webhook_server_key: Option<String>,
 
-    /// Authority of that certificate, which the API server trusts [env: CONVERSION_WEBHOOK_CA] [default: /conversion-certs/ca.crt]
+    /// Certificate authority by which the API server trusts the conversion webhooks [env: CONVERSION_WEBHOOK_CA] [default: /conversion-certs/ca.crt]
     #[arg(long, value_name = "FILE")]
     pub conversion_webhook_ca: Option<String>,
 
