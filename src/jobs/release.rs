@@ -393,9 +393,7 @@ impl<'a> Sync<'a> {
         };
         let (marked, cleared) = tokio::join!(marked, cleared);
         for error in [marked, cleared].into_iter().filter_map(Result::err) {
-            warn!(
-                release, %error, "the release is deployed, but its marks or the record of the helm run could not be written"
-            );
+            warn!(release, %error, "the release is deployed, but its marks or its record could not be written");
         }
     }
 }

@@ -213,3 +213,34 @@ fn a_directory_that_is_not_what_its_manifest_says() {
     assert_eq!(stage.sizes(), "good:small");
     operator.stop();
 }
+
+/// An image before had the shipped modules in the directory of a person, and on. A later one has them in another
+/// directory, and off, and that directory is empty.
+#[test]
+fn modules_of_an_image_before_keep_their_releases_until_the_config_map_decides() {
+    let mut stage = Stage::installed("moved");
+    let before = objects(&stage);
+    fs::create_dir(stage.path("shipped")).unwrap();
+    for module in ["010-good", "020-victim"] {
+        stage.rename(&format!("modules/{module}"), &format!("shipped/{module}"));
+    }
+    stage.write("shipped/values.yaml", "{}\n");
+    let file = stage.path("modules/values.yaml");
+    fs::remove_file(&file).unwrap();
+    let dirs = format!("{}:{}", shown(&stage.path("modules")), shown(&stage.path("shipped")));
+    stage.set("ADDON_OPERATOR_MODULES_DIR", dirs);
+    let operator = stage.start();
+    let told = operator.wait_for(&["missing or empty", "modules that it switched on stay on"]);
+    assert_says(&told, &[shown(&file), "good,victim"]);
+    operator.wait_for(&[CONVERGED]);
+    stage.assert_installed(&["good", "victim"]);
+
+    // A person keeps one of them.
+    stage.configure(&json!({"goodEnabled": "true", "victimEnabled": "false"}));
+    stage.wait_for_sizes("good:small");
+    operator.stop();
+    assert!(
+        before.contains(objects(&stage).trim()),
+        "the release that stays is not made anew"
+    );
+}
