@@ -71,7 +71,7 @@ pub enum Succession {
 /// A period in which a replica leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reign {
-    /// How often the lease had changed its holder at its beginning.
+    /// How often the lease had changed its holder when this time as leader began.
     pub transitions: u32,
     /// Whether an earlier leader's processes may still run.
     pub succession: Succession,
@@ -94,9 +94,9 @@ pub struct Election {
     entitled: Option<ImageDigest>,
     /// A change of the entitled version that is not written yet.
     order: Option<Order>,
-    /// The time before which nothing is tried.
+    /// The time before which the replica neither reads nor writes the lease.
     next: Tick,
-    /// Whether the holder may have ended and that has still to be checked.
+    /// Whether the holder may have ended, and the replica has still to check that.
     doubt: bool,
     /// The value that the succession would have if this replica became leader now.
     succession: Succession,
@@ -240,7 +240,7 @@ impl Election {
         self.next = now + PAUSE;
     }
 
-    /// Takes the result of a write that was sent at that tick.
+    /// Takes the result of a write of the lease that was sent at `sent`.
     pub fn wrote(&mut self, sent: Tick, now: Tick, writing: Writing, written: Written) {
         if matches!(self.role, Role::Deposed) {
             return;
@@ -260,7 +260,7 @@ impl Election {
                 self.known = Known::Nothing;
                 self.next = now;
             }
-            // If it was written after all, the next attempt will be a conflict.
+            // If the lease was written after all, the next attempt will be a conflict.
             Written::Unknown => self.next = now + PAUSE,
         }
     }

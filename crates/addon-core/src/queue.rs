@@ -17,9 +17,9 @@ pub enum State {
     Running,
     /// The head waits for an event and not for a time. The part that brings the event wakes it.
     Parked,
-    /// The head failed and is retried at that time.
+    /// The head failed and is retried at this time.
     Backoff(Tick),
-    /// The head has not failed, but must not start before that time.
+    /// The head has not failed, but must not start before this time.
     Held(Tick),
 }
 
@@ -36,14 +36,14 @@ pub struct Entry<T> {
     pub failures: u32,
     /// The error of the last attempt, until one succeeds.
     pub error: Option<String>,
-    /// The time since which it has been running, parked or held.
+    /// The time since which the task has been running, parked or held.
     pub since: Tick,
     state: State,
     ready_since: u64,
 }
 
 impl<T> Entry<T> {
-    /// The state.
+    /// The state of the task.
     pub fn state(&self) -> State {
         self.state
     }
@@ -214,7 +214,7 @@ impl<L: Ord + Clone, T> Queues<L, T> {
         self.enter(lane, State::Parked, now);
     }
 
-    /// Makes the head of the lane wait until that time.
+    /// Makes the head of the lane wait until the given time.
     pub fn hold(&mut self, lane: &L, until: Tick, now: Tick) {
         self.enter(lane, State::Held(until), now);
     }
@@ -337,7 +337,7 @@ impl<L: Ord + Clone, T> Queues<L, T> {
         self.ledger
     }
 
-    /// The number of tasks.
+    /// The number of tasks in all lanes.
     pub fn len(&self) -> usize {
         self.lanes.values().map(VecDeque::len).sum()
     }

@@ -113,12 +113,12 @@ pub struct Newest {
 pub struct Intent {
     /// The action of the helm child.
     pub kind: IntentKind,
-    /// The newest revision before its start; 0 without a release.
+    /// The newest revision before the start of the helm child; 0 without a release.
     pub revision_before: u32,
-    /// The digest of its inputs; empty for a removal.
+    /// The digest of the helm child's inputs; empty for a removal.
     #[serde(default)]
     pub digest: String,
-    /// The time of its start, in seconds since 1970.
+    /// The time at which the helm child was started, in seconds since 1970.
     pub started: u64,
     /// The time as leader in which it was started; `None` without an election, or if an older version wrote the note.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -183,9 +183,9 @@ pub struct Facts {
     pub release: String,
     /// The digest of everything that can change the result.
     pub inputs: String,
-    /// The digests of the ConfigMap's sections in these inputs.
+    /// The digests of the ConfigMap's sections that the inputs contain.
     pub asked: Asked,
-    /// The version of the chart.
+    /// The version of the module's chart.
     pub version: Option<String>,
     /// Whether the module is in maintenance: only people change its objects.
     pub unmanaged: bool,

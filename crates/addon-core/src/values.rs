@@ -88,7 +88,7 @@ pub enum Reason {
     /// A section would become a scalar, or the global one a list.
     #[error("'{key}' should be {}, not of type {found}", if key == GLOBAL_KEY { "a map" } else { "a map or a list" })]
     NoSection {
-        /// The key of the section.
+        /// The key of the section that would become invalid.
         key: String,
         /// The type that the section would have.
         found: &'static str,

@@ -18,7 +18,7 @@ use super::version::Version;
      '>=1.4 <2', or sha256: and 64 digits; without the key the tag of the operator's own image counts ({fault})"
 )]
 pub struct NoChannel {
-    /// The text.
+    /// The text that is no channel.
     pub text: String,
     /// Why it is not the kind of channel that it looks like.
     pub fault: String,

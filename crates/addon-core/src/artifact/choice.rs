@@ -32,7 +32,7 @@ pub struct Running {
     pub digests: BTreeSet<ImageDigest>,
     /// The tag in the Deployment's image.
     pub tag: Option<Tag>,
-    /// The version number.
+    /// The number of the running version.
     pub version: Option<Version>,
     /// The format in which the running version writes the state Secret.
     pub state_format: String,
@@ -77,7 +77,7 @@ pub struct Target {
     pub tag: Option<Tag>,
     /// The version's digest.
     pub digest: ImageDigest,
-    /// The version number, if known.
+    /// The number of the version, if known.
     pub version: Option<Version>,
 }
 
@@ -88,7 +88,7 @@ pub enum Choice {
     Nothing(Idle),
     /// The wanted version has to wait before its trial begins.
     Waits {
-        /// The version that waits.
+        /// The version that waits for its trial.
         target: Target,
         /// The reasons for which the version waits, at least one.
         reasons: Vec<Reason>,

@@ -49,11 +49,11 @@ pub enum Question {
 /// The registry's reply to a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// All tags.
+    /// All tags of the repository.
     Tags(BTreeSet<Tag>),
     /// The digest that the tag points to; `None` if there is no such tag.
     Digest(Option<ImageDigest>),
-    /// The facts about a digest; `None` if it does not exist.
+    /// The version with the digest; `None` if the registry does not have the digest.
     Candidate(Option<Box<Candidate>>),
     /// Whether the digest exists.
     Presence(bool),

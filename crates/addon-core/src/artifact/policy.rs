@@ -111,7 +111,7 @@ pub enum PolicyError {
     Value {
         /// The field's path in quotes.
         field: String,
-        /// The value as JSON.
+        /// The invalid value as JSON.
         value: String,
         /// The remedy.
         wanted: &'static str,

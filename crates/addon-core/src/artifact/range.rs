@@ -18,7 +18,7 @@ use super::version::Version;
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("'{text}' is no range of versions: {fault}")]
 pub struct RangeError {
-    /// The text.
+    /// The text that is no range.
     pub text: String,
     /// The mistake in the text.
     pub fault: Fault,

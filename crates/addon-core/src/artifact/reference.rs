@@ -25,7 +25,7 @@ const LONGEST_TAG: usize = 128;
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("'{text}' is no name of an image: {fault}")]
 pub struct ReferenceError {
-    /// The text.
+    /// The text that is no name of an image.
     pub text: String,
     /// The mistake in the text.
     pub fault: Fault,

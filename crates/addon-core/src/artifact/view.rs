@@ -129,7 +129,7 @@ pub struct Running {
     pub former: Option<String>,
     /// The running digests.
     pub digests: BTreeSet<ImageDigest>,
-    /// The version.
+    /// The number of the running version.
     pub version: Option<String>,
     /// Whether the version is signed with a configured key; `None` if that is not known.
     pub verified: Option<bool>,
@@ -230,7 +230,7 @@ pub struct Verdict {
     pub why: String,
     /// The time at which the verdict was written.
     pub at: Timestamp,
-    /// The pod that wrote the verdict.
+    /// The name of the pod that wrote the verdict.
     pub judge: String,
 }
 
@@ -243,7 +243,7 @@ pub struct Unclear {
     pub times: u32,
     /// The time from which on another trial may begin.
     pub again: Timestamp,
-    /// The reason why the last one had no result.
+    /// The reason why the last trial had no result.
     pub why: String,
 }
 

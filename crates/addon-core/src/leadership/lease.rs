@@ -102,7 +102,7 @@ pub enum Aim {
 pub enum Written {
     /// The lease was written and has this version now.
     Through(String),
-    /// Another replica wrote the lease before, so it was not written.
+    /// Another replica wrote the lease first, so our write was refused.
     Conflict,
     /// It is unknown whether the lease was written.
     Unknown,

@@ -122,7 +122,7 @@ fn sense(labels: &[(&str, &str)]) -> Sense {
 /// Writes the series of one metric.
 struct Lines<'a, M> {
     name: &'a str,
-    /// The labels as they are shown, each with the places of its values.
+    /// The labels as they are shown, each with the indexes of the values that may be its value.
     labels: Vec<(String, Vec<usize>)>,
     masked: &'a M,
     /// Whether two series may look the same. Then the first of them is shown.
@@ -231,7 +231,7 @@ impl std::fmt::Display for Escaped<'_> {
 
 /// The decimal exponent from which on a number is shown with an exponent.
 const LARGE: i32 = 6;
-/// The decimal exponent below which it is shown so, too.
+/// The decimal exponent below which a number is shown with an exponent.
 const SMALL: i32 = -4;
 
 /// The shortest text of a number, as Go prints it. Bounds of buckets are labels, so queries depend on their texts.

@@ -46,7 +46,7 @@ pub enum Reading {
     Spread {
         /// For each bound, the number of values up to it and above the bound before.
         counts: Vec<u64>,
-        /// The number of values.
+        /// The number of observed values.
         total: u64,
         /// The sum of the values.
         sum: f64,

@@ -31,7 +31,7 @@ pub enum NameError {
     /// The name is reserved for Prometheus.
     #[error("'{name}' is no label name: those that begin with two underscores belong to Prometheus")]
     Reserved {
-        /// The name.
+        /// The reserved name.
         name: String,
     },
     /// The name is too long.

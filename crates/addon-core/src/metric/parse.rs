@@ -60,7 +60,7 @@ pub enum Useless {
     /// The operation's action is unknown.
     #[error("'{action}' is no action: one of add, set, observe and expire is needed")]
     UnknownAction {
-        /// The action as it is written.
+        /// The unknown action, as the hook wrote it.
         action: String,
     },
     /// The operation has two shortcuts for actions.
@@ -69,7 +69,7 @@ pub enum Useless {
     /// The operation's `name` is invalid.
     #[error("'name' cannot be used: {0}")]
     Name(NameError),
-    /// A key of its `labels` is invalid.
+    /// A key of the operation's `labels` is invalid.
     #[error("'labels' cannot be used: {0}")]
     Label(NameError),
     /// The operation would decrease a counter.

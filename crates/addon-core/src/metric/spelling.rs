@@ -23,7 +23,7 @@ pub enum Alike {
          both if they are of one kind, and none twice"
     )]
     Metrics {
-        /// The metric that existed before.
+        /// The metric that existed before the new metric.
         one: MetricName,
         /// The new metric.
         other: MetricName,
@@ -36,11 +36,11 @@ pub enum Alike {
          the two metrics"
     )]
     Lines {
-        /// The metric that existed before.
+        /// The metric that existed before the new metric.
         one: MetricName,
         /// The new metric.
         other: MetricName,
-        /// The name at the beginning of the lines.
+        /// The name at the beginning of the lines that both metrics have.
         line: String,
     },
     /// Two labels of a metric.
@@ -53,7 +53,7 @@ pub enum Alike {
         metric: MetricName,
         /// The label whose value takes precedence.
         one: LabelName,
-        /// The other label.
+        /// The label whose value is shown only if that of `one` is empty.
         other: LabelName,
         /// The name that both labels have after escaping.
         shown: String,

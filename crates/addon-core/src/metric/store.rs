@@ -58,7 +58,7 @@ pub struct Applied {
 pub struct Lost {
     /// The metric.
     pub metric: MetricName,
-    /// The number of samples.
+    /// The number of refused samples.
     pub samples: usize,
     /// The reason for which the samples were refused.
     pub why: Refusal,

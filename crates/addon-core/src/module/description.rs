@@ -13,11 +13,11 @@ use thiserror::Error;
 
 use crate::name::{ModuleName, NameError};
 
-/// The field with the modules that it depends on.
+/// The field with the modules that the module depends on.
 pub const DEPENDS_ON: &str = "dependsOn";
 /// The field that says which drift is repaired.
 pub const DRIFT: &str = "drift";
-/// The field with the service account of its hooks and its release.
+/// The field with the service account of the module's hooks and of its release.
 pub const SERVICE_ACCOUNT: &str = "serviceAccount";
 /// The length of an object's name up to which the API server accepts it.
 const LONGEST_NAME: usize = 253;
@@ -107,7 +107,7 @@ pub struct Description {
     pub depends_on: Vec<ModuleName>,
     /// The drift that is repaired; `None`: the common setting decides.
     pub drift: Option<Restoring>,
-    /// The service account of its hooks and its release; `None`: the operator's own account.
+    /// The service account of the module's hooks and release; `None`: the operator's own account.
     pub service_account: Option<AccountName>,
     /// The mistakes for which the module cannot be used.
     pub mistakes: Vec<Mistake>,
@@ -124,7 +124,7 @@ pub enum Mistake {
     /// A field is a misspelling of ours.
     #[error("line {line}: unknown field {field}, is {meant} meant?")]
     Misspelt {
-        /// The line.
+        /// The line of the misspelt field, from 1.
         line: usize,
         /// The field as it is written.
         field: String,
@@ -134,7 +134,7 @@ pub enum Mistake {
     /// A field of ours has a value of the wrong type.
     #[error("line {line}: {field} should be {expected}, but is {found}")]
     Wrong {
-        /// The line.
+        /// The line of the field, from 1.
         line: usize,
         /// The field's path.
         field: String,
@@ -146,19 +146,19 @@ pub enum Mistake {
     /// The value of `drift` is invalid.
     #[error("line {line}: {DRIFT} should be one of {}", Restoring::WORDS)]
     Drift {
-        /// The line.
+        /// The line of the field, from 1.
         line: usize,
     },
     /// The value is no valid name of a service account.
     #[error("line {line}: {SERVICE_ACCOUNT} should be the name of a service account of the operator's namespace")]
     Account {
-        /// The line.
+        /// The line of the field, from 1.
         line: usize,
     },
     /// A text is no valid name of a module.
     #[error("line {line}: {field} names no module")]
     Name {
-        /// The line.
+        /// The line of the field, from 1.
         line: usize,
         /// The field's path.
         field: String,
@@ -171,7 +171,7 @@ pub enum Mistake {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("line {line}: unknown field {field} is ignored")]
 pub struct UnknownField {
-    /// The line.
+    /// The line of the field, from 1.
     pub line: usize,
     /// The field as it is written.
     pub field: String,

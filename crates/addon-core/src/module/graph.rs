@@ -18,7 +18,7 @@ pub enum Blocked {
     /// The module depends on itself, by way of these modules.
     #[error("dependsOn goes round in a circle: {}", path(.0))]
     Cycle(Vec<ModuleName>),
-    /// A module that it depends on is itself blocked.
+    /// A module that this module depends on is itself blocked.
     #[error("module '{0}', which it needs, cannot run itself")]
     Needs(ModuleName),
 }
@@ -66,7 +66,7 @@ pub fn plan(nodes: &BTreeMap<ModuleName, Node>) -> Plan {
     let mut levels: BTreeMap<&ModuleName, u32> = BTreeMap::new();
     let mut groups: BTreeMap<u32, Vec<ModuleName>> = BTreeMap::new();
     for name in order.iter().copied().filter(|name| !blocked.contains_key(*name)) {
-        // The own number, or the higher one of a module that it depends on.
+        // The module's own number, or a higher one of a module that the module depends on.
         let needs = nodes[name].needs.iter().filter_map(|need| levels.get(need).copied());
         let level = needs.fold(nodes[name].order, u32::max);
         levels.insert(name, level);

@@ -79,7 +79,7 @@ pub struct Target {
     pub kind: Segment,
     /// The namespace, if the kind is namespaced.
     pub namespace: Option<Segment>,
-    /// The name.
+    /// The name of the object.
     pub name: Segment,
 }
 
@@ -104,7 +104,7 @@ impl MergePatch {
         (!keys.is_empty()).then_some(Self(keys))
     }
 
-    /// The keys.
+    /// The top-level keys of the patch, each with its value.
     pub fn keys(&self) -> &Map<String, Value> {
         &self.0
     }

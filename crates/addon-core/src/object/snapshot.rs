@@ -29,7 +29,7 @@ pub enum Order {
 /// An object as it was read.
 #[derive(Debug, Clone)]
 pub struct Sighting {
-    /// The name.
+    /// The name of the object.
     pub name: Arc<ObjectName>,
     /// The object as the binding shows it.
     pub view: ObjectView,
@@ -57,7 +57,7 @@ pub struct Operations {
     pub added: u64,
     /// The number of deleted objects.
     pub deleted: u64,
-    /// The number of changes.
+    /// The number of times that an object was changed.
     pub modified: u64,
     /// The number of times that the snapshot became empty.
     pub cleaned: u64,
@@ -71,7 +71,7 @@ pub struct Snapshot {
     seq: u64,
     since_start: Operations,
     since_run: Operations,
-    /// The number of objects at the last run.
+    /// The number of objects in the snapshot when it was last read for a run.
     at_run: usize,
 }
 
@@ -87,7 +87,7 @@ struct Part {
 struct Kept {
     view: ObjectView,
     digest: Digest,
-    /// The last listing in which the object was.
+    /// The number of the last listing that had the object.
     round: u32,
 }
 

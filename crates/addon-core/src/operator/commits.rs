@@ -50,7 +50,7 @@ pub(super) struct Saving {
     pub(super) text: String,
     /// The version of the ConfigMap from which the new text of the section was made.
     pub(super) known: u64,
-    /// Whether the section was read while it was being saved.
+    /// Whether a reading of the section was held back while the section was being saved.
     pub(super) held: bool,
     /// Whether a reading of the ConfigMap came while the section was being saved.
     pub(super) seen: bool,

@@ -40,7 +40,7 @@ struct Active {
 /// The phase of a converge.
 #[derive(Debug)]
 pub(super) enum Phase {
-    /// Waits for runs of the converge before, which still go on.
+    /// Waits for runs of the previous converge that still go on.
     Settling,
     /// Runs the hooks before all modules; the number is the place of the next hook.
     BeforeAll(usize),

@@ -36,13 +36,13 @@ pub struct Edit {
     pub(super) config_map: String,
     /// The values and schemas at the moment of the edit.
     pub(super) values: Store,
-    /// All modules.
+    /// The names of all modules on disk.
     pub(super) modules: BTreeSet<ModuleName>,
     /// Texts that were checked and are good, and texts that the operator itself is writing.
     pub(super) known: Data,
     /// The modules that are removed if the ConfigMap does not switch them on.
     pub(super) omissible: BTreeSet<ModuleName>,
-    /// The number of releases that are ours.
+    /// The number of releases that are ours: those that the operator or the original installed.
     pub(super) ours: usize,
     /// How the ConfigMap was made, if a program made it, and the keys that are applied.
     pub(super) origin: (Option<Made>, BTreeSet<String>),

@@ -135,7 +135,7 @@ pub enum Job {
         module: ModuleName,
         /// `{"global": …, "fooBar": …}`.
         values: HookDocument,
-        /// The part of these values that the ConfigMap holds, in the same form.
+        /// The part of `values` that the ConfigMap holds, in the form of `values`.
         asked: HookDocument,
         /// The check of these values against the schema that comes first; `None` if it was done.
         vetting: Option<Box<Vetting>>,

@@ -148,7 +148,7 @@ pub enum CrdObstacle {
     Held(Vec<String>),
 }
 
-/// The result for the sections that hooks saved on trial.
+/// The result of putting back the sections that hooks saved on trial.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Settled {
     /// The keys of the ConfigMap whose texts of before the trial were put back.

@@ -109,7 +109,7 @@ pub struct Policy {
     /// How many hooks may run at a time for the API server, in addition to `hook_slots`; at least 1. These slots are
     /// separate, because helm may wait for the API server, and the API server for the hook.
     pub review_slots: usize,
-    /// When the API server asks about edits of the ConfigMap.
+    /// The condition under which the API server asks the operator about edits of the ConfigMap.
     pub edits: Edits,
     /// How many helm jobs may run at a time; at least 1.
     pub helm_slots: usize,

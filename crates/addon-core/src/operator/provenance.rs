@@ -22,7 +22,7 @@ pub const CONFIRM_REMOVALS: &str = "addon-operator/confirm-removals";
 pub struct Provenance {
     /// The uid, which differs for each ConfigMap of the same name.
     pub uid: String,
-    /// The digest of the data that a program made it with.
+    /// The digest of the data with which a program made the ConfigMap; `None` if no program made it.
     pub made_with: Option<String>,
     /// The number of removals that the edit confirms.
     pub confirms: Option<String>,
@@ -35,7 +35,7 @@ pub struct Made {
     pub uid: String,
     /// Whether people have edited the ConfigMap since it was made.
     pub edited: bool,
-    /// Keys that were applied before it was made and that it has never contained.
+    /// The keys that were applied before the ConfigMap was made, and that it has never contained.
     pub unsaid: BTreeSet<String>,
 }
 
@@ -50,7 +50,7 @@ impl Provenance {
         }
     }
 
-    /// Whether the ConfigMap holds exactly the data that a program made it with.
+    /// Whether the ConfigMap still holds exactly the data with which a program made it.
     pub fn is_as_made(&self, data: &BTreeMap<String, String>) -> bool {
         self.made_with.as_ref().is_some_and(|made| *made == digest(data))
     }

@@ -92,7 +92,7 @@ impl Standing {
         }
     }
 
-    /// When what still runs is cancelled, if we are to end.
+    /// The time at which running jobs are cancelled, if the operator is shutting down.
     pub(super) fn timeout(&self, cx: &Cx) -> Option<(Tick, Waiting)> {
         let stopping = self.stopping.filter(|stopping| !stopping.cancelled)?;
         let grace: Duration = cx.policy.shutdown_grace;

@@ -56,7 +56,7 @@ pub(super) struct HookTask {
     pub(super) allow_failure: bool,
     /// The deadline of the run.
     pub(super) deadline: Duration,
-    /// The monitors for which this is the first run.
+    /// The monitors whose first run this run of the hook is; empty for other runs.
     pub(super) first_runs: Vec<MonitorId>,
     /// The hook does not want this first run. The task only makes later changes reach the hook.
     pub(super) is_skipped: bool,

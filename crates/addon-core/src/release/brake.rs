@@ -19,9 +19,9 @@ pub const ADOPTED: &str = "addon-operator/adopted";
 
 /// The number of objects without data that may be deleted without a request.
 const TAKEN_UNASKED: usize = 2;
-/// The number of objects that a sentence names.
+/// The number of deleted objects that a sentence about a held upgrade names.
 const NAMED: usize = 5;
-/// The number of objects that a note names.
+/// The number of deleted objects that the note of a held upgrade names.
 const NOTED: usize = 200;
 
 /// The digests of sections of the `ConfigMap`. They show whether people changed a section.
@@ -38,11 +38,11 @@ pub struct Asked {
 pub struct Part {
     /// The API group; empty for the core group.
     pub group: String,
-    /// The kind.
+    /// The kind of the object.
     pub kind: String,
-    /// The namespace; `None` for the release's namespace.
+    /// The namespace of the object; `None` for the release's namespace.
     pub namespace: Option<String>,
-    /// The name.
+    /// The name of the object.
     pub name: String,
 }
 
@@ -85,15 +85,15 @@ pub struct Base {
 pub struct Held {
     /// The digest of the upgrade's inputs.
     pub inputs: String,
-    /// The digests of the sections.
+    /// The digests of the ConfigMap's sections in these inputs.
     pub asked: Asked,
     /// The digest of all objects that it would delete. A confirmation counts for exactly these objects.
     pub digest: String,
-    /// The names of these objects, the most important first, up to a limit.
+    /// The names of the objects that the upgrade would delete, the most important first, up to a limit.
     pub takes: Vec<String>,
-    /// The number of these objects.
+    /// The number of objects that the upgrade would delete.
     pub taken: usize,
-    /// The number of objects in the release.
+    /// The number of objects in the release now.
     pub of: usize,
 }
 

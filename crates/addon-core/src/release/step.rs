@@ -19,9 +19,9 @@ pub enum ReleaseStep {
     LookAtBase,
     /// Mark this unfinished revision as failed, and ask again.
     Repair {
-        /// The revision.
+        /// The number of the unfinished revision.
         revision: u32,
-        /// The revision's status before.
+        /// The status that the revision was left in, before the repair.
         left: Status,
     },
     /// Do nothing: the release is in the wanted state.

@@ -12,7 +12,7 @@ use crate::failure::{Class, Failure};
 pub struct Holder {
     /// The holder's name in the lease.
     pub identity: String,
-    /// How often the lease had changed its holder at the beginning.
+    /// How often the lease had changed its holder when this time as leader began.
     pub transitions: u32,
 }
 

@@ -36,7 +36,7 @@ pub enum Problem {
         field: String,
         /// The expected type.
         wanted: &'static str,
-        /// The value of the field.
+        /// The type of the field's value.
         found: &'static str,
     },
     /// The string of the patch is no valid patch.
@@ -65,7 +65,7 @@ pub struct AdmissionResponse {
 pub struct ConversionResponse {
     /// All converted objects, in the order of the request.
     pub objects: Vec<Value>,
-    /// The reason for which the objects could not be converted; empty if they were.
+    /// The reason why the objects could not be converted; empty if they were converted.
     pub failed: String,
 }
 

@@ -22,7 +22,7 @@ pub struct Judgement {
 /// A key of an unknown module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdleKey {
-    /// The key.
+    /// The key of the ConfigMap.
     pub key: String,
     /// The module that the key's name points to.
     pub module: ModuleName,

@@ -44,7 +44,7 @@ impl fmt::Display for PatchFile {
 #[derive(Debug, Error)]
 #[error("got bad json patch for {file}")]
 pub struct BadPatch {
-    /// The file.
+    /// The patch file that cannot be read.
     pub file: PatchFile,
     /// The mistake, with its position in the file.
     #[source]
@@ -222,7 +222,7 @@ pub enum Unacceptable {
     /// A path into the values of another owner.
     #[error("unacceptable patch operation for path '{root}' ({})", accepted_roots(.owner))]
     Root {
-        /// The first key of the path.
+        /// The first key of the operation's path.
         root: String,
         /// The owner of the hook.
         owner: Owner,
@@ -230,7 +230,7 @@ pub enum Unacceptable {
     /// A path that names no key.
     #[error("patch path '{path}' leads to no key of the values")]
     NoRoot {
-        /// The path.
+        /// The path of the operation.
         path: String,
     },
     /// Values that are nested too deep to be parsed again.
@@ -239,13 +239,13 @@ pub enum Unacceptable {
         yaml::MAX_DEPTH
     )]
     TooDeep {
-        /// The path.
+        /// The path of the operation.
         path: Pointer,
     },
     /// A flag for a name that no module can have.
     #[error("patch path '{path}' is no flag of a module")]
     Flag {
-        /// The path.
+        /// The path of the operation.
         path: String,
         /// The reason why the name is invalid.
         #[source]

@@ -35,7 +35,7 @@ impl Proposal {
         &self.owner
     }
 
-    /// The version of the values that it was computed from.
+    /// The version of the values from which the proposal was computed.
     pub fn base(&self) -> Version {
         self.base
     }

@@ -79,7 +79,7 @@ impl Section {
 /// The mistake in one key of the ConfigMap.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SectionProblem {
-    /// The key.
+    /// The key of the ConfigMap with the mistake.
     pub key: String,
     /// The owner of the key; `None` if the key names no module.
     pub owner: Option<Owner>,

@@ -115,7 +115,7 @@ impl Memory {
         }
     }
 
-    /// Ends that wait, because another reason holds the version.
+    /// Forgets the time since which the version has waited for a quiet moment, because another reason holds the version.
     pub(super) fn lose_patience(&mut self) {
         self.ready = None;
     }

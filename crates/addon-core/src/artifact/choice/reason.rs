@@ -101,7 +101,7 @@ pub enum Reason {
     },
     /// The version was first seen a short time ago.
     Delay {
-        /// The time from which on it may be taken.
+        /// The time from which on the version may be taken.
         until: Timestamp,
     },
     /// The version's last trial had no result.

@@ -18,7 +18,7 @@ pub enum News {
     Available(Target),
     /// The wanted version waits for other reasons than before.
     Waits {
-        /// The version.
+        /// The wanted version.
         target: Target,
         /// The reasons for which the version waits.
         reasons: Vec<Reason>,

@@ -31,7 +31,7 @@ pub struct Trial {
     pub failing: BTreeSet<String>,
     /// The time at which the trial began.
     pub begun: Timestamp,
-    /// The pod that began the trial.
+    /// The name of the pod that began the trial.
     pub by: String,
     /// The channel at the beginning. A changed channel voids the trial.
     pub channel: Option<Channel>,
@@ -42,7 +42,7 @@ pub struct Trial {
     pub limit: Duration,
     /// The uid of the trial's pod, which differs from those of lost pods; `None` while there is none.
     pub pod: Option<String>,
-    /// The number of lost pods.
+    /// The number of the trial's pods that were lost.
     pub lost: u32,
     /// How often the lease was handed to the new version.
     pub handed: u32,
@@ -60,7 +60,7 @@ pub struct Verdict {
     pub why: String,
     /// The time at which the verdict was written.
     pub at: Timestamp,
-    /// The pod that wrote the verdict.
+    /// The name of the pod that wrote the verdict.
     pub judge: String,
 }
 
@@ -95,7 +95,7 @@ pub enum Failures {
 pub struct Report {
     /// The digest of the version that reports about itself.
     pub of: ImageDigest,
-    /// The pod that reports.
+    /// The name of the pod that reports.
     pub pod: String,
     /// The number of this report in its process, so that each report differs from the one before.
     pub number: u64,
@@ -151,7 +151,7 @@ pub struct Unclear {
     pub at: Timestamp,
     /// The time from which on another trial may begin.
     pub again: Timestamp,
-    /// The reason why the last one had no result.
+    /// The reason why the last trial had no result.
     pub why: String,
 }
 

@@ -53,7 +53,7 @@ pub struct Wish {
 /// A version whose trial may begin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
-    /// The version.
+    /// The version whose trial may begin.
     pub target: Target,
     /// All digests of the version: of its index and of the manifests in it.
     pub digests: BTreeSet<ImageDigest>,

@@ -102,7 +102,7 @@ pub struct Replica {
     pub pod: String,
     /// The digests that the runtime reports as running: of an index or of a manifest.
     pub digests: BTreeSet<ImageDigest>,
-    /// The platform of its node, if that is known.
+    /// The platform of the pod's node, if that is known.
     pub platform: Option<Platform>,
     /// Whether the pod is ready.
     pub is_ready: bool,

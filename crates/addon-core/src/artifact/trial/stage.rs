@@ -47,7 +47,7 @@ pub enum Stage {
     /// The version on trial was to lead, and an old replica leads. The judge waits for a report that shows whether the
     /// new one is alive.
     Doubts(Target),
-    /// There is no pod of the old version to judge it.
+    /// There is no pod of the old version to judge the trial.
     Unjudged(Target),
     /// Other pods work on the trial.
     Elsewhere(Target),

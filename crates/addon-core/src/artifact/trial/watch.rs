@@ -327,7 +327,7 @@ impl PodWatch {
 
     /// The ruling at the end of the time in which the version has to prove itself.
     fn end(&self, heard: Tick, limit: Duration) -> Option<(Ruling, String)> {
-        // The last report must be later than that time.
+        // The last report must have come after the end of this time.
         if let Some(clean) = self.clean.filter(|clean| self.spoke.since(*clean) >= PROBATION) {
             let led = heard.since(clean);
             let why = format!(

@@ -15,7 +15,7 @@ use crate::artifact::trial::record::{Failures, Ruling};
 /// The width of the column of names: the longest name with its colon and a blank.
 const WIDTH: usize = 12;
 
-/// The text under construction.
+/// The lines of the text that is being built.
 struct Lines(String);
 
 impl Lines {

@@ -28,7 +28,7 @@ pub struct Batch {
 /// One hook of a batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BatchHook {
-    /// The title that its author gave it; may be empty.
+    /// The title that the hook's author gave the hook; may be empty.
     pub title: String,
     /// The hook's configuration.
     pub config: HookConfig,
@@ -57,7 +57,7 @@ impl Call {
 /// One hook of a batch, with a name that is unique among its owner's hooks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Named {
-    /// The name.
+    /// The name of the hook.
     pub name: HookName,
     /// The hook's call.
     pub call: Call,

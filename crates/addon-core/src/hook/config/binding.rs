@@ -12,7 +12,7 @@ use crate::name::{BindingName, QueueName};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ScheduleBinding {
-    /// The name in contexts.
+    /// The name of the binding in binding contexts.
     pub name: BindingName,
     /// The times.
     pub crontab: Crontab,
@@ -20,7 +20,7 @@ pub struct ScheduleBinding {
     pub allow_failure: bool,
     /// The deadline of a run; `None` for the hook's or the policy's.
     pub timeout: Option<Duration>,
-    /// The snapshots that contexts include, those of the group included.
+    /// The bindings whose snapshots the contexts include, those of the binding's group included.
     pub include_snapshots_from: Vec<BindingName>,
     /// The queue of the binding's runs.
     pub queue: QueueName,
@@ -43,7 +43,7 @@ pub enum WatchEvent {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct KubernetesBinding {
-    /// The name in contexts, and of the snapshot.
+    /// The name of the binding in binding contexts, and of its snapshot.
     pub name: BindingName,
     /// The group and version; `None`: the kind decides.
     pub api_version: Option<String>,
@@ -71,7 +71,7 @@ pub struct KubernetesBinding {
     pub fields: Vec<FieldRequirement>,
     /// The namespaces of the objects; `None` for all.
     pub namespaces: Option<NamespaceSelector>,
-    /// The snapshots that contexts include, those of the group included.
+    /// The bindings whose snapshots the contexts include, those of the binding's group included.
     pub include_snapshots_from: Vec<BindingName>,
     /// The queue of the binding's runs.
     pub queue: QueueName,
@@ -121,7 +121,7 @@ pub struct FieldRequirement {
     pub field: String,
     /// Whether the field must equal the value, or must differ from it.
     pub equals: bool,
-    /// The value.
+    /// The value with which the field is compared.
     pub value: String,
 }
 
@@ -185,7 +185,7 @@ pub struct AdmissionBinding {
     pub name: BindingName,
     /// The group. Bindings of a group share one context.
     pub group: Option<String>,
-    /// The snapshots that contexts include, those of the group included.
+    /// The bindings whose snapshots the contexts include, those of the binding's group included.
     pub include_snapshots_from: Vec<BindingName>,
     /// The failure policy.
     pub failure_policy: FailurePolicy,
@@ -219,9 +219,9 @@ pub struct ConversionRule {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ConversionBinding {
-    /// The name in contexts.
+    /// The name of the binding in binding contexts.
     pub name: BindingName,
-    /// The name of the `CustomResourceDefinition`.
+    /// The name of the `CustomResourceDefinition` whose objects are converted.
     pub crd_name: String,
     /// The conversions that the hook can do.
     pub conversions: Vec<ConversionRule>,
@@ -229,6 +229,6 @@ pub struct ConversionBinding {
     pub timeout: Option<Duration>,
     /// The group. Bindings of a group share one context.
     pub group: Option<String>,
-    /// The snapshots that contexts include, those of the group included.
+    /// The bindings whose snapshots the contexts include, those of the binding's group included.
     pub include_snapshots_from: Vec<BindingName>,
 }

@@ -17,7 +17,7 @@ pub enum BadPatchFile {
     /// The text cannot be parsed.
     #[error("got bad object patches")]
     Text {
-        /// The reason.
+        /// The reason why the text cannot be parsed.
         #[from]
         source: Unreadable,
     },
@@ -80,7 +80,7 @@ pub enum Problem {
     /// The name of the operation is unknown.
     #[error("names no operation: {found:?}")]
     Operation {
-        /// The name.
+        /// The unknown name.
         found: String,
     },
     /// The name cannot be a part of a request's path.
@@ -89,7 +89,7 @@ pub enum Problem {
     /// The value is no group and version.
     #[error("is {found:?}, which is no version")]
     ApiVersion {
-        /// The value.
+        /// The value that is no group and version.
         found: String,
     },
     /// The string is no YAML document.
@@ -104,13 +104,13 @@ pub enum Problem {
     /// The name of the JSON patch's step is unknown.
     #[error("names no step of a JSON patch: {found:?}")]
     PatchStep {
-        /// The name.
+        /// The unknown name.
         found: String,
     },
     /// The path of the JSON patch is invalid.
     #[error("is {found:?}, which is no JSON pointer")]
     Pointer {
-        /// The path.
+        /// The invalid path.
         found: String,
     },
     /// A value would be moved into itself.

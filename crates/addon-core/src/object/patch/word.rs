@@ -17,13 +17,13 @@ pub enum NotASegment {
     /// The text is `.` or `..`, which would lead elsewhere.
     #[error("is {text:?}, which leads elsewhere in a path")]
     Dots {
-        /// The text.
+        /// The text `.` or `..`.
         text: String,
     },
     /// The text has a character that would split it or change its meaning.
     #[error("is {text:?}, which holds {sign:?}")]
     Sign {
-        /// The text.
+        /// The text with the character.
         text: String,
         /// The character that is not allowed there.
         sign: char,

@@ -273,20 +273,20 @@ pub enum Notice {
     },
     /// A key of the ConfigMap cannot be used. Its last good text stays applied.
     ConfigRejected {
-        /// The key.
+        /// The key of the ConfigMap that cannot be used.
         key: String,
         /// The error, and the place in the text where it is.
         message: String,
     },
     /// A change of the ConfigMap was applied.
     ConfigApplied {
-        /// The keys whose meaning changed.
+        /// The keys of the ConfigMap whose meaning changed.
         keys: Vec<String>,
     },
     /// These keys are too large for the state Secret. If they are broken or gone at the next start, their last good texts
     /// are unknown.
     SectionsNotKept {
-        /// The keys.
+        /// The keys of the ConfigMap whose texts were not saved.
         keys: Vec<String>,
     },
     /// The ConfigMap does not exist. Its last good texts stay applied.
@@ -316,7 +316,7 @@ pub enum Notice {
     },
     /// The ConfigMap has a section for a module that does not exist. It is ignored.
     ConfigUnknown {
-        /// The keys.
+        /// The keys of the sections that are ignored.
         keys: Vec<String>,
     },
     /// A piece of the operator's own work failed. It is retried, and further work waits for it.
@@ -334,7 +334,7 @@ pub enum Notice {
     TasksDropped {
         /// The queue.
         queue: QueueName,
-        /// The number of tasks.
+        /// The number of removed tasks.
         count: usize,
         /// The reason for which the tasks were removed.
         reason: &'static str,
@@ -348,7 +348,7 @@ pub enum Notice {
         /// The number of tasks that became part of the earliest one.
         count: usize,
     },
-    /// A task began. This is the time for which it waited in its queue.
+    /// A task began. The notice tells its wait in the queue.
     TaskWaited {
         /// The queue.
         queue: QueueName,
@@ -358,7 +358,7 @@ pub enum Notice {
         module: Option<ModuleName>,
         /// The task's binding or kind.
         binding: String,
-        /// The time.
+        /// The time for which the task waited in its queue.
         waited: Duration,
     },
     /// The shutdown began. Running jobs get time to end.
@@ -379,7 +379,7 @@ pub enum HeldFor {
     Confirmation {
         /// The number of removals, those of the last ten minutes included.
         goes: usize,
-        /// The number of releases of ours.
+        /// The number of releases that are ours.
         of: usize,
     },
 }

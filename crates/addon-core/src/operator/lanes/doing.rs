@@ -16,7 +16,7 @@ pub(in crate::operator) struct Doing {
     pub(in crate::operator) labels: HookLabels,
     pub(in crate::operator) allow_failure: bool,
     pub(in crate::operator) began: Tick,
-    /// The monitors for which this is the first run.
+    /// The monitors whose first run this run of the hook is; empty for other runs.
     pub(in crate::operator) first_runs: Vec<MonitorId>,
     /// Whether the life of the hook's module has gone on since the run began.
     pub(in crate::operator) fate: Fate,

@@ -11,9 +11,9 @@ use crate::operator::effect::Notice;
 use crate::operator::policy::Mode;
 use crate::operator::task::{HookTask, Lane, Task};
 
-/// The number of tasks from which on a queue is checked.
+/// The number of tasks from which on a queue is searched for tasks to combine.
 const LONG: usize = 100;
-/// The number of tasks of one hook from which on they are combined.
+/// The number of tasks of one hook from which on these tasks are combined.
 const MANY: usize = 100;
 
 impl Lanes {

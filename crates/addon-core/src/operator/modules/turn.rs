@@ -7,7 +7,7 @@ use crate::name::ModuleName;
 pub(in crate::operator) enum Turn {
     /// The module does not take part in the converge: it is not enabled.
     Out,
-    /// Modules before it, or modules that it depends on, have not succeeded.
+    /// The modules before this module, or those that it depends on, have not succeeded.
     Waiting,
     /// The module's run is in its lane.
     Running,

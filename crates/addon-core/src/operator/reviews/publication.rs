@@ -20,7 +20,7 @@ const ROUND: Duration = Duration::from_mins(1);
 const SOON: Duration = Duration::from_secs(1);
 const STEP: &str = "publish the webhooks";
 
-/// Whether the webhooks are published, and when that is tried or checked again.
+/// Whether the webhooks are published, and when the next attempt or comparison is due.
 #[derive(Debug, Default)]
 pub(in crate::operator) struct Publication {
     state: State,
@@ -33,7 +33,7 @@ enum State {
     /// There is something to publish. It may be the empty set of routes.
     #[default]
     Due,
-    /// A job publishes. If the routes change meanwhile, it is due again afterwards.
+    /// A job publishes the routes. `stale`: the routes changed meanwhile, so they are published again after the job.
     Running {
         failures: u32,
         error: Option<String>,

@@ -49,17 +49,17 @@ impl fmt::Display for Reason {
 pub(in crate::operator) enum RunReason {
     /// The module was next in order in the first converge.
     Startup,
-    /// The module was next in order in a later converge.
+    /// The module was next in order in a converge after the first one.
     Converge,
     /// A module that this module depends on succeeded at last.
     DependencyReady,
     /// The module's section of the ConfigMap changed.
     ConfigChanged,
-    /// A run of one of its hooks by schedule changed its values.
+    /// A scheduled run of one of the module's hooks changed the module's values.
     ScheduleChange,
-    /// A run of one of its hooks for changed objects changed its values.
+    /// A run of one of the module's hooks for changed objects changed the module's values.
     KubernetesChange,
-    /// The module's hooks after the release changed its values.
+    /// The module's hooks that run after its release changed the module's values.
     AfterHelmChange,
     /// An object of the module's release is gone.
     ObjectAbsent,

@@ -25,7 +25,7 @@ pub(super) struct Asked {
     pub(super) inputs: u64,
     /// The modules before its own that were enabled when it was started, as it was given them.
     pub(super) beside: Vec<ModuleName>,
-    /// Whether the round has gone on without it, and that was reported.
+    /// Whether the round has gone on without the script's answer, and a notice has said so.
     pub(super) is_late: bool,
 }
 

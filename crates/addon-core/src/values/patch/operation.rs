@@ -26,7 +26,7 @@ pub enum Operation {
     Add {
         /// The path at which the value is set or inserted.
         path: Pointer,
-        /// The value.
+        /// The value that is set or inserted.
         #[serde(default)]
         value: Value,
     },
@@ -57,19 +57,19 @@ pub enum DoesNotApply {
     /// A parent of the path does not exist.
     #[error("nothing at the parent of '{path}'")]
     NoParent {
-        /// The path.
+        /// The path of the operation.
         path: Pointer,
     },
     /// The place does not exist, so nothing can be removed.
     #[error("nothing to remove at '{path}'")]
     Missing {
-        /// The path.
+        /// The path of the operation.
         path: Pointer,
     },
     /// The list is too short, or the last part of the path is no index.
     #[error("'{path}' is no place in a list of {length}")]
     Index {
-        /// The path.
+        /// The path of the operation.
         path: Pointer,
         /// The number of items in the list.
         length: usize,
@@ -77,7 +77,7 @@ pub enum DoesNotApply {
     /// The tested value differs from the expected value.
     #[error("test of '{path}' failed")]
     Test {
-        /// The path.
+        /// The path of the tested value.
         path: Pointer,
     },
 }
