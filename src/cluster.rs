@@ -79,7 +79,7 @@ pub struct Cluster {
     warrant: Warrant,
     /// The queue of the rate limit, if there is one.
     pace: Option<Pace>,
-    /// The service account of this client, if it is not the operator's own.
+    /// The service account of this client; none for the operator's own account.
     account: Option<Arc<str>>,
     /// The other service accounts that jobs can act as; none if no kubeconfig is written.
     accounts: Option<Arc<Accounts>>,

@@ -53,7 +53,7 @@ const ARGUMENT_LIMIT: usize = 100 << 10;
 /// The settings of all helm calls.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The path of the binary.
+    /// The path of helm's binary.
     pub binary: PathBuf,
     /// A private directory for helm's caches and the operator's files for helm.
     pub dir: PathBuf,
@@ -96,7 +96,7 @@ pub struct Chart<'a> {
     pub values: &'a Path,
     /// Labels for every object; empty for none.
     pub labels: &'a BTreeMap<String, String>,
-    /// The kubeconfig of another account, if it is not the operator's.
+    /// The kubeconfig of the account that helm acts as; none for the operator's own account.
     pub kubeconfig: Option<&'a Path>,
     /// The objects that stay when the release is removed, because they existed before it.
     pub kept: &'a BTreeSet<Object>,
@@ -109,7 +109,7 @@ pub struct Chart<'a> {
 pub enum Verbosity {
     /// The objects of the release, or the error.
     Plain,
-    /// The objects with those of helm hooks, or the error.
+    /// The objects of the release and of helm hooks, or the error.
     Whole,
     /// All objects and, if the output of templates is not YAML, that output before the error.
     Debug,

@@ -15,7 +15,7 @@ use thiserror::Error;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-/// The number of concurrent questions.
+/// The largest number of questions that wait for an answer at the same time.
 const QUESTIONS: usize = 64;
 /// The number of waiting reviews. More of them wait in the API server instead of in memory.
 const REVIEWS: usize = 64;

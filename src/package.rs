@@ -10,9 +10,9 @@ pub mod pushing;
 pub mod signatures;
 pub mod unpack;
 
-/// The type of our artifact, and of its configuration.
+/// The media type of a module's artifact, and of the artifact's configuration.
 pub const MODULE: &str = "application/vnd.addon-operator.module.v1+json";
-/// The type of its layer: a directory's files, compressed.
+/// The media type of the artifact's layer: a directory's files, compressed.
 pub const LAYER: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
 
 /// The size limit of a blob, in bytes.

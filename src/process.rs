@@ -369,7 +369,7 @@ impl Leftovers {
         }
     }
 
-    /// Ends the descendants, after they had this time to end by themselves.
+    /// Ends the descendants after `patience`, in which they may end by themselves.
     async fn end(&self, patience: Duration) {
         let descendants = self.0.clone();
         let ending = spawn_blocking(move || undertaker::tell(descendants.end(patience)));

@@ -63,7 +63,7 @@ pub struct Blob {
 pub enum Verdict {
     /// One of the keys has signed the image.
     Verified {
-        /// The key.
+        /// The key that has signed the image.
         key: KeyId,
     },
     /// The image has no signature.

@@ -47,7 +47,7 @@ pub enum TracesError {
     Token,
 }
 
-/// Sends traces. Any clone may end it for all.
+/// Sends traces. Each clone may end the sending for all clones.
 #[derive(Clone, Default)]
 pub struct Traces {
     #[cfg(feature = "otlp")]

@@ -48,7 +48,7 @@ pub struct Writer {
 struct Memory {
     regarding: BTreeMap<About, (Regarding, Instant)>,
     refused_until: Option<Instant>,
-    /// Whether the last attempt failed and that was logged.
+    /// Whether the last attempt to write an Event failed, and the failure was logged.
     complained: bool,
 }
 

@@ -97,7 +97,7 @@ pub enum Approval {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Available {
     pub digest: String,
-    /// The name for people.
+    /// The version's name for people.
     pub name: String,
 }
 
@@ -175,7 +175,7 @@ impl Site {
         };
         let words: Vec<&str> = after.iter().map(ImageDigest::as_str).collect();
         let wanted = match (after == before, words.is_empty()) {
-            // The key has that value already, in another notation.
+            // The key has the wanted digests already, in another notation.
             (true, _) => current.clone(),
             (false, true) => None,
             (false, false) => Some(words.join("\n")),

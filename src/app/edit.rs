@@ -33,7 +33,7 @@ pub(super) fn read(
 /// An edit of one key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edit {
-    /// The key.
+    /// The key of the ConfigMap.
     pub key: String,
     /// The present text; none if the key is absent.
     pub current: Option<String>,

@@ -81,7 +81,7 @@ pub struct Known {
     pub activity: Option<Activity>,
     /// The part of the state of the choice that has to survive a restart.
     pub memory: Memory,
-    /// The number of the last memory that was taken over.
+    /// The number of the last memory of an earlier leader that the follower took over.
     pub recalled: u64,
     /// The version whose trial may begin.
     pub wanted: Option<Wanted>,
@@ -189,7 +189,7 @@ pub struct Ways {
     pub standing: Told,
     /// The operator's installation.
     pub installed: watch::Receiver<Option<Installed>>,
-    /// The memory of the choice that the earlier leader left.
+    /// The memory of the choice of versions that the earlier leader left.
     pub recalled: watch::Receiver<Recalled>,
     /// Rung to make the follower ask the registry at once.
     pub bell: Bell,
@@ -219,7 +219,7 @@ pub struct Follower {
     asking: Option<Asking>,
     rounds: u64,
     recalled: u64,
-    /// The time of the last immediate check.
+    /// The time of the last check that the bell caused.
     hastened: Option<Instant>,
     teller: Teller,
 }

@@ -63,7 +63,7 @@ pub(super) fn farewell(settings: &Settings) -> Duration {
 pub(super) struct Concerned {
     pub(super) doors: Loop,
     pub(super) meters: Arc<Meters>,
-    /// The state that listeners report.
+    /// The role of this replica, which the listeners report.
     pub(super) standing: watch::Sender<standing::ActingRole>,
     /// The time until which work may begin, or its revocation.
     pub(super) warrant: Warrant,
@@ -134,7 +134,7 @@ struct Candidate {
     yielded: CancellationToken,
     stopping: CancellationToken,
     at_rest: CancellationToken,
-    /// The last reason why the lease cannot be used.
+    /// The last logged reason why the lease cannot be used.
     trouble: Option<String>,
     /// The role of this replica that the loop was last told.
     told: ReplicaRole,
@@ -364,7 +364,7 @@ impl Candidate {
             }
         }
         if is_overtaken {
-            // Another replica was faster, or a write of our own whose outcome was unknown.
+            // Another replica wrote the lease, or a write of our own whose outcome was unknown succeeded.
             info!("The lease has changed since it was last read, so it is not released");
         }
     }

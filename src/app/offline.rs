@@ -50,9 +50,9 @@ pub(super) fn is_about_values(message: &str) -> bool {
 pub(super) struct Rendering<'a> {
     /// The namespace of the release.
     pub(super) namespace: &'a str,
-    /// The modules that the chart sees as enabled; none for only its own.
+    /// The modules that the chart sees as enabled; none if it sees only its own module.
     pub(super) enabled: Option<&'a [&'a str]>,
-    /// Values that are laid over those of the files.
+    /// Values that take precedence over the values of the files.
     pub(super) values: &'a Value,
     pub(super) verbosity: Verbosity,
 }

@@ -60,7 +60,7 @@ pub struct Plan {
     config_map: String,
     cluster: Cluster,
     runtime: Runtime,
-    /// The release that would be removed: its revision and its objects.
+    /// The release that would be removed: its revision and its objects; none if no release would be removed.
     pub release: Option<(u32, Vec<String>)>,
 }
 

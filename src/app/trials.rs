@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use crate::serve::Loop;
 
-/// Sends each change of the stage to the loop; nothing while it is unknown.
+/// Sends each change of the trial's stage to the loop; nothing while the stage is unknown.
 pub(super) async fn tell(mut said: watch::Receiver<Option<TrialStage>>, doors: Loop) {
     loop {
         let stage = *said.borrow_and_update();

@@ -139,9 +139,9 @@ impl Pem {
 /// The time in which a certificate is valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Validity {
-    /// The beginning.
+    /// The beginning of the validity.
     pub from: Timestamp,
-    /// The end.
+    /// The end of the validity.
     pub until: Timestamp,
 }
 

@@ -28,7 +28,7 @@ use super::under_way::UnderWay;
 use crate::meters::Meters;
 use crate::report::Chain;
 
-/// The lifetime of a token that is asked for.
+/// The lifetime of the tokens that the operator asks for.
 const LIFETIME: Duration = Duration::from_hours(1);
 /// The time beyond its deadline that a child process may need to end.
 const MARGIN: Duration = Duration::from_mins(2);

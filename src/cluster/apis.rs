@@ -24,7 +24,7 @@ const FRESH: Duration = Duration::from_secs(5);
 /// The server's version, and all kinds whose objects can be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Apis {
-    /// For example `1.36.3`, without a leading `v`.
+    /// The server's version without a leading `v`, for example `1.36.3`.
     pub version: String,
     /// All served APIs as `group/version` and `group/version/Kind`, sorted.
     pub names: BTreeSet<String>,

@@ -33,7 +33,7 @@ const PAGE: u32 = 500;
 /// The settings which drift of releases is reverted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Restored {
-    /// The setting for modules without one of their own.
+    /// The setting for modules that have no setting of their own.
     pub all: Restoring,
     /// The settings of single modules, by name.
     pub of_modules: BTreeMap<String, Restoring>,
@@ -69,7 +69,7 @@ pub struct ObjectKey {
     /// The kind, as in `ConfigMap`.
     #[serde(rename = "k")]
     pub kind: String,
-    /// The namespace in the manifest; none if it has none.
+    /// The namespace that the manifest names; none if the manifest names none.
     #[serde(rename = "ns", default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
     /// The name of the object.

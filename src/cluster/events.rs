@@ -76,7 +76,7 @@ pub struct Regarding {
 }
 
 impl Regarding {
-    /// The name of an Event with these contents, without the object's part.
+    /// The name of the Event with these contents: the program's name and a digest.
     fn name_of(&self, saying: &Saying<'_>) -> String {
         let uid = self.uid.as_deref().unwrap_or_default();
         let parts = [&self.name, uid, saying.subject, saying.reason, saying.note];

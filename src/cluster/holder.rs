@@ -29,7 +29,7 @@ pub struct HolderPod {
     address: Option<IpAddr>,
     /// The UID of the pod that had the holder's address, because another pod may get its name.
     uid: Option<String>,
-    /// Whether the last observation showed its end.
+    /// Whether the last observation showed that the pod has ended.
     has_ended: bool,
 }
 

@@ -30,7 +30,7 @@ pub struct Kinds {
 #[derive(Debug, Default)]
 struct Known {
     table: Option<Arc<Table>>,
-    /// The number of lists that were begun; the last one has this number.
+    /// The number of lists that were begun, which is the number of the last list.
     begun: u64,
     /// Lists up to this number are too old to be kept.
     forgotten: u64,
@@ -137,7 +137,7 @@ impl Kinds {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A new list, which is kept if it comes.
+    /// Requests a new list, and keeps it if the API server answers.
     fn list(self) -> BoxFuture<'static, Listed> {
         let number = {
             let mut known = self.known();

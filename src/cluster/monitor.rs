@@ -92,7 +92,7 @@ pub struct Description {
     pub of_secrets: bool,
     /// The counts of changes since the monitor's start.
     pub since_start: Operations,
-    /// The counts of changes since its snapshot was last read for a run.
+    /// The counts of changes since the monitor's snapshot was last read for a run.
     pub since_run: Operations,
 }
 

@@ -21,13 +21,13 @@ use tracing::debug;
 use crate::meters::requests::Waited;
 use crate::settings::RateLimit;
 
-/// The original's defaults for a half of the limit that is not set.
+/// The original's limits if people set only the other half of the limit: requests per second, and burst.
 const PER_SECOND: f64 = 5.0;
 const BURST: NonZero<u16> = NonZero::new(10).expect("ten is not zero");
-/// A longer wait is logged.
+/// The wait of a request from which on it is logged.
 const LONG: Duration = Duration::from_millis(50);
 
-/// The queue of a client. Clones share it.
+/// The queue in which a client's requests wait for the rate limit. Clones share the queue.
 #[derive(Debug, Clone)]
 pub(super) struct Pace(Arc<Line>);
 

@@ -64,9 +64,9 @@ pub struct Revision {
     pub newest: Newest,
     /// The objects of the release, if they are marked on this revision.
     pub objects: Option<String>,
-    /// The digests of the sections at its creation, if they are marked.
+    /// The digests of the ConfigMap's sections when the revision was made, if they are marked on it.
     pub asked: Option<Asked>,
-    /// The digest of the ConfigMap's values for its module.
+    /// The digest of the ConfigMap's values for the release's module.
     pub config: Option<String>,
     /// The time of helm's last write, by the clock of helm's machine, in seconds since 1970. For people only, because
     /// clocks differ.
@@ -300,13 +300,13 @@ fn secret_name(release: &str, revision: u32) -> String {
 /// The fields of a release as unparsed JSON, because values may be nested deeper than the operator's parser allows.
 type Content = BTreeMap<String, Box<RawValue>>;
 
-/// A text field of the contents; empty if the field is absent.
+/// A text field of the release's contents; empty if the field is absent.
 fn text(content: &Content, field: &str) -> String {
     let raw = content.get(field).map(|raw| serde_json::from_str(raw.get()));
     raw.and_then(Result::ok).unwrap_or_default()
 }
 
-/// The fields of a map; empty if it is absent.
+/// The map in a field of the release's contents; empty if the field is absent.
 fn fields(content: &Content, field: &str) -> Content {
     let raw = content.get(field).map(|raw| serde_json::from_str(raw.get()));
     raw.and_then(Result::ok).unwrap_or_default()

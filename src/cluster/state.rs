@@ -49,7 +49,7 @@ const LEADER_KEY: &str = "leader";
 const INTENT_PREFIX: &str = "intent.";
 
 type Data = BTreeMap<String, ByteString>;
-/// The keys with their new contents; none to remove a key.
+/// The keys of a Secret, each with its new contents; `None` removes the key.
 type Changes = BTreeMap<String, Option<Vec<u8>>>;
 
 /// An intent that was written; if the Secret has nothing else, with its metadata.

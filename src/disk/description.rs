@@ -15,7 +15,7 @@ pub(super) const FILE: &str = "module.yaml";
 pub(super) struct Said {
     /// The modules that must succeed first, in the order of the file.
     pub(super) depends_on: Vec<ModuleName>,
-    /// The drift of the release that is reverted.
+    /// The drift of the release that is reverted; none if the file does not name it.
     pub(super) drift: Option<Restoring>,
     /// The service account of the module.
     pub(super) service_account: Option<AccountName>,

@@ -19,7 +19,7 @@ pub(super) fn at(path: &Path) -> Result<Option<Metadata>, Fault> {
     }
 }
 
-/// Whether a path is a directory. A fault if it is anything else.
+/// Whether there is a directory at the path. Another kind of file at the path is a fault.
 pub(super) fn is_dir(path: &Path) -> Result<bool, Fault> {
     match at(path)? {
         Some(found) if found.is_dir() => Ok(true),

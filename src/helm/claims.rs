@@ -106,7 +106,7 @@ impl Refusal {
 struct Ledger {
     /// The release of each object.
     owners: BTreeMap<Object, String>,
-    /// The last refusal of a release, until it is read.
+    /// The last refused claim of each release, until the refusal is read.
     refusals: BTreeMap<String, Refusal>,
 }
 

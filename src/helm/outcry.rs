@@ -101,7 +101,7 @@ const RULES: &[(&[&str], Class, &str)] = &[
     ),
 ];
 
-/// Finds the error in the output, and interprets it.
+/// Finds the error in helm's output, and interprets it.
 pub(super) fn read(stderr: &str, secrets: &Secrets) -> Reading {
     let mut message = error_of(stderr, secrets);
     if let Some(reason) = undeleted(stderr) {

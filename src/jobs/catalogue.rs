@@ -15,7 +15,7 @@ use crate::disk::{Chart, Found, HookFile};
 pub struct Catalogue {
     global_hooks: Vec<HookFile>,
     modules: BTreeMap<ModuleName, ModuleFiles>,
-    /// Hooks of batch executables, once these have listed them.
+    /// Hooks of batch executables, once the executables have listed them.
     batches: BTreeMap<HookId, Program>,
 }
 

@@ -114,7 +114,7 @@ struct Sync<'a> {
     revision: Option<Revision>,
     /// The objects of the deployed revision, once they are read.
     objects: Option<BTreeSet<ObjectKey>>,
-    /// The rendered chart, once it is rendered.
+    /// The manifest that helm rendered from the chart; empty until then.
     manifest: String,
     facts: Facts,
 }

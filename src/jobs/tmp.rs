@@ -93,7 +93,7 @@ impl TmpDir {
         &self.dir
     }
 
-    /// A directory for another purpose that other users cannot enter.
+    /// The directory of this name below the directory of this run, which other users cannot enter.
     pub fn sub_dir(&self, name: &str) -> io::Result<PathBuf> {
         let dir = self.private()?.join(name);
         fs::create_dir_all(&dir)?;

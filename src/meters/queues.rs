@@ -7,7 +7,7 @@ use addon_core::operator::query::QueueReport;
 
 use super::{Meters, count, table};
 
-/// Only hooks with more tasks than this in one queue get a series.
+/// The number of tasks of one hook in a queue above which the hook gets a series.
 const CROWD: usize = 20;
 
 /// The operations on a queue, with the original's names.

@@ -9,7 +9,7 @@ pub mod trials;
 
 use super::meter::{Counter, Gauge, Histogram, Meter, Row, Sampled, Unit};
 
-/// Operations on a queue are short, so they have smaller bounds.
+/// The bounds for operations on a queue, in seconds. They are small, because these operations are short.
 const QUEUE_BUCKETS: [f64; 13] = [
     0.0, 0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5,
 ];

@@ -38,9 +38,9 @@ struct Waiting {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Due {
     pub announcement: Announcement,
-    /// The number of occurrences since its last Event.
+    /// The number of occurrences since the announcement's last Event.
     pub times: u32,
-    /// The time of the last occurrence.
+    /// The time of the announcement's last occurrence.
     pub last: Timestamp,
     /// Whether the announcement is the first of its kind in this process.
     pub first: bool,

@@ -51,7 +51,7 @@ pub struct Signed<'a> {
 }
 
 impl Signed<'_> {
-    /// Sends both forms.
+    /// Sends both forms of the signature: simple signing and a bundle.
     pub async fn send(&self) -> Result<(), SendError> {
         self.send_simple().await?;
         self.send_bundle().await

@@ -145,7 +145,7 @@ fn judge_layer(bytes: &mut impl Read, entries: &mut usize) -> Result<(), UnpackE
 /// Writes one layer over the layers below it.
 fn write(layer: &Layer, dir: &Path) -> Result<(), UnpackError> {
     let mut archive = Archive::new(reader(layer));
-    // The entries of this layer: an opaque directory keeps them.
+    // The entries of this layer. An opaque directory of the layer does not remove them.
     let mut own = BTreeSet::new();
     for entry in archive.entries().map_err(UnpackError::Archive)? {
         let entry = entry.map_err(UnpackError::Archive)?;

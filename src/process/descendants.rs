@@ -17,7 +17,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// The number of further searches while a process is being started.
 const DOUBTS: u32 = 3;
 
-/// The number of searches for processes that fork meanwhile.
+/// The largest number of searches in a row. Processes may fork between two searches.
 const ROUNDS: usize = 10;
 
 /// The runs whose descendants are meant.
@@ -132,7 +132,7 @@ impl Descendants {
             }
             if since >= grace {
                 for row in left.iter().flatten() {
-                    // One that cannot be signalled now is found again in the next search.
+                    // A process that cannot be signalled now is found again in the next search.
                     if signal(row, Signal::Kill).is_ok() {
                         ended.insert((row.pid, row.started));
                     }

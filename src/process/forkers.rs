@@ -49,7 +49,7 @@ impl Progress {
     }
 }
 
-/// The threads. They end when the last sender of requests is dropped.
+/// The threads that start processes. The threads end when the last sender of requests is dropped.
 #[derive(Debug)]
 pub(super) struct Forkers {
     inbox: Arc<Mutex<mpsc::Receiver<Request>>>,

@@ -69,7 +69,7 @@ impl fmt::Debug for Output {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Captured {
     pub bytes: Vec<u8>,
-    /// The number of bytes after the limit.
+    /// The number of bytes after the limit, which were dropped.
     pub dropped: u64,
 }
 

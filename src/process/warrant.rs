@@ -32,9 +32,9 @@ pub struct Warrant(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    /// The time from which nothing may begin, in microseconds.
+    /// The time from which nothing may begin, in microseconds since the boot of the computer.
     begins_until: AtomicU64,
-    /// The time from which another replica may lead, in microseconds.
+    /// The time from which another replica may lead, in microseconds since the boot of the computer.
     ends: AtomicU64,
     term: OnceLock<Term>,
 }

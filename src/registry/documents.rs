@@ -106,7 +106,7 @@ pub struct Manifest {
     pub config: Option<Descriptor>,
     #[serde(deserialize_with = "readable")]
     pub layers: Vec<Descriptor>,
-    /// The version that an artifact refers to.
+    /// The image version to which an artifact such as a signature refers.
     pub subject: Option<Descriptor>,
     #[serde(deserialize_with = "or_default")]
     pub annotations: BTreeMap<String, String>,

@@ -132,7 +132,7 @@ fn is_plain(letter: char) -> bool {
 }
 
 impl Repository {
-    /// The name.
+    /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

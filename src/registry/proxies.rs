@@ -84,7 +84,7 @@ impl Proxies {
     }
 }
 
-/// The IP address that a host's name is, if it is one.
+/// The IP address in the place of a host's name; `None` if the name is no address.
 pub(super) fn address(name: &str) -> Option<IpAddr> {
     name.trim_start_matches('[').trim_end_matches(']').parse().ok()
 }

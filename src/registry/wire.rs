@@ -49,9 +49,9 @@ impl Default for Limits {
 
 /// The largest number of redirects. A registry's storage needs one or two.
 const REFERRALS: usize = 5;
-/// The size limit of an answer's head.
+/// The size limit of an answer's head, in bytes.
 const HEAD: usize = 64 << 10;
-/// How much of a refusal's body is read for its text.
+/// The number of bytes of a refusal's body that are read for its text.
 const REFUSAL: usize = 8 << 10;
 
 const AGENT: &str = concat!("addon-operator/", env!("CARGO_PKG_VERSION"));

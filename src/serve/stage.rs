@@ -21,7 +21,7 @@ use crate::mailbox::{Mail, Mailbox, mailbox};
 #[derive(Default)]
 pub(super) struct Answers(Vec<Prepared>);
 
-/// Answers a question of its kind; another one comes back.
+/// Answers a question of one type. Returns a question of another type.
 type Prepared = Box<dyn Fn(Box<dyn Any>) -> Result<(), Box<dyn Any>> + Send>;
 
 impl Answers {
@@ -45,7 +45,7 @@ impl Answers {
         assert!(unanswered.is_break(), "no answer was prepared for a question");
     }
 
-    /// A loop that gives them, for as long as the set lives.
+    /// A loop that gives these answers for as long as the set of tasks lives.
     pub(super) fn answering(self) -> (Loop, JoinSet<()>) {
         let (doors, mut mail) = mailbox(CancellationToken::new());
         let mut tasks = JoinSet::new();

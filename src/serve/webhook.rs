@@ -355,7 +355,7 @@ impl<H> Desk<H> {
             Reason::UnknownPath => StatusCode::NOT_FOUND.into_response(),
             Reason::Slow => StatusCode::REQUEST_TIMEOUT.into_response(),
             Reason::Broken => StatusCode::BAD_REQUEST.into_response(),
-            // The API server repeats the request after this time.
+            // The API server repeats the request after the time in `Retry-After`: one second.
             Reason::NoRoom => {
                 let later = [(header::RETRY_AFTER, "1")];
                 (later, text(StatusCode::TOO_MANY_REQUESTS, "others are asking too much")).into_response()

@@ -40,7 +40,7 @@ pub enum Name {
 /// The label by which clients find the leader's pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeaderLabel {
-    /// The pod that may get the label: the operator's own.
+    /// The name of the only pod that may get the label: the operator's own.
     pub pod: String,
     /// The key of the label; its value has no meaning.
     pub key: String,
@@ -49,7 +49,7 @@ pub struct LeaderLabel {
 /// The Services that lead to the leader. They have no selector.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeaderServices {
-    /// The operator's pod.
+    /// The name of the operator's pod.
     pub pod: String,
     /// The pod's address.
     pub address: IpAddr,
@@ -165,7 +165,7 @@ impl Words<'_> {
         Ok(Setting::look_up(self.environment, "", None, &[variable])?.0)
     }
 
-    /// The name for several replicas; all its parts have to be set.
+    /// The name of the lease's holder, which several replicas need; all parts of the name have to be set.
     fn required_name(&self) -> Checked<Name> {
         let [wish, pod_variable] = self.program.leadership_variables();
         let missing = |name| ConfigurationError::Needed { name, by: wish };

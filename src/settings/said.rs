@@ -11,7 +11,7 @@ use super::{ConfigurationError, Environment, boolean, duration};
 /// The text of a setting and its source.
 #[derive(Debug, Clone)]
 pub(super) struct Said {
-    /// For example `--helm-timeout` or `HELM_TIMEOUT`.
+    /// The name of the flag or variable, for example `--helm-timeout` or `HELM_TIMEOUT`.
     pub(super) name: &'static str,
     pub(super) text: String,
 }

@@ -32,13 +32,13 @@ pub struct WebhookSide {
     pub cert: PathBuf,
     pub key: PathBuf,
     pub ca: PathBuf,
-    /// Whether the three files were named, so that they must exist.
+    /// Whether the settings name the three files, so that the files must exist.
     pub is_named: bool,
     /// The authorities of allowed clients; empty if all clients are allowed.
     pub client_ca: Vec<PathBuf>,
 }
 
-/// The names of a listener's settings and their defaults.
+/// The names of a listener's settings, each with the setting's default.
 struct Names {
     service: (&'static str, &'static str),
     address: (&'static str, &'static str),

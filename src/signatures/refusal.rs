@@ -6,7 +6,7 @@ use std::fmt;
 
 use thiserror::Error;
 
-/// The longest text from others that is shown, in characters.
+/// The number of characters of a signed document's text that an error shows.
 const SHOWN: usize = 120;
 
 /// Why a signature does not count.
@@ -148,7 +148,7 @@ impl Refusal {
     }
 }
 
-/// A text from others in a form that may be shown.
+/// The beginning of a signed document's text, with its special characters escaped.
 fn shown(text: &str) -> String {
     let cut: String = text.chars().take(SHOWN).collect();
     let more = if cut.len() < text.len() { "…" } else { "" };

@@ -75,7 +75,7 @@ impl Spool {
         self.0.filled.notify_one();
     }
 
-    /// Waits until everything is written, up to this time.
+    /// Waits until all records are written, at most for `within`.
     pub fn flush(&self, within: Duration) {
         let is_busy = |queue: &mut Queue| queue.is_writing || !queue.records.is_empty() || queue.untold > 0;
         let waited = self.0.emptied.wait_timeout_while(self.queue(), within, is_busy);

@@ -23,7 +23,7 @@ impl Teller {
         Self { meters }
     }
 
-    /// Reports one piece of news. Returns the number of rounds that it finishes.
+    /// Reports one piece of news. Returns the number of rounds that the news finishes: 0 or 1.
     pub(super) fn tell(&self, news: &News) -> u64 {
         match news {
             News::Checked { is_answered } => {

@@ -19,11 +19,11 @@ use crate::serve::standing::ActingRole;
 use crate::settings::Settings;
 use crate::settings::leadership::{LeaderLabel, LeaderServices};
 
-/// How often a leader checks that the mark is still right.
+/// The time between two checks of a leader that its mark is still right.
 const LOOK_EVERY: Duration = Duration::from_mins(1);
 /// The pause before a failed attempt is repeated. It doubles each time, up to the interval of checks.
 const PAUSE: Duration = Duration::from_secs(2);
-/// How long the removal of the mark may delay the end.
+/// How long the removal of the mark may delay the end of the process.
 const FAREWELL: Duration = Duration::from_secs(3);
 
 /// Keeps the marks of the leader in line with the election.
@@ -80,7 +80,7 @@ struct Bearer {
     standing: watch::Receiver<ActingRole>,
     /// The last reason why the mark is not as it should be.
     trouble: Option<String>,
-    /// The number of failures in a row.
+    /// The number of failed attempts in a row.
     failures: u32,
 }
 

@@ -13,12 +13,12 @@ use crate::telemetry::Spools;
 
 /// The exit code of a process that ended itself because another replica may lead.
 const OVERDUE: u8 = 75;
-/// How long before the end of the lease this thread acts.
+/// How long before the end of the lease the watchdog thread ends the process.
 pub(super) const MARGIN: Duration = Duration::from_secs(1);
-/// How long the writing of the last log records may take.
+/// The time limit for writing the last log records.
 const LAST_WORDS: Duration = Duration::from_millis(100);
 
-/// Starts the thread. It runs until the process ends.
+/// Starts the watchdog thread. It runs until the process ends.
 pub(super) fn start(warrant: Warrant, spools: Spools) -> io::Result<()> {
     let watch = move || {
         if warrant.outlast().is_err() {

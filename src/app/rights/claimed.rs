@@ -16,9 +16,9 @@ use super::installed::granted;
 use super::rules::{Rights, Scope};
 use super::watched::place_of;
 
-/// The file of a module, which has other fields too.
+/// The file in which a module declares rights; it has other fields, too.
 pub(super) const FILE: &str = "module.yaml";
-/// The file in the directory of global hooks.
+/// The file in which a directory of global hooks declares rights.
 pub(super) const GLOBAL_FILE: &str = "rights.yaml";
 
 /// A declared rule, and the namespaces in which it applies.

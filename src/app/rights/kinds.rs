@@ -19,7 +19,7 @@ pub(super) struct Resource {
     short_names: Vec<String>,
 }
 
-/// All kinds that are known.
+/// All known kinds, by API group and kind.
 #[derive(Debug)]
 pub(super) struct Kinds(BTreeMap<(String, String), Resource>);
 

@@ -21,9 +21,9 @@ const PAUSE_ON_TRIAL: Duration = Duration::from_secs(3);
 #[derive(Debug, Default)]
 pub(super) struct Shelf {
     records: Option<Records>,
-    /// The time at which the present records were requested.
+    /// The time at which the present `records` were requested from the API server.
     as_of: Option<Instant>,
-    /// Whether the records may have changed since.
+    /// Whether the records may have changed since that request.
     is_doubted: bool,
     /// The last logged reason why a record cannot be used.
     told: Option<String>,

@@ -82,7 +82,7 @@ struct State {
     told: Option<Told>,
 }
 
-/// The reason of a wait that was logged last.
+/// The last logged reason why the watch waits.
 #[derive(PartialEq, Eq)]
 enum Told {
     Unreachable,

@@ -166,9 +166,9 @@ struct Watch {
     again: BTreeMap<String, Instant>,
     /// How long other helms have been observed at work on releases.
     vigil: Vigil,
-    /// Revisions whose objects are being read.
+    /// By release, the revision whose objects are being read.
     asked: BTreeMap<String, u32>,
-    /// Revisions whose objects could not be read, after that was logged.
+    /// By release, the revision whose objects could not be read. The failure was logged.
     unread: BTreeMap<String, u32>,
     /// Releases whose objects are being compared.
     comparing: BTreeSet<String>,
@@ -312,7 +312,7 @@ impl Watch {
         }
     }
 
-    /// Checks the releases that may have changed, and returns those to report.
+    /// Checks the releases that may have changed, and returns the releases to report.
     fn look(&mut self) -> Vec<ReleaseSight> {
         let now = Instant::now();
         let dirty = std::mem::take(&mut self.dirty);

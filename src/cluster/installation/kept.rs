@@ -36,7 +36,7 @@ pub(super) struct Kept<K> {
     config: watcher::Config,
     /// The watch request, for error messages.
     attempt: Attempt,
-    /// The time without an event after which everything is read anew.
+    /// The time without an event after which all objects are read anew.
     pub(super) silence: Duration,
     place: Progress<K>,
     known: Option<Objects<K>>,
@@ -94,7 +94,7 @@ where
         }
     }
 
-    /// All objects; none if they are unknown.
+    /// All objects of the selection; none if they are unknown.
     pub(super) fn known(&self) -> Option<&Objects<K>> {
         self.known.as_ref()
     }
@@ -110,7 +110,7 @@ where
         (self.attempt("list"), async move { api.list(&params).await })
     }
 
-    /// Takes over the result of `request` if the watch works. Otherwise the watch itself reads next.
+    /// Takes over the result of `listing` if the watch works. Otherwise the watch itself lists the objects next.
     pub(super) fn confirm(&mut self, list: ObjectList<K>) {
         if self.known.is_some() {
             let version = number(list.metadata.resource_version.as_ref());
@@ -143,7 +143,7 @@ where
         match next {
             Ok(Some(Ok(event))) => self.take(event),
             Ok(Some(Err(error))) => self.fail(self.error(error)),
-            // Watches end like this; the next list fills the gap.
+            // The API server ends every watch at some time. The next list fills the gap.
             Ok(None) => self.place = Progress::Resting(Instant::now()),
             Err(_) => self.be_silent(),
         }
@@ -153,7 +153,7 @@ where
     fn be_silent(&mut self) {
         let now = Instant::now();
         match std::mem::replace(&mut self.place, Progress::Resting(now)) {
-            // The API server may be unreachable; the next list shows it.
+            // The API server may be unreachable. The next list shows whether it is.
             Progress::Following { .. } | Progress::Resting(_) => {}
             Progress::OnTrial { stream, found, .. } => self.follow(stream, found),
             Progress::Listing { .. } => self.fail(RequestError::Silent {
@@ -223,7 +223,7 @@ where
     /// Takes over the complete list and follows the changes.
     fn follow(&mut self, stream: Stream<K>, found: Objects<K>) {
         self.known = Some(found);
-        // The watch's list may be older than the requested one; later changes come again.
+        // `found` may be older than the list in `confirm`. The watch then sends the changes after `found` again.
         self.confirmed = 0;
         self.pause.reset();
         let until = Instant::now() + self.silence;

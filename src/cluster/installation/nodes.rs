@@ -16,9 +16,9 @@ use crate::cluster::Cluster;
 use crate::cluster::error::{Attempt, RequestError};
 
 const RESOURCE: &str = "nodes";
-/// The timeout of a read, because other observations wait for it.
+/// The timeout of a read of a node, because other observations wait for the read.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The pause after a read that failed; a missing right may be given later.
+/// The pause after a failed read of a node. The operator may lack the right and get it later.
 const PAUSE: Duration = Duration::from_mins(5);
 
 /// The known platforms of nodes.

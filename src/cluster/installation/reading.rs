@@ -114,7 +114,7 @@ pub(super) fn annotation(metadata: &ObjectMeta, key: &str) -> Option<String> {
     metadata.annotations.as_ref()?.get(key).cloned()
 }
 
-/// The owner of the container's image that wrote it last.
+/// The field manager that last wrote the container's image, and the time of that write.
 fn manager(metadata: &ObjectMeta, container: &str) -> Option<(String, Option<Timestamp>)> {
     let holders = metadata.managed_fields.iter().flatten();
     let holders = holders.filter(|entry| entry.subresource.is_none() && holds_image(entry, container));

@@ -85,7 +85,7 @@ impl Cluster {
         }
     }
 
-    /// Whether the record of the trial is this one; none for no record.
+    /// Whether the record of the trial equals `trial`; `None` stands for no record.
     async fn is_recorded(&self, trial: Option<&Trial>) -> Result<bool, RequestError> {
         Ok(match self.channel_records().await?.trial {
             Kept::Is(standing) => trial.is_some_and(|trial| json!(standing) == json!(trial)),

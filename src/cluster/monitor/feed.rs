@@ -49,7 +49,7 @@ pub(super) struct Feed {
     doubt: bool,
     /// Whether the next list is read in pages, because the streaming list got no answer.
     paged: bool,
-    /// Whether the kind is no longer served, so that the watch waits for it.
+    /// Whether the API server no longer serves the kind, so that the watch waits until it does.
     unserved: bool,
     told: Option<String>,
 }
@@ -129,7 +129,7 @@ impl Feed {
         }
     }
 
-    /// Keeps the position after an error, unless its version has expired.
+    /// Keeps the position after an error, unless the resource version of the position has expired.
     fn stay(&mut self, version: String, trouble: Trouble) -> Trouble {
         if !trouble.is_expired() {
             self.go_on_from(version);

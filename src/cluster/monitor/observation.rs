@@ -17,7 +17,7 @@ pub struct Labels {
     pub binding: String,
     /// The binding's queue.
     pub queue: String,
-    /// The kind of its objects, as the binding names it.
+    /// The kind of the binding's objects, as the binding names it.
     pub kind: String,
 }
 
@@ -51,7 +51,7 @@ pub enum Observation<'a> {
     Holds {
         /// The binding's labels.
         labels: &'a Labels,
-        /// The number of objects.
+        /// The number of objects in the snapshot.
         objects: usize,
     },
     /// A monitor was stopped: it no longer has a snapshot.

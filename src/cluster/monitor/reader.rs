@@ -41,7 +41,7 @@ pub(in crate::cluster) enum Condition<'a> {
     /// An attempt to watch failed; it is repeated.
     Fails {
         trouble: &'a Trouble,
-        /// Whether the attempt before had not failed.
+        /// Whether this is the first failure in a row.
         first: bool,
     },
     /// The watch has shown that it works.

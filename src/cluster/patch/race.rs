@@ -8,7 +8,7 @@ use kube::core::Status;
 
 use crate::cluster::error::RequestError;
 
-/// The pauses before the repetitions.
+/// The pauses before the first, the second and the third repetition of an operation.
 const PAUSES: [Duration; 3] = [
     Duration::from_millis(10),
     Duration::from_millis(50),

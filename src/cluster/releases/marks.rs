@@ -24,7 +24,7 @@ pub struct Marks {
     pub objects: Option<String>,
     /// Whether the release is in maintenance, so that only people change it.
     pub unmanaged: bool,
-    /// The digest of the ConfigMap's values for its module.
+    /// The digest of the ConfigMap's values for the release's module.
     pub config: ConfigTrace,
 }
 

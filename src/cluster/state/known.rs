@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use k8s_openapi::api::core::v1::Secret;
 
-/// Longer Secrets are not kept in memory, because they are seldom written.
+/// The size in bytes up to which a Secret is kept in memory. Larger Secrets are seldom written.
 const LONGEST: usize = 64 << 10;
 
 /// The last known states of Secrets, by name.
@@ -25,7 +25,7 @@ pub(super) enum Last {
 }
 
 impl Known {
-    /// Takes the copy out. A concurrent writer then has to read first.
+    /// Takes the copy of a Secret out of the memory. A concurrent writer then has to read the Secret first.
     pub(super) fn take(&self, name: &str) -> Option<Last> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(name)
     }

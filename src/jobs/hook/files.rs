@@ -148,7 +148,7 @@ impl Files {
         if let Some(responses) = &self.responses {
             files.extend([
                 ("ADMISSION_RESPONSE_PATH", &responses.admission),
-                // The older name of the same file.
+                // The older name of the file for admission responses.
                 ("VALIDATING_RESPONSE_PATH", &responses.admission),
                 ("CONVERSION_RESPONSE_PATH", &responses.conversion),
             ]);

@@ -9,10 +9,10 @@ use addon_core::values::section::Maintenance;
 pub struct Wanted<'a> {
     /// The effective values, for helm.
     pub values: &'a HookDocument,
-    /// The part of the values that people asked for.
+    /// The part of `values` that the ConfigMap holds.
     pub asked: &'a HookDocument,
-    /// Whether people or the operator look after its objects.
+    /// Whether people or the operator maintain the release's objects.
     pub maintenance: Maintenance,
-    /// The state of the ConfigMap that the values are of.
+    /// The state of the ConfigMap from which the values were computed.
     pub config: ConfigTrace,
 }

@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_mins(1);
 /// The state of the channel, and the bell that wakes the follower of the registry.
 #[derive(Debug, Clone)]
 pub struct Channel {
-    /// The state.
+    /// The state of the channel.
     pub state: watch::Receiver<ChannelState>,
     /// Rung to make the follower ask the registry now.
     pub bell: Bell,

@@ -28,7 +28,7 @@ use crate::cluster::monitor::shared::Shared;
 /// The pause before a kind that could not be watched is tried again. It doubles each time.
 const FIRST_PAUSE: Duration = Duration::from_mins(1);
 const LONGEST_PAUSE: Duration = Duration::from_mins(16);
-/// The same pause if only the server could not be reached.
+/// The pause before a kind is tried again if only the API server could not be reached.
 const SHORT_PAUSE: Duration = Duration::from_secs(5);
 
 /// The facts about objects that a watch reports.

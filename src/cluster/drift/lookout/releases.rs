@@ -83,7 +83,7 @@ pub(super) fn essence(secret: &Value) -> Value {
     }})
 }
 
-/// The revision that the kept part describes, and whether it is in maintenance.
+/// The revision that the kept part of its Secret describes, and whether the release is in maintenance.
 pub(super) fn revision_of(essence: Value) -> Option<(Revision, bool)> {
     let secret: PartialObjectMeta<Secret> = serde_json::from_value(essence).ok()?;
     let labels = secret.metadata.labels.as_ref()?;

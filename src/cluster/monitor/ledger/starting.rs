@@ -114,7 +114,7 @@ impl Ledger {
             .find_map(|target| Some((Arc::clone(&target.lens), target.snapshot.sightings(id)?)))
     }
 
-    /// Settles a waiting target with the objects of others.
+    /// Gives a waiting target the objects that another target's snapshot has.
     pub(in crate::cluster::monitor) fn admit(&mut self, id: PartId, key: Key, sightings: Vec<Sighting>) {
         let Some(target) = self.targets.get_mut(&key) else {
             return;

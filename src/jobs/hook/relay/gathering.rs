@@ -23,7 +23,7 @@ pub(super) struct Gathering {
     /// The lines of an incomplete value.
     begun: String,
     brackets: Brackets,
-    /// The length of the text when it was last parsed.
+    /// The length of `begun` in bytes when it was last parsed.
     tried: usize,
 }
 
