@@ -20,7 +20,7 @@ pub struct Timed {
 pub enum Action {
     /// A person sets a key of the `ConfigMap`, or removes it.
     Edit {
-        /// The key.
+        /// The key of the `ConfigMap`.
         key: String,
         /// The new text; `None` removes the key.
         text: Option<String>,
@@ -44,7 +44,7 @@ pub enum Action {
     },
     /// The process is killed, and a person deletes the state Secret before the next start.
     DeleteState,
-    /// Work of this name fails from now on, this often.
+    /// Work of the name `what` fails from now on, `times` times.
     Fault {
         /// `hook/OWNER/NAME`, `watch/OWNER/NAME`, `helm/RELEASE`, `delete/RELEASE`, `script/MODULE`, `configure/OWNER`,
         /// `crds/MODULE`, `conversions/MODULE`, `half/MODULE` (files of its chart are missing, without an error), `list`,
@@ -58,7 +58,7 @@ pub enum Action {
     WatchDelay(u64),
     /// The watch skips all waiting states of the `ConfigMap` except the last.
     Coalesce,
-    /// The watch reports its last state once more.
+    /// The watch of the `ConfigMap` reports its last state once more.
     Redeliver,
     /// A module's directory vanishes. It is read only at the next start.
     Remove(String),
@@ -109,7 +109,7 @@ pub enum Action {
     },
     /// The API server asks a hook at a published route, or at one that was published before.
     Ask {
-        /// The index of the route, modulo their number.
+        /// The index of the route, modulo the number of routes.
         which: u64,
         /// The number of requests at once.
         times: u64,
@@ -118,7 +118,7 @@ pub enum Action {
     },
     /// The API server asks the operator about an edit of the `ConfigMap`, which is not made afterwards.
     Want {
-        /// The key.
+        /// The key of the `ConfigMap`.
         key: String,
         /// The new text.
         text: String,
@@ -130,7 +130,7 @@ pub enum Action {
         /// Whether the webhooks are removed, until the operator publishes them again.
         takes: bool,
     },
-    /// Happens during the next run of a hook before all modules.
+    /// The action happens during the next run of a hook before all modules.
     Ambush(Box<Self>),
     /// Happens during the next save of a section.
     Meddle(Box<Self>),

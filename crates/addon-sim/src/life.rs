@@ -32,9 +32,9 @@ pub struct Running {
     pub job: Job,
     /// Whether the job was asked to end early.
     pub cancelled: bool,
-    /// Whether the job exceeds its time.
+    /// Whether the job exceeds its time limit.
     pub late: bool,
-    /// Whether a standby started it as a preparation, so that it is in no lane.
+    /// Whether a standby started the job as a preparation, so that it is in no lane.
     pub warms: bool,
     /// The last changes in the snapshots that it has read, if it has read them.
     pub read: Option<BTreeMap<MonitorId, u64>>,

@@ -241,7 +241,7 @@ impl<'a> Run<'a> {
         self.checks.world(&self.world, &self.life.told)
     }
 
-    /// The time of the next event, if no action comes before.
+    /// The time of the next event, unless an action comes before the event.
     fn next_at(&self) -> Option<u64> {
         let due = self.future.keys().next().map(|(at, _)| *at);
         let timer = self.seen.timeout.as_ref().map(|(at, _)| (*at).max(self.clock));

@@ -57,7 +57,7 @@ pub struct Setup {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ModuleSpec {
-    /// The name.
+    /// The module's name.
     pub name: String,
     /// The order number.
     pub order: u32,
@@ -87,7 +87,7 @@ pub struct ModuleSpec {
     pub broken: bool,
     /// The schemas of the module's values.
     pub schema: Option<SchemaSpec>,
-    /// An object that its chart renders, as the chart of another module may, too.
+    /// An object that the module's chart renders, as the chart of another module may, too.
     pub shares: Option<String>,
 }
 
@@ -100,7 +100,7 @@ pub enum Script {
     OwnKey(String),
     /// No if this key of the global values is an odd number, else yes.
     GlobalKey(String),
-    /// Yes if this module is among the enabled ones before it, else no.
+    /// Yes if the given module is among the enabled modules before the script's own module, else no.
     With(String),
 }
 
@@ -108,7 +108,7 @@ pub enum Script {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HookSpec {
-    /// The name among its owner's hooks.
+    /// The hook's name, unique among its owner's hooks.
     pub name: String,
     /// The stages, each with its order number.
     pub stages: BTreeMap<String, i64>,
@@ -122,7 +122,7 @@ pub struct HookSpec {
     pub limit: Option<(u64, u64)>,
     /// The deeds of every run.
     pub does: Vec<Deed>,
-    /// The number of runs that fail, the first ones.
+    /// The number of the hook's first runs that fail.
     pub fails: u32,
     /// The number of runs, after the failed ones, that write into the section of another owner.
     pub trespasses: u32,
@@ -178,7 +178,7 @@ pub struct Webhook {
     pub asks: Asks,
     /// The word in the binding's name. Other bindings may have the same word.
     pub subject: String,
-    /// The seconds after which its runs are ended.
+    /// The time limit of the webhook's runs, in seconds.
     #[serde(default)]
     pub timeout: Option<u64>,
     /// Whether the hook writes values, too, when it answers. This is forbidden.
@@ -218,21 +218,21 @@ pub fn version_text(version: u8) -> String {
 pub enum Deed {
     /// Sets a value of the owner.
     Set {
-        /// The key, which no other hook sets.
+        /// The key of the values, which no other hook sets.
         key: String,
         /// The new value.
         to: Source,
     },
     /// Sets a config value of the owner.
     SetConfig {
-        /// The key.
+        /// The key of the config values.
         key: String,
         /// The new value.
         to: i64,
     },
     /// Sets a value of the owner to another number in every run, and to zero when nothing fails any more.
     Tick {
-        /// The key, which no other hook sets.
+        /// The key of the values, which no other hook sets.
         key: String,
     },
     /// Sets the flag of a module.
@@ -246,7 +246,7 @@ pub enum Deed {
     FlagFrom {
         /// The module.
         module: String,
-        /// The key.
+        /// The key of the global values.
         key: String,
     },
 }
@@ -266,7 +266,7 @@ pub enum Source {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ReleaseSpec {
-    /// The name.
+    /// The release's name.
     pub name: String,
     /// Whether the release carries our labels.
     pub ours: bool,
@@ -374,12 +374,12 @@ impl Webhook {
 }
 
 impl ModuleSpec {
-    /// The key of its section: its name in camelCase.
+    /// The key of the module's section: the module's name in camelCase.
     pub fn key(&self) -> String {
         key_of(&self.name)
     }
 
-    /// The objects that its chart renders.
+    /// The objects that the module's chart renders.
     pub fn objects(&self) -> BTreeSet<String> {
         let own = ["settings", "server"].map(|kind| format!("{kind}/{}", self.name));
         own.into_iter().chain(self.shares.clone()).collect()

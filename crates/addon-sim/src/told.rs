@@ -27,7 +27,7 @@ pub struct Told {
     pub modules: Option<(BTreeMap<String, ModuleSpec>, bool)>,
     /// The last good text of each key.
     pub config: BTreeMap<String, String>,
-    /// The texts in the `ConfigMap`, broken ones included; `None` if it does not exist.
+    /// The texts in the `ConfigMap`, broken ones included; `None` if there is no `ConfigMap`.
     pub raw: Option<BTreeMap<String, String>>,
     /// Whether there is a `ConfigMap` that a person made, so that the keys it lacks were left out on purpose.
     pub silence_speaks: bool,
@@ -36,14 +36,14 @@ pub struct Told {
     made: Option<(String, bool, BTreeSet<String>)>,
     /// The common values file.
     common: values_file::CommonValues,
-    /// Whether the last good texts of the life before are unknown.
+    /// Whether the last good texts of the previous life are unknown.
     state_lost: bool,
     /// Whether people have made or edited a `ConfigMap` in this life.
     people_spoke: bool,
     version: u64,
     /// The version at which we created the `ConfigMap`. Readings with a lower version are about one that was gone before.
     floor: u64,
-    /// The keys that we wrote, with version and text.
+    /// The keys that the operator wrote, each with the version of the `ConfigMap` and the text.
     written: BTreeMap<String, (u64, String)>,
     /// Keys that cannot be used.
     pub broken: BTreeSet<String>,

@@ -52,7 +52,7 @@ pub struct Trial {
     outcome: Option<Outcome>,
     /// Modules whose CRDs exist in another form.
     pub other_crds: BTreeSet<String>,
-    /// The sections that only the version on trial has written, with their texts before.
+    /// The sections that only the version on trial has written, each with its text from before the trial.
     saved: BTreeMap<String, Option<String>>,
 }
 
@@ -90,7 +90,7 @@ impl Trial {
         }
     }
 
-    /// Notes the write of a hook's section, with the text of before.
+    /// Notes the write of a hook's section. `before` is the text that was overwritten.
     pub fn wrote(&mut self, key: &str, before: Option<&String>, on_trial: OnTrial) {
         match on_trial {
             OnTrial::Yes => {

@@ -40,7 +40,7 @@ use crate::trial::Trial;
 #[derive(Debug, Clone)]
 pub struct World {
     seed: u64,
-    /// The time in microseconds since its beginning.
+    /// The time in microseconds since the beginning of the world.
     pub clock: u64,
     /// The directories.
     pub setup: Setup,
@@ -68,11 +68,11 @@ pub struct World {
     pub misread: Option<Misreading>,
     /// Whether the directories have changed since the operator read them, even if they were changed back.
     pub disturbed: bool,
-    /// The number of failures that are left for work of a name.
+    /// By name of work, the number of its next runs that fail.
     faults: BTreeMap<String, u32>,
-    /// The number of events of a name.
+    /// By name of an event, how often the event happened.
     counts: BTreeMap<String, u64>,
-    /// The number of runs of a hook, which decides about its first failures.
+    /// The number of runs of each hook, which decides about its first failures.
     runs: BTreeMap<String, u32>,
     /// Whether nothing fails any more.
     healed: bool,

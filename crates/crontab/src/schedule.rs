@@ -42,7 +42,7 @@ pub enum CrontabError {
     /// The text should be a number or a name.
     #[error("'{text}' is no {field}")]
     Number {
-        /// The text.
+        /// The text that is neither a number nor a name.
         text: String,
         /// The field.
         field: &'static str,
@@ -126,7 +126,7 @@ impl Crontab {
         }
     }
 
-    /// Whether it counts elapsed time (`@every`), so that the wall clock does not matter.
+    /// Whether the crontab counts elapsed time (`@every`), so that the wall clock does not matter.
     pub fn is_period(&self) -> bool {
         matches!(self.plan, Plan::Every(_))
     }

@@ -90,7 +90,7 @@ impl<'r> Budget<'r> {
         Self::spend(&self.steps, steps as u64, Stop::Steps, self)
     }
 
-    /// Counts memory, and the work of filling it.
+    /// Counts memory in cells, and the steps of filling the memory.
     pub(crate) fn memory<'b, 'a>(&self, cells: usize) -> Result<(), Exn<'b, Val<'a>>> {
         Self::spend(&self.cells, cells as u64, Stop::Memory, self)?;
         self.work(cells / 4)

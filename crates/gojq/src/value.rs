@@ -310,7 +310,7 @@ impl<'a> Val<'a> {
         !matches!(self.bare(), Self::Null | Self::Bool(false) | Self::Hole)
     }
 
-    /// The name of its type, as `type` gives it.
+    /// The name of the value's type, as `type` gives it.
     pub(crate) fn kind(&self) -> &'static str {
         match self.bare() {
             Self::Bool(_) => "boolean",

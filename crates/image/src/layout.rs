@@ -30,7 +30,7 @@ pub struct Descriptor {
     pub size: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub platform: Option<Platform>,
-    /// The kind of the content, where it is no image.
+    /// The kind of the content, if it is no image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifact_type: Option<String>,
 }

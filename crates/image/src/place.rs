@@ -63,7 +63,7 @@ impl ImagePath {
         Self::parts(&whole, &whole)
     }
 
-    /// The folder that contains it; none for the root.
+    /// The folder that contains the place; none for the root.
     pub fn parent(&self) -> Option<Self> {
         let (parent, _) = self.0.rsplit_once('/').unwrap_or(("", &self.0));
         (!self.0.is_empty()).then(|| Self(parent.to_owned()))

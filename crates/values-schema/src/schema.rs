@@ -68,7 +68,7 @@ pub struct Schemas {
 pub struct SchemaError {
     /// The file with the mistake.
     pub file: String,
-    /// The keys that lead to it from the root of the file.
+    /// The keys that lead to the mistake from the root of the file.
     pub place: Vec<String>,
     /// The mistake.
     #[source]

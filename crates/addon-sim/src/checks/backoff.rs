@@ -21,7 +21,7 @@ const BOUNDS: (Duration, Duration) = (Duration::from_secs(5), Duration::from_sec
 #[derive(Debug, Default)]
 pub(super) struct Backoffs {
     asleep: BTreeMap<String, Asleep>,
-    /// The number of failures in a row, as it was reported.
+    /// By lane, the last reported number of failures in a row.
     attempts: BTreeMap<String, u32>,
     /// Modules whose sections changed. They run with the new sections once the verdicts are known again.
     touched: BTreeSet<String>,

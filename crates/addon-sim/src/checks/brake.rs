@@ -13,7 +13,7 @@ use crate::life::Seen;
 
 /// Ten minutes, in microseconds.
 const WINDOW: u64 = 600_000_000;
-/// The number of removals that is always allowed.
+/// The number of removals within `WINDOW` that need no confirmation.
 const FEW: usize = 2;
 
 /// The releases that were removed in this life although no source had switched them off, and those that a person confirmed.

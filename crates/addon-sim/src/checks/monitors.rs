@@ -35,7 +35,7 @@ struct Known {
     open: bool,
     /// The last change that the hook knows of; `None` after a failure that `allowFailure` ignored.
     upto: Option<u64>,
-    /// The last change in the contexts of a run.
+    /// The number of the last change in the contexts of a run.
     last: u64,
     /// Whether the monitor's module was switched off, so that changes need not be reported.
     idle: bool,

@@ -342,7 +342,7 @@ impl Order {
     fn notice(&mut self, step: &SimStep<'_>, notice: &Notice) -> Result<(), Violation> {
         match notice {
             Notice::HooksConfigured { owner, bindings } => self.configured(step, owner, bindings),
-            // A standby may have asked its hooks before.
+            // A standby may have asked the module's hooks before.
             Notice::TaskWaited {
                 module: Some(module),
                 binding,

@@ -20,7 +20,7 @@ pub(super) struct Patience {
     began: BTreeMap<JobId, u64>,
     /// Jobs for conversion webhooks that began while all helm slots hung. A converge does not wait for them.
     beyond: BTreeSet<JobId>,
-    /// The time since which a converge waits while all running jobs hang.
+    /// The time since which a converge waits while all running jobs hang, in microseconds of the world.
     waits: Option<u64>,
 }
 

@@ -14,7 +14,7 @@ use crate::setup::key_of;
 use crate::world::document;
 
 const SECOND: u64 = 1_000_000;
-/// The time for which damage lasts before it is repaired.
+/// The time for which damage lasts before it is repaired, in microseconds.
 const SETTLES: u64 = SECOND;
 /// The first pause between two repairs, and the longest one. Each further pause is twice as long as the one before.
 const PAUSES: (u64, u64) = (5 * SECOND, 300 * SECOND);
@@ -24,9 +24,9 @@ const CALM: u64 = 600 * SECOND;
 /// The reported damage of releases, and their repairs.
 #[derive(Debug, Default)]
 pub(super) struct Releases {
-    /// The damage of a release, and the time of its beginning.
+    /// By release, its damage, and the time at which the damage began, in microseconds of the world.
     sights: BTreeMap<String, (Drift, u64)>,
-    /// The repairs of a release.
+    /// The repairs of each release.
     repairs: BTreeMap<String, Repairs>,
 }
 
@@ -35,7 +35,7 @@ pub(super) struct Releases {
 struct Repairs {
     /// The number of repairs in a row.
     done: u32,
-    /// The end of the last repair.
+    /// The end of the last repair, in microseconds of the world.
     last: u64,
     /// Whether a repair is under way.
     told: bool,

@@ -44,13 +44,13 @@ const SOON: u64 = 1_000_000;
 struct Open {
     /// The time after which no answer is awaited, in microseconds of the world.
     until: u64,
-    /// The modules that were enabled when it was asked.
+    /// The modules that were enabled when the API server asked.
     enabled: BTreeSet<String>,
     /// The hooks that have run for the review.
     ran: Vec<String>,
     /// Whether a hook is running for the review.
     running: bool,
-    /// Whether the last run exceeded its time.
+    /// Whether the last run of a hook for the review exceeded its time limit.
     timed_out: bool,
 }
 

@@ -62,7 +62,7 @@ impl Run<'_> {
             Due::Touched => self.tell(&Event::WebhooksTouched, None),
             Due::Acts(action) => self.act(&action),
             Due::Confirms(names) => self.tell(&Event::PurgeConfirmed(names), None),
-            // The debug socket refuses it if nothing is lost.
+            // The debug socket refuses the confirmation if nothing is lost.
             Due::LossConfirmed if self.seen.status.config_lost.is_empty() => Ok(()),
             Due::LossConfirmed => {
                 self.life.told.loss_confirmed();

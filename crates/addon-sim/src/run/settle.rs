@@ -13,7 +13,7 @@ use crate::world::Release;
 /// Twice the longest interval of a simulated hook's schedule, and more, in microseconds.
 const ROUND: u64 = 2 * 610 * 1_000_000;
 
-/// The time after which fresh damage is repaired, and more, in microseconds.
+/// A time that is longer than the wait before the repair of fresh damage, in microseconds.
 const CALM: u64 = 2_000_000;
 
 impl Run<'_> {

@@ -9,11 +9,11 @@ use addon_core::operator::provenance::{Provenance, digest};
 #[derive(Debug, Clone)]
 pub struct ConfigMap {
     version: u64,
-    /// The data; `None` if it does not exist.
+    /// The data; `None` if the `ConfigMap` does not exist.
     pub data: Option<BTreeMap<String, String>>,
-    /// How many ConfigMaps of this name there have been.
+    /// How many ConfigMaps of this name were deleted. It is the uid of the present one.
     number: u64,
-    /// The digest of the sections that a program made it with.
+    /// The digest of the sections with which a program made the `ConfigMap`.
     made_with: Option<String>,
     /// Every state since the watch began, oldest first.
     pub news: Vec<ConfigRead>,

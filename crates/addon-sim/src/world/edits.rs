@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 /// The name of our `ConfigMap`.
 pub const CONFIG_MAP: &str = "config";
-/// The path for questions about its edits.
+/// The path for questions about edits of our `ConfigMap`.
 pub const EDITS: &str = "/config-map";
 /// Texts that are valid for no section and no flag.
 pub const UNSOUND: [&str; 3] = ["- a", "just a text", "perhaps"];
@@ -37,7 +37,7 @@ pub fn wanted_edit(number: u64, before: Option<&Data>, key: &str, text: &str) ->
 pub struct Wanted {
     /// The number of the question.
     pub number: u64,
-    /// Whether all changed keys can be used.
+    /// Whether all keys that the edit changed can be used.
     pub sound: bool,
 }
 

@@ -28,19 +28,19 @@ const HELM_TIMEOUT: u64 = 60;
 pub struct Release {
     /// Whether the release carries our labels.
     pub ours: bool,
-    /// The status of its newest revision.
+    /// The status of the release's newest revision.
     pub status: Status,
     /// The newest revision.
     pub revision: u32,
-    /// The values that it was made of.
+    /// The values that the newest revision was made of.
     pub inputs: String,
-    /// The marks on its newest revision, if there are any: the digest of its inputs, and the checksum of its rendering.
+    /// The marks on the newest revision, if there are any: the digest of its inputs, and the checksum of its rendering.
     marks: Option<(String, String)>,
-    /// Whether it is marked as maintained by people.
+    /// Whether the release is marked as maintained by people.
     pub unmanaged: bool,
-    /// The digests of the sections that it was made with, if it is marked with them.
+    /// The digests of the sections that the release was made with, if the release is marked with them.
     asked: Option<Asked>,
-    /// The last held upgrade.
+    /// The last upgrade that was held.
     held: Option<Held>,
     /// The digest of the deletions that a person has confirmed.
     confirmed: Option<String>,
@@ -48,9 +48,9 @@ pub struct Release {
     pub objects: BTreeSet<String>,
     /// The release's objects that are missing.
     pub missing: BTreeSet<String>,
-    /// The trace of the `ConfigMap` that it was made with, if it is marked with one.
+    /// The trace of the `ConfigMap` that the release was made with, if the release is marked with one.
     pub config: Option<ConfigTrace>,
-    /// The time of the last write, in seconds.
+    /// The time of the last write to the release, in seconds of the world.
     written: u64,
 }
 
@@ -111,7 +111,7 @@ pub struct Ledger {
     intents: BTreeMap<String, Intent>,
     /// Releases that people uninstalled and that were not made again.
     pub taken: BTreeSet<String>,
-    /// Our writes to releases that people maintained before and after.
+    /// Releases that the operator wrote to although people maintained them before and after the write.
     pub meddled: Vec<String>,
     /// Releases of which we deleted objects without a request of people.
     pub lost: Vec<String>,

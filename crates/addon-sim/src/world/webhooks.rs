@@ -23,7 +23,7 @@ pub struct Webhooks {
     /// The current routes.
     pub published: Arc<Routes>,
     before: Arc<Routes>,
-    /// Whether the published webhooks were written, and their watch has not reported that yet.
+    /// Whether the published webhooks were written, and their watch has not reported the write yet.
     touched: bool,
 }
 
@@ -45,7 +45,7 @@ impl Webhooks {
         }
     }
 
-    /// Removes all webhooks. An API server that has not noticed it still asks.
+    /// Removes all webhooks. An API server that has not noticed the removal still asks.
     pub(super) fn take_away(&mut self) {
         self.publish(&Arc::default());
     }
@@ -68,7 +68,7 @@ impl Webhooks {
         questions
     }
 
-    /// One of these questions. If there is none, a question at an unknown path.
+    /// The question with this index. If there are no questions, a question at an unknown path.
     pub fn question(&self, which: u64) -> Question {
         let questions = self.questions();
         let index = usize::try_from(which % (questions.len() as u64).max(1)).unwrap_or_default();

@@ -28,7 +28,7 @@ struct Definition<'s> {
     /// The counting parameter.
     depth: &'s str,
     takes_filters: bool,
-    /// Whether its body is being read.
+    /// Whether the body of the definition is being read.
     open: bool,
     recursive: bool,
 }

@@ -174,7 +174,7 @@ fn groups(pairs: Vec<Keyed<'_>>) -> Res<'_> {
     )
 }
 
-/// Counts the steps of sorting, which are more than those of its result.
+/// Counts the steps of sorting, because the size of the result alone would count too few.
 fn effort<'a>(cv: &Cv<'a>, value: &Val<'a>) -> Out<'a, ()> {
     let weight = usize::try_from(value.size()?.weight).unwrap_or(usize::MAX);
     let length = value.as_list().map_or(0, List::len);

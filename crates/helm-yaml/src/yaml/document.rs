@@ -14,7 +14,7 @@ use super::{Dialect, YamlError};
 /// A document of a YAML stream, with its line and the spelling of its keys' scalars.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Document {
-    /// The value.
+    /// The value of the document.
     pub value: Value,
     /// The line of the document's root, from 1.
     pub line: usize,

@@ -46,9 +46,9 @@ pub(super) struct Node {
     pub(super) secret: Option<bool>,
     /// Whether the node has `x-extend`.
     pub(super) extends: bool,
-    /// The keys in `x-required-for-helm`, if that is there.
+    /// The keys in `x-required-for-helm`, if the schema has that field.
     pub(super) required_for_helm: Option<Vec<String>>,
-    /// The rules in `x-deckhouse-validations`, if that is there.
+    /// The rules in `x-deckhouse-validations`, if the schema has that field.
     pub(super) rules: Option<Vec<Rule>>,
 }
 
@@ -65,12 +65,12 @@ pub(super) struct NumberLimits {
 /// The rules for the items of a list.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) enum Items {
-    /// No schema.
+    /// No schema: every item is valid.
     #[default]
     Any,
     /// One schema for all items.
     Each(Box<Node>),
-    /// One schema for each place.
+    /// One schema for each position in the list.
     Places(Vec<Node>),
 }
 

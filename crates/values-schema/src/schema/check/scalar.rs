@@ -25,7 +25,7 @@ fn is_whole(number: f64) -> bool {
     distance == 0.0 || distance / (number.abs() + whole.abs()) < TOLERANCE
 }
 
-/// Checks the type of a value. True if it is right.
+/// Checks the type of a value. True if the type is right.
 pub(super) fn kind(node: &Node, value: &Value, path: Path<'_>, found: &mut Findings) -> bool {
     let Some((wanted, is)) = mismatch(node, value) else {
         return true;

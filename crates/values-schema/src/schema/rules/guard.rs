@@ -66,7 +66,7 @@ const WEIGHED: [&str; 6] = [ADD, DIVIDE, MODULO, MULTIPLY, NEGATE, SUBSTRACT];
 #[derive(Debug)]
 pub(super) struct Guarded {
     pub(super) expression: IdedExpr,
-    /// Whether it reads the old value.
+    /// Whether the expression reads the old value.
     pub(super) looks_back: bool,
     /// The regular expressions that are literals in the expression.
     pub(super) patterns: BTreeSet<String>,

@@ -43,7 +43,7 @@ pub(super) static LIBRARY: LazyLock<Arc<Env>> = LazyLock::new(|| {
 pub(super) struct Program {
     text: String,
     expression: IdedExpr,
-    /// Whether it reads the old value.
+    /// Whether the expression reads the old value.
     pub(super) looks_back: bool,
     /// The regular expressions that are literals in the expression.
     patterns: Arc<BTreeMap<String, Pattern>>,
