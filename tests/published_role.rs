@@ -188,7 +188,7 @@ fn allow(namespace: &Namespace<'_>, rules: &Value) {
     }
 }
 
-/// The text of a kubeconfig for that account.
+/// The text of a kubeconfig for the account that `allow` creates.
 fn kubeconfig(namespace: &Namespace<'_>) -> String {
     let plane = namespace.plane();
     let token = namespace.kubectl(["create", "token", "example"]).unwrap();

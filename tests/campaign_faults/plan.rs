@@ -81,7 +81,7 @@ pub(crate) struct Stroke {
     pub(crate) harm: Harm,
     pub(crate) target: Target,
     on: On,
-    /// One of this many matching requests is hit.
+    /// The number of matching requests of which one is hit.
     every: u64,
     /// The size of the harm: bytes that pass before a cut, or milliseconds of a delay.
     amount: usize,

@@ -303,7 +303,7 @@ impl<'a> World<'a> {
 /// After this many damages a repair waits for 20 s, which is still within the bound.
 const DAMAGES: u32 = 3;
 
-/// At least this many requests must fail before the lease is lost.
+/// The least number of requests that must fail before the lease is lost.
 const IN_VAIN: u64 = 2;
 
 /// The log message of a leader that lost the lease and goes on in the same process.

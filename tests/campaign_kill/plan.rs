@@ -30,7 +30,7 @@ pub(crate) enum Victim {
 impl Victim {
     const ALL: [Self; 3] = [Self::Operator, Self::Helm, Self::Both];
 
-    /// Whether the operator has to be started again afterwards.
+    /// Whether the operator has to be started again after the kill.
     pub(crate) fn ends_the_life(self) -> bool {
         match self {
             Self::Operator | Self::Both => true,

@@ -43,7 +43,7 @@ impl Usage {
         self.counts().into_iter().chain([("threads of pools", self.pooled)])
     }
 
-    /// The first count that is larger than it was then, if any is.
+    /// The name of the first count that is larger than in `then`; none if no count is larger.
     pub(crate) fn more_than(self, then: Self) -> Option<&'static str> {
         let mut pairs = self.counts().into_iter().zip(then.counts());
         let more = pairs.find_map(|((name, now), (_, then))| (now > then).then_some(name));

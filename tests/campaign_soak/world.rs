@@ -30,7 +30,7 @@ if [[ ${1-} == --config ]]; then
 fi
 ((RANDOM % 10)) || { echo "failed by chance" >&2; exit 1; }
 "#;
-/// The same hook, which also watches the objects of its module.
+/// The hook of `HOOK`, which also watches the objects of its module.
 const WATCHING_HOOK: &str = r#"#!/bin/bash
 if [[ ${1-} == --config ]]; then
   cat <<END
@@ -57,14 +57,14 @@ if [[ ${1-} == --config ]]; then
 fi
 ((RANDOM % 10)) || { echo "failed by chance" >&2; exit 1; }
 "#;
-/// One of this many modules has a hook that watches.
+/// The number of modules of which one has a hook that watches objects.
 const WATCHES_EVERY: usize = 5;
 
 /// The size of a world.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Size {
     modules: usize,
-    /// The counts must stay the same for this long to be considered quiet.
+    /// The time for which the counts must stay the same until the operator counts as quiet.
     rest: Duration,
 }
 
@@ -83,7 +83,7 @@ impl Size {
 #[derive(Clone, Debug)]
 struct Module {
     name: String,
-    /// The key of its values.
+    /// The key of the module's values.
     key: String,
 }
 

@@ -63,7 +63,7 @@ fn the_channel_adds_these_rights_and_no_other() {
     assert!(added.iter().all(|right| alone.contains(*right)), "without webhooks");
 }
 
-/// Whether the operator's account may do this.
+/// Whether the operator's account has the right to do this verb on this object.
 fn may(stage: &Stage, verb: &str, group: &str, resource: &str, name: &str) -> bool {
     let review = json!({
         "apiVersion": "authorization.k8s.io/v1",

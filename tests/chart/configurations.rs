@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::stage::Stage;
 use super::tool::HELMS;
 
-/// The kind of each and the beginning of its name.
+/// The kind of each webhook configuration, and the beginning of its name.
 const ALL: [(&str, &str); 3] = [
     ("validatingwebhookconfiguration", "addon-operator-hooks"),
     ("mutatingwebhookconfiguration", "addon-operator-hooks"),
@@ -61,7 +61,7 @@ fn what_the_operator_has_written_into_them_outlives_upgrades_of_the_chart_and_go
     }
 }
 
-/// In older charts the operator created them itself.
+/// In older charts the operator created the webhook configurations itself.
 #[test]
 fn one_that_an_operator_has_made_is_in_nobodys_way() {
     for helm in HELMS {

@@ -35,7 +35,7 @@ pub(crate) struct World {
     dir: TempDir,
     /// The settings of the tools, which take effect at the next restart.
     pub(crate) parts: Parts,
-    /// Ends all jobs that were started with it.
+    /// The token that ends all jobs of the world.
     pub(crate) cancel: CancellationToken,
     /// The maintenance state that a sync gets: whether the operator or a person is responsible for the objects.
     pub(crate) maintenance: Maintenance,

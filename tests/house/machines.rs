@@ -155,7 +155,7 @@ fn methods_of_the_whole(code: &str) -> Vec<std::ops::Range<usize>> {
     bodies.collect()
 }
 
-/// Methods of the whole are only in its own file and in the ways.
+/// Methods of the whole operator are only in the operator's own file and in the ways.
 fn check_methods(file: &TextFile) -> Option<Finding> {
     let inside = inside(file)?;
     let code = code_of(file);
@@ -221,7 +221,7 @@ fn called(code: &str, at: usize) -> Option<&str> {
     Some(&rest[..scan::word_end(rest.as_bytes(), 0)])
 }
 
-/// Fields of a machine must be private to it.
+/// Fields of a machine must be private to the machine.
 fn check_fields(file: &TextFile) -> Vec<Finding> {
     if file.path != ROOT {
         return Vec::new();

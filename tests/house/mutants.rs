@@ -19,11 +19,11 @@ struct Hunk<'a> {
     path: &'a str,
     /// The line of the patch at which the hunk begins.
     line: usize,
-    /// The numbers of lines that its head states, before the change and after it.
+    /// The numbers of lines that the hunk's head states, before the change and after it.
     says: Option<(usize, usize)>,
     /// The hunk's lines before the change.
     before: Vec<&'a str>,
-    /// The number of its lines after the change.
+    /// The number of the hunk's lines after the change.
     after: usize,
 }
 

@@ -52,7 +52,7 @@ fn time(stage: &Stage, field: &str) -> Timestamp {
     stage.lease(field).parse().unwrap()
 }
 
-/// Waits until the holder of the lease meets a condition, and returns it.
+/// Waits until the holder of the lease meets a condition, and returns the holder.
 fn wait_for_holder(stage: &Stage, is_it: impl Fn(&str) -> bool) -> String {
     let look = || match stage.lease("holderIdentity") {
         holder if is_it(&holder) => Ok(Some(holder)),

@@ -45,9 +45,9 @@ pub struct Record {
     pub verb: String,
     pub user: String,
     pub user_agent: String,
-    /// Empty for a request that is about no object, such as `/readyz`.
+    /// The resource, as in `configmaps`; empty for a request that is about no object, such as `/readyz`.
     pub resource: String,
-    /// For example `status`; mostly empty.
+    /// The subresource, as in `status`; empty for a request about the object itself.
     pub subresource: String,
     pub group: String,
     pub namespace: String,

@@ -22,7 +22,7 @@ pub enum CampaignError {
 /// them optional.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Campaign {
-    /// Two campaigns with the same seed play the same rounds.
+    /// The seed of the rounds. Two campaigns with the same seed play the same rounds.
     pub seed: u64,
     rounds: Option<usize>,
     /// The commit under test, which the results name.

@@ -50,7 +50,7 @@ impl Part {
         }
     }
 
-    /// The file names under which it may be installed.
+    /// The file names under which the program may be installed.
     pub(crate) fn installed_as(self) -> &'static [&'static str] {
         match self {
             Self::Helm3 => &["helm", "helm3"],
@@ -62,7 +62,7 @@ impl Part {
             Self::Kubectl => &["kubectl"],
             Self::Kwok => &["kwok"],
             Self::Cosign => &["cosign"],
-            // Debian uses the other name.
+            // Debian names the program `docker-registry`.
             Self::Registry => &["registry", "docker-registry"],
         }
     }
@@ -83,7 +83,7 @@ impl Part {
         }
     }
 
-    /// The pinned module it is built from.
+    /// The pinned module from which the program is built.
     pub(crate) fn module(self) -> &'static Module {
         match self {
             Self::Etcd => &ETCD,

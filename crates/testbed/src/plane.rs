@@ -198,7 +198,7 @@ impl ControlPlane {
         self.facts.pods
     }
 
-    /// The host and port of its OCI registry (plain HTTP), if it has one.
+    /// The host and port of the control plane's OCI registry (plain HTTP), if there is one.
     pub fn registry(&self) -> Option<&str> {
         self.facts.registry.as_deref()
     }
@@ -214,7 +214,7 @@ impl ControlPlane {
         self.path.join(PROGRAMS)
     }
 
-    /// The path of one of its programs.
+    /// The path of one of the control plane's programs.
     pub fn program(&self, part: Part) -> PathBuf {
         self.programs().join(part.name())
     }

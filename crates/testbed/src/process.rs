@@ -269,7 +269,7 @@ pub(crate) fn interrupted() -> bool {
 #[derive(Clone, Copy, Debug)]
 pub struct Asked {
     pub signal: i32,
-    /// Whether the terminal sent it, and so to the whole foreground group.
+    /// Whether the terminal sent the signal, and so sent it to the whole foreground group.
     pub by_terminal: bool,
 }
 

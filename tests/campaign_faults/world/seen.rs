@@ -48,7 +48,7 @@ impl Seen {
         self.0.get(&(kind.to_owned(), name.to_owned()))
     }
 
-    /// A key of a ConfigMap, if both exist.
+    /// The text under a key of a ConfigMap; none if the ConfigMap or the key is missing.
     pub(super) fn text(&self, name: &str, key: &str) -> Option<&str> {
         self.get("ConfigMap", name)?["data"][key].as_str()
     }

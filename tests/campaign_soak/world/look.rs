@@ -121,7 +121,7 @@ impl World<'_> {
     }
 }
 
-/// The number of files and folders below it.
+/// The number of files and folders below `folder`.
 fn count(folder: &Path) -> u64 {
     let entries = std::fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
     entries

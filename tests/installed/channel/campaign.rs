@@ -94,7 +94,7 @@ impl Plan {
 
 #[derive(Debug, Default)]
 struct Outcome {
-    /// From the push until the new version led, if it did.
+    /// The time from the push until the new version led; none if it did not lead.
     led: Option<Duration>,
     /// The steps before the new version led.
     steps: Steps,

@@ -23,7 +23,7 @@ use crate::space::Network;
 #[derive(Debug)]
 pub(super) struct Child {
     spec: PathBuf,
-    /// A handle of its init, which ends when the container ends.
+    /// A handle of the container's init, which ends when the container ends.
     init: OwnedFd,
     process: PathBuf,
 }

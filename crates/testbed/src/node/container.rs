@@ -246,7 +246,7 @@ async fn spec(pod: &Sandbox, container: &Container, image: &Image, run: i32) -> 
 /// The file whose content becomes the termination message.
 const LAST_WORDS: &str = "last-words";
 
-/// The mounts of its volumes, and of the files that every container has.
+/// The mounts of the container's volumes, and of the files that every container has.
 async fn mounts(pod: &Sandbox, container: &Container, folder: &Path) -> Result<Vec<Mount>, ContainerError> {
     let own = |source: PathBuf, target: &str, read_only: bool| Mount {
         source,

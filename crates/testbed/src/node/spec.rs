@@ -26,7 +26,7 @@ pub(crate) struct Identity {
     pub(crate) user: u32,
     pub(crate) group: u32,
     pub(crate) groups: Vec<u32>,
-    /// The bounding set of its capabilities, as bits.
+    /// The bounding set of the process's capabilities, as bits.
     pub(crate) capabilities: u64,
     pub(crate) no_new_privileges: bool,
 }

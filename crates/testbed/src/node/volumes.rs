@@ -146,7 +146,7 @@ impl Owner {
     }
 }
 
-/// The name of the link that is swapped.
+/// The name of the link to a volume's current files. An update of the volume replaces the link.
 const DATA: &str = "..data";
 
 fn write(folder: &Path, files: &BTreeMap<String, File>, owner: &Owner) -> io::Result<()> {

@@ -24,7 +24,7 @@ pub enum On {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Of {
     All,
-    /// Clients whose user agent begins with this.
+    /// Clients whose user agent begins with this text.
     Agent(&'static str),
     /// Clients whose user agent does not begin with this text.
     Others(&'static str),
@@ -66,7 +66,7 @@ pub struct Fault {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Aimed {
     pub of: Of,
-    /// Hits one of this many matching requests.
+    /// The number of matching requests of which one is hit.
     pub every: u64,
     pub fault: Fault,
 }

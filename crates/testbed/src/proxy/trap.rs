@@ -23,7 +23,7 @@ pub struct Trap {
     pub agent: &'static str,
     pub nth: usize,
     pub side: Side,
-    /// The action; the write waits for it. The connection ends afterwards.
+    /// The action of the trap. The write waits until the action has ended, and then the connection ends.
     pub deed: Box<dyn FnOnce() + Send>,
 }
 

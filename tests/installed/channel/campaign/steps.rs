@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::installed::channel::sight::Sight;
 
-/// A step. It counts as observed at the latest when a later step is.
+/// A step of a round. It counts as observed at the latest when a later step is observed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Mark {
     /// The leader has asked the registry.
@@ -63,7 +63,7 @@ pub(super) struct Steps {
     seen: BTreeMap<Mark, Duration>,
     /// The UID of the pod on trial.
     pod: Option<String>,
-    /// The number of earlier pods on trial.
+    /// The number of pods on trial before the present one.
     pub(super) lost: usize,
 }
 

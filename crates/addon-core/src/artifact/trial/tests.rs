@@ -20,7 +20,7 @@ use crate::artifact::settings::Settings;
 pub(super) const OLD: &str = "host/operator:1";
 
 pub(super) fn digest(name: u8) -> ImageDigest {
-    // Worlds need them a million times.
+    // The digests are parsed once, because the worlds need them a million times.
     static READ: LazyLock<Vec<ImageDigest>> = LazyLock::new(|| {
         let read = (0..10_u8).map(|name| ImageDigest::parse(&format!("sha256:{name:064x}")).unwrap());
         read.collect()

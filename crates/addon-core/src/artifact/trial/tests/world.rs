@@ -65,10 +65,10 @@ pub(super) enum Trouble {
 /// The whole world.
 #[derive(Debug)]
 pub(super) struct World {
-    /// The time in seconds.
+    /// The time of the world in seconds.
     now: u64,
     dice: Jitter,
-    /// The time until which faults happen.
+    /// The time until which faults happen, in seconds of the world.
     trouble: u64,
     cluster: Cluster,
     pods: Vec<Pod>,
@@ -77,11 +77,11 @@ pub(super) struct World {
     /// The version that people want, and whether they have approved its digest.
     channel: u8,
     approved: Option<u8>,
-    /// The time at which people want version 3 instead.
+    /// The time from which on people want version 3, in seconds of the world.
     switch: Option<u64>,
-    /// The value of the last resume.
+    /// The value of the annotation by which a person last resumed the channel.
     resumed: Option<String>,
-    /// The time until which nobody can reach the API server.
+    /// The time until which nobody can reach the API server, in seconds of the world.
     away: u64,
     /// The time since which no replica leads, and the longest time without a leader.
     leaderless: u64,

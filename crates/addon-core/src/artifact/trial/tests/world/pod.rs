@@ -28,7 +28,7 @@ pub(super) struct Pod {
     /// The time at which the pod is sure to have ended, if it was told to end.
     pub(super) ends: Option<u64>,
     pub(super) is_gone: bool,
-    /// The time until which the pod stands still.
+    /// The time until which the pod stands still, in seconds of the world.
     pub(super) stands_still: u64,
     pub(super) is_cut_off: u64,
     /// The number of seconds by which the clock of the pod's node differs from other clocks.
@@ -38,23 +38,23 @@ pub(super) struct Pod {
 /// The state of a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
-    /// There is no image or no node for it.
+    /// There is no image or no node for the pod.
     Hindered(Kind),
-    /// The pod's process begins at this time.
+    /// The pod's process begins at this second of the world.
     Starts(u64),
     /// The pod's process runs and never becomes ready.
     NotReady,
     Ready,
-    /// The pod's container is restarted at this time.
+    /// The pod's container is restarted at this second of the world.
     Crashed(u64),
 }
 
-/// One life of the process in it.
+/// One life of the process in the pod.
 #[derive(Debug)]
 pub(super) struct Process {
     pub(super) election: Election,
     trials: Trials,
-    /// The time of its next action.
+    /// The time of the process's next action, in seconds of the world.
     due: u64,
     leads: Option<u64>,
     /// The time at which its work will have ended, if it was told to give up the lease.
