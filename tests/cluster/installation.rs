@@ -1,5 +1,4 @@
-//! The operator's own installation: it is found, watched and changed; and the reactions of the cluster's controllers to
-//! a trial.
+//! The operator finds, watches and changes its own installation, and the cluster's controllers react to a trial.
 //!
 //! No kubelet runs: the test writes the status of pods.
 

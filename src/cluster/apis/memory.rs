@@ -98,7 +98,7 @@ impl Memory {
         uncertain.map(|(version, _)| version.clone()).collect()
     }
 
-    /// The group versions whose kinds count as unknown.
+    /// The group versions whose kinds count as unknown, because the answers have been incomplete for too long.
     pub(super) fn doubtful(&self, now: Instant) -> Vec<String> {
         let is_doubtful = |known: &Remembered| {
             let never = known.listed.stale && known.listed.kinds.is_empty();

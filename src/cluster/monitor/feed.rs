@@ -82,7 +82,7 @@ enum Whereabouts {
     Nowhere(Failure),
 }
 
-/// The event that ends a wait.
+/// The event that ends a wait for the next line of the watch.
 enum Event {
     Line(Result<Heard, Trouble>),
     Wanted,

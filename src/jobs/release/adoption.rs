@@ -13,8 +13,7 @@ use crate::cluster::adoption::Kind;
 use crate::helm::claims::Object;
 use crate::jobs::unless;
 
-/// Words in a template that may render objects which contain others (or data), or objects whose kind cannot be told
-/// from its text.
+/// Texts in a template that may render a namespace, a volume claim or a CRD. After `kind: {{` any kind may follow.
 const HOLDING: &[&str] = &[
     "PersistentVolumeClaim",
     "CustomResourceDefinition",
@@ -26,8 +25,8 @@ const HOLDING: &[&str] = &[
 ];
 
 impl Sync<'_> {
-    /// The objects that the upgrade takes over, or an earlier one took over, and that contain others: namespaces,
-    /// volume claims and CRDs.
+    /// The namespaces, volume claims and CRDs of the chart that existed before the release. This upgrade takes them over,
+    /// or an earlier upgrade did.
     pub(super) async fn adopted(&mut self) -> Result<BTreeSet<Part>, Failure> {
         let release = self.facts.release.clone();
         let parts = if let Some(rendered) = &self.facts.rendered {

@@ -107,7 +107,8 @@ impl Addresses {
         Ok(place)
     }
 
-    /// A free number. The one that was freed last is not reused at once, because another pod may still send to it.
+    /// A free number for the last part of a pod's address. The search begins behind the number that was taken last, so
+    /// that a freed number is not reused at once: another pod may still send to its address.
     fn number(&self) -> Option<u8> {
         let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let all = (taken.last.saturating_add(1)..=MOST).chain(FIRST..=MOST);

@@ -33,7 +33,7 @@ pub enum PodKind {
 /// The knowledge and the wishes of a replica, beside the cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wish {
-    /// The version whose trial may begin, by the choice.
+    /// The version whose trial may begin according to the last choice of a version.
     pub wanted: Option<Wanted>,
     /// The settings of people; `None` while they are not known.
     pub settings: Option<Settings>,

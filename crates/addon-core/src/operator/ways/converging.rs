@@ -136,7 +136,7 @@ impl Operator {
                 .back_off(&mut self.cx, &Lane::Global, &Failure::new(Class::HookFailed, error));
             return Look::Over;
         }
-        // Runs that were queued after the converge settled are dropped: their modules get a turn in this converge, or are held.
+        // Runs that were queued after the phase `Settling` are dropped: their modules get a turn in this converge, or are held.
         self.drop_waiting_runs();
         if !self.verdicts.is_known() {
             // A section that waited for one of the dropped runs was applied, and an enabled script has to be asked with it.
