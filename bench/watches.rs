@@ -233,8 +233,8 @@ fn starts(way: &str, namespace: &str) -> anyhow::Result<Vec<MonitorStart>> {
         .collect())
 }
 
-/// From the moment at which the API server has answered a create, or its event was heard if that is earlier, counted from
-/// the moment at which the request was sent: what lies in between is the API server's.
+/// For each created object, the time from the request to create it until the API server has answered and the monitor has
+/// reported the object, whichever is later.
 async fn time_changes(cli: &Cli, changes: &mut mpsc::Receiver<Event>) -> anyhow::Result<Vec<Duration>> {
     let api: Api<ConfigMap> = Api::default_namespaced(client(cli.kubeconfig.clone()).await?);
     let way = std::process::id();

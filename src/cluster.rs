@@ -212,8 +212,8 @@ impl Cluster {
         self.uses_plugin
     }
 
-    /// A client without the rate limit, for requests that others wait for. A warrant that has run out still refuses its
-    /// writes.
+    /// A client without the rate limit, for requests about trials and the Deployment, which must not be late. A warrant that has run out
+    /// still refuses its writes.
     fn unpaced(&self) -> Client {
         guard::before(&self.open, &self.warrant)
     }

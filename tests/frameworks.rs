@@ -55,7 +55,7 @@ fn err(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Functions that print their names.
+/// The text of shell functions, each of which prints its name.
 fn functions(names: &[&str]) -> String {
     let functions = names.iter().map(|name| format!("{name}() {{ echo {name}; }}\n"));
     functions.collect::<Vec<_>>().concat()

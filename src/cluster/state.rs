@@ -153,7 +153,7 @@ fn intent_key(release: &str) -> String {
     format!("{INTENT_PREFIX}{release}")
 }
 
-/// A key with invalid contents.
+/// A key of a Secret of ours with invalid contents.
 #[derive(Debug)]
 struct Unreadable {
     key: &'static str,

@@ -109,8 +109,8 @@ impl Descendants {
         Ok(())
     }
 
-    /// Ends all of them, after they had this time to end by themselves. Returns their number; the error has the number
-    /// of those that are left.
+    /// Ends all descendants after `grace`, in which they may end by themselves. Returns their number. The error has the
+    /// number of the descendants that are left.
     pub(super) fn end(mut self, grace: Duration) -> Result<usize, Undead> {
         let begun = Instant::now();
         let mut ended = BTreeSet::new();

@@ -27,7 +27,7 @@ use crate::tally::Outcome;
 use load::Load;
 use look::Tenure;
 
-/// The longest allowed durations.
+/// The longest allowed durations of a change of the leader.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
     /// The time until the next term of a leader has begun.

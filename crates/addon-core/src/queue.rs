@@ -111,7 +111,7 @@ impl<L: Ord + Clone, T> Queues<L, T> {
         self.lanes.entry(lane).or_default().push_back(entry);
     }
 
-    /// Puts tasks before all others of a lane, and keeps their order. No task of the lane may be running.
+    /// Puts tasks before all other tasks of a lane, and keeps the order of `tasks`. No task of the lane may be running.
     pub fn push_front(&mut self, lane: &L, tasks: Vec<T>, now: Tick) {
         for task in tasks.into_iter().rev() {
             self.push(lane.clone(), task, now);

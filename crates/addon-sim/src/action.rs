@@ -75,7 +75,7 @@ pub enum Action {
         /// Whether the files are unusable.
         broken: bool,
     },
-    /// This part of the common values file exists from now on. It is read only at the next start.
+    /// This part of the common values file exists from now on. The operator reads the file only at the next start.
     CommonFile(CommonFile),
     /// The next reading of the directories goes wrong.
     Misread(Misreading),

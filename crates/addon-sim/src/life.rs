@@ -112,7 +112,7 @@ impl Seen {
         }
     }
 
-    /// Whether the head of a queue waits for a time. An earlier timer may hide that one in `timeout`.
+    /// Whether the head of a queue waits for a time. An earlier timer may hide that time in `timeout`.
     pub fn sleeps(&self) -> bool {
         self.queues.iter().any(|queue| queue.status.starts_with("sleep"))
     }

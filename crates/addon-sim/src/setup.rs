@@ -29,7 +29,7 @@ pub struct Setup {
     pub edits: bool,
     /// The number of slots for helm jobs.
     pub helm_slots: usize,
-    /// The seconds that others wait for a run that hangs; `None` for the core's default.
+    /// The seconds that other modules wait for a run that hangs; `None` for the core's default.
     pub patience: Option<u64>,
     /// Whether damaged releases are repaired.
     pub restores: bool,

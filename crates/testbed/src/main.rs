@@ -173,7 +173,7 @@ type Outcome = anyhow::Result<Option<ControlPlane>>;
 
 fn main() -> ExitCode {
     let command = match Cli::parse().command {
-        // These run until they are killed, and the last two must have no other thread in their process.
+        // These commands run until they are killed, and the last two must have no other thread in their process.
         Command::Node(agent) => return agent.run(),
         Command::PodInit(contained) => return init::start(&contained.order()),
         Command::PodProcess(contained) => return init::become_it(&contained.order()),

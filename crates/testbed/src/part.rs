@@ -34,7 +34,7 @@ pub const BASIC: [Part; 5] = [
 pub const ALIVE: [Part; 2] = [Part::KubeScheduler, Part::Kwok];
 
 impl Part {
-    /// Its name in messages, in the cache and on the `PATH` of the control plane's users.
+    /// The program's name in messages, in the cache and on the `PATH` of the control plane's users.
     pub fn name(self) -> &'static str {
         match self {
             Self::Etcd => "etcd",

@@ -126,8 +126,8 @@ impl Reader for Contents {
             Condition::Fails { trouble, .. } if trouble.error.is_unreachable() => {
                 self.tell_unreachable(told, trouble.failure());
             }
-            // One alone may be how a server goes away, or how it says that our place in the history is gone; the next
-            // request tells what it was.
+            // A single failure may come from a server that shuts down, or from a resource version that has expired. The
+            // next request shows whether it is more.
             Condition::Fails { first: true, .. } => {}
             Condition::Fails { trouble, .. } => self.tell_other(told, trouble.failure()),
             Condition::Works => self.tell_recovery(told),
@@ -142,7 +142,7 @@ impl Contents {
     }
 
     /// Only an answer without the `ConfigMap` says that it is missing. A server that knows no field selectors sends
-    /// others with it.
+    /// other ConfigMaps with it.
     fn contents(&self, objects: &[Json]) -> Result<ConfigRead, String> {
         for object in objects {
             let found: ConfigMap = serde_json::from_str(object.as_str()).map_err(|error| error.to_string())?;

@@ -1,4 +1,4 @@
-//! Restores the altered fields of one object of a release. Fields that others have added stay, and there is no new
+//! Restores the altered fields of one object of a release. Fields that other writers have added stay, and there is no new
 //! revision.
 
 use addon_core::failure::Failure;

@@ -223,7 +223,7 @@ where
     /// Takes over the complete list and follows the changes.
     fn follow(&mut self, stream: Stream<K>, found: Objects<K>) {
         self.known = Some(found);
-        // `found` may be older than the list in `confirm`. The watch then sends the changes after `found` again.
+        // `found` may be older than the last list that `confirm` took over. The watch then sends the later changes again.
         self.confirmed = 0;
         self.pause.reset();
         let until = Instant::now() + self.silence;

@@ -144,7 +144,7 @@ impl Feed {
         }
     }
 
-    /// Watches from that version on. In doubt, the server is first asked for its present version, over another
+    /// Watches from `version` on. In doubt, the server is first asked for its present version, over another
     /// connection than the one that is doubted.
     async fn resume(&mut self, version: &str) -> Result<Lines, Trouble> {
         if self.doubt {

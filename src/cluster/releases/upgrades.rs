@@ -51,7 +51,7 @@ pub struct Template {
 }
 
 impl Template {
-    /// Whether the content is the same. Helm removes the byte order mark with which some editors begin a file.
+    /// Whether the template has the content `bytes`. Helm removes the byte order mark with which some editors begin a file.
     pub fn holds(&self, bytes: &[u8]) -> bool {
         let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
         self.data.as_deref().unwrap_or_default() == STANDARD.encode(bytes)

@@ -11,8 +11,8 @@ use super::Sync;
 use crate::cluster::drift::{self, ObjectKey};
 use crate::cluster::releases::marks::Marks;
 
-/// The largest annotation. All annotations together may have 256 KiB; objects that need more are read from the release
-/// itself.
+/// The size limit of one annotation in bytes. All annotations together may have 256 KiB. A list of objects that needs
+/// more is read from the release itself.
 const ANNOTATION_LIMIT: usize = 128 << 10;
 
 impl Sync<'_> {

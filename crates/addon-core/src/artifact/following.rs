@@ -235,7 +235,7 @@ impl Following {
         self.news.take(&self.status, self.failures)
     }
 
-    /// The next action to follow the registry. Asked again before an answer has come, it asks the same.
+    /// The next action to follow the registry. Until the answer comes, each call returns the same question.
     pub fn next(&mut self, now: Now) -> Move {
         let (true, Some(settings), Some(installed)) = (self.is_leading, &self.settings, &self.installed) else {
             return Move::Rest;

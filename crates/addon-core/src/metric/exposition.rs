@@ -58,9 +58,9 @@ struct Shared<'a> {
     members: Vec<(&'a MetricName, &'a Family<Origin>)>,
 }
 
-/// Groups the metrics by the name under which they are shown. A name belongs to the first metric with it, and metrics
-/// that need no escaping come first. Others of the same kind join it. Metrics whose lines would mix with its lines are
-/// left out.
+/// Groups the metrics by the name under which they are shown. A name belongs to the first metric that has it, and
+/// metrics that need no escaping come first. Other metrics of its kind join the group. Metrics whose lines would mix with
+/// the lines of the group are left out.
 fn shared(store: &Store, escaping: Escaping) -> Vec<Shared<'_>> {
     let (plain, others): (Vec<_>, Vec<_>) = store.families().partition(|(name, _)| is_plain_metric(name.as_str()));
     let distinct = escaping == Escaping::AllowUtf8 || others.is_empty();

@@ -100,12 +100,12 @@ impl Snapshot {
         }
     }
 
-    /// Adds an empty part for a watch. Objects of an old part with this id are dropped without a change.
+    /// Adds an empty part for a watch. Objects of an old part with this id are dropped, and no change is counted.
     pub fn add_part(&mut self, part: PartId) {
         self.parts.insert(part, Part::default());
     }
 
-    /// Drops the part of a watch without a change: its objects still exist, but are not selected any more.
+    /// Drops the part of a watch, and counts no change: the objects still exist, but are not selected any more.
     pub fn drop_part(&mut self, part: PartId) {
         self.parts.remove(&part);
     }

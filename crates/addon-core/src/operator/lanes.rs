@@ -122,7 +122,7 @@ impl Lanes {
         self.queues.push(lane, task, cx.now.tick);
     }
 
-    /// Puts tasks before all others of a lane, and keeps their order.
+    /// Puts tasks before all other tasks of a lane, and keeps the order of `tasks`.
     pub(super) fn push_front(&mut self, cx: &Cx, lane: &Lane, tasks: Vec<Task>) {
         self.queues.push_front(lane, tasks, cx.now.tick);
     }

@@ -49,7 +49,7 @@ impl Survey<'_> {
         runs.filter(|run| run.state() == State::Running).map(|run| run.since)
     }
 
-    /// The time at which the next run will count as hanging, of the runs that others wait for.
+    /// The time at which the next run will count as hanging, among the runs for which other modules wait.
     pub(super) fn patience_timeout(&self) -> Option<(Tick, Waiting)> {
         let phase = self.of.converge.phase();
         let waits = phase

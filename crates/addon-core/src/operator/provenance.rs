@@ -55,7 +55,7 @@ impl Provenance {
         self.made_with.as_ref().is_some_and(|made| *made == digest(data))
     }
 
-    /// The facts to remember about this ConfigMap if a program made it. `known` are the facts of before.
+    /// The facts to remember about this ConfigMap if a program made it. `known` are the facts that were remembered before.
     pub(super) fn made<'a>(
         &self,
         data: &BTreeMap<String, String>,

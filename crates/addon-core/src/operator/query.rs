@@ -256,7 +256,7 @@ pub enum Waiting {
     },
     /// A failed enabled script is asked again, or a running one has had its time.
     EnabledScript(ModuleName),
-    /// At that time a run has held up others for too long. The text names the run.
+    /// A run will have held up other modules for too long. The text names the run.
     Patience(String),
     /// A module runs because its release was damaged.
     Restoring(ModuleName),

@@ -17,8 +17,8 @@ pub(super) struct Removal {
     releases: Option<BTreeMap<String, bool>>,
     /// The traces of the ConfigMap on releases of ours, for the releases that carry one.
     traces: BTreeMap<String, ConfigTrace>,
-    /// Releases of ours that may exist because a helm job failed. They are removed like others, but do not count in the
-    /// brake's share.
+    /// Releases of ours that may exist because a helm job failed. They are removed like other releases, but do not count in
+    /// the brake's share.
     suspected: BTreeSet<String>,
     /// The brake, which limits the number of removals at one time.
     brake: Brake,

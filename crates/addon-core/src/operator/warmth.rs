@@ -176,7 +176,7 @@ pub(super) enum Warm {
     Ready,
     /// The job is under way. The head of the lane waits for it from now on.
     UnderWay,
-    /// There is nothing. The head of the lane has to start the job.
+    /// Neither exists, and no job for it is under way. The head of the lane has to start the job.
     Nothing,
 }
 

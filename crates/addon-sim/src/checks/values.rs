@@ -168,8 +168,8 @@ fn set_ahead_of(step: &SimStep<'_>, job: &Job) -> Vec<String> {
     set.into_iter().map(|(key, _)| key).collect()
 }
 
-/// The values between the end of a hook and the end of its module's removal, if both came in this step: the values of
-/// before, with those that the hook set.
+/// The values between the end of a hook and the end of its module's removal, if both came in this step: the values
+/// before the step, with the values that the hook set.
 fn before_removal(step: &SimStep<'_>, module: &str) -> Option<Value> {
     let mut values = step.before.values.get(module).cloned()?;
     let report = step.before.modules.get(module);

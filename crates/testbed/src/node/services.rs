@@ -30,7 +30,7 @@ struct Ends {
     turn: AtomicUsize,
 }
 
-/// A port of a ready pod.
+/// A port of a ready pod to which a service leads.
 #[derive(Debug)]
 struct End {
     /// The namespace and the name of the service.

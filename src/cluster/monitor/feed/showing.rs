@@ -122,8 +122,8 @@ impl Feed {
         Ok(())
     }
 
-    /// Shows waiting viewers the objects that others have stored. `false`: those are not enough, and everything must be
-    /// listed.
+    /// Shows waiting viewers the objects that other viewers have stored. `false`: these objects do not suffice, and all
+    /// objects must be listed.
     pub(super) async fn admit(&mut self) -> bool {
         let waiting = self.shared.ledger().waiting(self.id);
         for (key, lens, labels) in waiting {

@@ -94,7 +94,7 @@ impl Memory {
         }
     }
 
-    /// Notes the highest version that the registry shows now. Returns the highest one of before if that is higher.
+    /// Notes the highest version that the registry shows now. Returns the former highest version if that was higher.
     pub(super) fn note_highest(&mut self, version: &Version) -> Option<Version> {
         let higher = self.highest.clone().filter(|highest| highest > version);
         if higher.is_none() {

@@ -28,7 +28,7 @@ enum Hands<'a> {
     Agreed,
     /// Us, or the chart or people whose image we continue with; and the image has no digest.
     Unpinned,
-    /// Another writer, who has put back the image that we had replaced by this one.
+    /// Another writer, who has put back the image that we had replaced. The text is the image that we had set.
     PutBack(&'a str),
     /// A person, by a digest that the trials must not replace.
     Held,

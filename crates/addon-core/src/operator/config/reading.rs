@@ -101,7 +101,7 @@ impl Config {
         self.readings.keep(read);
     }
 
-    /// Keeps a reading in the place of those that wait. False if a waiting reading is at least as new.
+    /// Keeps a reading in the place of all waiting readings. False if a waiting reading is at least as new.
     pub(in crate::operator) fn keep_latest(&mut self, read: ConfigRead) -> bool {
         if self.readings.knows(&read) {
             return false;

@@ -15,7 +15,7 @@ pub(in crate::operator) enum Turn {
     Passed,
     /// The module's run failed at least once and is retried in its own lane.
     Failed,
-    /// The module's run takes longer than `Policy::patience`. Others go on; the run counts when it ends.
+    /// The module's run takes longer than `Policy::patience`. Other modules go on. The run counts when it ends.
     Late,
     /// The module cannot run before something else changes, which `Hold` names.
     Held(Hold),
