@@ -4,6 +4,8 @@ use std::io::Write as _;
 use std::os::unix::fs::MetadataExt as _;
 
 use flate2::write::GzEncoder;
+use proptest::collection::vec;
+use proptest::prelude::*;
 use tar::{Builder, Header};
 
 use super::*;
@@ -294,4 +296,48 @@ fn a_packed_directory_comes_back_as_it_was() {
         bytes: super::super::pack::pack(dir.path()).unwrap().into(),
     };
     assert_eq!(unpacked(&[layer]).unwrap(), tree(dir.path()));
+}
+
+/// Names and targets by which layers could lead astray.
+const NASTY: [&str; 9] = ["a", "b", "a/b", "a/b/c", "../x", "a/..", "..", ".", "/etc/x"];
+
+fn item() -> impl Strategy<Value = (usize, usize, usize)> {
+    (0..5_usize, 0..NASTY.len(), 0..NASTY.len())
+}
+
+proptest! {
+    /// Whatever layers hold: nothing is written beside the directory, and no link in it leads out.
+    #[test]
+    fn no_layers_lead_out_of_the_directory(layers in vec(vec(item(), 0..8), 1..3)) {
+        let outer = tempfile::tempdir().unwrap();
+        let dir = outer.path().join("module");
+        fs_err::create_dir(&dir).unwrap();
+        let whiteouts: Vec<String> = NASTY.iter().map(|name| name.replacen(['a', 'b', 'c'], ".wh.a", 1)).collect();
+        let layers: Vec<Layer> = layers
+            .iter()
+            .map(|items| {
+                let items: Vec<Item<'_>> = items
+                    .iter()
+                    .map(|&(kind, name, target)| match kind {
+                        0 => Item::File(NASTY[name], 0o644, b"x"),
+                        1 => Item::Dir(NASTY[name]),
+                        2 => Item::Link(NASTY[name], NASTY[target]),
+                        3 => Item::Hard(NASTY[name], NASTY[target]),
+                        _ => Item::File(&whiteouts[name], 0o644, b""),
+                    })
+                    .collect();
+                plain(&items)
+            })
+            .collect();
+        // Refused or not, the invariant holds.
+        drop(unpack(&layers, &dir));
+        let around: Vec<_> = fs_err::read_dir(outer.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        prop_assert_eq!(around, ["module"]);
+        let root = fs_err::canonicalize(&dir).unwrap();
+        for entry in walkdir::WalkDir::new(&dir).into_iter().map(Result::unwrap) {
+            if let Ok(real) = fs_err::canonicalize(entry.path()) {
+                prop_assert!(real.starts_with(&root), "{} leads to {}", entry.path().display(), real.display());
+            }
+        }
+    }
 }
