@@ -17,6 +17,7 @@ pub mod error;
 pub mod events;
 mod guard;
 pub mod holder;
+pub mod imitation;
 pub mod installation;
 pub mod kinds;
 pub mod kubeconfig;
@@ -134,6 +135,26 @@ impl Cluster {
             known_state: Known::default(),
             lacking: Lacking::default(),
         })
+    }
+
+    /// A cluster whose API server is the service behind this client, without children and accounts.
+    fn imitated(client: Client, namespace: &str) -> Self {
+        Self {
+            open: client.clone(),
+            client,
+            warrant: Warrant::default(),
+            pace: None,
+            account: None,
+            accounts: None,
+            patience: REQUEST_TIMEOUT,
+            namespace: namespace.to_owned(),
+            server: "a cluster of tests".to_owned(),
+            kubeconfig: None,
+            uses_plugin: false,
+            apis: Arc::default(),
+            known_state: Known::default(),
+            lacking: Lacking::default(),
+        }
     }
 
     /// A client of the same cluster with a rate limit.

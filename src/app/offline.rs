@@ -21,7 +21,7 @@ use crate::process::Spawner;
 use crate::settings::Environment;
 
 /// The deadline of a hook that is asked for its configuration.
-const HOOK_DEADLINE: Duration = Duration::from_secs(30);
+pub(super) const HOOK_DEADLINE: Duration = Duration::from_secs(30);
 /// The Kubernetes version for rendering, because no cluster is asked.
 const KUBE_VERSION: &str = "1.33.0";
 /// The part of helm's errors about a valid template that fails with the given values.
@@ -33,7 +33,7 @@ const LACKS_FRAMEWORK: &str = "shell_lib.sh: No such file";
 const FRAMEWORK: &str = "FRAMEWORK_DIR has to name the directory of the shell framework: frameworks/shell in the repository of the operator";
 
 /// The same failure, with a hint if the framework was not found.
-fn with_framework(mut failure: Failure) -> Failure {
+pub(super) fn with_framework(mut failure: Failure) -> Failure {
     if failure.report.contains(LACKS_FRAMEWORK) {
         failure.report = format!("{}\n{FRAMEWORK}", failure.report.trim_end());
     }
@@ -85,12 +85,28 @@ impl Offline<'_> {
         said.map_err(with_framework)
     }
 
-    /// Renders the chart of a module.
+    /// Renders the chart of a module with the values of its files.
     pub(super) async fn render(
         &self,
         module: &FoundModule,
         chart: Chart,
         rendering: Rendering<'_>,
+    ) -> io::Result<Result<String, HelmError>> {
+        let values = self.values(module, rendering);
+        let Rendering {
+            namespace, verbosity, ..
+        } = rendering;
+        self.render_with(module, chart, &values, namespace, verbosity).await
+    }
+
+    /// Renders the chart of a module with exactly these values.
+    pub(super) async fn render_with(
+        &self,
+        module: &FoundModule,
+        chart: Chart,
+        values: &Value,
+        namespace: &str,
+        verbosity: Verbosity,
     ) -> io::Result<Result<String, HelmError>> {
         let name = module.name.as_str();
         let made = match chart {
@@ -102,12 +118,12 @@ impl Offline<'_> {
                 self.tmp,
             )?),
         };
-        let values = self.tmp.join(format!("{name}.values.yaml"));
-        fs_err::write(&values, yaml::to_string(&self.values(module, rendering)))?;
+        let values_file = self.tmp.join(format!("{name}.values.yaml"));
+        fs_err::write(&values_file, yaml::to_string(values))?;
         let chart = helm::Chart {
             release: name,
             dir: made.as_ref().map_or(module.path.as_path(), |made| made.path()),
-            values: &values,
+            values: &values_file,
             labels: &BTreeMap::new(),
             kubeconfig: None,
             kept: &BTreeSet::new(),
@@ -115,8 +131,8 @@ impl Offline<'_> {
         };
         let cancel = CancellationToken::new();
         let rendered = self
-            .helm(rendering.namespace)
-            .template(chart, KUBE_VERSION, [], rendering.verbosity, &cancel)
+            .helm(namespace)
+            .template(chart, KUBE_VERSION, [], verbosity, &cancel)
             .await;
         Ok(rendered)
     }

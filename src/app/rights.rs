@@ -5,7 +5,7 @@
 
 mod claimed;
 mod installed;
-mod kinds;
+pub(super) mod kinds;
 mod looked_up;
 mod rendered;
 pub mod rules;

@@ -112,7 +112,8 @@ async fn report(monitors: Monitors, meters: Arc<Meters>) {
     }
 }
 
-fn compile(text: &str) -> Result<Sieve, String> {
+/// Compiles the text of a binding's filter.
+pub(super) fn compile(text: &str) -> Result<Sieve, String> {
     let filter = Filter::compile(text).map_err(|error| error.to_string())?;
     Ok(Arc::new(move |object| {
         filter.apply(object).map_err(|error| error.to_string())

@@ -12,6 +12,7 @@ pub mod observation;
 pub(super) mod reader;
 pub(super) mod selection;
 pub(super) mod shared;
+pub mod still;
 mod stream;
 pub mod trouble;
 

@@ -1,6 +1,7 @@
 //! Runs a module's enabled script. If it fails or writes anything except `true` or `false`, that is a failure and never
 //! a "no".
 
+use std::ffi::OsString;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -12,13 +13,14 @@ use addon_core::values::HookDocument;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use super::hook::rehearsal::Stage;
 use super::hook::relay::{Labels, Stream};
 use super::hook::{STDERR_LIMIT, json, usage};
 use super::tmp::left::LeftError;
 use super::tmp::{TmpDir, TmpFile};
 use super::{Tools, no_files, not_ended, tail, unless};
 use crate::blocking;
-use crate::process::{Output, ProcessError, Spawn};
+use crate::process::{Finished, Output, ProcessError, Spawn};
 use crate::secrets::Secrets;
 
 const NO_FILES: &str = "it has no files";
@@ -59,14 +61,7 @@ async fn ask(
     let owner = Owner::Module(module.clone());
     let acting = unless(cancel, tools.acting(&owner, tools.script_deadline)).await?;
     let mut env = acting.environment();
-    for (name, file) in [
-        ("VALUES_PATH", &files.values),
-        ("CONFIG_VALUES_PATH", &files.config_values),
-        ("MODULE_ENABLED_RESULT", &files.result),
-        ("MODULE_ENABLED_REASON", &files.reason),
-    ] {
-        env.push((name.into(), file.path().into()));
-    }
+    env.extend(files.environment());
     let secrets = tools.spawner.secrets();
     let labels = Labels::of_enabled_script(module, tools.relay, secrets);
     let spawn = Spawn {
@@ -80,21 +75,49 @@ async fn ask(
         .run(spawn, cancel)
         .await
         .map_err(|error| told(&error, script))?;
-    if !finished.exit.is_success() {
-        let said = finished.stderr.text();
-        let report = match said.trim() {
-            "" => format!("it ended with {}", finished.exit),
-            said => format!("it ended with {}: {}", finished.exit, tail(said, secrets)),
-        };
-        return Err(Failure::new(Class::HookFailed, report));
-    }
+    check_end(&finished, secrets)?;
     let hidden = secrets.clone();
     let (enabled, reason) = blocking::run(move || files.answer(&hidden)).await?;
     Ok(ScriptAnswer {
         enabled,
-        reason: Some(reason.trim().to_owned()).filter(|text| !text.is_empty()),
+        reason,
         usage: usage(finished.usage),
     })
+}
+
+/// Runs a module's script without an operator, for tests of modules. Returns its answer, and its reason for a "no".
+pub async fn rehearse(
+    stage: &Stage<'_>,
+    module: &ModuleName,
+    script: &Path,
+    documents: (Arc<Value>, HookDocument),
+    cancel: &CancellationToken,
+) -> Result<(bool, Option<String>), Failure> {
+    let files = prepare(stage.tmp, module, &documents).map_err(|error| no_files(NO_FILES, &error))?;
+    let mut env = stage.environment.to_vec();
+    env.extend(files.environment());
+    let spawn = Spawn {
+        env,
+        stderr: Output::captured(STDERR_LIMIT),
+        ..Spawn::new(script, stage.deadline)
+    };
+    let finished = stage.spawner.run(spawn, cancel).await;
+    let finished = finished.map_err(|error| told(&error, script))?;
+    check_end(&finished, stage.spawner.secrets())?;
+    files.answer(stage.spawner.secrets())
+}
+
+/// The failure of a script that did not end with 0.
+fn check_end(finished: &Finished, secrets: &Secrets) -> Result<(), Failure> {
+    if finished.exit.is_success() {
+        return Ok(());
+    }
+    let said = finished.stderr.text();
+    let report = match said.trim() {
+        "" => format!("it ended with {}", finished.exit),
+        said => format!("it ended with {}: {}", finished.exit, tail(said, secrets)),
+    };
+    Err(Failure::new(Class::HookFailed, report))
 }
 
 fn told(error: &ProcessError, script: &Path) -> Failure {
@@ -117,14 +140,26 @@ struct Files {
 }
 
 impl Files {
+    fn environment(&self) -> Vec<(OsString, OsString)> {
+        let files = [
+            ("VALUES_PATH", &self.values),
+            ("CONFIG_VALUES_PATH", &self.config_values),
+            ("MODULE_ENABLED_RESULT", &self.result),
+            ("MODULE_ENABLED_REASON", &self.reason),
+        ];
+        let variables = files.map(|(name, file)| (name.into(), file.path().into()));
+        variables.into()
+    }
+
     /// The script's answer, and its reason for a "no".
-    fn answer(&self, secrets: &Secrets) -> Result<(bool, String), Failure> {
+    fn answer(&self, secrets: &Secrets) -> Result<(bool, Option<String>), Failure> {
         let enabled = verdict(&read(&self.result, "MODULE_ENABLED_RESULT")?, secrets)?;
         let reason = if enabled {
             String::new()
         } else {
             read(&self.reason, "MODULE_ENABLED_REASON")?
         };
+        let reason = Some(reason.trim().to_owned()).filter(|text| !text.is_empty());
         Ok((enabled, reason))
     }
 }

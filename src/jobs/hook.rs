@@ -3,6 +3,7 @@
 pub mod batch;
 pub mod config;
 mod files;
+pub mod rehearsal;
 pub mod relay;
 
 use std::collections::BTreeMap;
@@ -14,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use addon_core::failure::{Class, Failure};
-use addon_core::hook::config::batch::message;
+use addon_core::hook::config::batch::{Call, message};
 use addon_core::hook::context::{BindingContext, Snapshots};
 use addon_core::hook::output::HookOutput;
 use addon_core::metric::Parsed;
@@ -34,8 +35,9 @@ use super::{Tools, no_files, not_ended, tail, unless};
 use crate::blocking;
 use crate::cluster::monitor::Reading;
 use crate::disk::is_executable;
-use crate::process::{self, Output, ProcessError, Spawn};
-use files::{Documents, Files, Wrote};
+use crate::process::{self, Finished, Output, ProcessError, Spawn};
+pub use files::Wrote;
+use files::{Documents, Files};
 use relay::{LabelSet, Labels, Stream};
 
 pub(super) const STDERR_LIMIT: usize = 64 << 10;
@@ -66,8 +68,7 @@ pub async fn run(tools: &Arc<Tools>, run: HookRun, cancel: &CancellationToken) -
         .await
         .map_err(|error| cut_short(&error, &labels))?;
     if !finished.exit.is_success() {
-        let said = program.call.and_then(|_| message(&finished.stderr.text()));
-        let complaint = said.unwrap_or_else(|| finished.complaint());
+        let complaint = complaint(&finished, &program);
         return Err(ended_badly(tools, &acting, complaint, files, cancel).await);
     }
     let taken = take_over(tools, &acting, &hook, files, cancel).await;
@@ -227,17 +228,28 @@ async fn command(
     let module = catalogue.dir(owner)?;
     let mut spawn = find_spawn(&program.path, module, acting.environment(), deadline, cancel).await?;
     if let Some(call) = program.call {
-        spawn.args.extend(call.arguments().into_iter().map(Into::into));
-        let module = owner.module().map_or(GLOBAL_KEY, ModuleName::as_str);
-        // Applications are a kind of module that only a vendor's program has; the variables exist and are empty.
-        let about = [
-            ("MODULE_NAME", module),
-            ("APPLICATION_NAME", ""),
-            ("APPLICATION_NAMESPACE", ""),
-        ];
-        spawn.env.extend(about.map(|(name, value)| (name.into(), value.into())));
+        select(&mut spawn, call, owner);
     }
     Ok(spawn)
+}
+
+/// Adds the arguments and variables by which an executable of several hooks runs one of them.
+fn select(spawn: &mut Spawn, call: Call, owner: &Owner) {
+    spawn.args.extend(call.arguments().into_iter().map(Into::into));
+    let module = owner.module().map_or(GLOBAL_KEY, ModuleName::as_str);
+    // Applications are a kind of module that only a vendor's program has; the variables exist and are empty.
+    let about = [
+        ("MODULE_NAME", module),
+        ("APPLICATION_NAME", ""),
+        ("APPLICATION_NAMESPACE", ""),
+    ];
+    spawn.env.extend(about.map(|(name, value)| (name.into(), value.into())));
+}
+
+/// The words with which a failed run ended: the message of a batch, or else its output on standard error.
+fn complaint(finished: &Finished, program: &Program) -> String {
+    let said = program.call.and_then(|_| message(&finished.stderr.text()));
+    said.unwrap_or_else(|| finished.complaint())
 }
 
 /// The command for a hook at this path, of the module in that directory.

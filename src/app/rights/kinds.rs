@@ -11,20 +11,20 @@ const BUILT_IN: &str = include_str!("kinds.txt");
 
 /// A resource, as RBAC names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Resource {
-    pub(super) group: String,
-    pub(super) kind: String,
-    pub(super) plural: String,
-    pub(super) is_namespaced: bool,
-    short_names: Vec<String>,
+pub(in crate::app) struct Resource {
+    pub(in crate::app) group: String,
+    pub(in crate::app) kind: String,
+    pub(in crate::app) plural: String,
+    pub(in crate::app) is_namespaced: bool,
+    pub(in crate::app) short_names: Vec<String>,
 }
 
 /// All known kinds, by API group and kind.
 #[derive(Debug)]
-pub(super) struct Kinds(BTreeMap<(String, String), Resource>);
+pub(in crate::app) struct Kinds(BTreeMap<(String, String), Resource>);
 
 impl Kinds {
-    pub(super) fn built_in() -> Self {
+    pub(in crate::app) fn built_in() -> Self {
         let lines = BUILT_IN.lines().filter(|line| !line.starts_with('#'));
         let resources = lines.filter_map(|line| {
             let mut words = line.split(' ').map(str::to_owned);
@@ -46,7 +46,7 @@ impl Kinds {
     }
 
     /// Adds the kind of a resource definition.
-    pub(super) fn learn(&mut self, crd: &Value) {
+    pub(in crate::app) fn learn(&mut self, crd: &Value) {
         let text = |pointer: &str| crd.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
         let (Some(group), Some(kind), Some(plural)) = (
             text("/spec/group"),
@@ -68,13 +68,13 @@ impl Kinds {
     }
 
     /// The resource of a kind in a manifest.
-    pub(super) fn of_manifest(&self, api_version: &str, kind: &str) -> Option<&Resource> {
+    pub(in crate::app) fn of_manifest(&self, api_version: &str, kind: &str) -> Option<&Resource> {
         self.0.get(&(group_of(api_version).to_owned(), kind.to_owned()))
     }
 
     /// The resource of a kind in a hook's binding: kind, plural or short name, in any case. Without an API version it
     /// may be of any group.
-    pub(super) fn of_binding(&self, api_version: Option<&str>, word: &str) -> Option<&Resource> {
+    pub(in crate::app) fn of_binding(&self, api_version: Option<&str>, word: &str) -> Option<&Resource> {
         let is_meant = |one: &&Resource| {
             let mut names = [&one.kind, &one.plural].into_iter().chain(&one.short_names);
             api_version.is_none_or(|wanted| group_of(wanted) == one.group)
@@ -86,7 +86,7 @@ impl Kinds {
 }
 
 /// The likely resource of a kind without a definition.
-pub(super) fn guess(api_version: &str, kind: &str, is_namespaced: bool) -> Resource {
+pub(in crate::app) fn guess(api_version: &str, kind: &str, is_namespaced: bool) -> Resource {
     let word = kind.to_ascii_lowercase();
     let plural = match word.strip_suffix('y') {
         Some(stem) if !stem.ends_with(['a', 'e', 'i', 'o', 'u']) => format!("{stem}ies"),
@@ -102,7 +102,7 @@ pub(super) fn guess(api_version: &str, kind: &str, is_namespaced: bool) -> Resou
     }
 }
 
-fn group_of(api_version: &str) -> &str {
+pub(in crate::app) fn group_of(api_version: &str) -> &str {
     api_version.split_once('/').map_or("", |(group, _)| group)
 }
 

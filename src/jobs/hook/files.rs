@@ -26,11 +26,16 @@ pub(super) struct Documents {
 }
 
 /// The output of a hook.
-pub(super) struct Wrote {
-    pub(super) values: HookOutput,
-    pub(super) metrics: Parsed,
-    pub(super) response: HookResponse,
-    pub(super) objects: Vec<Operation>,
+#[derive(Debug)]
+pub struct Wrote {
+    /// The patches of values and config values.
+    pub values: HookOutput,
+    /// The operations on metrics.
+    pub metrics: Parsed,
+    /// The answers to the API server.
+    pub response: HookResponse,
+    /// The object patches.
+    pub objects: Vec<Operation>,
 }
 
 pub(super) struct Files {
@@ -75,6 +80,11 @@ impl Files {
         let mut out = BufWriter::new(file);
         context::write_file(&mut out, contexts, version, snapshots)?;
         out.flush()
+    }
+
+    /// Writes this text as the binding contexts.
+    pub(super) fn tell_literally(&self, contexts: &[u8]) -> io::Result<()> {
+        fs_err::write(self.contexts.path(), contexts)
     }
 
     fn with_values(tmp: &TmpDir, hook: &HookId, documents: &Documents) -> io::Result<Self> {
