@@ -4,6 +4,7 @@
 //! unreachable cluster does not end the start; a missing directory does.
 
 pub mod announcing;
+pub mod cases;
 pub mod channel;
 pub mod check;
 mod config_events;

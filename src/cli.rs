@@ -21,6 +21,7 @@ mod rbac;
 mod socket;
 mod switch;
 mod table;
+mod test;
 mod upgrade;
 mod watch;
 
@@ -31,6 +32,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use thiserror::Error;
 
+use crate::app::cases::CasesError;
 use crate::app::channel::ChannelError;
 use crate::app::lint::LintError;
 use crate::app::manifest::NoManifest;
@@ -167,8 +169,12 @@ enum CommandError {
     Watch(#[source] io::Error),
     #[error("cannot read {}", file.display())]
     Read { file: PathBuf, source: io::Error },
+    #[error("cannot write {}", file.display())]
+    Write { file: PathBuf, source: io::Error },
     #[error(transparent)]
     Lint(#[from] LintError),
+    #[error(transparent)]
+    Cases(#[from] CasesError),
     #[error(transparent)]
     NoManifest(#[from] NoManifest),
     #[error(transparent)]
@@ -177,6 +183,8 @@ enum CommandError {
     Rights(#[from] RightsError),
     #[error("there are problems to correct")]
     Found,
+    #[error("there are cases that fail")]
+    Failing,
     #[error(transparent)]
     Switch(#[from] SwitchError),
     #[error(transparent)]
@@ -215,9 +223,12 @@ impl CommandError {
             | Self::Print(_)
             | Self::Watch(_)
             | Self::Read { .. }
+            | Self::Write { .. }
             | Self::Lint(_)
+            | Self::Cases(_)
             | Self::Rights(_)
             | Self::Found
+            | Self::Failing
             | Self::Unconfirmed
             | Self::NoManifest(_)
             | Self::NotWanted => Vec::new(),

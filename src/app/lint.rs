@@ -14,7 +14,7 @@ use walkdir::WalkDir;
 use super::findings::Finding;
 use super::offline::Offline;
 use super::start::{self, StartError};
-use crate::disk::{self, Fault, FoundModule, Layout, Problem, Severity};
+use crate::disk::{self, Fault, Found, FoundModule, Layout, Problem, Severity};
 use crate::process::Spawner;
 use crate::report::Chain;
 use crate::settings::{CRD_FILTERS, Environment, MissingValues};
@@ -48,18 +48,9 @@ pub fn lint(dir: &Path, environment: &Environment) -> Result<Vec<Finding>, LintE
         source,
     };
     let place = fs_err::canonicalize(dir).map_err(failed)?;
-    let one = is_module(&place).then_some(place.as_path());
-    let parent = one.and_then(Path::parent).unwrap_or(&place);
     let tmp = tempfile::tempdir().map_err(failed)?;
-    let found = disk::read(&Layout {
-        modules_dirs: vec![parent.to_owned()],
-        // An empty directory: global hooks are not checked here.
-        global_hooks_dir: tmp.path().to_owned(),
-        unnumbered_order: 1,
-        missing_values: MissingValues::NoValues,
-        crd_filters: CRD_FILTERS.split(',').map(str::to_owned).collect(),
-    });
-    let is_meant = |path: &Path| one.is_none_or(|one| path.starts_with(one) || path == parent.join("values.yaml"));
+    let found = found(&place, tmp.path());
+    let is_meant = |path: &Path| is_meant(&place, path);
     let problems = found.problems.iter().filter(|problem| is_meant(&problem.path));
     let mut findings: Vec<Finding> = problems.map(told).collect();
     let runtime = start::runtime().map_err(LintError::Start)?;
@@ -70,7 +61,7 @@ pub fn lint(dir: &Path, environment: &Environment) -> Result<Vec<Finding>, LintE
         spawner,
         tmp: tmp.path(),
     };
-    for module in found.modules.iter().filter(|module| is_meant(&module.path)) {
+    for module in modules_at(&found, &place) {
         findings.extend(module.faults.iter().map(told));
         let unread = yaml_files(&module.path);
         // An invalid schema was already reported as invalid YAML.
@@ -86,6 +77,31 @@ pub fn lint(dir: &Path, environment: &Environment) -> Result<Vec<Finding>, LintE
         finding.show_as_typed(&place, dir);
     }
     Ok(findings)
+}
+
+/// The files of a module, or of a directory of modules, which is read in both cases.
+pub(super) fn found(place: &Path, empty: &Path) -> Found {
+    let parent = Some(place).filter(|place| is_module(place)).and_then(Path::parent);
+    disk::read(&Layout {
+        modules_dirs: vec![parent.unwrap_or(place).to_owned()],
+        // An empty directory: global hooks are not checked here.
+        global_hooks_dir: empty.to_owned(),
+        unnumbered_order: 1,
+        missing_values: MissingValues::NoValues,
+        crd_filters: CRD_FILTERS.split(',').map(str::to_owned).collect(),
+    })
+}
+
+/// The module at this place, or all modules of the directory.
+pub(super) fn modules_at<'a>(found: &'a Found, place: &'a Path) -> impl Iterator<Item = &'a FoundModule> {
+    found.modules.iter().filter(|module| is_meant(place, &module.path))
+}
+
+/// Whether a file belongs to the module at this place, or to the directory of modules.
+fn is_meant(place: &Path, path: &Path) -> bool {
+    !is_module(place)
+        || path.starts_with(place)
+        || place.parent().is_some_and(|parent| path == parent.join("values.yaml"))
 }
 
 /// Whether a directory looks like a module: by its name, and by an entry that modules have.

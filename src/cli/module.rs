@@ -11,6 +11,7 @@ use super::package::{Pull, Push};
 use super::paint::Paint;
 use super::socket::{Socket, SocketError, encode};
 use super::switch::{Switch, Way};
+use super::test::Test;
 use super::upgrade::Upgrade;
 use super::watch::Watching;
 use super::{Caller, CommandError, Output, Target, show};
@@ -74,6 +75,8 @@ enum Deed {
     Upgrade(Upgrade),
     /// Look for mistakes in a module's files: hooks, values, chart, schemas
     Lint(Lint),
+    /// Play the cases in a module's directory tests: hooks, values, schemas and chart, without a cluster
+    Test(Test),
     /// Print the manifest of a modules directory: the files that must be there when the operator starts
     Manifest(Manifest),
     /// Push a module's directory to a registry, and print the digest
@@ -150,6 +153,7 @@ impl Module {
             ModuleCommand::Act(Deed::Push(push)) => return push.run(caller),
             ModuleCommand::Act(Deed::Pull(pull)) => return pull.run(caller),
             ModuleCommand::Act(Deed::Lint(lint)) => return lint.run(caller, output),
+            ModuleCommand::Act(Deed::Test(test)) => return test.run(caller),
             ModuleCommand::Ask(question) => question,
         };
         let socket = target.socket(caller)?;

@@ -66,14 +66,20 @@ pub(super) fn hooks<'a>(case: &Case, subject: &'a Subject<'_>) -> Result<Vec<&'a
         (Some(name), _) => subject.hook(name).map(|hook| vec![hook]),
         (None, Some(on)) => subject.at_stage(stage_of(on).ok_or_else(|| {
             let stages: Vec<&str> = Stage::of(HookKind::Module).iter().map(|stage| stage.key()).collect();
-            Mistake::new("on", format!("without 'hook' it should be one of {}", stages.join(", ")))
+            Mistake::new(
+                "on",
+                format!("without 'hook' it should be one of {}", stages.join(", ")),
+            )
         })?),
         (None, None) => Ok(Vec::new()),
     }
 }
 
 fn stage_of(word: &str) -> Option<Stage> {
-    Stage::of(HookKind::Module).iter().copied().find(|stage| stage.key() == word)
+    Stage::of(HookKind::Module)
+        .iter()
+        .copied()
+        .find(|stage| stage.key() == word)
 }
 
 /// The run of a hook. An event changes the cluster before.
@@ -102,8 +108,14 @@ pub(super) fn run(case: &Case, hook: &Known, world: &mut World) -> Result<Run, T
         }
         Bound::Conversion(binding) => {
             let body = body(case, "ConversionReview", "apiextensions.k8s.io/v1")?;
-            let request = ConversionRequest::parse(&body).map_err(|error| Mistake::new("request", error.to_string()))?;
-            reviewed(&hook.id, &hook.config, &binding.crd_name, ReviewRequest::Conversion(request))?
+            let request =
+                ConversionRequest::parse(&body).map_err(|error| Mistake::new("request", error.to_string()))?;
+            reviewed(
+                &hook.id,
+                &hook.config,
+                &binding.crd_name,
+                ReviewRequest::Conversion(request),
+            )?
         }
     };
     Ok(Run {
@@ -120,12 +132,26 @@ pub(super) fn run(case: &Case, hook: &Known, world: &mut World) -> Result<Run, T
 /// The binding that the case names, or the only one.
 fn bound<'a>(case: &Case, config: &'a HookConfig) -> Result<Bound<'a>, Mistake> {
     let stages = config.stages.keys().map(|stage| (stage.key(), Bound::Stage(*stage)));
-    let schedules = config.schedules.iter().map(|one| (one.name.as_str(), Bound::Schedule(one)));
-    let objects = config.kubernetes.iter().map(|one| (one.name.as_str(), Bound::Objects(one)));
+    let schedules = config
+        .schedules
+        .iter()
+        .map(|one| (one.name.as_str(), Bound::Schedule(one)));
+    let objects = config
+        .kubernetes
+        .iter()
+        .map(|one| (one.name.as_str(), Bound::Objects(one)));
     let admissions = config.validating.iter().chain(&config.mutating);
     let admissions = admissions.map(|one| (one.name.as_str(), Bound::Admission(&one.name)));
-    let conversions = config.conversions.iter().map(|one| (one.name.as_str(), Bound::Conversion(one)));
-    let mut all: Vec<(&str, Bound<'a>)> = stages.chain(schedules).chain(objects).chain(admissions).chain(conversions).collect();
+    let conversions = config
+        .conversions
+        .iter()
+        .map(|one| (one.name.as_str(), Bound::Conversion(one)));
+    let mut all: Vec<(&str, Bound<'a>)> = stages
+        .chain(schedules)
+        .chain(objects)
+        .chain(admissions)
+        .chain(conversions)
+        .collect();
     let names: Vec<&str> = all.iter().map(|(name, _)| *name).collect();
     let place = match &case.on {
         Some(on) => names.iter().position(|name| name == on),
@@ -181,7 +207,10 @@ fn of_objects(
     world.put(object).map_err(homeless)?;
     let selected = world.selected(binding)?;
     let name = ObjectName::of(object);
-    let is_same = |one: &&Value| one["metadata"]["name"] == name.name.as_str() && (name.namespace.is_empty() || one["metadata"]["namespace"] == name.namespace.as_str());
+    let is_same = |one: &&Value| {
+        one["metadata"]["name"] == name.name.as_str()
+            && (name.namespace.is_empty() || one["metadata"]["namespace"] == name.namespace.as_str())
+    };
     let Some(found) = selected.iter().find(is_same) else {
         let problem = format!("binding '{}' does not select it", binding.name);
         return Err(Mistake::new("event.object", problem).into());
@@ -199,12 +228,17 @@ fn of_objects(
 
 /// The body of the API server's request.
 fn body(case: &Case, kind: &str, api_version: &str) -> Result<Vec<u8>, Mistake> {
-    let request = case.request.as_ref().ok_or_else(|| Mistake::new("request", "it is missing: the binding reviews one"))?;
+    let request = case
+        .request
+        .as_ref()
+        .ok_or_else(|| Mistake::new("request", "it is missing: the binding reviews one"))?;
     let mut request = request.clone();
     if request.get("uid").is_none() {
         request["uid"] = json!("test");
     }
-    Ok(json!({"kind": kind, "apiVersion": api_version, "request": request}).to_string().into_bytes())
+    Ok(json!({"kind": kind, "apiVersion": api_version, "request": request})
+        .to_string()
+        .into_bytes())
 }
 
 type Reviewed = (BindingContext, Option<Duration>, Option<Review>);
@@ -222,9 +256,10 @@ fn reviewed(id: &HookId, config: &HookConfig, name: &str, request: ReviewRequest
     };
     match routes.open(&path, request) {
         Opened::Running(review, run) => Ok((run.context, run.limit, Some(review))),
-        Opened::Answered(_) | Opened::Edit(_) => {
-            Err(Mistake::new("request", "no hook has to run for it: the objects have the desired version, or no rule leads there"))
-        }
+        Opened::Answered(_) | Opened::Edit(_) => Err(Mistake::new(
+            "request",
+            "no hook has to run for it: the objects have the desired version, or no rule leads there",
+        )),
     }
 }
 

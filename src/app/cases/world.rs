@@ -58,8 +58,14 @@ impl World {
 
     /// Adds the objects of a case. The error names the place in the list.
     pub(super) fn fill(&mut self, objects: &[Value]) -> Result<(), (usize, Homeless)> {
-        objects.iter().filter(|object| object["kind"] == DEFINITION).for_each(|crd| self.learn(crd));
-        objects.iter().enumerate().try_for_each(|(place, object)| self.put(object).map_err(|error| (place, error)))
+        objects
+            .iter()
+            .filter(|object| object["kind"] == DEFINITION)
+            .for_each(|crd| self.learn(crd));
+        objects
+            .iter()
+            .enumerate()
+            .try_for_each(|(place, object)| self.put(object).map_err(|error| (place, error)))
     }
 
     /// Stores an object in the place of the one with its name.
@@ -84,8 +90,16 @@ impl World {
             // No object of the case is of that kind.
             return Ok(Vec::new());
         };
-        if !is_namespaced && binding.namespaces.as_ref().is_some_and(|one| one.labels.is_some() || !one.names.is_empty()) {
-            let report = format!("binding '{}': objects of kind '{kind}' live in no namespace", binding.name);
+        if !is_namespaced
+            && binding
+                .namespaces
+                .as_ref()
+                .is_some_and(|one| one.labels.is_some() || !one.names.is_empty())
+        {
+            let report = format!(
+                "binding '{}': objects of kind '{kind}' live in no namespace",
+                binding.name
+            );
             return Err(Failure::new(Class::Invalid, report).hint("leave out the binding's 'namespace'"));
         }
         let namespaces = self.imitation.objects("", "Namespace");
@@ -139,7 +153,11 @@ impl World {
     fn learn(&mut self, crd: &Value) {
         self.kinds.learn(crd);
         let text = |pointer: &str| crd.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
-        let versions = crd.pointer("/spec/versions").and_then(Value::as_array).into_iter().flatten();
+        let versions = crd
+            .pointer("/spec/versions")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten();
         let served = versions.filter(|version| version["served"] != false);
         let names = served.filter_map(|version| version["name"].as_str()).map(str::to_owned);
         if let (Some(group), Some(kind)) = (text("/spec/group"), text("/spec/names/kind")) {
@@ -194,14 +212,20 @@ impl World {
             return Some(served.clone());
         }
         let api_version = api_version.filter(|_| !mention.word.is_empty())?;
-        Some(resource(&kinds::guess(api_version, mention.word, mention.is_namespaced)))
+        Some(resource(&kinds::guess(
+            api_version,
+            mention.word,
+            mention.is_namespaced,
+        )))
     }
 }
 
 /// Whether a document means this resource by the word.
 fn is_named(resource: &Resource, api_version: Option<&str>, word: &str) -> bool {
     api_version.is_none_or(|version| group_of(version) == resource.group)
-        && [&resource.kind, &resource.plural].iter().any(|name| name.eq_ignore_ascii_case(word))
+        && [&resource.kind, &resource.plural]
+            .iter()
+            .any(|name| name.eq_ignore_ascii_case(word))
 }
 
 fn add(versions: &mut Vec<String>, more: Vec<String>) {

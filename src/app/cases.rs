@@ -1,0 +1,238 @@
+//! `module test`: cases in the directory `tests` of a module, each with values, objects and a hook, and with the results
+//! that have to come out.
+//!
+//! Everything that a case needs is made for it: nothing talks to a cluster, and `kubectl` in a hook reaches none.
+
+mod case;
+mod compare;
+mod junit;
+mod play;
+mod render;
+mod report;
+mod steps;
+mod subject;
+mod world;
+
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::thread::available_parallelism;
+use std::time::Instant;
+
+use addon_core::values::Rejected;
+use futures::StreamExt as _;
+use futures::stream;
+use helm_yaml::yaml::YamlError;
+use helm_yaml::yaml::document::documents_v3;
+use thiserror::Error;
+use walkdir::WalkDir;
+
+use super::lint::{self, modules_at};
+use super::offline::{HOOK_DEADLINE, Offline};
+use super::start::{self, StartError};
+use crate::disk::{Found, FoundModule};
+use crate::jobs::hook::rehearsal::Stage;
+use crate::jobs::tmp::TmpDir;
+use crate::process::Spawner;
+use crate::settings::{Environment, TmpFiles};
+use case::Written;
+use play::Tools;
+pub use report::{Outcome, Report, Tested};
+use subject::Subject;
+
+/// The directory of a module with its cases.
+const DIR: &str = "tests";
+/// A kubeconfig whose cluster cannot exist, so that a program of a hook reaches none.
+const KUBECONFIG: &str = "{apiVersion: v1, kind: Config, current-context: none, users: [{name: none}], \
+    clusters: [{name: none, cluster: {server: 'https://a-test-has-no-cluster.invalid'}}], \
+    contexts: [{name: none, context: {cluster: none, user: none}}]}\n";
+/// Variables by which a program would find the cluster of the pod that it runs in.
+const CLUSTER_VARIABLES: [&str; 4] = [
+    "KUBECONFIG",
+    "KUBE_CONFIG",
+    "KUBERNETES_SERVICE_HOST",
+    "KUBERNETES_SERVICE_PORT",
+];
+
+/// Why no case was played.
+#[derive(Debug, Error)]
+pub enum CasesError {
+    #[error("cannot look at {}", dir.display())]
+    Dir { dir: PathBuf, source: io::Error },
+    #[error("cannot start")]
+    Start(#[source] StartError),
+    #[error("there are no cases in {}: a case is a YAML file in the directory '{DIR}' of a module", dir.display())]
+    NoCases { dir: PathBuf },
+    #[error("no case has '{text}' in its name")]
+    NoMatch { text: String },
+    #[error(
+        "module '{module}' cannot be tested, because its files have mistakes: `addon-operator module lint` names them"
+    )]
+    Broken { module: String },
+    #[error("module '{module}' cannot be tested")]
+    Values { module: String, source: Rejected },
+}
+
+/// Plays the cases of a module, or of all modules of a directory. With a text, only those that have it in their names.
+pub fn test(dir: &Path, only: Option<&str>, environment: &Environment) -> Result<Report, CasesError> {
+    let begin = Instant::now();
+    let failed = |source| CasesError::Dir {
+        dir: dir.to_owned(),
+        source,
+    };
+    let place = fs_err::canonicalize(dir).map_err(failed)?;
+    let tmp = tempfile::tempdir().map_err(failed)?;
+    let files = TmpDir::prepare(&tmp.path().join("hooks"), TmpFiles::Removed).map_err(failed)?;
+    let kubeconfig = tmp.path().join("kubeconfig");
+    fs_err::write(&kubeconfig, KUBECONFIG).map_err(failed)?;
+    let runtime = start::runtime().map_err(CasesError::Start)?;
+    let spawner = Spawner::new().map_err(|error| CasesError::Start(StartError::Spawner(error)))?;
+    let nothing = tmp.path().join("nothing");
+    fs_err::create_dir(&nothing).map_err(failed)?;
+    let found = lint::found(&place, &nothing);
+    let bench = Bench {
+        found: &found,
+        environment,
+        hook_environment: hook_environment(environment, kubeconfig),
+        spawner,
+        files,
+        tmp: tmp.path(),
+        at_once: available_parallelism().map_or(1, usize::from),
+    };
+    let mut tested = Vec::new();
+    let mut are_there = false;
+    for module in modules_at(&found, &place) {
+        let cases = cases_of(module, &place, dir).map_err(failed)?;
+        are_there |= !cases.is_empty();
+        let cases: Vec<Written> = cases
+            .into_iter()
+            .filter(|case| only.is_none_or(|text| case.name.contains(text)))
+            .collect();
+        if !cases.is_empty() {
+            tested.extend(runtime.block_on(bench.play(module, cases))?);
+        }
+    }
+    match (tested.is_empty(), are_there, only) {
+        (false, ..) => Ok(Report::new(tested, begin.elapsed())),
+        (true, true, Some(text)) => Err(CasesError::NoMatch { text: text.to_owned() }),
+        (true, ..) => Err(CasesError::NoCases { dir: dir.to_owned() }),
+    }
+}
+
+fn hook_environment(environment: &Environment, kubeconfig: PathBuf) -> Vec<(OsString, OsString)> {
+    let mut variables = environment.inherited();
+    variables.retain(|(name, _)| CLUSTER_VARIABLES.iter().all(|cluster| name != cluster));
+    variables.push(("KUBECONFIG".into(), kubeconfig.into()));
+    variables
+}
+
+/// The cases of a module in the order of their files, which are named as the directory was typed.
+fn cases_of(module: &FoundModule, place: &Path, typed: &Path) -> io::Result<Vec<Written>> {
+    let mut cases = Vec::new();
+    for entry in WalkDir::new(module.path.join(DIR))
+        .sort_by_file_name()
+        .into_iter()
+        .filter_map(Result::ok)
+    {
+        let path = entry.path();
+        let is_yaml = path.extension().is_some_and(|end| end == "yaml" || end == "yml");
+        if !entry.file_type().is_file() || !is_yaml {
+            continue;
+        }
+        let text = fs_err::read_to_string(path)?;
+        let shown = path
+            .strip_prefix(place)
+            .map_or_else(|_| path.to_owned(), |rest| typed.join(rest));
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        match documents_v3(&text) {
+            Ok(documents) => {
+                let meant: Vec<_> = documents.iter().filter(|document| !document.value.is_null()).collect();
+                cases.extend(meant.iter().enumerate().map(|(number, document)| {
+                    let name = if meant.len() > 1 {
+                        format!("{stem} {}", number + 1)
+                    } else {
+                        stem.clone()
+                    };
+                    case::read(shown.clone(), document, name)
+                }));
+            }
+            Err(YamlError { line, message, .. }) => cases.push(Written {
+                file: shown,
+                line,
+                name: stem,
+                case: Err((line, case::Mistake::new("YAML", message))),
+            }),
+        }
+    }
+    Ok(cases)
+}
+
+/// The tools of all cases.
+struct Bench<'a> {
+    found: &'a Found,
+    environment: &'a Environment,
+    hook_environment: Vec<(OsString, OsString)>,
+    spawner: Spawner,
+    files: TmpDir,
+    tmp: &'a Path,
+    /// The number of cases, or of questions to hooks, that run side by side.
+    at_once: usize,
+}
+
+impl Bench<'_> {
+    async fn play(&self, module: &FoundModule, cases: Vec<Written>) -> Result<Vec<Tested>, CasesError> {
+        let name = || module.name.as_str().to_owned();
+        if module.is_broken() {
+            return Err(CasesError::Broken { module: name() });
+        }
+        let subject = Subject::of(module, self.found, &self.offline(self.tmp), self.at_once).await;
+        let subject = subject.map_err(|source| CasesError::Values { module: name(), source })?;
+        let played = cases.into_iter().map(|case| self.one(&subject, case));
+        Ok(stream::iter(played).buffered(self.at_once).collect().await)
+    }
+
+    async fn one(&self, subject: &Subject<'_>, written: Written) -> Tested {
+        let begin = Instant::now();
+        let outcome = match &written.case {
+            Err((line, mistake)) => Outcome::Mistake(*line, mistake.to_string()),
+            Ok(case) => match tempfile::tempdir_in(self.tmp) {
+                Err(error) => Outcome::Failed(vec![format!("it has no directory: {error}")]),
+                Ok(tmp) => {
+                    let tools = Tools {
+                        subject,
+                        stage: Stage {
+                            spawner: &self.spawner,
+                            tmp: &self.files,
+                            environment: &self.hook_environment,
+                            module: &subject.module.path,
+                            deadline: HOOK_DEADLINE,
+                        },
+                        offline: self.offline(tmp.path()),
+                    };
+                    match play::play(case, &tools).await {
+                        Ok(differences) if differences.is_empty() => Outcome::Passed,
+                        Ok(differences) => Outcome::Failed(differences),
+                        Err(mistake) => Outcome::Mistake(written.line, mistake.to_string()),
+                    }
+                }
+            },
+        };
+        Tested {
+            module: subject.module.name.as_str().to_owned(),
+            file: written.file,
+            line: written.line,
+            name: written.name,
+            took: begin.elapsed(),
+            outcome,
+        }
+    }
+
+    fn offline<'b>(&'b self, tmp: &'b Path) -> Offline<'b> {
+        Offline {
+            found: self.found,
+            environment: self.environment,
+            spawner: self.spawner.clone(),
+            tmp,
+        }
+    }
+}
