@@ -10,6 +10,7 @@ pub mod check;
 mod config_events;
 pub mod confirm;
 mod debugging;
+pub mod draft;
 pub mod edit;
 pub mod findings;
 pub mod following;

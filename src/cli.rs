@@ -12,6 +12,7 @@ mod hook;
 mod hooks;
 mod lint;
 mod module;
+mod new;
 mod outside;
 mod package;
 mod paint;
@@ -34,6 +35,7 @@ use thiserror::Error;
 
 use crate::app::cases::CasesError;
 use crate::app::channel::ChannelError;
+use crate::app::draft::DraftError;
 use crate::app::lint::LintError;
 use crate::app::manifest::NoManifest;
 use crate::app::outside::{Outside, OutsideError};
@@ -176,6 +178,8 @@ enum CommandError {
     #[error(transparent)]
     Cases(#[from] CasesError),
     #[error(transparent)]
+    Draft(#[from] DraftError),
+    #[error(transparent)]
     NoManifest(#[from] NoManifest),
     #[error(transparent)]
     Package(#[from] PackageError),
@@ -213,6 +217,7 @@ impl CommandError {
             Self::Channel(error) => error.hints(),
             Self::Outside(error) => error.hints(),
             Self::Package(error) => error.hints(),
+            Self::Draft(error) => error.hints(),
             Self::NoSuchModule { .. } => vec!["`addon-operator module list -o wide` names all modules".to_owned()],
             Self::NotPurged { .. } => vec!["`addon-operator module purge` shows what is held, and why".to_owned()],
             Self::NotChecked { .. } => {

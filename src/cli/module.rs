@@ -8,6 +8,7 @@ use jiff::Timestamp;
 
 use super::lint::{Lint, Manifest};
 use super::package::{Pull, Push};
+use super::new::New;
 use super::paint::Paint;
 use super::socket::{Socket, SocketError, encode};
 use super::switch::{Switch, Way};
@@ -77,6 +78,8 @@ enum Deed {
     Lint(Lint),
     /// Play the cases in a module's directory tests: hooks, values, schemas and chart, without a cluster
     Test(Test),
+    /// Write the files of a new module, with tests; --from-chart wraps a chart
+    New(New),
     /// Print the manifest of a modules directory: the files that must be there when the operator starts
     Manifest(Manifest),
     /// Push a module's directory to a registry, and print the digest
@@ -154,6 +157,7 @@ impl Module {
             ModuleCommand::Act(Deed::Pull(pull)) => return pull.run(caller),
             ModuleCommand::Act(Deed::Lint(lint)) => return lint.run(caller, output),
             ModuleCommand::Act(Deed::Test(test)) => return test.run(caller),
+            ModuleCommand::Act(Deed::New(new)) => return new.run(),
             ModuleCommand::Ask(question) => question,
         };
         let socket = target.socket(caller)?;

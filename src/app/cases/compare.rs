@@ -5,6 +5,7 @@
 use addon_core::object::patch::Operation;
 use addon_core::values::patch::Patch;
 use serde_json::{Map, Value, json};
+use similar::TextDiff;
 
 /// The differences between an expected part and the whole. `path` leads to both.
 pub(super) fn part(path: &str, expected: &Value, got: Option<&Value>) -> Vec<String> {
@@ -20,12 +21,24 @@ pub(super) fn part(path: &str, expected: &Value, got: Option<&Value>) -> Vec<Str
             pairs.flat_map(of_item).collect()
         }
         (expected, Some(got)) if is_equal(expected, got) => Vec::new(),
+        (Value::String(expected), Some(Value::String(got))) if expected.contains('\n') || got.contains('\n') => {
+            vec![format!("{path}: - expected, + got\n{}", lines(expected, got))]
+        }
         (expected, got) => vec![difference(
             path,
             &expected.to_string(),
             &got.map_or("nothing".to_owned(), Value::to_string),
         )],
     }
+}
+
+/// The lines that differ, and those around them. A missing line break at the end is told, too.
+fn lines(expected: &str, got: &str) -> String {
+    let diff = TextDiff::from_lines(expected, got);
+    let mut shown = diff.unified_diff();
+    let text = shown.context_radius(1).missing_newline_hint(true).to_string();
+    let text: Vec<&str> = text.lines().filter(|line| !line.starts_with("@@")).collect();
+    format!("  {}", text.join("\n  "))
 }
 
 /// Equality of scalars; `1` equals `1.0`.

@@ -11,6 +11,7 @@ use addon_core::review::reply::Reply;
 use addon_core::review::response::HookResponse;
 use addon_core::review::{Ended, Progress, Review};
 use addon_core::values::Store;
+use addon_core::values::merge::merge;
 use addon_core::values::patch::{Patch, PatchFile};
 use addon_core::values::section::ConfigDocument;
 use base64::Engine as _;
@@ -164,8 +165,7 @@ impl Play<'_> {
                 set.map_err(|error| Stop::Refusal(Chain(&error).to_string()))?;
             }
         }
-        let mut operations = Vec::new();
-        additions(&format!("/{}", owner.values_key()), &self.case.values, &mut operations);
+        let operations = additions(&owner.values_key(), &self.store.effective(owner), &self.case.values)?;
         let patch = Patch::parse(&Value::Array(operations).to_string(), PatchFile::Values);
         let patch = patch.map_err(|error| Mistake::new("values", Chain(&error).to_string()))?;
         self.commit(&patch, &Patch::default())?;
@@ -351,15 +351,15 @@ impl Play<'_> {
     }
 }
 
-/// An operation for each value that a map would set, so that the values beside it stay.
-fn additions(path: &str, values: &Map<String, Value>, operations: &mut Vec<Value>) {
-    for (key, value) in values {
-        let path = format!("{path}/{}", key.replace('~', "~0").replace('/', "~1"));
-        match value {
-            Value::Object(inner) if !inner.is_empty() => additions(&path, inner, operations),
-            value => operations.push(json!({"op": "add", "path": path, "value": value})),
-        }
-    }
+/// The patch that lays a map over values, with an operation for each key of the map.
+fn additions(root: &str, effective: &Value, values: &Map<String, Value>) -> Result<Vec<Value>, Mistake> {
+    let addition = |(key, value): (&String, &Value)| {
+        let path = format!("/{root}/{}", key.replace('~', "~0").replace('/', "~1"));
+        let below = effective.get(key).cloned().unwrap_or_default();
+        let merged = merge(below, value).map_err(|error| Mistake::new("values", error.to_string()))?;
+        Ok(json!({"op": "add", "path": path, "value": merged}))
+    };
+    values.iter().map(addition).collect()
 }
 
 /// The API server's view of a response: the message beside the verdict, and the patch in the clear.
