@@ -5,6 +5,14 @@
 #![expect(clippy::disallowed_methods, reason = "the program under test is a process")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends there")]
 
+#[path = "module_test"]
+mod module_test {
+    mod drafted;
+    mod failing;
+    mod played;
+    mod stage;
+}
+
 use std::fs::Permissions;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;

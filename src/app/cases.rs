@@ -13,6 +13,7 @@ mod steps;
 mod subject;
 mod world;
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -54,6 +55,9 @@ const CLUSTER_VARIABLES: [&str; 4] = [
     "KUBERNETES_SERVICE_PORT",
 ];
 
+/// The number of cases that run side by side for each processor: starts and ends of programs are mostly waiting.
+const FOR_EACH_PROCESSOR: usize = 2;
+
 /// Why no case was played.
 #[derive(Debug, Error)]
 pub enum CasesError {
@@ -70,7 +74,7 @@ pub enum CasesError {
     )]
     Broken { module: String },
     #[error("module '{module}' cannot be tested")]
-    Values { module: String, source: Rejected },
+    Values { module: String, source: Box<Rejected> },
 }
 
 /// Plays the cases of a module, or of all modules of a directory. With a text, only those that have it in their names.
@@ -97,7 +101,7 @@ pub fn test(dir: &Path, only: Option<&str>, environment: &Environment) -> Result
         spawner,
         files,
         tmp: tmp.path(),
-        at_once: available_parallelism().map_or(1, usize::from),
+        at_once: FOR_EACH_PROCESSOR * available_parallelism().map_or(1, usize::from),
     };
     let mut tested = Vec::new();
     let mut are_there = false;
@@ -129,11 +133,9 @@ fn hook_environment(environment: &Environment, kubeconfig: PathBuf) -> Vec<(OsSt
 /// The cases of a module in the order of their files, which are named as the directory was typed.
 fn cases_of(module: &FoundModule, place: &Path, typed: &Path) -> io::Result<Vec<Written>> {
     let mut cases = Vec::new();
-    for entry in WalkDir::new(module.path.join(DIR))
-        .sort_by_file_name()
-        .into_iter()
-        .filter_map(Result::ok)
-    {
+    // Directories in it are for other files.
+    let walk = WalkDir::new(module.path.join(DIR)).max_depth(1).sort_by_file_name();
+    for entry in walk.into_iter().filter_map(Result::ok) {
         let path = entry.path();
         let is_yaml = path.extension().is_some_and(|end| end == "yaml" || end == "yml");
         if !entry.file_type().is_file() || !is_yaml {
@@ -160,7 +162,8 @@ fn cases_of(module: &FoundModule, place: &Path, typed: &Path) -> io::Result<Vec<
                 file: shown,
                 line,
                 name: stem,
-                case: Err((line, case::Mistake::new("YAML", message))),
+                lines: BTreeMap::new(),
+                case: Err(case::Mistake::new("YAML", message)),
             }),
         }
     }
@@ -186,7 +189,10 @@ impl Bench<'_> {
             return Err(CasesError::Broken { module: name() });
         }
         let subject = Subject::of(module, self.found, &self.offline(self.tmp), self.at_once).await;
-        let subject = subject.map_err(|source| CasesError::Values { module: name(), source })?;
+        let subject = subject.map_err(|source| CasesError::Values {
+            module: name(),
+            source: Box::new(source),
+        })?;
         let played = cases.into_iter().map(|case| self.one(&subject, case));
         Ok(stream::iter(played).buffered(self.at_once).collect().await)
     }
@@ -194,7 +200,7 @@ impl Bench<'_> {
     async fn one(&self, subject: &Subject<'_>, written: Written) -> Tested {
         let begin = Instant::now();
         let outcome = match &written.case {
-            Err((line, mistake)) => Outcome::Mistake(*line, mistake.to_string()),
+            Err(mistake) => Outcome::Mistake(written.line_of(mistake), mistake.to_string()),
             Ok(case) => match tempfile::tempdir_in(self.tmp) {
                 Err(error) => Outcome::Failed(vec![format!("it has no directory: {error}")]),
                 Ok(tmp) => {
@@ -212,7 +218,7 @@ impl Bench<'_> {
                     match play::play(case, &tools).await {
                         Ok(differences) if differences.is_empty() => Outcome::Passed,
                         Ok(differences) => Outcome::Failed(differences),
-                        Err(mistake) => Outcome::Mistake(written.line, mistake.to_string()),
+                        Err(mistake) => Outcome::Mistake(written.line_of(&mistake), mistake.to_string()),
                     }
                 }
             },

@@ -186,10 +186,9 @@ fn fill(target: &Path, name: &ModuleName, chart: Option<&Chart>) -> io::Result<V
             .replace("@NAME@", name.as_str())
             .replace("@KEY@", &name.values_key());
         if let Some(Chart { name, version, .. }) = chart {
-            text = text.replace("@CHART@", name).replace(
-                "@VERSION@",
-                &yaml::to_string(&Value::from(version.as_str())).trim_end().to_owned(),
-            );
+            text = text
+                .replace("@CHART@", name)
+                .replace("@VERSION@", yaml::to_string(&Value::from(version.as_str())).trim_end());
         }
         if let Some(parent) = path.parent() {
             fs_err::create_dir_all(parent)?;

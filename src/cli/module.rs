@@ -7,8 +7,8 @@ use clap::{Args, Subcommand};
 use jiff::Timestamp;
 
 use super::lint::{Lint, Manifest};
-use super::package::{Pull, Push};
 use super::new::New;
+use super::package::{Pull, Push};
 use super::paint::Paint;
 use super::socket::{Socket, SocketError, encode};
 use super::switch::{Switch, Way};

@@ -38,12 +38,8 @@ impl New {
             order: *order,
             chart: from_chart.as_deref(),
         })?;
-        print(
-            &written
-                .iter()
-                .map(|path| format!("{}\n", path.display()))
-                .collect::<String>(),
-        )?;
+        let paths: Vec<String> = written.iter().map(|path| path.display().to_string()).collect();
+        print(&paths.join("\n"))?;
         let module = dir.join(format!("{order:03}-{name}"));
         // Without standard error the hint is lost, and nothing else.
         drop(writeln!(

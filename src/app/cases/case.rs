@@ -2,6 +2,7 @@
 //!
 //! A case with a mistake must never pass: an unknown field is a mistake, and a mistake names its field.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use addon_core::hook::config::WatchEvent;
@@ -98,23 +99,31 @@ pub(super) struct Written {
     pub(super) file: PathBuf,
     /// The line on which the case begins.
     pub(super) line: usize,
+    /// The lines of its fields.
+    pub(super) lines: BTreeMap<String, usize>,
     pub(super) name: String,
-    /// The case, or the mistake in it with its line.
-    pub(super) case: Result<Case, (usize, Mistake)>,
+    /// The case, or the mistake in it.
+    pub(super) case: Result<Case, Mistake>,
+}
+
+impl Written {
+    /// The line of the field with a mistake.
+    pub(super) fn line_of(&self, mistake: &Mistake) -> usize {
+        let root = mistake.field.split(['.', '[']).next().unwrap_or_default();
+        self.lines.get(root).copied().unwrap_or(self.line)
+    }
 }
 
 /// Reads a document as a case. `fallback` is its name if it has none.
 pub(super) fn read(file: PathBuf, document: &Document, fallback: String) -> Written {
     let name = document.value.get("name").and_then(Value::as_str);
-    let case = Case::read(&document.value).map_err(|mistake| {
-        let root = mistake.field.split('.').next().unwrap_or_default();
-        (document.line_of(root), mistake)
-    });
+    let keys = document.value.as_object().into_iter().flat_map(Map::keys);
     Written {
         file,
         line: document.line,
+        lines: keys.map(|key| (key.clone(), document.line_of(key))).collect(),
         name: name.map_or(fallback, str::to_owned),
-        case,
+        case: Case::read(&document.value),
     }
 }
 

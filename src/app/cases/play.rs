@@ -103,7 +103,7 @@ pub(super) async fn play(case: &Case, tools: &Tools<'_>) -> Result<Vec<String>, 
         rendered: Vec::new(),
         printed: String::new(),
     };
-    let refusal = match play.to_end().await {
+    let refusal = match play.go().await {
         Ok(()) => None,
         Err(Stop::Refusal(refusal)) => Some(refusal),
         Err(Stop::Mistake(mistake)) => return Err(mistake),
@@ -123,7 +123,7 @@ pub(super) async fn play(case: &Case, tools: &Tools<'_>) -> Result<Vec<String>, 
 }
 
 impl Play<'_> {
-    async fn to_end(&mut self) -> Result<(), Stop> {
+    async fn go(&mut self) -> Result<(), Stop> {
         self.prepare()?;
         let hooks = steps::hooks(self.case, self.tools.subject)?;
         for hook in hooks {

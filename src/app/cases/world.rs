@@ -52,7 +52,9 @@ impl World {
             served: Vec::new(),
             imitation: Imitation::new(Vec::new()),
         };
-        crds.iter().for_each(|crd| world.learn(crd));
+        for crd in crds {
+            world.learn(crd);
+        }
         world
     }
 

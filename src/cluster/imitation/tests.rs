@@ -45,19 +45,19 @@ async fn apply(imitation: &Imitation, operations: Value) -> Result<(), String> {
     applied.map_err(|failure| failure.report)
 }
 
-fn map(name: &str, data: Value) -> Value {
+fn map(name: &str, data: &Value) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "a"}, "data": data})
 }
 
 fn data(imitation: &Imitation, name: &str) -> Option<Value> {
-    let found = imitation.find(&map(name, Value::Null)).unwrap()?;
+    let found = imitation.find(&map(name, &Value::Null)).unwrap()?;
     Some(found["data"].clone())
 }
 
 #[tokio::test]
 async fn every_operation_acts_as_on_an_api_server() {
     let imitation = imitation();
-    imitation.put(map("old", json!({"k": "1"}))).unwrap();
+    imitation.put(map("old", &json!({"k": "1"}))).unwrap();
     let on = |operation: &str, name: &str, more: Value| {
         let mut document =
             json!({"operation": operation, "apiVersion": "v1", "kind": "co", "namespace": "a", "name": name});
@@ -67,7 +67,7 @@ async fn every_operation_acts_as_on_an_api_server() {
             .extend(more.as_object().unwrap().clone());
         document
     };
-    let create = |operation: &str, name: &str, value: &str| json!({"operation": operation, "object": map(name, json!({"k": value}))});
+    let create = |operation: &str, name: &str, value: &str| json!({"operation": operation, "object": map(name, &json!({"k": value}))});
     apply(
         &imitation,
         json!([
@@ -128,12 +128,12 @@ async fn every_operation_acts_as_on_an_api_server() {
     ]);
     apply(&imitation, changes).await.unwrap();
     assert_eq!(data(&imitation, "old"), Some(json!({"m": "x", "j": "y"})));
-    let newer = imitation.find(&map("newer", Value::Null)).unwrap().unwrap();
+    let newer = imitation.find(&map("newer", &Value::Null)).unwrap().unwrap();
     assert_eq!(
         (&newer["data"], &newer["status"]),
         (&json!({"k": "3"}), &json!({"s": 1}))
     );
-    assert_eq!(imitation.find(&map("new", Value::Null)).unwrap().unwrap()["more"], 1);
+    assert_eq!(imitation.find(&map("new", &Value::Null)).unwrap().unwrap()["more"], 1);
     let deletes = ["Delete", "DeleteNonCascading"];
     apply(
         &imitation,
@@ -147,7 +147,7 @@ async fn every_operation_acts_as_on_an_api_server() {
 #[tokio::test]
 async fn what_an_api_server_refuses_is_refused() {
     let imitation = imitation();
-    imitation.put(map("one", json!({"k": "1"}))).unwrap();
+    imitation.put(map("one", &json!({"k": "1"}))).unwrap();
     let rows = [
         (
             json!([{"operation": "MergePatch", "kind": "ConfigMap", "namespace": "a", "name": "none", "mergePatch": {"a": 1}}]),
