@@ -265,10 +265,7 @@ mod tests {
         );
         let secret = json!({"kind": "Secret", "metadata": {"name": "a"}});
         let told = objects("o", std::slice::from_ref(&secret), &got);
-        assert!(
-            told[0].ends_with("got      only ConfigMap n/a, ConfigMap n/b"),
-            "{told:?}"
-        );
+        assert!(told[0].ends_with(", got only ConfigMap n/a, ConfigMap n/b"), "{told:?}");
         assert_eq!(absent("x", &[secret], &got), [""; 0]);
         let named = json!({"kind": "ConfigMap", "metadata": {"name": "b"}});
         assert_eq!(
