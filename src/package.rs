@@ -10,6 +10,11 @@ pub mod pushing;
 pub mod signatures;
 pub mod unpack;
 
+use hyper::body::Bytes;
+use serde_json::{Value, json};
+
+use crate::registry::place::digest_of;
+
 /// The media type of a module's artifact, and of the artifact's configuration.
 pub const MODULE: &str = "application/vnd.addon-operator.module.v1+json";
 /// The media type of the artifact's layer: a directory's files, compressed.
@@ -17,7 +22,12 @@ pub const LAYER: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
 
 /// The size limit of a blob, in bytes.
 pub const BLOB: usize = 64 << 20;
-/// The size limit of all unpacked files together with their names, in bytes.
+/// The size limit of all unpacked files together with their names, and of all blobs together, in bytes.
 pub const UNPACKED: u64 = 256 << 20;
 /// The largest number of entries in all layers together.
 pub const ENTRIES: usize = 10_000;
+
+/// The descriptor of a blob or a manifest: its type, digest and size in bytes.
+fn described(kind: &str, bytes: &Bytes) -> Value {
+    json!({ "mediaType": kind, "digest": digest_of(bytes).as_str(), "size": bytes.len() })
+}

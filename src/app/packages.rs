@@ -91,7 +91,7 @@ pub enum PackageError {
 }
 
 impl PackageError {
-    /// What a person can do.
+    /// Hints for a person, a line each.
     pub fn hints(&self) -> Vec<String> {
         let problem = match self {
             Self::Push(PushError::Registry(error) | PushError::Signature(SendError::Registry(error)))
@@ -173,11 +173,15 @@ pub fn pull(
     });
     let verified = verified.transpose()?;
     start::runtime()?.block_on(async {
+        let mut reference = reference;
+        if let Some((inquiry, file)) = &verified {
+            // Before any content is read, and by the digest, so that the tag cannot move in between.
+            let digest = asked.head(&place, &reference).await.map_err(PullError::from)?.digest;
+            verify(inquiry, file, &digest).await?;
+            reference = Reference::Digest(digest);
+        }
         let package = pulling::pull(&asked, &place, &reference).await?;
         let (digest, kind) = (package.digest.clone(), package.kind);
-        if let Some((inquiry, file)) = &verified {
-            verify(inquiry, file, &digest).await?;
-        }
         package.unpack(dir.to_owned()).await?;
         Ok(Pulled { place, digest, kind })
     })
@@ -198,10 +202,9 @@ async fn verify(inquiry: &Inquiry, file: &Path, digest: &ImageDigest) -> Result<
 /// The repository and the version that a person named.
 fn target(named: &reference::Reference) -> Result<(ImagePlace, Reference), BadName> {
     let place = setup::place(&named.repository)?;
-    let reference = match (&named.digest, named.followed_tag()) {
-        (None, Some(tag)) => Reference::Tag(tag),
-        (Some(digest), _) => Reference::Digest(digest.clone()),
-        (None, None) => unreachable!("a name without a digest follows a tag"),
+    let reference = match &named.digest {
+        Some(digest) => Reference::Digest(digest.clone()),
+        None => Reference::Tag(named.followed_tag().expect("a name without a digest follows a tag")),
     };
     Ok((place, reference))
 }

@@ -6,7 +6,7 @@ use addon_core::artifact::reference::ImageDigest;
 use thiserror::Error;
 
 use super::unpack::Compression;
-use super::{BLOB, MODULE};
+use super::{BLOB, MODULE, UNPACKED};
 use crate::registry::documents::{Descriptor, Manifest};
 
 /// The configuration of a chart that Helm or werf pushed.
@@ -48,6 +48,8 @@ impl PackageKind {
 pub struct LayerPlace {
     pub digest: ImageDigest,
     pub compression: Compression,
+    /// Its size in bytes, at most `BLOB`.
+    pub size: usize,
 }
 
 /// Why a manifest is not the manifest of a package.
@@ -61,6 +63,8 @@ pub enum NoPackage {
     Large { digest: ImageDigest, size: u64 },
     #[error("it has {0} layers: {MOST} are the most")]
     Many(usize),
+    #[error("its layers have {0} bytes: {UNPACKED} are the most")]
+    LargeTogether(u64),
     #[error("it has no layer, so there are no files")]
     Empty,
 }
@@ -71,6 +75,10 @@ pub fn layers(manifest: &Manifest) -> Result<(PackageKind, Vec<LayerPlace>), NoP
     let kind = kind(manifest.artifact_type.as_deref(), config.unwrap_or_default())?;
     let files = manifest.layers.iter().filter(|layer| layer.media_type != PROVENANCE);
     let layers = files.map(layer).collect::<Result<Vec<_>, _>>()?;
+    let together: u64 = layers.iter().map(|layer| layer.size as u64).sum();
+    if together > UNPACKED {
+        return Err(NoPackage::LargeTogether(together));
+    }
     match layers.len() {
         0 => Err(NoPackage::Empty),
         1..=MOST => Ok((kind, layers)),
@@ -102,15 +110,17 @@ fn layer(layer: &Descriptor) -> Result<LayerPlace, NoPackage> {
         "tar" => Compression::None,
         _ => return Err(NoPackage::Layer(media_type.clone())),
     };
-    if *size > BLOB as u64 {
-        return Err(NoPackage::Large {
-            digest: digest.clone(),
-            size: *size,
-        });
-    }
+    let large = || NoPackage::Large {
+        digest: digest.clone(),
+        size: *size,
+    };
     Ok(LayerPlace {
         digest: digest.clone(),
         compression,
+        size: usize::try_from(*size)
+            .ok()
+            .filter(|size| *size <= BLOB)
+            .ok_or_else(large)?,
     })
 }
 
@@ -165,6 +175,11 @@ mod tests {
             ),
             (MODULE, vec![(gzip, BLOB as u64 + 1)], "the layer sha256:e3b0"),
             (MODULE, many, "it has 128 layers: "),
+            (
+                MODULE,
+                vec![(gzip, BLOB as u64); 5],
+                "its layers have 335544320 bytes: ",
+            ),
             (MODULE, vec![], "it has no layer"),
         ] {
             let error = judge(&Value::Null, config, &layers).unwrap_err();

@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use addon_core::artifact::reference::ImageDigest;
 use thiserror::Error;
 
-use super::BLOB;
 use super::layers::{self, NoPackage, PackageKind};
 use super::unpack::{self, Layer, UnpackError};
 use crate::blocking;
@@ -77,7 +76,7 @@ pub async fn pull(registry: &Registry, place: &ImagePlace, reference: &Reference
     })?;
     let mut layers = Vec::new();
     for layer in places {
-        let bytes = registry.blob(place, &layer.digest, BLOB).await?;
+        let bytes = registry.blob(place, &layer.digest, layer.size).await?;
         let compression = layer.compression;
         layers.push(Layer { compression, bytes });
     }

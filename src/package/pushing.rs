@@ -13,7 +13,7 @@ use thiserror::Error;
 
 use super::pack::{self, PackError};
 use super::signatures::{SendError, Signed};
-use super::{LAYER, MODULE};
+use super::{LAYER, MODULE, described};
 use crate::registry::Registry;
 use crate::registry::documents::MANIFEST;
 use crate::registry::error::RegistryError;
@@ -54,7 +54,6 @@ impl Artifact {
             })?
             .into();
         let config: Bytes = json!({ "name": name, "version": version }).to_string().into();
-        let described = |kind: &str, blob: &Bytes| json!({ "mediaType": kind, "digest": digest_of(blob).as_str(), "size": blob.len() });
         let mut annotations = json!({ "org.opencontainers.image.title": name });
         if let Some(version) = version {
             annotations["org.opencontainers.image.version"] = json!(version);

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use signing::{BUNDLE, PAYLOAD, PREDICATE, SIGNATURE, Signer, SigningError};
 use thiserror::Error;
 
+use super::described;
 use crate::registry::Registry;
 use crate::registry::documents::{Descriptor, INDEX, MANIFEST};
 use crate::registry::error::RegistryError;
@@ -190,8 +191,4 @@ impl Signed<'_> {
 
 fn is_bundle(found: &Descriptor) -> bool {
     found.artifact_type.as_deref() == Some(BUNDLE)
-}
-
-fn described(kind: &str, bytes: &Bytes) -> Value {
-    json!({ "mediaType": kind, "digest": digest_of(bytes).as_str(), "size": bytes.len() })
 }

@@ -141,7 +141,8 @@ async fn signatures_are_made_and_demanded() {
     let (folder, module) = (tempfile::tempdir().unwrap(), shipped("300-sysctl-audit"));
     let keys = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/signatures/keys");
     let (private, public) = (keys.join("p256.key"), keys.join("p256.pub"));
-    let reference = format!("{}/packages/signed:1", real());
+    let guard = Guard::start_plain(real()).unwrap();
+    let reference = format!("{}/packages/signed:1", guard.address());
     let pull = |name: &str, key: &Path| {
         let dir = folder.path().join(name);
         (
@@ -151,8 +152,14 @@ async fn signatures_are_made_and_demanded() {
     };
     done(&["module", "push", text(&module), &reference]);
     let (args, dir) = pull("unsigned", &public);
+    guard.seen();
     let refused = failed(&args.each_ref().map(String::as_str));
     assert!(refused.contains("is not signed by a key of"), "{refused}");
+    let asked = told(&guard.seen());
+    assert!(
+        !asked.iter().any(|line| line.contains("/blobs/")),
+        "no content before its signature: {asked:?}"
+    );
     assert!(refused.contains("no signature lies beside it"), "{refused}");
     assert!(!dir.exists());
     let signed = ["module", "push", text(&module), &reference, "--key", text(&private)];

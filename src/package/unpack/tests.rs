@@ -306,7 +306,7 @@ fn item() -> impl Strategy<Value = (usize, usize, usize)> {
 }
 
 proptest! {
-    /// Whatever layers hold: nothing is written beside the directory, and no link in it leads out.
+    /// No layer writes beside the directory, and no link in the directory leads out.
     #[test]
     fn no_layers_lead_out_of_the_directory(layers in vec(vec(item(), 0..8), 1..3)) {
         let outer = tempfile::tempdir().unwrap();
