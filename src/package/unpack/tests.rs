@@ -298,11 +298,13 @@ fn a_packed_directory_comes_back_as_it_was() {
     assert_eq!(unpacked(&[layer]).unwrap(), tree(dir.path()));
 }
 
-/// Names and targets by which layers could lead astray.
-const NASTY: [&str; 9] = ["a", "b", "a/b", "a/b/c", "../x", "a/..", "..", ".", "/etc/x"];
+/// Names of entries, one of them bad.
+const NAMES: [&str; 8] = ["a", "b", "a/b", "b/a", "a/b/c", "b/a/c", "./a", "a/../b"];
+/// Targets of links, most of them bad in some places.
+const TARGETS: [&str; 8] = ["a", "b/c", "..", "../..", "a/..", "b/../..", ".", "/"];
 
 fn item() -> impl Strategy<Value = (usize, usize, usize)> {
-    (0..5_usize, 0..NASTY.len(), 0..NASTY.len())
+    (0..6_usize, 0..NAMES.len(), 0..TARGETS.len())
 }
 
 proptest! {
@@ -312,17 +314,17 @@ proptest! {
         let outer = tempfile::tempdir().unwrap();
         let dir = outer.path().join("module");
         fs_err::create_dir(&dir).unwrap();
-        let whiteouts: Vec<String> = NASTY.iter().map(|name| name.replacen(['a', 'b', 'c'], ".wh.a", 1)).collect();
+        let whiteouts: Vec<String> = NAMES.iter().map(|name| name.replacen(['a', 'b'], ".wh.a", 1)).collect();
         let layers: Vec<Layer> = layers
             .iter()
             .map(|items| {
                 let items: Vec<Item<'_>> = items
                     .iter()
                     .map(|&(kind, name, target)| match kind {
-                        0 => Item::File(NASTY[name], 0o644, b"x"),
-                        1 => Item::Dir(NASTY[name]),
-                        2 => Item::Link(NASTY[name], NASTY[target]),
-                        3 => Item::Hard(NASTY[name], NASTY[target]),
+                        0 => Item::File(NAMES[name], 0o644, b"x"),
+                        1 => Item::Dir(NAMES[name]),
+                        2 | 3 => Item::Link(NAMES[name], TARGETS[target]),
+                        4 => Item::Hard(NAMES[name], TARGETS[target]),
                         _ => Item::File(&whiteouts[name], 0o644, b""),
                     })
                     .collect();
