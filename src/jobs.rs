@@ -7,6 +7,7 @@ pub mod catalogue;
 pub mod config;
 pub mod crds;
 pub mod directories;
+mod edits;
 pub mod enabled;
 pub mod hook;
 pub mod release;
@@ -124,7 +125,7 @@ pub async fn run(job: Job, tools: Arc<Tools>, cancel: CancellationToken) -> Fini
         }
         // Blocking work cannot be stopped; it ends by itself.
         Job::Vet(unvetted, ticket) => Finished::Vetted(ticket, Ok(blocking::run(move || unvetted.vet()).await)),
-        Job::JudgeEdit(edit, ticket) => Finished::EditJudged(ticket, Ok(blocking::run(move || edit.judge()).await)),
+        Job::JudgeEdit(edit, ticket) => Finished::EditJudged(ticket, Ok(edits::judge(tools, *edit, cancel).await)),
         Job::StartMonitors { hook, monitors, ticket } => {
             let started = tools.monitors.start(&hook, monitors);
             Finished::MonitorsStarted(ticket, unless(cancel, started).await)

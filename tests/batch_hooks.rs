@@ -35,9 +35,9 @@ fn weighed(config: &[u8], list: &str) -> Result<Verdict, Failure> {
 
 fn outcome(printed: &[u8]) -> String {
     match weighed(printed, "Found 3 items:\n") {
-        Ok(Verdict::Several(named)) => {
+        Ok(Verdict::Several(listed)) => {
             let mut text = String::new();
-            for hook in named {
+            for hook in listed.hooks {
                 let config = serde_json::to_string_pretty(&hook.config).unwrap();
                 writeln!(text, "{} by {}: {config}", hook.name, hook.call.arguments().join(" ")).unwrap();
             }
@@ -85,7 +85,7 @@ fn what_lists_no_hooks_is_a_hook_itself_unless_it_tells_of_some() {
         let tells = name.starts_with("good-");
         match verdict {
             Ok(Verdict::Single { remark }) => assert!(!tells && remark.is_none(), "{name}"),
-            Ok(Verdict::Several(hooks)) => assert!(hooks.is_empty(), "{name}"),
+            Ok(Verdict::Several(hooks)) => assert!(hooks.hooks.is_empty(), "{name}"),
             Err(failure) => assert!(
                 failure.report.contains("and of none with `hook list`"),
                 "{name}: {failure}"

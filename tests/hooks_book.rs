@@ -124,7 +124,7 @@ fn the_example_of_several_hooks_is_shown_and_answers_as_one() {
     let Verdict::Several(hooks) = verdict else {
         panic!("a hook itself: {verdict:?}");
     };
-    let names: Vec<_> = hooks.iter().map(|hook| hook.name.as_str()).collect();
+    let names: Vec<_> = hooks.hooks.iter().map(|hook| hook.name.as_str()).collect();
     assert_eq!(names, ["hooks/site:colour:0", "hooks/site:pods:1"]);
     let page = fs_err::read_to_string(root().join(PAGE)).unwrap();
     assert!(page.contains("<!-- examples/hooks/site -->"));

@@ -50,10 +50,13 @@ fn sound(batch: &Batch, kind: HookKind) {
         Err(BatchError::Name { .. }) => return,
         Err(other) => panic!("a name only: {other}"),
     };
-    let names: BTreeSet<_> = named.iter().map(|hook| &hook.name).collect();
-    assert_eq!(names.len(), named.len(), "two hooks of one name");
-    assert_eq!(named.len(), batch.hooks.len() + usize::from(batch.readiness.is_some()));
-    for (number, hook) in named.iter().enumerate().take(batch.hooks.len()) {
+    let names: BTreeSet<_> = named.hooks.iter().map(|hook| &hook.name).collect();
+    assert_eq!(names.len(), named.hooks.len(), "two hooks of one name");
+    assert_eq!(
+        named.hooks.len(),
+        batch.hooks.len() + usize::from(batch.readiness.is_some())
+    );
+    for (number, hook) in named.hooks.iter().enumerate().take(batch.hooks.len()) {
         assert_eq!(hook.call, Call::Run(number));
         assert!(hook.name.as_str().ends_with(&number.to_string()));
     }

@@ -1,5 +1,7 @@
 //! `config check`: judges a ConfigMap as the operator would, before it is in the cluster. Never asks a cluster.
 
+mod settings;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -11,7 +13,7 @@ use serde_json::Value;
 use super::findings::Finding;
 use crate::disk::{self, Fault, Found, Layout, Severity};
 use crate::report::Chain;
-use crate::settings::MissingValues;
+use crate::settings::{Environment, MissingValues};
 
 /// A directory in which nothing is found.
 const NOWHERE: &str = "/dev/null";
@@ -23,8 +25,9 @@ pub struct Places {
     pub global_hooks_dir: Option<PathBuf>,
 }
 
-/// Judges the text of a file: the manifest of a ConfigMap, or only its data.
-pub fn check(path: &Path, text: &str, places: &Places) -> Vec<Finding> {
+/// Judges the text of a file: the manifest of a ConfigMap, or only its data. With an environment, executables of modules
+/// that check settings are asked, too.
+pub fn check(path: &Path, text: &str, places: &Places, environment: Option<&Environment>) -> Vec<Finding> {
     let document = match yaml::from_str_v2_strict(text) {
         Ok(document) => document,
         Err(error) => return vec![Finding::error(path, &error.message).at(error.line)],
@@ -41,11 +44,16 @@ pub fn check(path: &Path, text: &str, places: &Places) -> Vec<Finding> {
     let (found, mut findings) = read(places);
     let names: BTreeSet<ModuleName> = found.modules.iter().map(|module| module.name.clone()).collect();
     let modules = Some(&names).filter(|_| !places.modules_dirs.is_empty());
-    let judgement = store(&found).judge(&data, modules, &BTreeMap::new());
+    let store = store(&found);
+    let judgement = store.judge(&data, modules, &BTreeMap::new());
     let problems = judgement.problems.iter();
     findings.extend(problems.map(|problem| with_place(Finding::error(path, problem), &problem.key)));
     let idle = judgement.idle.iter();
     findings.extend(idle.map(|idle| with_place(Finding::warning(path, idle), &idle.key)));
+    if let Some(environment) = environment.filter(|_| judgement.problems.is_empty()) {
+        let opinions = settings::opinions(path, &data, &found, &store, environment).into_iter();
+        findings.extend(opinions.map(|(key, finding)| with_place(finding, &key)));
+    }
     findings.sort_by_key(|finding| finding.line);
     findings
 }
@@ -120,7 +128,7 @@ mod tests {
     use super::*;
 
     fn checked(text: &str) -> Vec<String> {
-        let findings = check(Path::new("f"), text, &Places::default());
+        let findings = check(Path::new("f"), text, &Places::default(), None);
         findings.iter().map(ToString::to_string).collect()
     }
 
@@ -179,7 +187,7 @@ mod tests {
     }
 
     fn judged(text: &str, places: &Places) -> String {
-        let findings = check(Path::new("f"), text, places);
+        let findings = check(Path::new("f"), text, places, None);
         findings.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
     }
 

@@ -345,7 +345,7 @@ impl Deriver<'_> {
             .ask(owner, module.map(|module| module.path.as_path()), file);
         let configs = match self.runtime.block_on(asked) {
             Ok(Said::Single(config)) => vec![config],
-            Ok(Said::Several(named)) => named.into_iter().map(|named| named.config).collect(),
+            Ok(Said::Several(listed)) => listed.hooks.into_iter().map(|named| named.config).collect(),
             Err(failure) => return self.findings.push(Finding::error(&file.path, failure)),
         };
         for config in &configs {

@@ -60,7 +60,7 @@ impl Config {
             ConfigCommand::Lost { output, .. } => {
                 show(&socket()?.get(&format!("/config/lost.{}", output.extension()))?)
             }
-            ConfigCommand::Check(check) => check.run(),
+            ConfigCommand::Check(check) => check.run(caller),
             ConfigCommand::Set { name, value, duration } => {
                 let mut fields = vec![("name", name.as_str()), ("value", value.as_str())];
                 fields.extend(duration.as_deref().map(|duration| ("duration", duration)));

@@ -47,7 +47,7 @@ pub(super) struct Manifest {
 }
 
 impl Check {
-    pub(super) fn run(&self) -> Result<(), CommandError> {
+    pub(super) fn run(&self, caller: &Caller<'_>) -> Result<(), CommandError> {
         let Self {
             file,
             modules_dir,
@@ -66,7 +66,7 @@ impl Check {
             },
             global_hooks_dir: global_hooks_dir.clone().or_else(|| usual(GLOBAL_HOOKS_DIR)),
         };
-        tell(&check::check(file, &text, &places), *output)
+        tell(&check::check(file, &text, &places, Some(caller.environment)), *output)
     }
 }
 

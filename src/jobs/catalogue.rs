@@ -17,6 +17,8 @@ pub struct Catalogue {
     modules: BTreeMap<ModuleName, ModuleFiles>,
     /// Hooks of batch executables, once the executables have listed them.
     batches: BTreeMap<HookId, Program>,
+    /// The executables that check the settings of their owner, once they have said so.
+    checks: BTreeMap<Owner, Vec<PathBuf>>,
 }
 
 /// The executable of a hook, and the call that selects the hook in it.
@@ -63,6 +65,7 @@ impl Catalogue {
             global_hooks: found.global_hooks.clone(),
             modules: modules.collect(),
             batches: BTreeMap::new(),
+            checks: BTreeMap::new(),
         }
     }
 
@@ -112,8 +115,19 @@ impl Catalogue {
         })
     }
 
-    /// Sets the hooks that an owner's executables have listed.
-    pub fn learn(&mut self, owner: &Owner, batches: impl IntoIterator<Item = (HookName, Program)>) {
+    /// The executables that check the settings of an owner.
+    pub fn checks(&self, owner: &Owner) -> &[PathBuf] {
+        self.checks.get(owner).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// Sets the hooks that an owner's executables have listed, and those executables that check its settings.
+    pub fn learn(
+        &mut self,
+        owner: &Owner,
+        batches: impl IntoIterator<Item = (HookName, Program)>,
+        checks: Vec<PathBuf>,
+    ) {
+        self.checks.insert(owner.clone(), checks);
         self.batches.retain(|hook, _| hook.owner != *owner);
         let batches = batches.into_iter().map(|(name, program)| {
             let owner = owner.clone();

@@ -5,6 +5,7 @@ pub mod config;
 mod files;
 pub mod rehearsal;
 pub mod relay;
+pub mod settings;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

@@ -114,6 +114,85 @@ fn a_bad_edit_is_refused_with_the_field_that_is_wrong() {
     assert_eq!(stage.sizes(), "good:mended victim:huge");
 }
 
+/// An executable of several hooks that checks settings: it allows sizes up to five letters, warns of `odd`, and has no answer
+/// for `dumb`.
+const CHECKING: &str = r#"#!/bin/sh
+case "$1 $2" in
+"hook list") echo 'Found 0 items:' ;;
+"hook config") echo '{"version": "v1", "hooks": [], "has_settings_check": true}' ;;
+"hook check")
+  case "$(cat "$SETTINGS_PATH")" in
+  *'"size":"odd"'*) echo '{"valid": true, "warnings": ["odd is unusual", "it may change"]}' >&2; exit 1 ;;
+  *'"size":"dumb"'*) echo 'no idea' >&2; exit 3 ;;
+  *'"size":"'?????'"'*'"spare":7'*) ;;
+  *'"size":"'*) echo '{"valid": false, "message": "size should have five letters"}' >&2; exit 1 ;;
+  esac ;;
+esac
+"#;
+
+#[test]
+fn an_executable_of_the_module_has_a_say_about_its_settings() {
+    let mut stage = Stage::build("settings");
+    stage.write("modules/020-victim/hooks/settings", CHECKING);
+    stage.write(
+        "modules/020-victim/openapi/config-values.yaml",
+        "type: object\nproperties: {size: {type: string}, spare: {type: integer, default: 7}}\n",
+    );
+    stage.configure(&json!({}));
+    stage.serve_webhooks();
+    let operator = stage.start();
+    operator.wait_for(&[CONVERGED]);
+    stage.wait_for_refusal();
+
+    assert_says(
+        &stage.edit(&json!({"victim": "size: enormous"})),
+        &[
+            REFUSED,
+            "key 'victim' of module 'victim': size should have five letters",
+        ],
+    );
+    assert_says(&stage.edit(&json!({"victim": "size: large"})), &["patched"]);
+    stage.wait_for_sizes("good:small victim:large");
+    // An edit of another section does not ask.
+    assert!(!stage.edit(&json!({"good": "size: tiny"})).contains("victim"));
+    assert_says(
+        &stage.edit(&json!({"victim": "size: odd"})),
+        &[
+            "Warning: key 'victim': odd is unusual",
+            "Warning: key 'victim': it may change",
+            "patched",
+        ],
+    );
+    // An executable without an answer refuses nothing.
+    assert_says(
+        &stage.edit(&json!({"victim": "size: dumb"})),
+        &["Warning: the settings check of module 'victim'", "no idea", "patched"],
+    );
+    stage.wait_for_sizes("good:tiny victim:dumb");
+    operator.stop();
+
+    stage.write("wrong.yaml", "victim: |\n  size: enormous\ngood: |\n  size: any\n");
+    stage.write("odd.yaml", "victim: |\n  size: odd\n");
+    let modules = stage.path("modules").display().to_string();
+    let check = |file: &str| {
+        let file = stage.path(file).display().to_string();
+        let output = stage.said(&["config", "check", "--modules-dir", &modules, &file]);
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    let (code, said) = check("wrong.yaml");
+    assert_eq!(code, Some(1), "{said}");
+    assert_says(
+        &said,
+        &[
+            "wrong.yaml:1: ",
+            "key 'victim' of module 'victim': size should have five letters",
+        ],
+    );
+    let (code, said) = check("odd.yaml");
+    assert_eq!(code, Some(0), "{said}");
+    assert_says(&said, &["odd.yaml:1: ", "odd is unusual"]);
+}
+
 #[test]
 fn the_registration_is_kept_and_our_own_writes_pass() {
     let mut stage = Stage::build("kept");

@@ -81,7 +81,7 @@ impl<'a> Subject<'a> {
                 program: program(None),
                 config,
             }),
-            Said::Several(named) => self.hooks.extend(named.into_iter().map(|one| Known {
+            Said::Several(listed) => self.hooks.extend(listed.hooks.into_iter().map(|one| Known {
                 id: id(one.name),
                 program: program(Some(one.call)),
                 config: one.config,

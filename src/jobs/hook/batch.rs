@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use addon_core::failure::{Class, Failure};
 use addon_core::hook::config::HookKind;
-use addon_core::hook::config::batch::{Batch, BatchError, Named, lists_hooks};
+use addon_core::hook::config::batch::{Batch, BatchError, Listed, lists_hooks};
 use addon_core::name::HookId;
 use tokio_util::sync::CancellationToken;
 
@@ -36,7 +36,7 @@ pub enum Answer {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// The executable has the given hooks.
-    Several(Vec<Named>),
+    Several(Listed),
     /// The executable is probably a single hook.
     Single {
         /// The reason why the executable gave no answer.
@@ -74,7 +74,10 @@ pub fn weigh(file: &HookId, config: &Answer, list: &Answer) -> Result<Verdict, F
                     .map(Verdict::Several)
                     .map_err(|error| unusable(error, what, printed))
             }
-            (Ok(batch), false) if batch.hooks.is_empty() => Ok(Verdict::Several(Vec::new())),
+            (Ok(batch), false) if batch.hooks.is_empty() => Ok(Verdict::Several(Listed {
+                hooks: Vec::new(),
+                checks_settings: batch.checks_settings,
+            })),
             (Ok(batch), false) => {
                 let hooks = batch.hooks.len();
                 let report =

@@ -3,12 +3,12 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use addon_core::failure::{Class, Failure};
-use addon_core::hook::config::batch::{Call, Named};
+use addon_core::hook::config::batch::{Call, Listed, Named};
 use addon_core::hook::config::{HookConfig, HookKind};
 use addon_core::name::{HookId, HookName, ModuleName, Owner};
 use tokio_util::sync::CancellationToken;
@@ -30,6 +30,8 @@ pub(super) const LIMIT: usize = 4 << 20;
 struct Answers {
     configs: Vec<(HookName, HookConfig)>,
     batches: Vec<(HookName, Program)>,
+    /// The executables that check the owner's settings.
+    checks: Vec<PathBuf>,
     /// The executable with the readiness hook.
     readiness: Option<HookName>,
 }
@@ -57,7 +59,7 @@ pub enum Said {
     /// The executable is a single hook with this configuration.
     Single(HookConfig),
     /// The executable has the given hooks.
-    Several(Vec<Named>),
+    Several(Listed),
 }
 
 /// Asks all hooks of the owner, in the order of their paths.
@@ -87,20 +89,27 @@ pub(in crate::jobs) async fn ask_all(
         };
         match asker.ask(&hook, &file.path, cancel).await? {
             Said::Single(config) => answers.configs.push((hook.name, config)),
-            Said::Several(named) => answers.take_batch(&hook, file, named, asker.kind)?,
+            Said::Several(listed) => answers.take_batch(&hook, file, listed, asker.kind)?,
         }
     }
     answers.check_names(owner)?;
     warn_of_python(&catalogue, owner)?;
     tools
         .catalogue
-        .send_modify(|catalogue| Arc::make_mut(catalogue).learn(owner, answers.batches));
+        .send_modify(|catalogue| Arc::make_mut(catalogue).learn(owner, answers.batches, answers.checks));
     Ok(answers.configs)
 }
 
 impl Answers {
-    fn take_batch(&mut self, hook: &HookId, file: &HookFile, named: Vec<Named>, kind: HookKind) -> Result<(), Failure> {
-        if named.is_empty() {
+    fn take_batch(&mut self, hook: &HookId, file: &HookFile, listed: Listed, kind: HookKind) -> Result<(), Failure> {
+        let Listed {
+            hooks: named,
+            checks_settings,
+        } = listed;
+        if checks_settings {
+            self.checks.push(file.path.clone());
+        }
+        if named.is_empty() && !checks_settings {
             let module = hook.owner.module().map(ModuleName::as_str);
             tracing::warn!(
                 hook = hook.name.as_str(),

@@ -6,12 +6,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use crate::name::ModuleName;
+use crate::name::{ModuleName, Owner};
 use crate::object::json::Json;
 use crate::review::response::AdmissionResponse;
 use crate::values::Store;
+use crate::values::section::{ConfigDocument, Entry, Section};
 
 use super::config::omissions::omitted;
 use super::provenance::{CONFIRM_REMOVALS, Made, Provenance};
@@ -81,6 +82,50 @@ impl Edit {
                 self.verdict(&data, &before, self.omissions(&data, &origins))
             }
             None => allowed,
+        }
+    }
+
+    /// The sections that the edit changes, by owner, with the defaults of their schemas. Sections that cannot be read are
+    /// left out.
+    pub fn sections(&self) -> Vec<(Owner, Value)> {
+        let review = self.review.to_value();
+        let request = &review["request"];
+        let [after, before] = ["object", "oldObject"].map(|object| data_of(&request[object]));
+        let is_ours = request["object"]["metadata"]["name"] == self.config_map.as_str();
+        let (Some(after), true) = (after, is_ours) else {
+            return Vec::new();
+        };
+        let before = before.unwrap_or_default();
+        let document = ConfigDocument::parse(&after);
+        let nothing = Section::default();
+        let modules = self.modules.iter().map(|name| {
+            let section = document.sections.get(name).unwrap_or(&nothing);
+            (Owner::from(name.clone()), &section.values)
+        });
+        let all = std::iter::once((Owner::Global, &document.global)).chain(modules);
+        let changed = all.filter(|(owner, _)| {
+            let key = owner.values_key();
+            after.get(&key) != before.get(&key)
+        });
+        let settings = changed.filter_map(|(owner, entry)| {
+            let section = match entry {
+                Entry::Absent => Value::Object(Map::new()),
+                Entry::Good(section) => section.clone(),
+                Entry::Bad => return None,
+            };
+            let settings = self.values.with_defaults(&owner, &section);
+            Some((owner, settings))
+        });
+        settings.collect()
+    }
+
+    /// The answer to an edit that the schemas allow, with the refusals and warnings of executables that check settings.
+    pub fn checked(answer: AdmissionResponse, refusals: &[String], more: Vec<String>) -> AdmissionResponse {
+        AdmissionResponse {
+            allowed: answer.allowed && refusals.is_empty(),
+            message: refusals.join("\n"),
+            warnings: warnings(answer.warnings.into_iter().chain(more).collect()),
+            patch: answer.patch,
         }
     }
 
@@ -231,6 +276,40 @@ mod tests {
             ..edit("CREATE", &Value::Null, &json!({"one": "size: big"}))
         };
         assert!(known.judge().allowed, "what we write ourselves has been judged before");
+    }
+
+    #[test]
+    fn the_changed_sections_are_named_with_their_defaults() {
+        let sections = |before: &Value, after: &Value| {
+            let mut edit = edit("UPDATE", before, after);
+            let mut files = Files::default();
+            files.insert(
+                "c",
+                "properties: {size: {type: integer, default: 3}, name: {type: string}}",
+            );
+            let schemas = Schemas::load(&files, Some("c"), None).unwrap();
+            let one = ModuleName::parse("one").unwrap();
+            edit.values.set_schemas(&one.into(), schemas).unwrap();
+            let sections = edit.sections().into_iter();
+            sections
+                .map(|(owner, settings)| format!("{}: {settings}", owner.values_key()))
+                .collect::<Vec<_>>()
+        };
+        let before = json!({"one": "name: a", "global": "x: 1"});
+        assert_eq!(sections(&before, &before), [""; 0]);
+        let rows = [
+            (
+                json!({"one": "name: b", "global": "x: 1"}),
+                r#"one: {"name":"b","size":3}"#,
+            ),
+            (json!({"global": "x: 1"}), r#"one: {"size":3}"#),
+            (json!({"one": "name: a", "global": "x: 2"}), r#"global: {"x":2}"#),
+        ];
+        for (after, expected) in rows {
+            assert_eq!(sections(&before, &after), [expected], "{after}");
+        }
+        let unread = json!({"one": "name: [", "global": "x: 1", "oneEnabled": "true"});
+        assert_eq!(sections(&before, &unread), [""; 0]);
     }
 
     #[test]

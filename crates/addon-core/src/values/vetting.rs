@@ -28,6 +28,12 @@ impl Store {
         })
     }
 
+    /// A section of the ConfigMap with the defaults of its schema.
+    pub fn with_defaults(&self, owner: &Owner, section: &Value) -> Value {
+        let defaults = self.layers(owner).schemas.defaults(Kind::Config);
+        merge(defaults, section).unwrap_or_else(|_| section.clone())
+    }
+
     /// The invalid sections of a ConfigMap. Keys that are known to be valid are not checked.
     pub fn unfit(
         &self,

@@ -23,6 +23,8 @@ pub struct Batch {
     pub hooks: Vec<BatchHook>,
     /// The hook that reports whether its module is ready, on a schedule.
     pub readiness: Option<HookConfig>,
+    /// Whether the executable checks the settings of its module, with `hook check`.
+    pub checks_settings: bool,
 }
 
 /// One hook of a batch.
@@ -63,6 +65,15 @@ pub struct Named {
     pub call: Call,
     /// The hook's configuration.
     pub config: HookConfig,
+}
+
+/// The hooks that an executable lists, by their names, and whether it checks settings.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Listed {
+    /// The hooks in their order.
+    pub hooks: Vec<Named>,
+    /// Whether the executable checks the settings of its module.
+    pub checks_settings: bool,
 }
 
 /// The hook that an error is about.
@@ -167,7 +178,7 @@ impl Batch {
         let document = document.map_err(|error| BatchError::NoJson(error.to_string()))?;
         match &document {
             // The format of old libraries: a list of hooks.
-            Value::Array(hooks) => Self::read(hooks, None, kind),
+            Value::Array(hooks) => Self::read(hooks, None, false, kind),
             Value::Object(_) => Self::read_versioned(&document, kind),
             other => Err(BatchError::NoMap(kind_of(other))),
         }
@@ -186,23 +197,25 @@ impl Batch {
             return Err(BatchError::MissingVersion);
         }
         root.text("version");
-        if said("has_settings_check").is_some() {
-            // This check is only for Go programs that embed the original.
-            root.flag("has_settings_check", false);
-        }
+        let checks_settings = said("has_settings_check").is_some() && root.flag("has_settings_check", false);
         if said("hooks").is_some() {
             root.items("hooks", 0);
         }
         let problems = problems.into_list();
         if problems.is_empty() {
             let hooks = said("hooks").and_then(Value::as_array).map(Vec::as_slice);
-            Self::read(hooks.unwrap_or_default(), said("readiness"), kind)
+            Self::read(hooks.unwrap_or_default(), said("readiness"), checks_settings, kind)
         } else {
             Err(BatchError::Schema(problems))
         }
     }
 
-    fn read(hooks: &[Value], readiness: Option<&Value>, kind: HookKind) -> Result<Self, BatchError> {
+    fn read(
+        hooks: &[Value],
+        readiness: Option<&Value>,
+        checks_settings: bool,
+        kind: HookKind,
+    ) -> Result<Self, BatchError> {
         let mut wrong = Vec::new();
         let mut found = Vec::new();
         for (number, value) in hooks.iter().enumerate() {
@@ -221,6 +234,7 @@ impl Batch {
             Ok(Self {
                 hooks: found,
                 readiness,
+                checks_settings,
             })
         } else {
             Err(BatchError::Hooks(wrong))
@@ -228,7 +242,7 @@ impl Batch {
     }
 
     /// The hooks with names that are unique among their owner's hooks, in their order.
-    pub fn named(self, file: &HookName, kind: HookKind) -> Result<Vec<Named>, BatchError> {
+    pub fn named(self, file: &HookName, kind: HookKind) -> Result<Listed, BatchError> {
         let between = match kind {
             HookKind::Module => ':',
             HookKind::Global | HookKind::Standalone => '-',
@@ -256,7 +270,10 @@ impl Batch {
                 config,
             });
         }
-        Ok(named)
+        Ok(Listed {
+            hooks: named,
+            checks_settings: self.checks_settings,
+        })
     }
 }
 

@@ -133,9 +133,9 @@ fn names_and_calls_hold_the_number() {
     let named = |kind| {
         let file = HookName::parse("hooks/batch").unwrap();
         let named = read(FULL, kind).named(&file, kind).unwrap();
-        let shown = named
-            .into_iter()
-            .map(|named| (named.name.to_string(), named.call.arguments().join(" ")));
+        assert!(named.checks_settings);
+        let hooks = named.hooks.into_iter();
+        let shown = hooks.map(|named| (named.name.to_string(), named.call.arguments().join(" ")));
         shown.collect::<Vec<_>>()
     };
     let pair = |name: &str, call: &str| (name.to_owned(), call.to_owned());
@@ -155,6 +155,7 @@ fn names_and_calls_hold_the_number() {
 
     let broken = read(r#"[{"metadata":{"name":"a\nb"}}]"#, HookKind::Module);
     let file = HookName::parse("hooks/batch").unwrap();
+    assert!(!broken.checks_settings);
     let error = broken.named(&file, HookKind::Module).unwrap_err();
     assert_eq!(error.to_string(), r"batch config: hooks[0] 'a\nb' cannot be named");
 }
