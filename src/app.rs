@@ -55,8 +55,9 @@ use crate::cluster::drift::lookout::Lookout;
 use crate::cluster::kinds::Kinds;
 use crate::cluster::monitor::Monitors;
 use crate::cluster::patch::Patcher;
-use crate::driver::Driver;
+use crate::driver::{Driver, Hands};
 use crate::helm::Helm;
+use crate::jobs::editions::Editions;
 use crate::jobs::{self, Tools};
 use crate::mailbox::mailbox;
 use crate::mailbox::replies::Replies;
@@ -178,6 +179,8 @@ async fn build(
     let (monitors, lookout) = watches(&cluster, &kinds, helm.as_ref(), restored, &outside, parts);
     let config_map = watching::config_map(settings, &monitors, &outside, trouble);
     let notices = notices(settings, &cluster, &outside, parts);
+    let catalogue = watch::Sender::new(Arc::new(found.catalogue));
+    let hands = Hands::new(&monitors, replies, Editions::new(catalogue.clone()));
     let tools = Arc::new(Tools {
         webhooks,
         monitors: monitors.clone(),
@@ -190,14 +193,14 @@ async fn build(
         directories: found.directories,
         hooks_dir: start::hooks_dir(settings)?,
         spawner,
-        catalogue: watch::Sender::new(Arc::new(found.catalogue)),
+        catalogue,
         tmp: Arc::new(tmp),
         config_map,
         script_deadline: settings.hooks.script_timeout,
         relay: start::relay(settings),
         holds: jobs::release::holds::Holds::default(),
     });
-    rendering::offer(&outside.charts, &tools, found.versions, parts.stopping());
+    rendering::offer(&outside.charts, &tools, parts.stopping());
     let door = leading::start(settings, &tools.cluster, outside.concerned(&tools.spawner), parts);
     trying::start(settings, environment, &tools.cluster, door, &outside, parts)?;
     let operator = Operator::new(seed(), start::policy(settings, environment, tools.restores()));
@@ -205,7 +208,7 @@ async fn build(
         outside.events.wanted(&job);
         jobs::traced::run(traces.clone(), job, Arc::clone(&tools), cancel)
     };
-    let driver = Driver::new(operator, doors, mail, notices, monitors, replies, run);
+    let driver = Driver::new(operator, doors, mail, notices, hands, run);
     parts.spawn_driver(driver.run([Event::InventoryChanged(found.inventory)]));
     Ok(socket)
 }

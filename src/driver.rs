@@ -24,11 +24,34 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::monitor::Monitors;
+use crate::jobs::editions::Editions;
 use crate::mailbox::questions::BoxedQuestion;
 use crate::mailbox::replies::Replies;
 use crate::mailbox::{Doors, Mail, Mailbox};
 use crate::notices::Notices;
 use crate::report::last_words;
+
+/// The parts that carry out effects at once, without a job.
+#[derive(Debug)]
+pub struct Hands {
+    /// Stops monitors.
+    pub monitors: Monitors,
+    /// Sends replies to the API server.
+    pub replies: Replies<Reply>,
+    /// Lets files that were read again take the place of those before.
+    pub editions: Editions,
+}
+
+impl Hands {
+    /// The parts, of which the loop gets clones.
+    pub fn new(monitors: &Monitors, replies: Replies<Reply>, editions: Editions) -> Self {
+        Self {
+            monitors: monitors.clone(),
+            replies,
+            editions,
+        }
+    }
+}
 
 /// The operator value, its mailbox, and its jobs. `R` starts a job.
 pub struct Driver<R> {
@@ -36,8 +59,7 @@ pub struct Driver<R> {
     doors: Doors<Event, BoxedQuestion>,
     mailbox: Mailbox<Event, BoxedQuestion>,
     run: R,
-    monitors: Monitors,
-    replies: Replies<Reply>,
+    hands: Hands,
     jobs: JoinSet<()>,
     running: BTreeMap<JobId, CancellationToken>,
     notices: Notices,
@@ -55,8 +77,7 @@ where
         doors: Doors<Event, BoxedQuestion>,
         mailbox: Mailbox<Event, BoxedQuestion>,
         notices: Notices,
-        monitors: Monitors,
-        replies: Replies<Reply>,
+        hands: Hands,
         run: R,
     ) -> Self {
         let (jobs, running, clock) = (JoinSet::new(), BTreeMap::new(), Clock::start());
@@ -65,8 +86,7 @@ where
             doors,
             mailbox,
             run,
-            monitors,
-            replies,
+            hands,
             jobs,
             running,
             notices,
@@ -86,7 +106,9 @@ where
             let event = match self.mailbox.next(alarm(due)).await {
                 Mail::Shutdown => Event::ShutdownRequested,
                 // The listener has given up waiting for this reply.
-                Mail::Review(Event::ReviewRequested(ReviewId(number), _)) if !self.replies.are_awaited(number) => {
+                Mail::Review(Event::ReviewRequested(ReviewId(number), _))
+                    if !self.hands.replies.are_awaited(number) =>
+                {
                     continue;
                 }
                 Mail::Outcome(event) | Mail::Review(event) | Mail::Configuration(event) | Mail::Object(event) => event,
@@ -120,8 +142,9 @@ where
                     }
                 }
                 Effect::Tell(notice) => self.notices.tell(&notice, decided_in),
-                Effect::Reply(ReviewId(number), reply) => self.replies.send(number, reply),
-                Effect::StopMonitors(ids) => self.monitors.stop(&ids),
+                Effect::Reply(ReviewId(number), reply) => self.hands.replies.send(number, reply),
+                Effect::TakeUpFiles(module, edition) => self.hands.editions.take_up(&module, edition),
+                Effect::StopMonitors(ids) => self.hands.monitors.stop(&ids),
                 Effect::GiveUp(failure) => {
                     let hint = (!failure.hints.is_empty()).then(|| failure.hints.join("; "));
                     tracing::error!(error = failure.report, hint, "The operator cannot continue, ending");

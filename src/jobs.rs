@@ -7,6 +7,7 @@ pub mod catalogue;
 pub mod config;
 pub mod crds;
 pub mod directories;
+pub mod editions;
 mod edits;
 pub mod enabled;
 pub mod hook;

@@ -277,6 +277,20 @@ fn log(notice: &Notice, mode: Mode, config_map: &str) {
             again,
             retry_in,
         } => records::step_failed(step, failure, *again, *retry_in),
+        Notice::ModuleRenewed { module } => {
+            info!(
+                module = module.as_str(),
+                "Module begins a new life with the files that were read again"
+            );
+        }
+        Notice::FilesRefused { module, failure } => {
+            let module = module.as_str();
+            warn!(
+                module,
+                error = failure.report,
+                "Files that were read again cannot be used, the module goes on with those before"
+            );
+        }
         Notice::TasksDropped { queue, count, reason } => {
             info!(queue = queue.as_str(), count, reason, "Tasks are dropped from queue");
         }

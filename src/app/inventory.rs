@@ -25,8 +25,6 @@ pub(super) struct Read {
     pub(super) directories: Option<Directories>,
     pub(super) inventory: Inventory,
     pub(super) catalogue: Catalogue,
-    /// The versions of charts, by module.
-    pub(super) versions: BTreeMap<String, String>,
     /// Which drift is reverted, for the modules with a setting of their own.
     pub(super) restoring: BTreeMap<String, Restoring>,
 }
@@ -60,20 +58,17 @@ pub(super) async fn read(settings: &Settings) -> Result<Read, StartError> {
         module.faults.iter().for_each(|fault| tell_broken(&module.name, fault));
     }
     let catalogue = Catalogue::of(&found);
-    let version_of = |module: &FoundModule| Some((module.name.to_string(), module.version.clone()?));
-    let versions = found.modules.iter().filter_map(version_of).collect();
     let restoring_of = |module: &FoundModule| Some((module.name.to_string(), module.drift?));
     let restoring = found.modules.iter().filter_map(restoring_of).collect();
     Ok(Read {
         directories,
         inventory: inventory(found),
         catalogue,
-        versions,
         restoring,
     })
 }
 
-fn layout(modules: ModuleSettings) -> Layout {
+pub(super) fn layout(modules: ModuleSettings) -> Layout {
     Layout {
         modules_dirs: modules.modules_dirs,
         global_hooks_dir: modules.global_hooks_dir,
@@ -138,7 +133,8 @@ fn inventory(found: Found) -> Inventory {
     }
 }
 
-fn described(found: FoundModule, enabled: Option<bool>) -> Module {
+/// The module as the core takes it, with its flag in the common values files.
+pub(super) fn described(found: FoundModule, enabled: Option<bool>) -> Module {
     let FoundModule {
         name,
         order,

@@ -1,6 +1,5 @@
 //! Renders the charts that the debug socket shows, with the tools of the jobs.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use tokio_util::sync::CancellationToken;
@@ -8,21 +7,22 @@ use tokio_util::sync::CancellationToken;
 use crate::helm::Verbosity;
 use crate::jobs::Tools;
 use crate::jobs::release::render::{self, Wanted};
-use crate::serve::debug::modules::Charts;
+use crate::serve::debug::modules::{Charts, Versions};
 use crate::serve::debug::render::{Look, Renderer};
 
 /// Makes rendering available on the debug socket.
-pub(super) fn offer(
-    place: &OnceLock<Charts>,
-    tools: &Arc<Tools>,
-    versions: BTreeMap<String, String>,
-    stopping: &CancellationToken,
-) {
+pub(super) fn offer(place: &OnceLock<Charts>, tools: &Arc<Tools>, stopping: &CancellationToken) {
     place.get_or_init(|| Charts {
         renderer: renderer(tools, stopping),
         cluster: tools.cluster.clone(),
-        versions,
+        versions: versions(tools),
     });
+}
+
+/// The versions of the charts, as they are on disk for the running lives of their modules.
+fn versions(tools: &Arc<Tools>) -> Versions {
+    let tools = Arc::clone(tools);
+    Versions::new(move |module| tools.catalogue.borrow().module_named(module)?.version.clone())
 }
 
 /// A renderer. During a stop a waiting client gets an error.

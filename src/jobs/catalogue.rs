@@ -8,7 +8,7 @@ use addon_core::hook::config::batch::Call;
 use addon_core::module::description::AccountName;
 use addon_core::name::{HookId, HookName, ModuleName, Owner};
 
-use crate::disk::{Chart, Found, HookFile};
+use crate::disk::{Chart, Found, FoundModule, HookFile};
 
 /// The files found on disk, by name, and the hooks that executables have listed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -45,22 +45,30 @@ pub struct ModuleFiles {
     pub crds: Vec<PathBuf>,
     /// The service account of the module; none for the operator's.
     pub service_account: Option<AccountName>,
+    /// The version of the chart, if it has one.
+    pub version: Option<String>,
+}
+
+impl ModuleFiles {
+    /// The files of a module that was found.
+    pub fn of(module: &FoundModule) -> Self {
+        Self {
+            dir: module.path.clone(),
+            hooks: module.hooks.clone(),
+            enabled_script: module.enabled_script.clone(),
+            chart: module.chart,
+            crds: module.crds.clone(),
+            service_account: module.service_account.clone(),
+            version: module.version.clone(),
+        }
+    }
 }
 
 impl Catalogue {
     /// The catalogue of the files that were found.
     pub fn of(found: &Found) -> Self {
-        let modules = found.modules.iter().map(|module| {
-            let files = ModuleFiles {
-                dir: module.path.clone(),
-                hooks: module.hooks.clone(),
-                enabled_script: module.enabled_script.clone(),
-                chart: module.chart,
-                crds: module.crds.clone(),
-                service_account: module.service_account.clone(),
-            };
-            (module.name.clone(), files)
-        });
+        let modules = found.modules.iter();
+        let modules = modules.map(|module| (module.name.clone(), ModuleFiles::of(module)));
         Self {
             global_hooks: found.global_hooks.clone(),
             modules: modules.collect(),
@@ -85,6 +93,12 @@ impl Catalogue {
     /// The service account of the module with this name, if it is not the operator's.
     pub fn account(&self, module: &str) -> Option<AccountName> {
         self.module_named(module)?.service_account.clone()
+    }
+
+    /// Uses these files for the module from now on. Its executables have to list their hooks anew.
+    pub fn take_up(&mut self, name: &ModuleName, files: ModuleFiles) {
+        self.learn(&Owner::Module(name.clone()), [], Vec::new());
+        self.modules.insert(name.clone(), files);
     }
 
     /// The directory of an owner, if it is a module.

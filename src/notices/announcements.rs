@@ -123,6 +123,14 @@ impl Announcer {
                 let news = || of_module(module, "ModuleDeleteFailed", "Delete", Weight::Warning, note);
                 is_news(failure).then(news)
             }
+            Notice::ModuleRenewed { module } => {
+                let note = format!("module '{module}' begins a new life with the files that were read again");
+                Some(of_module(module, "ModuleRenewed", "Renew", Weight::Normal, note))
+            }
+            Notice::FilesRefused { module, failure } => {
+                let note = format!("module '{module}' goes on with the files of before: {}", failure.report);
+                Some(of_module(module, "FilesRefused", "Renew", Weight::Warning, note))
+            }
             Notice::ConvergeFinished { first: true, .. } => {
                 self.converged = true;
                 None

@@ -147,6 +147,8 @@ pub(super) fn count(notice: &Notice, meters: &Meters, decided_in: Duration) {
         | Notice::ModuleWaitsForTrial { .. }
         | Notice::TrialPassed
         | Notice::SectionsPutBack { .. }
+        | Notice::ModuleRenewed { .. }
+        | Notice::FilesRefused { .. }
         | Notice::TasksDropped { .. }
         | Notice::ShuttingDown { .. } => {}
     }

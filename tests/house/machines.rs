@@ -88,6 +88,7 @@ pub(crate) const WAYS: Table = Table {
             "runs",
             "views requests objects hooks sections failures enabling releases",
         ),
+        row("renewals", "requests objects readings runs"),
         row("deletions", "objects sections runs"),
         row(
             "converging",
@@ -100,7 +101,7 @@ pub(crate) const WAYS: Table = Table {
         ),
         row(
             "advance",
-            "requests objects hooks removals restoring reviewing enabling converging runs deletions starting outcomes",
+            "requests objects hooks removals restoring reviewing enabling converging runs renewals deletions starting outcomes",
         ),
     ],
 };

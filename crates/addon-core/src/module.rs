@@ -45,6 +45,10 @@ pub struct Module {
     pub broken: Option<Failure>,
 }
 
+/// The number of one reading of a module's directory. A later reading has a higher number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Edition(pub u64);
+
 /// The contents of the modules directories and of the global hooks directory.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Inventory {

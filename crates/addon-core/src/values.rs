@@ -102,6 +102,8 @@ struct Layers {
     config: Option<Arc<Value>>,
     patches: Arc<Operations>,
     schemas: Arc<Schemas>,
+    /// The number of times that other schemas took the place of these.
+    renewals: u64,
     effective: Arc<Value>,
     /// The secrets in all layers.
     secrets: Arc<BTreeSet<String>>,
@@ -116,6 +118,7 @@ impl Default for Layers {
             config: None,
             patches: Arc::default(),
             schemas: Arc::default(),
+            renewals: 0,
             effective: empty,
             secrets: Arc::default(),
             version: Version::default(),
@@ -225,13 +228,20 @@ impl Store {
 
     /// Replaces the values of files. True if the effective values changed.
     pub fn set_static(&mut self, owner: &Owner, values: Value) -> Result<bool, Rejected> {
-        let values = if values.is_null() {
-            Value::Object(Map::new())
-        } else {
-            values
-        };
         self.set_layer(owner, Attempt::Files, |layers, key| {
-            layers.files = Arc::new(settled_section(values, key)?);
+            layers.files = Arc::new(section_of_files(values, key)?);
+            Ok(())
+        })
+    }
+
+    /// Replaces the schemas of an owner and the values of its files, and forgets the patches of its hooks. If the new ones
+    /// cannot be used, nothing changes.
+    pub fn renew_files(&mut self, owner: &Owner, schemas: Schemas, values: Value) -> Result<bool, Rejected> {
+        self.set_layer(owner, Attempt::Files, |layers, key| {
+            layers.schemas = Arc::new(schemas);
+            layers.renewals += 1;
+            layers.files = Arc::new(section_of_files(values, key)?);
+            layers.patches = Arc::default();
             Ok(())
         })
     }
@@ -282,6 +292,14 @@ impl Store {
         }
         Ok(changed)
     }
+}
+
+/// The values of files as a section. No values are an empty section.
+fn section_of_files(values: Value, key: &str) -> Result<Value, Reason> {
+    if values.is_null() {
+        return Ok(Value::Object(Map::new()));
+    }
+    settled_section(values, key)
 }
 
 fn settled_section(mut section: Value, key: &str) -> Result<Value, Reason> {

@@ -79,6 +79,8 @@ pub enum Action {
     CommonFile(CommonFile),
     /// The next reading of the directories goes wrong.
     Misread(Misreading),
+    /// A person asks that the directory of a module is read again.
+    ReadAgain(String),
     /// The directories are read again, perhaps wrongly.
     Reread(Option<Misreading>),
     /// Another program installs a release that is not ours.

@@ -242,9 +242,12 @@ impl Checks {
                 Job::SaveState { .. } | Job::ReadDirectories(_) | Job::PublishWebhooks(..)
             ),
             Effect::Tell(notice) => matches!(notice, Notice::ConvergeStarted { .. }),
-            Effect::CancelJob(_) | Effect::Reply(..) | Effect::StopMonitors(_) | Effect::Exit | Effect::GiveUp(_) => {
-                true
-            }
+            Effect::CancelJob(_)
+            | Effect::Reply(..)
+            | Effect::TakeUpFiles(..)
+            | Effect::StopMonitors(_)
+            | Effect::Exit
+            | Effect::GiveUp(_) => true,
         });
         ensure(caused.is_none(), "M6", || {
             format!("a ConfigMap without news set off {caused:?}")

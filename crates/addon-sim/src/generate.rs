@@ -9,6 +9,7 @@ mod halves;
 mod hands;
 mod history;
 mod leaders;
+mod renewals;
 mod reviews;
 mod shapes;
 mod silence;
@@ -59,6 +60,7 @@ pub fn case(seed: u64, actions: usize) -> Case {
     clock::set(&mut Dice::named(seed, "clock", 0), &mut actions);
     trials::begin(&mut Dice::named(seed, "trials", 0), &mut setup, &mut actions);
     answers::lose(&mut Dice::named(seed, "answers", 0), &mut setup, &mut actions);
+    renewals::begin(&mut Dice::named(seed, "renewals", 0), &setup, &mut actions);
     Case { seed, setup, actions }
 }
 

@@ -64,6 +64,7 @@ pub struct Entry {
 #[derive(Debug, Clone)]
 enum Due {
     Inventory(Option<crate::action::Misreading>),
+    ModuleRead(String),
     FirstRead,
     News,
     Again,
@@ -212,6 +213,7 @@ impl<'a> Run<'a> {
             Action::Reread(misreading) if self.life.told.modules.is_some() => {
                 self.plan(0, Due::Inventory(misreading.clone()));
             }
+            Action::ReadAgain(name) if self.life.told.modules.is_some() => self.plan(0, Due::ModuleRead(name.clone())),
             Action::Object { kind, name, .. } => self.spread_change(kind, name),
             Action::Ask { which, times, within } => {
                 for nth in 0..*times {
@@ -284,8 +286,10 @@ impl<'a> Run<'a> {
         };
         self.nothing_is_left(&effects)?;
         for effect in &effects {
-            if let Effect::Tell(Notice::HookSucceeded { hook, labels, .. }) = effect {
-                self.life.told.hook_counts(hook, labels);
+            match effect {
+                Effect::Tell(Notice::HookSucceeded { hook, labels, .. }) => self.life.told.hook_counts(hook, labels),
+                Effect::TakeUpFiles(_, edition) => self.life.told.took_up(*edition),
+                _ => {}
             }
         }
         let after = self.life.look();

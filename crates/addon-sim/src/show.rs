@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use addon_core::digest::Digest;
 use addon_core::hook::context::BindingContext;
+use addon_core::module::Edition;
 use addon_core::name::MonitorId;
 use addon_core::operator::effect::{Effect, HookRun, Job, JobId};
 use addon_core::operator::event::{ConfigRead, Event, Finished, HookRan, Saved};
@@ -26,6 +27,7 @@ pub fn event(event: &Event, ended: Option<&Job>) -> String {
             let how = if inventory.complete { "whole" } else { "not whole" };
             format!("directories read ({how}): {}", names.join(", "))
         }
+        Event::ModuleRead(Edition(number), module) => format!("module {} read again ({number})", module.name),
         Event::HistoryWentBack => "the history of the API server went back".to_owned(),
         Event::ConfigChanged(read) => format!("ConfigMap read: {}", config(read)),
         Event::JobFinished(finished) => {
@@ -135,6 +137,7 @@ fn words(effect: &Effect) -> String {
         Effect::CancelJob(id) => format!("cancel job {id}"),
         Effect::Tell(notice) => format!("tell {notice:?}"),
         Effect::Reply(id, reply) => format!("reply to review {}: {reply:?}", id.0),
+        Effect::TakeUpFiles(module, Edition(number)) => format!("take up the files of {module} ({number})"),
         Effect::StopMonitors(ids) => format!("stop monitors {ids:?}"),
         Effect::GiveUp(failure) => format!("give up: {failure}"),
         Effect::Exit => "exit".to_owned(),

@@ -1,5 +1,6 @@
 //! The events that the operator has been told, and the conclusions from them. Kept beside the operator, not by it.
 
+mod read_again;
 mod values_file;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,6 +26,8 @@ pub type Flags = Vec<(String, Option<bool>)>;
 pub struct Told {
     /// The modules of the first reading of the directories, and whether it was complete. Later readings do not count.
     pub modules: Option<(BTreeMap<String, ModuleSpec>, bool)>,
+    /// The later readings of single directories, by the number of the reading.
+    read_again: BTreeMap<u64, ModuleSpec>,
     /// The last good text of each key.
     pub config: BTreeMap<String, String>,
     /// The texts in the `ConfigMap`, broken ones included; `None` if there is no `ConfigMap`.

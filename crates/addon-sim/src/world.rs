@@ -197,6 +197,7 @@ impl World {
             | Action::Confirm(_)
             | Action::ConfirmLoss
             | Action::SetClock(_)
+            | Action::ReadAgain(_)
             | Action::Reread(_)
             | Action::Kill
             | Action::DeleteState
@@ -288,7 +289,8 @@ pub fn module_name(name: &str) -> ModuleName {
     ModuleName::parse(name).expect("names of simulated modules are sound")
 }
 
-fn found(spec: &ModuleSpec) -> Module {
+/// A module as the operator reads it from disk.
+pub fn found(spec: &ModuleSpec) -> Module {
     Module {
         name: module_name(&spec.name),
         order: spec.order,

@@ -1,7 +1,7 @@
 //! Reports about all modules: which are enabled, their states, and their dependencies.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::time::Duration;
 
 use addon_core::operator::query::{ModuleReport, ModulesQuery};
@@ -28,8 +28,28 @@ pub struct Charts {
     pub renderer: Renderer,
     /// Reads releases.
     pub cluster: Cluster,
-    /// The versions of charts, by module.
-    pub versions: BTreeMap<String, String>,
+    /// Knows the versions of charts.
+    pub versions: Versions,
+}
+
+/// Knows the version of a module's chart.
+pub struct Versions(Box<dyn Fn(&str) -> Option<String> + Send + Sync>);
+
+impl Versions {
+    /// Versions that `of` looks up by the module's name.
+    pub fn new(of: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Self {
+        Self(Box::new(of))
+    }
+
+    fn of(&self, module: &str) -> Option<String> {
+        (self.0)(module)
+    }
+}
+
+impl fmt::Debug for Versions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Versions").finish_non_exhaustive()
+    }
 }
 
 /// A module and the version of its chart.
@@ -79,7 +99,7 @@ impl Debug {
         };
         let releases = releases.and_then(Result::ok).unwrap_or_default();
         let shown = reports.into_iter().map(|report| Shown {
-            version: charts.and_then(|charts| charts.versions.get(&report.name)).cloned(),
+            version: charts.and_then(|charts| charts.versions.of(&report.name)),
             release: releases
                 .get(&report.name)
                 .map(|&(revision, deployed)| Release { revision, deployed }),

@@ -242,6 +242,23 @@ impl Lifecycle {
         }
     }
 
+    /// Begins a new life with other files. A removal under way stays one.
+    pub fn begin_anew(&mut self) {
+        match self {
+            Self::Disabled => {}
+            Self::Deleting(_) => *self = Self::Deleting(Deletion::Configuring),
+            Self::Ensuring
+            | Self::Configuring
+            | Self::Starting(_)
+            | Self::Watching { .. }
+            | Self::Synchronizing(_)
+            | Self::BeforeHelm(_)
+            | Self::Releasing
+            | Self::AfterHelm { .. }
+            | Self::Ready { .. } => *self = Self::Ensuring,
+        }
+    }
+
     /// Begins a removal, or begins it again after a failure.
     pub fn begin_delete(&mut self, hooks_known: bool) {
         match self {

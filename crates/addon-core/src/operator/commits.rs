@@ -78,6 +78,11 @@ impl Commits {
         saving.any(|(owner, saving)| owner.values_key() == key && saving.text == text)
     }
 
+    /// Whether patches of the owner's hooks are on their way into the values.
+    pub(super) fn are_under_way(&self, owner: &Owner) -> bool {
+        self.saving.contains_key(owner) || self.vetting.contains_key(owner) || self.waiting.contains_key(owner)
+    }
+
     /// Whether sections are being saved.
     pub(super) fn are_saving(&self) -> bool {
         !self.saving.is_empty()

@@ -96,6 +96,17 @@ impl Converge {
         self.active.as_ref().map(|active| &active.phase)
     }
 
+    /// Whether a job of the converge may be installing CRDs or publishing conversion webhooks of modules.
+    pub(super) fn is_installing(&self) -> bool {
+        match self.phase() {
+            Some(Phase::Crds(_) | Phase::Conversions { .. }) => true,
+            Some(
+                Phase::Settling | Phase::BeforeAll(_) | Phase::Enabling | Phase::Modules(_) | Phase::AfterAll { .. },
+            )
+            | None => false,
+        }
+    }
+
     pub(super) fn is_under_way(&self) -> bool {
         self.active.is_some()
     }

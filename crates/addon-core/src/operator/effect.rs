@@ -21,6 +21,7 @@ use crate::failure::Failure;
 use crate::hook::cause::Cause;
 use crate::hook::config::{ConfigVersion, KubernetesBinding};
 use crate::hook::context::BindingContext;
+use crate::module::Edition;
 use crate::module::outline::ValuesFiles;
 use crate::name::{BindingName, HookId, ModuleName, MonitorId, Owner};
 use crate::release::ConfigTrace;
@@ -51,6 +52,8 @@ pub enum Effect {
     Tell(Notice),
     /// Reply to a review request of the API server.
     Reply(ReviewId, Reply),
+    /// Use the files of this reading for everything that starts from now on.
+    TakeUpFiles(ModuleName, Edition),
     /// Stop these monitors. Changes that are still on their way from them are ignored.
     StopMonitors(Vec<MonitorId>),
     /// End the process: nothing runs any more.

@@ -12,8 +12,8 @@ use crate::artifact::trial::record::Ruling;
 use crate::artifact::trial::sections::TrialSections;
 use crate::failure::Failure;
 use crate::hook::config::WatchEvent;
-use crate::module::Inventory;
 use crate::module::outline::ValuesFiles;
+use crate::module::{Edition, Inventory, Module};
 use crate::name::MonitorId;
 use crate::object::{ObjectName, ObjectView};
 use crate::release::{ConfigTrace, Status};
@@ -22,8 +22,10 @@ use crate::review::request::ReviewRequest;
 /// An event of the outside world, as the core gets it.
 #[derive(Debug, Clone)]
 pub enum Event {
-    /// The directories were read, at start or again.
+    /// The directories were read at the start.
     InventoryChanged(Inventory),
+    /// The directory of one module was read again, or for the first time. The module begins a new life with its contents.
+    ModuleRead(Edition, Box<Module>),
     /// The ConfigMap was read or changed.
     ConfigChanged(ConfigRead),
     /// The API server's history went back, as after a restore of its store from a backup. Versions count from an older

@@ -247,6 +247,29 @@ impl Lanes {
         }
     }
 
+    /// Makes the run or the removal at the head of the module's lane begin anew at once, as if it had just been queued.
+    pub(super) fn begin_anew(&mut self, cx: &Cx, lane: &Lane) {
+        let head = self.head(lane).filter(|head| head.begun);
+        if head.is_some_and(|head| head.task.module_at_work().is_some()) {
+            self.queues.renew(lane, cx.now.tick);
+            self.queues.succeeded(lane);
+            self.queues.resume(lane);
+        }
+    }
+
+    /// Whether a job of the lane's head is running.
+    pub(super) fn is_running(&self, lane: &Lane) -> bool {
+        self.head(lane).is_some_and(|head| head.state() == State::Running)
+    }
+
+    /// Whether a job of the module's run or removal is running, or one that removes a release of its name.
+    pub(super) fn is_in_step(&self, module: &ModuleName) -> bool {
+        let lanes = [Lane::Module(module.clone()), Lane::Release(module.to_string())];
+        let running = lanes.iter().filter(|lane| self.is_running(lane));
+        let mut heads = running.filter_map(|lane| self.head(lane));
+        heads.any(|head| head.task.as_hook().is_none())
+    }
+
     /// Makes the head begin anew once its running job has ended.
     pub(super) fn renew(&mut self, cx: &Cx, lane: &Lane) {
         self.queues.renew(lane, cx.now.tick);

@@ -11,8 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) use self::run::{Release, Run};
 pub(super) use self::turn::{Hold, Turn};
 pub(super) use self::unit::Unit;
-use crate::module::Module;
 use crate::module::graph::Node;
+use crate::module::{Edition, Module};
 use crate::name::{HookId, ModuleName, Owner};
 use crate::values::Globals;
 
@@ -20,12 +20,32 @@ use crate::values::Globals;
 #[derive(Debug, Default)]
 pub(super) struct Modules {
     units: BTreeMap<ModuleName, Unit>,
+    /// Later readings of directories. Their modules have not begun a new life yet.
+    read: BTreeMap<ModuleName, (Edition, Module)>,
 }
 
 impl Modules {
     /// Adds a module that was found on disk.
     pub(super) fn add(&mut self, found: Module) {
         self.units.insert(found.name.clone(), Unit::new(found));
+    }
+
+    /// Keeps a later reading of a module's directory in the place of an earlier one.
+    pub(super) fn read(&mut self, edition: Edition, found: Module) {
+        let known = self.read.get(&found.name);
+        if known.is_none_or(|(known, _)| *known < edition) {
+            self.read.insert(found.name.clone(), (edition, found));
+        }
+    }
+
+    /// The modules whose directories were read again and that have not begun a new life yet.
+    pub(super) fn to_renew(&self) -> Vec<ModuleName> {
+        self.read.keys().cloned().collect()
+    }
+
+    /// The later reading of a module's directory, if there is one.
+    pub(super) fn take_reading(&mut self, name: &ModuleName) -> Option<(Edition, Module)> {
+        self.read.remove(name)
     }
 
     pub(super) fn get(&self, name: &ModuleName) -> Option<&Unit> {

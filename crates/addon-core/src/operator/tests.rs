@@ -19,6 +19,7 @@ mod patches;
 mod patience;
 mod rates;
 mod removal;
+mod renewal;
 mod reviews;
 mod saving;
 mod schedules;
@@ -279,6 +280,7 @@ impl World {
                     let gone: BTreeMap<_, _> = gone;
                     self.stopped.extend(gone.into_keys());
                 }
+                Effect::TakeUpFiles(module, edition) => self.log.push(format!("files of {module} {}", edition.0)),
                 Effect::Exit => self.log.push("exit".to_owned()),
                 Effect::GiveUp(failure) => self.log.push(format!("gives up: {failure}")),
             }

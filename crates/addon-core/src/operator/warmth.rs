@@ -131,6 +131,14 @@ impl Warmth {
         self.taken_over.remove(&id)
     }
 
+    /// Whether a preparing job for the module's hooks is running.
+    pub(super) fn is_busy(&self, name: &ModuleName) -> bool {
+        let owner = Owner::Module(name.clone());
+        let mut watches = self.watches.iter().filter(|(hook, _)| hook.owner == owner);
+        matches!(self.answers.get(name), Some(Answer::Asked(_)))
+            || watches.any(|(_, watch)| matches!(watch, Watch::Starting { .. }))
+    }
+
     fn is_asking(&self) -> bool {
         self.answers.values().any(|answer| matches!(answer, Answer::Asked(_)))
     }

@@ -17,6 +17,7 @@ mod ran;
 mod readings;
 mod releases;
 mod removals;
+mod renewals;
 mod requests;
 mod restoring;
 mod reviewing;

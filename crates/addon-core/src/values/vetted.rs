@@ -21,6 +21,8 @@ pub struct Vetting {
     pub(super) owner: Owner,
     pub(super) kind: Kind,
     pub(super) schemas: Arc<Schemas>,
+    /// The number of times that the owner's schemas had been renewed.
+    pub(super) renewals: u64,
     pub(super) section: Arc<Value>,
     /// The value before the change, if a schema rule reads it.
     pub(super) before: Option<Arc<Value>>,
@@ -28,10 +30,10 @@ pub struct Vetting {
 
 impl PartialEq for Vetting {
     fn eq(&self, other: &Self) -> bool {
-        // An owner's schemas are read once in a life, so they need not be compared. Comparing them may take longer than
-        // using them.
+        // An owner's schemas change with a renewal alone. Comparing their contents may take longer than using them.
         self.kind == other.kind
             && self.owner == other.owner
+            && self.renewals == other.renewals
             && self.section == other.section
             && self.before == other.before
     }

@@ -84,6 +84,7 @@ impl Layers {
             owner: owner.clone(),
             kind,
             schemas: Arc::clone(&self.schemas),
+            renewals: self.renewals,
             section,
             before: before.filter(|_| self.schemas.looks_back(kind)).cloned(),
         })

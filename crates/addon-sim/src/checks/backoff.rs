@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use addon_core::failure::Class;
-use addon_core::name::HookId;
+use addon_core::name::{HookId, ModuleName};
 use addon_core::operator::effect::{Effect, HookLabels, HookRun, Job, Notice};
 use addon_core::operator::event::Event;
 use addon_core::operator::query::ModuleReport;
@@ -55,9 +55,12 @@ impl Backoffs {
         match effect {
             Effect::Tell(notice) => self.notice(step, notice),
             Effect::StartJob(job) => self.start(step, job),
-            Effect::CancelJob(_) | Effect::Reply(..) | Effect::StopMonitors(_) | Effect::Exit | Effect::GiveUp(_) => {
-                Ok(())
-            }
+            Effect::CancelJob(_)
+            | Effect::Reply(..)
+            | Effect::TakeUpFiles(..)
+            | Effect::StopMonitors(_)
+            | Effect::Exit
+            | Effect::GiveUp(_) => Ok(()),
         }
     }
 
@@ -71,15 +74,36 @@ impl Backoffs {
         self.applied.clear();
     }
 
+    fn hooks_over(&mut self, module: &ModuleName) -> Result<(), Violation> {
+        let of_module = |hook: &HookId| hook.owner.module() == Some(module);
+        self.asleep
+            .retain(|_, asleep| !asleep.hook.as_ref().is_some_and(of_module));
+        Ok(())
+    }
+
+    /// A module that was held for this one runs at once, also if its last run failed.
+    fn wake_dependents(&mut self, step: &SimStep<'_>, module: &ModuleName) -> Result<(), Violation> {
+        let modules = step.life.told.modules.iter().flat_map(|(modules, _)| modules.values());
+        for spec in modules.filter(|spec| spec.needs.iter().any(|need| need == module.as_str())) {
+            self.asleep.remove(&format!("main of {}", spec.name));
+        }
+        Ok(())
+    }
+
+    /// A new life with other files begins at once.
+    fn begins_anew(&mut self, module: &ModuleName) -> Result<(), Violation> {
+        self.asleep.remove(&format!("main of {module}"));
+        self.attempts.remove(&format!("main of {module}"));
+        self.hooks_over(module)
+    }
+
     fn notice(&mut self, step: &SimStep<'_>, notice: &Notice) -> Result<(), Violation> {
         match notice {
             Notice::HookFailed { .. } => self.hook_failed(step, notice),
             // The hooks' tasks were dropped, and come at the end of their queues when the module is switched on again.
-            Notice::ModuleDeleted { module } => {
-                let gone = |hook: &HookId| hook.owner.module() == Some(module);
-                self.asleep.retain(|_, asleep| !asleep.hook.as_ref().is_some_and(gone));
-                Ok(())
-            }
+            Notice::ModuleDeleted { module } => self.hooks_over(module),
+            Notice::ModuleRenewed { module } => self.begins_anew(module),
+            Notice::ModuleReady { module, .. } => self.wake_dependents(step, module),
             Notice::MonitorsFailed { hook, retry_in, .. } => {
                 let lane = format!("main of {}", owner_name(&hook.owner));
                 self.sleep(step, lane, *retry_in, None)

@@ -71,9 +71,16 @@ impl Brake {
 
     fn taken_up(&mut self, step: &SimStep<'_>) -> Result<(), Violation> {
         let before = removals(step.before);
+        // A removal that was begun for another reason goes on.
+        let is_begun = |name: &String| {
+            step.before
+                .modules
+                .get(name)
+                .is_some_and(|module| module.state == "Deleting")
+        };
         let new = removals(step.after).into_iter().chain(removed(step));
         let new: Vec<String> = new
-            .filter(|name| !before.contains(name))
+            .filter(|name| !before.contains(name) && !is_begun(name))
             .filter(|name| is_unspoken(step, name) && !self.confirmed.contains(name))
             .collect();
         if new.is_empty() {

@@ -155,8 +155,10 @@ fn quarrel_is_told(step: &SimStep<'_>, module: &str, failure: &Failure) -> Resul
     }
     let report = step.after.modules.get(module);
     let error = report.and_then(|module| module.error.as_ref());
-    // A removal that ends in the same step forgets the error.
-    let gone = report.is_none_or(|module| module.state == "Disabled");
+    // A removal that ends in the same step forgets the error, and so does a new life that begins in it.
+    let renewed =
+        |effect: &Effect| matches!(effect, Effect::Tell(Notice::ModuleRenewed { module: of }) if of.as_str() == module);
+    let gone = report.is_none_or(|module| module.state == "Disabled") || step.effects.iter().any(renewed);
     let told = |effect| match effect {
         &Effect::Tell(Notice::ModuleFailed {
             module: ref of,

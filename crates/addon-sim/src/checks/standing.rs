@@ -43,7 +43,7 @@ fn is_quiet(step: &SimStep<'_>, effect: &Effect) -> bool {
     match effect {
         Effect::StartJob(Job::ConfigureHooks(owner, _)) => would_run(step, owner),
         Effect::StartJob(Job::StartMonitors { hook, .. }) => would_run(step, &hook.owner),
-        Effect::StartJob(_) => false,
+        Effect::StartJob(_) | Effect::TakeUpFiles(..) => false,
         Effect::Reply(_, reply) => matches!(reply, Reply::NoAnswer(_)),
         Effect::Tell(_) | Effect::CancelJob(_) | Effect::StopMonitors(_) | Effect::Exit | Effect::GiveUp(_) => true,
     }
@@ -83,6 +83,8 @@ impl Standbys {
         self.warm.retain(certain);
         for effect in step.effects {
             match effect {
+                // The answers were those of other files.
+                Effect::TakeUpFiles(module, _) => drop(self.warm.remove(module.as_str())),
                 Effect::StartJob(Job::ConfigureHooks(Owner::Module(module), _)) => {
                     ensure(!self.warm.contains(module.as_str()), "B3", || {
                         format!("the hooks of {module} are asked again what they want")

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use addon_core::hook::cause::Cause;
+use addon_core::name::ModuleName;
 use addon_core::operator::effect::{Effect, HookRun, Job, JobId, Notice};
 use addon_core::operator::event::{Event, Finished, HookRan, Saved};
 use addon_core::operator::query::ModuleReport;
@@ -56,14 +57,15 @@ pub(super) fn check(step: &SimStep<'_>, misdeed: Option<Misdeed>, lives: &Lives)
     )?;
     for (whose, before) in &step.before.patches {
         let after = step.after.patches.get(whose);
-        // A removal forgets what the module's hooks had set, if it ends in the same step or is given up for a new life.
+        // A removal forgets what the module's hooks had set, if it ends in the same step or is given up for a new life. So
+        // does a new life with other files.
         let given_up = step
             .before
             .modules
             .get(whose)
             .is_some_and(|module| module.state == "Deleting");
         let forgotten =
-            after == Some(&Value::Null) && (given_up || step.effects.iter().any(|effect| is_removal_of(whose, effect)));
+            after == Some(&Value::Null) && (given_up || step.effects.iter().any(|effect| ends_life(whose, effect)));
         if (*whose == owner && misdeed.is_none() && !is_asked) || forgotten {
             continue;
         }
@@ -84,7 +86,7 @@ pub(super) struct Lives {
 impl Lives {
     pub(super) fn note(&mut self, step: &SimStep<'_>) {
         let ended = |owner: &str| {
-            let removed = step.effects.iter().any(|effect| is_removal_of(owner, effect));
+            let removed = step.effects.iter().any(|effect| ends_life(owner, effect));
             removed || new_lives(step).any(|(name, _)| name == owner)
         };
         let running = step.life.running.iter();
@@ -224,6 +226,12 @@ fn owner_of(job: &Job) -> Option<String> {
 /// Whether the effect reports the end of the module's removal.
 fn is_removal_of(whose: &str, effect: &Effect) -> bool {
     matches!(effect, Effect::Tell(Notice::ModuleDeleted { module }) if module.as_str() == whose)
+}
+
+/// Whether the effect reports the end of a life of the module: it was removed, or another life begins with other files.
+fn ends_life(whose: &str, effect: &Effect) -> bool {
+    let renewed = |module: &ModuleName| module.as_str() == whose;
+    is_removal_of(whose, effect) || matches!(effect, Effect::Tell(Notice::ModuleRenewed { module }) if renewed(module))
 }
 
 /// The states of the global values in a life, and the first of them that each module's run may have seen.

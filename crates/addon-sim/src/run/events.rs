@@ -13,7 +13,7 @@ use crate::action::{Action, Misreading};
 use crate::checks::{Violation, check_edits_kept};
 use crate::setup::{Deed, HookSpec};
 use crate::told::Flags;
-use crate::world::{EDITS, asked_of, document, owner_name, wanted_edit};
+use crate::world::{EDITS, asked_of, document, found, owner_name, wanted_edit};
 
 impl Run<'_> {
     /// Makes the operator a standby for a while, perhaps with the knowledge that another replica leads. Then it is elected.
@@ -31,6 +31,7 @@ impl Run<'_> {
     pub(super) fn happen(&mut self, due: Due) -> Result<(), Violation> {
         match due {
             Due::Inventory(misreading) => self.directories_read(misreading.as_ref()),
+            Due::ModuleRead(name) => self.module_read(&name),
             Due::FirstRead => {
                 self.world.config.news.clear();
                 let read = self.world.config.read();
@@ -109,6 +110,17 @@ impl Run<'_> {
         let modules = self.world.modules_on_disk();
         self.life.told.inventory(modules, &seen, inventory.complete, gone);
         self.tell(&Event::InventoryChanged(inventory), None)
+    }
+
+    /// Reads the directory of one module again. Only the leader does that.
+    fn module_read(&mut self, name: &str) -> Result<(), Violation> {
+        let mut modules = self.world.modules_on_disk().into_iter();
+        let Some(spec) = modules.find(|spec| spec.name == name).filter(|_| self.life.leads) else {
+            return Ok(());
+        };
+        let module = Box::new(found(&spec));
+        let edition = self.life.told.module_read(spec);
+        self.tell(&Event::ModuleRead(edition, module), None)
     }
 
     fn config_read(&mut self, read: ConfigRead) -> Result<(), Violation> {

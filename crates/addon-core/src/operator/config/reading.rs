@@ -32,11 +32,14 @@ pub(in crate::operator) struct Readings {
     pub(super) vetted: Vetted,
     /// The sections that a job is checking.
     vetting: Option<Unvetted>,
+    /// Whether the texts that were read last have to be checked again, because schemas have changed.
+    again: bool,
 }
 
 impl Readings {
+    /// Whether nothing has to be checked or applied.
     pub(in crate::operator) fn is_empty(&self) -> bool {
-        self.kept.is_empty()
+        self.kept.is_empty() && !self.again
     }
 
     /// Puts a reading at the end of the queue of readings.
@@ -59,6 +62,7 @@ impl Readings {
 
     fn clear(&mut self) {
         self.kept.clear();
+        self.again = false;
         self.vetted.keep_refusals(REFUSALS_KEPT);
     }
 
@@ -125,7 +129,9 @@ impl Config {
         commits: &Commits,
         omissible: &BTreeSet<ModuleName>,
     ) -> Option<Result<Counted, Unvetted>> {
-        let read = self.readings.kept.front().cloned()?;
+        let Some(read) = self.readings.kept.front().cloned() else {
+            return self.readings.again.then(|| self.count_again(cx, values, commits));
+        };
         let counted = self.count(cx, values, commits, omissible, read);
         if counted.is_ok() {
             self.readings.kept.pop_front();
@@ -159,6 +165,31 @@ impl Config {
         };
         self.readings.vetted.extend(vetted);
         true
+    }
+
+    /// Makes the texts that were read last count again, because the module has other schemas.
+    pub(in crate::operator) fn files_changed(&mut self, module: &ModuleName) {
+        self.vetted.remove(&module.values_key());
+        self.readings.again = true;
+    }
+
+    /// Applies the sound keys of the texts that were read last.
+    fn count_again(&mut self, cx: &mut Cx, values: &Store, commits: &Commits) -> Result<Counted, Unvetted> {
+        let is_missing = self.is_missing();
+        let data = match is_missing {
+            true => self.good.clone(),
+            false => self.with_unsaid(&self.raw, self.made.as_ref()),
+        };
+        let sifted = self.sift(values, commits, &data)?;
+        self.readings.again = false;
+        let good = match is_missing {
+            true => self.keep_fitting(sifted),
+            false => self.note(cx, sifted),
+        };
+        Ok(Counted {
+            good: Some(good),
+            of_people: false,
+        })
     }
 
     /// Applies the sound keys of a reading.

@@ -68,6 +68,12 @@ impl Config {
         good
     }
 
+    /// Returns the applied texts that can still be used. The problems stay those of the last ConfigMap.
+    pub(super) fn keep_fitting(&mut self, Sifted { good, problems: _ }: Sifted) -> BTreeMap<String, String> {
+        self.vetted.clone_from(&good);
+        good
+    }
+
     /// The sections that cannot be used, with their errors.
     fn unfit(
         &self,

@@ -41,6 +41,12 @@ impl Rereading {
             .hint("start the operator again once they are as they should be, so that it takes them over"))
     }
 
+    /// Notes the flag of a module whose directory alone was read again.
+    pub(in crate::operator) fn module_read(&mut self, module: &ModuleName, flag: Option<bool>) {
+        self.first.modules.insert(module.clone(), flag);
+        self.latest.modules.insert(module.clone(), flag);
+    }
+
     /// Whether releases without a module wait for the second reading.
     pub(in crate::operator) fn purge_waits(&self) -> bool {
         self.purge_waits

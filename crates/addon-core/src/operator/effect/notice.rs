@@ -1,11 +1,13 @@
 //! Notices: what the operator reports to people through the log and Events, and counts in metrics.
 
-use std::fmt;
+mod held_for;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use masking::secret::known::Known;
 
+pub use self::held_for::HeldFor;
 use super::HookLabels;
 use crate::failure::Failure;
 use crate::name::{BindingName, HookId, ModuleName, Owner, QueueName};
@@ -330,6 +332,18 @@ pub enum Notice {
         /// The delay before the next attempt.
         retry_in: Duration,
     },
+    /// The module begins a new life with the files that were read again.
+    ModuleRenewed {
+        /// The module.
+        module: ModuleName,
+    },
+    /// The files of a module that were read again cannot be used. The module goes on with the files of before.
+    FilesRefused {
+        /// The module.
+        module: ModuleName,
+        /// The reason.
+        failure: Failure,
+    },
     /// Tasks were removed from a queue without being run.
     TasksDropped {
         /// The queue.
@@ -366,35 +380,4 @@ pub enum Notice {
         /// The number of running jobs.
         running: usize,
     },
-}
-
-/// The reason for which the brake holds a removal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HeldFor {
-    /// A modules directory could not be read or is empty, and the module may belong there.
-    Directories,
-    /// The directories hold a module of that name by now, which the operator has not taken over.
-    Changed,
-    /// Too many removals would come within ten minutes. A person has to confirm them.
-    Confirmation {
-        /// The number of removals, those of the last ten minutes included.
-        goes: usize,
-        /// The number of releases that are ours.
-        of: usize,
-    },
-}
-
-impl fmt::Display for HeldFor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Directories => f.write_str("a modules directory is empty or could not be read completely"),
-            Self::Changed => f.write_str("the modules directories changed since they were read"),
-            Self::Confirmation { goes, of } => {
-                write!(
-                    f,
-                    "{goes} of our {of} releases would go within ten minutes, and nobody said so"
-                )
-            }
-        }
-    }
 }

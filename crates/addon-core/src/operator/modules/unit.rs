@@ -34,6 +34,8 @@ pub(in crate::operator) struct Unit {
     upgrade_held: bool,
     /// The version of the module's values that was last found fit for helm.
     fits: Option<Version>,
+    /// Whether the module has other files than its last run.
+    renewed: bool,
 }
 
 /// The facts about a failed attempt.
@@ -64,6 +66,7 @@ impl Unit {
             failures: 0,
             upgrade_held: false,
             fits: None,
+            renewed: false,
         }
     }
 
@@ -156,6 +159,26 @@ impl Unit {
         self.found.broken = Some(failure);
     }
 
+    /// Notes that the module begins a new life with these files. A run or a removal under way begins anew.
+    pub(in crate::operator) fn renew(&mut self, found: Module) {
+        self.life.begin_anew();
+        self.found = found;
+        self.hooks_known = false;
+        self.crds_ensured = false;
+        self.conversions_ensured = false;
+        self.run = None;
+        self.last_failure = None;
+        self.failures = 0;
+        self.upgrade_held = false;
+        self.fits = None;
+        self.renewed = true;
+    }
+
+    /// Whether the module has other files than its last run.
+    pub(in crate::operator) fn is_renewed(&self) -> bool {
+        self.renewed
+    }
+
     /// Notes the bindings of the module's hooks.
     pub(in crate::operator) fn hooks_told(&mut self, order: HookOrder) {
         self.order = order;
@@ -223,6 +246,7 @@ impl Unit {
 impl Unit {
     pub(in crate::operator) fn begin_run(&mut self, now: Tick, globals: Globals) {
         self.life.begin_run();
+        self.renewed = false;
         self.run = Some(Run::begin(now, globals));
     }
 

@@ -21,6 +21,8 @@ pub(in crate::operator) enum Reason {
     ScriptAnswered,
     /// It became certain that a module has to be removed.
     RemovalCertain,
+    /// The directory of a module was read again.
+    FilesRead,
     /// The trial of this version is passed, and modules waited for its end.
     TrialPassed,
     /// The last failing module succeeded. Only the hooks after all modules run.
@@ -38,6 +40,7 @@ impl fmt::Display for Reason {
             Self::AfterAllChange => "AfterAll-Hooks-Change-GlobalValues",
             Self::ScriptAnswered => "ReloadAll-After-EnabledScript",
             Self::RemovalCertain => "ReloadAll-After-Removal-Became-Certain",
+            Self::FilesRead => "ReloadAll-After-Files-Read",
             Self::TrialPassed => "ReloadAll-After-Trial-Passed",
             Self::Recovered => "AfterAll-After-Recovery",
         })
@@ -55,6 +58,8 @@ pub(in crate::operator) enum RunReason {
     DependencyReady,
     /// The module's section of the ConfigMap changed.
     ConfigChanged,
+    /// The module's directory was read again.
+    FilesRead,
     /// A scheduled run of one of the module's hooks changed the module's values.
     ScheduleChange,
     /// A run of one of the module's hooks for changed objects changed the module's values.
@@ -76,6 +81,7 @@ impl fmt::Display for RunReason {
             Self::Converge => "ReloadAllModules",
             Self::DependencyReady => "Dependency-Became-Ready",
             Self::ConfigChanged => "KubeConfig-Changed-Modules",
+            Self::FilesRead => "Module-Files-Read",
             Self::ScheduleChange => "Schedule-Change-ModuleValues",
             Self::KubernetesChange => "Kubernetes-Change-ModuleValues",
             Self::AfterHelmChange => "AfterHelm-Hooks-Change-Values",

@@ -6,6 +6,7 @@ use crate::name::HookId;
 use crate::operator::Operator;
 use crate::operator::effect::Notice;
 use crate::operator::event::Event;
+use crate::operator::modules::Unit;
 use crate::operator::policy::Mode;
 use crate::operator::schedule;
 use crate::operator::task::{Lane, Reason, RunReason, Task};
@@ -17,6 +18,7 @@ impl Operator {
     pub(in crate::operator) fn take_event(&mut self, event: Event) {
         match event {
             Event::InventoryChanged(inventory) => self.take_inventory(inventory),
+            Event::ModuleRead(edition, found) => self.module_read(edition, *found),
             Event::ConfigChanged(read) => self.config_read(read),
             Event::HistoryWentBack => self.config.begin_anew(),
             Event::JobFinished(finished) => self.job_finished(finished),
@@ -48,6 +50,10 @@ impl Operator {
         self.lanes.wake(&self.cx);
         self.lend_slots();
         self.advance_startup();
+        if self.renew_modules() {
+            // Sections may count by now that have to be kept in the state Secret.
+            self.advance_startup();
+        }
         self.fire_schedules();
         self.advance_reviews();
         loop {
@@ -91,7 +97,13 @@ impl Operator {
         }
         if self.verdicts.wanted() == self.modules.taken_up() {
             for module in touched {
-                self.rerun(&module, RunReason::ConfigChanged);
+                let is_renewed = self.modules.get(&module).is_some_and(Unit::is_renewed);
+                let reason = if is_renewed {
+                    RunReason::FilesRead
+                } else {
+                    RunReason::ConfigChanged
+                };
+                self.rerun(&module, reason);
             }
         } else {
             self.request_converge(cause.unwrap_or(Reason::ScriptAnswered), true);

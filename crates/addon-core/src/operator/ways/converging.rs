@@ -47,6 +47,7 @@ impl Operator {
             | Reason::AfterAllChange
             | Reason::ScriptAnswered
             | Reason::RemovalCertain
+            | Reason::FilesRead
             | Reason::TrialPassed => {
                 self.drop_waiting_runs();
                 Phase::Settling

@@ -69,7 +69,9 @@ impl Operator {
     fn take_flags(&mut self, flags: &[FlagOp]) {
         let mut changed = Vec::new();
         for flag in flags {
-            if self.modules.contains(&flag.module) && self.verdicts.hear_hook(&flag.module, flag.opinion) {
+            // A flag of a module that is not on disk counts if the module comes later.
+            let is_new = self.verdicts.hear_hook(&flag.module, flag.opinion);
+            if is_new && self.modules.contains(&flag.module) {
                 changed.push(&flag.module);
             }
         }

@@ -40,8 +40,8 @@ impl Operator {
         }
         for mut module in inventory.modules {
             let owner = Owner::Module(module.name.clone());
-            let schemas = self.values.set_schemas(&owner, std::mem::take(&mut module.schemas));
-            if let Err(rejected) = schemas.and_then(|_| self.values.set_static(&owner, module.values.clone())) {
+            let (schemas, files) = (std::mem::take(&mut module.schemas), module.values.clone());
+            if let Err(rejected) = self.values.renew_files(&owner, schemas, files) {
                 module.broken.get_or_insert(Failure::of(Class::Invalid, &rejected));
             }
             self.modules.add(module);

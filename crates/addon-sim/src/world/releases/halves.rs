@@ -94,7 +94,8 @@ impl World {
         let goes = |object: &&String| object.starts_with(HOLDING) && !rendering.objects.contains(*object);
         let lost = release.objects.iter().filter(goes).count();
         let held = release.held.as_ref().map(|held| &held.digest);
-        if release.confirmed.is_some() && release.confirmed.as_ref() == held {
+        // A confirmation counts until its objects are gone, also if the files were whole in between.
+        if release.confirmed.is_some() && (held.is_none() || release.confirmed.as_ref() == held) {
             return;
         }
         if lost > 0 && release.asked.as_ref() == Some(&facts.asked) && release.status != Status::Uninstalled {
