@@ -24,6 +24,7 @@ pub mod outside;
 pub mod packages;
 mod parts;
 pub mod post_renderer;
+mod reloading;
 mod rendering;
 mod reviews;
 pub mod rights;
@@ -201,6 +202,7 @@ async fn build(
         holds: jobs::release::holds::Holds::default(),
     });
     rendering::offer(&outside.charts, &tools, parts.stopping());
+    reloading::offer(settings, environment, &tools, &hands.editions, &outside);
     let door = leading::start(settings, &tools.cluster, outside.concerned(&tools.spawner), parts);
     trying::start(settings, environment, &tools.cluster, door, &outside, parts)?;
     let operator = Operator::new(seed(), start::policy(settings, environment, tools.restores()));

@@ -203,6 +203,8 @@ enum CommandError {
     Unconfirmed,
     #[error("nothing is removed: {message}")]
     NotPurged { message: String },
+    #[error("module is not reloaded: {message}")]
+    NotReloaded { message: String },
     #[error("the registry is not asked: {message}")]
     NotChecked { message: String },
     #[error("no upgrade of module '{module}' is held")]
@@ -225,6 +227,7 @@ impl CommandError {
             }
             Self::NobodyToAsk => vec!["--yes skips the question".to_owned()],
             Self::Settings(_)
+            | Self::NotReloaded { .. }
             | Self::Print(_)
             | Self::Watch(_)
             | Self::Read { .. }

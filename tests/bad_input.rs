@@ -23,6 +23,7 @@ mod bad_input {
     mod hooks;
     mod lost;
     mod proxy;
+    mod reload;
     mod scripts;
     mod secrets;
     mod stage;

@@ -25,6 +25,7 @@ pub(super) async fn listen(
             monitors: Arc::clone(&outside.monitors),
             lookout: Arc::clone(&outside.lookout),
             charts: Arc::clone(&outside.charts),
+            reloader: Arc::clone(&outside.reloader),
             channel: outside.channel(),
             standing: outside.standing.subscribe(),
             secrets: outside.secrets.clone(),

@@ -165,7 +165,7 @@ fn yaml_files(module: &Path) -> Vec<Finding> {
 }
 
 /// Asks every hook for its configuration.
-async fn hooks(offline: &Offline<'_>, module: &FoundModule) -> Vec<Finding> {
+pub(super) async fn hooks(offline: &Offline<'_>, module: &FoundModule) -> Vec<Finding> {
     let mut findings = Vec::new();
     let owner = Owner::Module(module.name.clone());
     for file in &module.hooks {

@@ -21,6 +21,7 @@ use crate::secrets::Secrets;
 use crate::serve::Loop;
 use crate::serve::debug::channel::Channel;
 use crate::serve::debug::modules::Charts;
+use crate::serve::debug::reload::Reloader;
 use crate::serve::notify::Bell;
 use crate::serve::probe;
 use crate::serve::standing::ActingRole;
@@ -38,6 +39,8 @@ pub(super) struct Outside {
     pub(super) monitors: Arc<OnceLock<Monitors>>,
     pub(super) lookout: Arc<OnceLock<Lookout>>,
     pub(super) charts: Arc<OnceLock<Charts>>,
+    /// Reads directories of modules again.
+    pub(super) reloader: Arc<OnceLock<Reloader>>,
     pub(super) events: ConfigEvents,
     pub(super) secrets: Secrets,
     pub(super) spools: Spools,
@@ -62,6 +65,7 @@ impl Outside {
             monitors: Arc::default(),
             lookout: Arc::default(),
             charts: Arc::default(),
+            reloader: Arc::default(),
             events: ConfigEvents::default(),
             secrets: log.secrets.clone(),
             spools: log.spools.clone(),

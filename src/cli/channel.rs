@@ -127,7 +127,7 @@ impl Channel {
             }
             ChannelCommand::Ask(Question::Check) => {
                 let socket = target.socket(caller)?;
-                socket.post_patiently("/channel/check").map_err(not_asked)?;
+                socket.post_patiently("/channel/check", &[]).map_err(not_asked)?;
                 show(socket.get(&path)?.trim_end_matches('\n'))
             }
             ChannelCommand::Act(deed) => deed.run(&target, caller),

@@ -15,7 +15,7 @@ use super::switch::{Switch, Way};
 use super::test::Test;
 use super::upgrade::Upgrade;
 use super::watch::Watching;
-use super::{Caller, CommandError, Output, Target, show};
+use super::{Caller, CommandError, Output, Target, print, show};
 
 #[derive(Debug, Args)]
 pub(super) struct Module {
@@ -55,6 +55,8 @@ enum Question {
     Patches(Named),
     /// Show the removals that are held because too many came at once, or confirm them
     Purge(purge::Purge),
+    /// Read a module's directory again: the module begins a new life with its files, and no other module does
+    Reload(Named),
     /// Print the watched objects of the modules' releases
     ResourceMonitor {
         /// Ignored, as in the original
@@ -177,6 +179,7 @@ impl Module {
             // JSON by default as in the original, because scripts read it with jq.
             Question::Patches(named) => named.read(&socket, "patches", output.unwrap_or(Output::Json).extension()),
             Question::Purge(purge) => return purge.run(&socket, output.unwrap_or(Output::Text)),
+            Question::Reload(named) => return named.reload(&socket),
             Question::ResourceMonitor { module: _ } => socket.get(&format!("/module/resource-monitor.{form}")),
             Question::Snapshots(named) => named.read(&socket, "snapshots", form),
         };
@@ -233,6 +236,14 @@ impl OneModule {
 }
 
 impl Named {
+    fn reload(&self, socket: &Socket) -> Result<(), CommandError> {
+        match socket.post_patiently("/module/reload", &[("module", &self.module)]) {
+            Ok(answer) => print(&answer),
+            Err(SocketError::Refused { message, .. }) => Err(CommandError::NotReloaded { message }),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     fn read(&self, socket: &Socket, document: &str, form: &str) -> Result<String, SocketError> {
         let module = encode(&self.module);
         socket.get(&format!("/module/{module}/{document}.{form}"))

@@ -114,14 +114,17 @@ impl Socket {
         Ok(serde_json::from_str(&self.get(path)?)?)
     }
 
-    /// The answer to a POST for which the operator has to work.
-    pub(super) fn post_patiently(&self, path: &str) -> Result<String, SocketError> {
-        let request = Request::builder().method(Method::POST).uri(path);
-        self.request(request, path, String::new(), MUCH_PATIENCE)
+    /// The answer to a POST with a form, for which the operator has to work.
+    pub(super) fn post_patiently(&self, path: &str, fields: &[(&str, &str)]) -> Result<String, SocketError> {
+        self.post_within(MUCH_PATIENCE, path, fields)
     }
 
     /// The answer to a POST with a form.
     pub(super) fn post(&self, path: &str, fields: &[(&str, &str)]) -> Result<String, SocketError> {
+        self.post_within(PATIENCE, path, fields)
+    }
+
+    fn post_within(&self, patience: Duration, path: &str, fields: &[(&str, &str)]) -> Result<String, SocketError> {
         let fields: Vec<String> = fields
             .iter()
             .map(|(name, value)| format!("{name}={}", encode(value)))
@@ -130,7 +133,7 @@ impl Socket {
             .method(Method::POST)
             .header(header::CONTENT_TYPE, FORM)
             .uri(path);
-        self.request(request, path, fields.join("&"), PATIENCE)
+        self.request(request, path, fields.join("&"), patience)
     }
 
     fn request(

@@ -8,6 +8,7 @@ mod lost;
 pub mod modules;
 mod purge;
 mod queues;
+pub mod reload;
 pub mod render;
 mod reply;
 mod route;
@@ -29,6 +30,7 @@ use serde_json::{Value, json};
 
 use self::channel::Channel;
 use self::modules::Charts;
+use self::reload::Reloader;
 use self::reply::{Reply, document, shown, text};
 use self::route::{Format, PATTERNS, Route, Section};
 use super::parameters::{Parameters, SetError};
@@ -52,6 +54,8 @@ pub struct Debug {
     pub lookout: Arc<OnceLock<Lookout>>,
     /// The source of charts and releases, once the cluster is connected.
     pub charts: Arc<OnceLock<Charts>>,
+    /// Reads directories of modules again, once the operator has begun; none without modules.
+    pub reloader: Arc<OnceLock<Reloader>>,
     /// The state of the channel.
     pub channel: Channel,
     /// Whether this replica leads; a standby cannot answer most questions.
@@ -95,6 +99,7 @@ pub fn router(debug: Debug) -> Router {
         .route("/channel/check", post(channel::check))
         .route("/config/set", post(set_parameter))
         .route("/module/purge", post(purge::confirm))
+        .route("/module/reload", post(reload::reload))
         .route("/config/lost", post(lost::confirm))
         .route("/{*path}", get(look))
         .fallback(not_found)

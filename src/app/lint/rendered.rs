@@ -15,7 +15,7 @@ use crate::helm::{HelmError, Verbosity};
 use crate::report::Chain;
 
 /// Renders the chart. A valid chart may fail because hooks would set some values, so the failure is only a warning.
-pub(super) async fn chart(offline: &Offline<'_>, module: &FoundModule) -> Vec<Finding> {
+pub(in crate::app) async fn chart(offline: &Offline<'_>, module: &FoundModule) -> Vec<Finding> {
     let Some(chart) = module.chart else {
         return Vec::new();
     };

@@ -95,6 +95,7 @@ pub(super) const PATTERNS: &[&str] = &[
     "GET /module/{name}/status.{format:(json|yaml)}",
     "GET /module/{name}/snapshots.{format:(json|yaml)}",
     "POST /module/purge",
+    "POST /module/reload",
     "GET /queue/list.{format:(json|yaml|text)}",
     "GET /queue/list.{format:(json|yaml|text)}?showEmpty=true",
     "GET /queue/main.{format:(json|yaml|text)}",

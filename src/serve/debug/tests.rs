@@ -108,6 +108,7 @@ fn debug(channel: Channel) -> (Debug, JoinSet<()>) {
         monitors: Arc::default(),
         lookout: Arc::default(),
         charts: Arc::default(),
+        reloader: Arc::default(),
         channel,
         standing: tokio::sync::watch::channel(ActingRole::Leads).1,
         secrets,

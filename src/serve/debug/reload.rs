@@ -1,0 +1,120 @@
+//! `module reload`: a person asks that the directory of one module is read again.
+//!
+//! Must never answer that files are taken up before all checks of them have passed.
+
+use std::fmt;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::pin::Pin;
+
+use addon_core::name::ModuleName;
+use axum::Form;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+use thiserror::Error;
+use tokio::sync::Mutex;
+
+use super::super::standing::ActingRole;
+use super::reply::text;
+use super::{Debug, Powers, bad_request};
+use crate::serve::Unanswered;
+
+/// The directory that was read, and the warnings about its files.
+#[derive(Debug)]
+pub struct Reloaded {
+    /// The directory.
+    pub dir: PathBuf,
+    /// A line for each warning.
+    pub warnings: Vec<String>,
+}
+
+/// Why the files cannot be used.
+#[derive(Debug, PartialEq, Eq, Error)]
+pub enum Unfit {
+    #[error(
+        "there is no module '{module}' in {dirs}; a module whose directory is gone keeps its release until the operator starts again"
+    )]
+    Absent { module: ModuleName, dirs: String },
+    #[error("the files cannot be used:\n{}", .0.join("\n"))]
+    Mistakes(Vec<String>),
+    #[error("the section '{key}' of the ConfigMap does not keep to the schema that was read: {mistake}")]
+    Section { key: String, mistake: String },
+    #[error("the files cannot be checked: {0}")]
+    Unchecked(String),
+}
+
+/// A reading under way.
+pub type Reading = Pin<Box<dyn Future<Output = Result<Result<Reloaded, Unfit>, Unanswered>> + Send>>;
+
+/// Reads directories of modules again, one at a time.
+pub struct Reloader {
+    read: Box<dyn Fn(ModuleName) -> Reading + Send + Sync>,
+    turn: Mutex<()>,
+}
+
+impl Reloader {
+    /// A reloader that calls `read` for each request, one after the other.
+    pub fn new(read: impl Fn(ModuleName) -> Reading + Send + Sync + 'static) -> Self {
+        Self {
+            read: Box::new(read),
+            turn: Mutex::default(),
+        }
+    }
+
+    async fn reload(&self, module: ModuleName) -> Result<Result<Reloaded, Unfit>, Unanswered> {
+        let _turn = self.turn.lock().await;
+        (self.read)(module).await
+    }
+}
+
+impl fmt::Debug for Reloader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reloader").finish_non_exhaustive()
+    }
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Wish {
+    /// The name of the module.
+    module: Option<String>,
+}
+
+/// Reads the directory of a module again.
+pub(super) async fn reload(State(debug): State<Debug>, Form(form): Form<Wish>) -> Response {
+    if debug.powers == Powers::Looking {
+        let refusal = "modules are read again at the debug socket, not here\n";
+        return text(StatusCode::FORBIDDEN, refusal).into_response();
+    }
+    let standing = debug.standing.borrow().clone();
+    if let ActingRole::Standby(leader) = standing {
+        return leader.instead_of_us();
+    }
+    let name = match ModuleName::parse(&form.module.unwrap_or_default()) {
+        Ok(name) => name,
+        Err(error) => return bad_request(error),
+    };
+    let Some(reloader) = debug.reloader.get() else {
+        let refusal = "the operator is still starting\n";
+        return text(StatusCode::SERVICE_UNAVAILABLE, refusal).into_response();
+    };
+    match reloader.reload(name.clone()).await {
+        Ok(Ok(reloaded)) => text(StatusCode::OK, told(&name, &reloaded)).into_response(),
+        Ok(Err(unfit)) => bad_request(unfit),
+        Err(unanswered) => unanswered.into_response(),
+    }
+}
+
+fn told(name: &ModuleName, Reloaded { dir, warnings }: &Reloaded) -> String {
+    let mut told = String::new();
+    for warning in warnings {
+        let _ = writeln!(told, "{warning}");
+    }
+    let dir = dir.display();
+    let _ = writeln!(
+        told,
+        "module '{name}' begins a new life with the files in {dir}, as soon as no step of it is running"
+    );
+    told
+}
