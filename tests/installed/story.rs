@@ -49,11 +49,11 @@ fn shipped_modules_are_off_until_they_are_switched_on(stage: &Stage<'_>) {
     let rows = |said: &str| -> Vec<String> {
         let rows = said
             .lines()
-            .filter(|line| line.contains("sysctl") || line.contains("copier"));
+            .filter(|line| ["sysctl", "copier", "copyrator"].iter().any(|name| line.contains(name)));
         rows.map(str::to_owned).collect()
     };
     let said = listed();
-    assert_eq!(rows(&said).len(), 3, "{said}");
+    assert_eq!(rows(&said).len(), 4, "{said}");
     assert!(
         rows(&said)
             .iter()
