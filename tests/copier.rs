@@ -1,5 +1,5 @@
-//! The registry secret copier, run directly: the operations that its hook asks for in a given cluster. The demo shows
-//! their effect on an API server.
+//! The modules that copy. The registry secret copier is run directly: the operations that its hook asks for in a given
+//! cluster. The demo shows their effect on an API server. The copyrator runs with an operator.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 use std::path::{Path, PathBuf};
@@ -7,6 +7,13 @@ use std::path::{Path, PathBuf};
 use addon_core::hook::config::{HookConfig, HookKind};
 use serde_json::{Value, json};
 use testbed::process;
+
+#[path = "copier/copyrator.rs"]
+mod copyrator;
+#[path = "copier/limits.rs"]
+mod limits;
+#[path = "copier/world.rs"]
+mod world;
 
 const REGISTRY: &str = "kubernetes.io/dockerconfigjson";
 const LABEL_PATH: &str = "/metadata/labels/registry-secret-copier~1copied-from";
