@@ -49,7 +49,7 @@ fn shipped_modules_are_off_until_they_are_switched_on(stage: &Stage<'_>) {
     let rows = |said: &str| -> Vec<String> {
         let rows = said
             .lines()
-            .filter(|line| ["sysctl", "copier", "copyrator"].iter().any(|name| line.contains(name)));
+            .filter(|line| ["sysctl", "copier", "copyrator", "aerospike"].iter().any(|name| line.contains(name)));
         rows.map(str::to_owned).collect()
     };
     let said = listed();
