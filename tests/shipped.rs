@@ -8,6 +8,13 @@ use serde_json::{Value, json};
 use testbed::plane::User;
 use testbed::{process, shared};
 
+mod shipped {
+    mod aerospike;
+    mod node;
+    mod stage;
+    mod unattended;
+}
+
 const TUNER_HOOK: &str = "modules/100-sysctl-tuner/hooks/complete-settings.sh";
 const NODES_HOOK: &str = "modules/100-sysctl-tuner/hooks/follow-nodes.sh";
 const AUDIT_ENABLED: &str = "modules/300-sysctl-audit/enabled";
