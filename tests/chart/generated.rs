@@ -118,7 +118,9 @@ fn a_framework_that_is_not_there_is_told_with_the_variable_that_names_it() {
         said.contains("modules/200-registry-secret-copier/hooks/copy.sh: "),
         "{said}"
     );
-    assert_eq!(said.matches("\n  FRAMEWORK_DIR has to name").count(), 3, "{said}");
+    let failed = said.matches(" with --config failed: ").count();
+    assert!(failed > 0, "{said}");
+    assert_eq!(said.matches("\n  FRAMEWORK_DIR has to name").count(), failed, "{said}");
 }
 
 /// A chart that needs values of hooks is reported, not skipped, and a person who knows the values can give them.
