@@ -122,7 +122,8 @@ def volume:
 # The part of the StatefulSet's spec that may be changed.
 def changeable($settings):
   {replicas: .spec.deployments, minReadySeconds: ($settings.minReadySeconds // 0), template: template($settings),
-   updateStrategy: {type: "RollingUpdate"},
+   # Without a partition the controller of Kubernetes may delete and make a pod for ever that cannot be scheduled.
+   updateStrategy: {type: "RollingUpdate", rollingUpdate: {partition: 0}},
    # Volumes hold records: nothing here deletes one.
    persistentVolumeClaimRetentionPolicy: {whenDeleted: "Retain", whenScaled: "Retain"}};
 
