@@ -47,9 +47,11 @@ fn shipped_modules_are_off_until_they_are_switched_on(stage: &Stage<'_>) {
     stage.install_modules_of_image(Part::Helm3, &file);
     let listed = || stage.ask("addon-operator module list -o wide");
     let rows = |said: &str| -> Vec<String> {
-        let rows = said
-            .lines()
-            .filter(|line| ["sysctl", "copier", "copyrator", "aerospike"].iter().any(|name| line.contains(name)));
+        let rows = said.lines().filter(|line| {
+            ["sysctl", "copier", "copyrator", "aerospike"]
+                .iter()
+                .any(|name| line.contains(name))
+        });
         rows.map(str::to_owned).collect()
     };
     let said = listed();

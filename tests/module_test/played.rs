@@ -22,7 +22,13 @@ fn the_shipped_modules_pass_their_cases() {
     let modules = Path::new(env!("CARGO_MANIFEST_DIR")).join("modules");
     let ran = stage.run(&["module", "test", modules.to_str().unwrap()]);
     assert_eq!(ran.code, 0, "{}{}", ran.out, ran.err);
-    let shipped = ["sysctl-tuner", "registry-secret-copier", "sysctl-audit", "copyrator", "aerospike"];
+    let shipped = [
+        "sysctl-tuner",
+        "registry-secret-copier",
+        "sysctl-audit",
+        "copyrator",
+        "aerospike",
+    ];
     for module in shipped {
         assert!(ran.out.contains(&format!("ok {module}: ")), "{}", ran.out);
     }
