@@ -1,4 +1,5 @@
 //! `module reload`: files that were edited are taken up by their module alone, and files that cannot be used change nothing.
+#![expect(clippy::unwrap_used, reason = "a test has no better way to end")]
 
 use fs_err as fs;
 use serde_json::json;

@@ -140,7 +140,7 @@ mod tests {
             (false, "", None),
             (false, "panic: no", None),
             (false, r#"{"message": "no"}"#, None),
-            (false, r#"[true]"#, None),
+            (false, "[true]", None),
         ];
         for (success, said, expected) in rows {
             let expected = expected.map(|(refusal, warnings)| (refusal.to_owned(), warnings.to_owned()));

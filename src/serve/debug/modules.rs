@@ -32,8 +32,11 @@ pub struct Charts {
     pub versions: Versions,
 }
 
+/// Looks up the version of a module's chart.
+type Lookup = dyn Fn(&str) -> Option<String> + Send + Sync;
+
 /// Knows the version of a module's chart.
-pub struct Versions(Box<dyn Fn(&str) -> Option<String> + Send + Sync>);
+pub struct Versions(Box<Lookup>);
 
 impl Versions {
     /// Versions that `of` looks up by the module's name.

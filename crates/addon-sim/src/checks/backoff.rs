@@ -53,7 +53,10 @@ fn handed_over(step: &SimStep<'_>) -> impl Iterator<Item = String> {
 impl Backoffs {
     pub(super) fn effect(&mut self, step: &SimStep<'_>, effect: &Effect) -> Result<(), Violation> {
         match effect {
-            Effect::Tell(notice) => self.notice(step, notice),
+            Effect::Tell(notice) => {
+                self.lives(step, notice);
+                self.notice(step, notice)
+            }
             Effect::StartJob(job) => self.start(step, job),
             Effect::CancelJob(_)
             | Effect::Reply(..)
@@ -74,36 +77,37 @@ impl Backoffs {
         self.applied.clear();
     }
 
-    fn hooks_over(&mut self, module: &ModuleName) -> Result<(), Violation> {
+    /// Forgets heads whose modules end a life or run at once.
+    fn lives(&mut self, step: &SimStep<'_>, notice: &Notice) {
+        match notice {
+            // The hooks' tasks were dropped, and come at the end of their queues when the module is switched on again.
+            Notice::ModuleDeleted { module } => self.hooks_over(module),
+            // A new life with other files begins at once.
+            Notice::ModuleRenewed { module } => {
+                self.asleep.remove(&format!("main of {module}"));
+                self.attempts.remove(&format!("main of {module}"));
+                self.hooks_over(module);
+            }
+            // A module that was held for this one runs at once, also if its last run failed.
+            Notice::ModuleReady { module, .. } => {
+                let modules = step.life.told.modules.iter().flat_map(|(modules, _)| modules.values());
+                for spec in modules.filter(|spec| spec.needs.iter().any(|need| need == module.as_str())) {
+                    self.asleep.remove(&format!("main of {}", spec.name));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn hooks_over(&mut self, module: &ModuleName) {
         let of_module = |hook: &HookId| hook.owner.module() == Some(module);
         self.asleep
             .retain(|_, asleep| !asleep.hook.as_ref().is_some_and(of_module));
-        Ok(())
-    }
-
-    /// A module that was held for this one runs at once, also if its last run failed.
-    fn wake_dependents(&mut self, step: &SimStep<'_>, module: &ModuleName) -> Result<(), Violation> {
-        let modules = step.life.told.modules.iter().flat_map(|(modules, _)| modules.values());
-        for spec in modules.filter(|spec| spec.needs.iter().any(|need| need == module.as_str())) {
-            self.asleep.remove(&format!("main of {}", spec.name));
-        }
-        Ok(())
-    }
-
-    /// A new life with other files begins at once.
-    fn begins_anew(&mut self, module: &ModuleName) -> Result<(), Violation> {
-        self.asleep.remove(&format!("main of {module}"));
-        self.attempts.remove(&format!("main of {module}"));
-        self.hooks_over(module)
     }
 
     fn notice(&mut self, step: &SimStep<'_>, notice: &Notice) -> Result<(), Violation> {
         match notice {
             Notice::HookFailed { .. } => self.hook_failed(step, notice),
-            // The hooks' tasks were dropped, and come at the end of their queues when the module is switched on again.
-            Notice::ModuleDeleted { module } => self.hooks_over(module),
-            Notice::ModuleRenewed { module } => self.begins_anew(module),
-            Notice::ModuleReady { module, .. } => self.wake_dependents(step, module),
             Notice::MonitorsFailed { hook, retry_in, .. } => {
                 let lane = format!("main of {}", owner_name(&hook.owner));
                 self.sleep(step, lane, *retry_in, None)

@@ -31,15 +31,14 @@ pub(super) fn begin(dice: &mut Dice, setup: &Setup, actions: &mut Vec<Timed>) {
             6 => Some(Action::Restore(module.clone())),
             _ => None,
         };
-        let mut place = match change {
+        let place = match change {
             Some(change) => insert(dice, actions, change) + 1,
             None => dice.count(0, actions.len() as u64),
         };
-        for _ in 0..dice.count(1, 2) {
+        for nth in 0..dice.count(1, 2) {
             let after = dice.between(0, 400);
             let action = Action::ReadAgain(module.clone());
-            actions.insert(place, Timed { after, action });
-            place += 1;
+            actions.insert(place + nth, Timed { after, action });
         }
     }
 }

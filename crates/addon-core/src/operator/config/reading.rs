@@ -176,15 +176,17 @@ impl Config {
     /// Applies the sound keys of the texts that were read last.
     fn count_again(&mut self, cx: &mut Cx, values: &Store, commits: &Commits) -> Result<Counted, Unvetted> {
         let is_missing = self.is_missing();
-        let data = match is_missing {
-            true => self.good.clone(),
-            false => self.with_unsaid(&self.raw, self.made.as_ref()),
+        let data = if is_missing {
+            self.good.clone()
+        } else {
+            self.with_unsaid(&self.raw, self.made.as_ref())
         };
         let sifted = self.sift(values, commits, &data)?;
         self.readings.again = false;
-        let good = match is_missing {
-            true => self.keep_fitting(sifted),
-            false => self.note(cx, sifted),
+        let good = if is_missing {
+            self.keep_fitting(sifted)
+        } else {
+            self.note(cx, sifted)
         };
         Ok(Counted {
             good: Some(good),
