@@ -291,8 +291,10 @@ impl Checks {
             };
             !crate::model::stuck(&setup, &enabled.collect()).is_empty()
         });
-        // In strict order everything waits for a person who decides about a lost configuration.
+        // In strict order everything waits for a person who decides about a lost configuration, or for the end of a trial.
         let stuck = stuck || !seen.status.config_lost.is_empty() || !life.told.without_values().is_empty();
+        let is_held = |module: &String| seen.modules.get(module).is_some_and(|module| module.enabled);
+        let stuck = stuck || life.on_trial == OnTrial::Yes && world.trial.other_crds.iter().any(is_held);
         if world.setup.strict && stuck {
             return Ok(());
         }

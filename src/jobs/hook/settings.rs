@@ -9,7 +9,7 @@ use std::time::Duration;
 use addon_core::failure::{Class, Failure};
 use addon_core::name::{GLOBAL_KEY, ModuleName, Owner};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use super::STDERR_LIMIT;
@@ -95,11 +95,13 @@ fn opinion(is_success: bool, said: &str) -> Option<Opinion> {
             warnings: Vec::new(),
         });
     }
+    // A list would be taken for the fields in their order.
+    let document: Map<String, Value> = serde_json::from_str(said.trim()).ok()?;
     let Answer {
         valid,
         message,
         warnings,
-    } = serde_json::from_str(said.trim()).ok()?;
+    } = serde_json::from_value(Value::Object(document)).ok()?;
     let message = message.filter(|message| !message.trim().is_empty());
     let refusal = || message.unwrap_or_else(|| "the settings are not valid".to_owned());
     Some(Opinion {
