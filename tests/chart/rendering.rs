@@ -262,13 +262,19 @@ fn the_installation_page_shows_the_widest_right_of_the_shipped_modules_and_how_t
     let before = page.split("\nhelm install").next().unwrap();
     let shipped = fs_err::read_to_string(chart().with_file_name("shipped-modules.yaml")).unwrap();
     let one = |text: &str| yaml::documents_v2(text).unwrap().remove(0);
-    let first = |rights: &Value| rights["rbac"]["moduleRules"]["cluster"][0].clone();
-    assert_eq!(first(&one(block(before, "rbac:"))), first(&one(&shipped)));
+    let first = |rights: &Value| {
+        let rules = &rights["rbac"]["moduleRules"]["cluster"];
+        [rules[0].clone(), rules[1].clone()]
+    };
+    let shown = first(&one(block(before, "rbac:")));
+    assert_eq!(shown, first(&one(&shipped)));
+    assert_eq!(shown[1]["resources"], json!(["secrets"]));
     let sections = one(block(before, "configMap:"))["configMap"]["sections"].clone();
     let flags = [
         "sysctlTunerEnabled",
         "registrySecretCopierEnabled",
         "sysctlAuditEnabled",
+        "copyratorEnabled",
         "aerospikeEnabled",
     ];
     let on = sections.as_object().unwrap();

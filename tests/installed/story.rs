@@ -55,7 +55,7 @@ fn shipped_modules_are_off_until_they_are_switched_on(stage: &Stage<'_>) {
         rows.map(str::to_owned).collect()
     };
     let said = listed();
-    assert_eq!(rows(&said).len(), 4, "{said}");
+    assert_eq!(rows(&said).len(), 5, "{said}");
     assert!(
         rows(&said)
             .iter()
