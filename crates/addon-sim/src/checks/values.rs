@@ -103,8 +103,21 @@ fn new_lives<'a>(step: &SimStep<'a>) -> impl Iterator<Item = (&'a String, &'a Mo
     modules.filter(move |(name, is)| is.enabled && is.state != "Deleting" && was_removed(name))
 }
 
-/// V10: a module that is wanted again during its removal begins a new life without the patches of the old one.
+/// V10: a module that is wanted again during its removal begins a new life without the patches of the old one, and so does
+/// a module with other files.
 pub(super) fn check_new_lives(step: &SimStep<'_>) -> Result<(), Violation> {
+    for effect in step.effects {
+        if let Effect::Tell(Notice::ModuleRenewed { module }) = effect {
+            let patches = step
+                .after
+                .patches
+                .get(module.as_str())
+                .filter(|patches| !patches.is_null());
+            ensure(patches.is_none(), "V10", || {
+                format!("{module} begins a new life with what hooks set in the last one: {patches:?}")
+            })?;
+        }
+    }
     let mut begun = new_lives(step);
     let haunted = begun.find(|(name, _)| step.after.patches.get(*name).is_some_and(|patches| !patches.is_null()));
     ensure(haunted.is_none(), "V10", || {

@@ -211,3 +211,19 @@ fn changes_of_objects_reach_the_new_hooks_after_their_first_run_and_never_the_ol
     world.change("one/watch.sh pods", WatchEvent::Modified, "a");
     assert_eq!(world.take_log(), ["one/watch.sh kubernetes [pods Modified a]"]);
 }
+
+#[test]
+fn a_release_whose_module_comes_is_not_purged_any_more() {
+    let mut world = World::new(vec![module(2, "two")]);
+    world.releases.push(ReleaseSummary {
+        name: "one".to_owned(),
+        ours: true,
+        config: None,
+    });
+    world.failing.insert("one delete".to_owned(), 1);
+    let mut world = world.start();
+    assert_eq!(world.take_log(), ["two sync", "one delete fails"]);
+    world.came(1, module(1, "one"));
+    assert_eq!(world.take_log(), ["files of one 1", "one sync", "two sync"]);
+    assert_eq!(world.tasks("main"), [""; 0]);
+}
