@@ -2,13 +2,16 @@
 //!
 //! Must never hand over files that cannot be used: the module then goes on with the files of before.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use addon_core::name::ModuleName;
+use addon_core::module::Module;
+use addon_core::name::{ModuleName, Owner};
 use addon_core::operator::event::Event;
 use addon_core::operator::query::{ConfigValuesQuery, Secrets};
-use addon_core::values::merge::merge;
-use values_schema::schema::{Kind, Schemas};
+use addon_core::values::Store;
+use addon_core::values::section::to_text;
+use serde_json::{Map, Value};
 
 use super::findings::{Finding, Weight};
 use super::offline::Offline;
@@ -19,6 +22,7 @@ use crate::disk::{self, Found, FoundModule, Layout};
 use crate::jobs::Tools;
 use crate::jobs::catalogue::ModuleFiles;
 use crate::jobs::editions::Editions;
+use crate::report::Chain;
 use crate::serve::debug::reload::{Reloaded, Reloader, Unfit};
 use crate::serve::{self, Loop, Unanswered};
 use crate::settings::{Environment, Settings, Work};
@@ -64,19 +68,20 @@ impl Desk {
             return Ok(Err(self.absent(name)));
         };
         let module = found.modules.remove(at);
-        let section = match self.section(name).await? {
-            Some(section) => misfit(&module.schemas, name, &section),
-            None => Ok(()),
-        };
-        let warnings = match section.and(self.judge(&found, &module).await) {
+        let warnings = match self.judge(&found, &module).await {
             Ok(warnings) => warnings,
             Err(unfit) => return Ok(Err(unfit)),
         };
+        let (dir, files) = (module.path.clone(), ModuleFiles::of(&module));
         let flag = found.flags.get(name).copied();
-        let dir = module.path.clone();
-        let edition = self.editions.keep(name, ModuleFiles::of(&module));
-        let read = Event::ModuleRead(edition, Box::new(inventory::described(module, flag)));
-        self.doors.post(read)?;
+        let (module, section) = (inventory::described(module, flag), self.section(name).await?);
+        let judged = blocking::run(move || fits(&module, section.as_ref()).map(|()| module)).await;
+        let module = match judged {
+            Ok(module) => module,
+            Err(unfit) => return Ok(Err(unfit)),
+        };
+        let edition = self.editions.keep(name, files);
+        self.doors.post(Event::ModuleRead(edition, Box::new(module)))?;
         Ok(Ok(Reloaded { dir, warnings }))
     }
 
@@ -89,13 +94,16 @@ impl Desk {
     }
 
     /// The section of the ConfigMap that the module uses; none if the core does not know the module yet.
-    async fn section(&self, name: &ModuleName) -> Result<Option<serde_json::Value>, Unanswered> {
+    async fn section(&self, name: &ModuleName) -> Result<Option<Value>, Unanswered> {
         let query = ConfigValuesQuery {
             module: Some(name.clone()),
             with_global: false,
             secrets: Secrets::Shown,
         };
-        Ok(serve::ask(&self.doors, query).await?.ok())
+        let section = serve::ask(&self.doors, query).await?.ok();
+        // Without a section the answer is null or an empty one.
+        let is_empty = |section: &Value| section.is_null() || section.as_object().is_some_and(Map::is_empty);
+        Ok(section.filter(|section| !is_empty(section)))
     }
 
     /// Looks for the mistakes that `module lint` finds. Returns the warnings if there is no mistake.
@@ -123,17 +131,22 @@ impl Desk {
     }
 }
 
-/// Whether the section that is in use keeps to the schema that was read.
-fn misfit(schemas: &Schemas, name: &ModuleName, section: &serde_json::Value) -> Result<(), Unfit> {
-    let key = name.values_key();
-    let is_empty = section.as_object().is_none_or(serde_json::Map::is_empty);
-    if is_empty || !schemas.has(Kind::Config) {
-        return Ok(());
+/// Whether the values and the section that is in use fit the schemas that were read. Rules may take long.
+fn fits(module: &Module, section: Option<&Value>) -> Result<(), Unfit> {
+    let owner = Owner::Module(module.name.clone());
+    let mut store = Store::new();
+    let files = store.renew_files(&owner, module.schemas.clone(), module.values.clone());
+    files.map_err(|rejected| Unfit::Mistakes(vec![Chain(&rejected).to_string()]))?;
+    let key = owner.values_key();
+    let data = section
+        .map(|section| (key.clone(), to_text(section)))
+        .into_iter()
+        .collect();
+    match store.judge(&data, None, &BTreeMap::new()).problems.first() {
+        None => Ok(()),
+        Some(problem) => Err(Unfit::Section {
+            key,
+            mistake: problem.message.clone(),
+        }),
     }
-    let whole = merge(schemas.defaults(Kind::Config), section).map_err(|error| error.to_string());
-    let checked = whole.and_then(|whole| {
-        let checked = schemas.check(Kind::Config, &key, &whole, None);
-        checked.map_err(|invalid| invalid.listed(None))
-    });
-    checked.map_err(|mistake| Unfit::Section { key, mistake })
 }

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use addon_core::name::Owner;
 use addon_core::values::Store;
@@ -63,7 +64,7 @@ fn asked(
         return Ok(Vec::new());
     }
     let tmp = tempfile::tempdir()?;
-    let files = TmpDir::prepare(&tmp.path().join("settings"), TmpFiles::Removed)?;
+    let files = Arc::new(TmpDir::prepare(&tmp.path().join("settings"), TmpFiles::Removed)?);
     let (runtime, spawner) = (
         start::runtime().map_err(io::Error::other)?,
         Spawner::new().map_err(io::Error::other)?,

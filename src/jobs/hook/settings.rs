@@ -4,6 +4,7 @@
 
 use std::ffi::OsString;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use addon_core::failure::{Class, Failure};
@@ -13,6 +14,7 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use super::STDERR_LIMIT;
+use crate::blocking;
 use crate::jobs::tmp::TmpDir;
 use crate::jobs::{no_files, not_ended, tail};
 use crate::process::{Output, Spawn, Spawner};
@@ -27,7 +29,7 @@ pub struct Examiner<'a> {
     /// Starts the executables.
     pub spawner: &'a Spawner,
     /// The directory for the file with the settings.
-    pub tmp: &'a TmpDir,
+    pub tmp: &'a Arc<TmpDir>,
     /// The environment of the executables.
     pub environment: &'a [(OsString, OsString)],
 }
@@ -62,8 +64,8 @@ impl Examiner<'_> {
     ) -> Result<Opinion, Failure> {
         let what = format!("the settings check of {owner}");
         let name = owner.module().map_or(GLOBAL_KEY, ModuleName::as_str);
-        let content = settings.to_string();
-        let file = self.tmp.file(&format!("{name}."), ".settings.json", content.as_bytes());
+        let (tmp, prefix, content) = (Arc::clone(self.tmp), format!("{name}."), settings.to_string());
+        let file = blocking::run(move || tmp.file(&prefix, ".settings.json", content.as_bytes())).await;
         let file = file.map_err(|error| no_files(&what, &error))?;
         let mut env = self.environment.to_vec();
         env.push(("SETTINGS_PATH".into(), file.path().into()));
