@@ -13,6 +13,7 @@ pub mod policy;
 pub mod range;
 pub mod reference;
 pub mod settings;
+pub mod source;
 pub mod trial;
 pub mod version;
 pub mod view;

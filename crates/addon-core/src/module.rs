@@ -49,6 +49,18 @@ pub struct Module {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Edition(pub u64);
 
+/// The place from which the files of one reading come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// A modules directory.
+    Directory,
+    /// The registry that the module's source names.
+    Source {
+        /// Whether other files of this source did well before, so that a return to them is possible.
+        has_former: bool,
+    },
+}
+
 /// The contents of the modules directories and of the global hooks directory.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Inventory {

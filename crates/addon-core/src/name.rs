@@ -25,8 +25,12 @@ pub const RELEASE_CHANNEL: &str = "releaseChannel";
 pub const RELEASE_POLICY: &str = "releasePolicy";
 /// The key of the setting that lists the versions that a person has approved.
 pub const RELEASE_APPROVED: &str = "releaseApproved";
+/// The key of the setting that names the registries from which modules come.
+pub const MODULE_SOURCES: &str = "moduleSources";
+/// The keys of the `ConfigMap` that are settings of the operator's own channel.
+pub const CHANNEL_SETTINGS: [&str; 3] = [RELEASE_CHANNEL, RELEASE_POLICY, RELEASE_APPROVED];
 /// The keys of the `ConfigMap` that are settings of the operator and belong to no module.
-pub const SETTINGS: [&str; 3] = [RELEASE_CHANNEL, RELEASE_POLICY, RELEASE_APPROVED];
+pub const SETTINGS: [&str; 4] = [RELEASE_CHANNEL, RELEASE_POLICY, RELEASE_APPROVED, MODULE_SOURCES];
 
 /// The id of a monitor. No two monitors in one life of the operator have the same id, so that a late change of a stopped
 /// monitor is never taken for one of its successor.

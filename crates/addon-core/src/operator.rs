@@ -34,6 +34,7 @@ mod reviews;
 mod schedule;
 mod standing;
 mod startup;
+mod supply;
 mod survey;
 mod task;
 mod trial;
@@ -63,6 +64,7 @@ use self::reviews::Reviews;
 use self::schedule::Schedules;
 use self::standing::Standing;
 use self::startup::Startup;
+use self::supply::Supply;
 use self::survey::Survey;
 use self::trial::Probation;
 use self::verdicts::Verdicts;
@@ -92,6 +94,7 @@ pub struct Operator {
     reviews: Reviews,
     chores: Chores,
     startup: Startup,
+    supply: Supply,
     probation: Probation,
     standing: Standing,
 }
@@ -122,6 +125,7 @@ impl Operator {
             reviews: Reviews::default(),
             chores: Chores::default(),
             startup: Startup::default(),
+            supply: Supply::default(),
         }
     }
 

@@ -245,6 +245,7 @@ impl Checks {
             Effect::CancelJob(_)
             | Effect::Reply(..)
             | Effect::TakeUpFiles(..)
+            | Effect::JudgeFiles(..)
             | Effect::StopMonitors(_)
             | Effect::Exit
             | Effect::GiveUp(_) => true,

@@ -27,7 +27,8 @@ pub fn event(event: &Event, ended: Option<&Job>) -> String {
             let how = if inventory.complete { "whole" } else { "not whole" };
             format!("directories read ({how}): {}", names.join(", "))
         }
-        Event::ModuleRead(Edition(number), module) => format!("module {} read again ({number})", module.name),
+        Event::ModuleRead(Edition(number), _, module) => format!("module {} read again ({number})", module.name),
+        Event::CopiesRead => "the kept copies of modules were read".to_owned(),
         Event::HistoryWentBack => "the history of the API server went back".to_owned(),
         Event::ConfigChanged(read) => format!("ConfigMap read: {}", config(read)),
         Event::JobFinished(finished) => {
@@ -138,6 +139,9 @@ fn words(effect: &Effect) -> String {
         Effect::Tell(notice) => format!("tell {notice:?}"),
         Effect::Reply(id, reply) => format!("reply to review {}: {reply:?}", id.0),
         Effect::TakeUpFiles(module, Edition(number)) => format!("take up the files of {module} ({number})"),
+        Effect::JudgeFiles(module, Edition(number), verdict) => {
+            format!("judge the files of {module} ({number}): {verdict:?}")
+        }
         Effect::StopMonitors(ids) => format!("stop monitors {ids:?}"),
         Effect::GiveUp(failure) => format!("give up: {failure}"),
         Effect::Exit => "exit".to_owned(),

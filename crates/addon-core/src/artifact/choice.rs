@@ -6,6 +6,7 @@
 mod memory;
 mod reason;
 mod step;
+mod subject;
 
 use std::collections::BTreeSet;
 
@@ -24,6 +25,7 @@ use crate::time::Now;
 pub use memory::{Memory, PATIENCE};
 pub use reason::{Idle, Reason};
 pub use step::VersionStep;
+pub use subject::Subject;
 
 /// The running version.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -41,6 +43,8 @@ pub struct Running {
 /// The inputs of a choice of the next version, except its memory.
 #[derive(Debug, Clone, Copy)]
 pub struct Situation<'a> {
+    /// The thing whose version is chosen.
+    pub subject: Subject,
     /// The running version.
     pub running: &'a Running,
     /// The settings of people.
@@ -226,7 +230,7 @@ impl Situation<'_> {
             });
         }
         let ours = &self.running.state_format;
-        if !notes.state_formats.contains(ours) {
+        if self.subject == Subject::Operator && !notes.state_formats.contains(ours) {
             reasons.push(Reason::StateFormat { ours: ours.clone() });
         }
         if let Some(higher) = wanted.withdrawn.clone() {
@@ -234,6 +238,8 @@ impl Situation<'_> {
         }
         if !(is_approved || wanted.tag.is_none() || memory.is_asked_for(&candidate.digest)) {
             reasons.extend(match self.step(wanted) {
+                // The tag of a module may move to any version, as long as none of them is known to be lower.
+                VersionStep::Unknown if self.subject == Subject::Module => None,
                 VersionStep::Older => Some(Reason::Older {
                     running: self.running.version.clone(),
                 }),
@@ -254,6 +260,10 @@ impl Situation<'_> {
 
     /// The reasons that end with time, or when other work ends.
     fn waits(&self, wanted: &Wanted<'_>, first_seen: Timestamp, now: Timestamp) -> Vec<Reason> {
+        if self.subject == Subject::Module && self.running.digests.is_empty() {
+            // A module whose source was named a moment ago. Its first version replaces nothing.
+            return Vec::new();
+        }
         let policy = &self.settings.policy;
         let candidate = wanted.candidate;
         let mut reasons = Vec::new();

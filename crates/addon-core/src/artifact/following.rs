@@ -293,6 +293,7 @@ impl Following {
         }
         let running = self.running().unwrap_or_default();
         let situation = Situation {
+            subject: installed.subject,
             running: &running,
             settings,
             seen: &self.seen,

@@ -121,10 +121,14 @@ pub enum PolicyError {
 impl Policy {
     /// Reads the YAML of a policy. Absent fields have their defaults.
     pub fn parse(text: &str) -> Result<Self, PolicyError> {
-        let document = yaml::from_str_v3(text).map_err(PolicyError::Yaml)?;
+        Self::read(&yaml::from_str_v3(text).map_err(PolicyError::Yaml)?)
+    }
+
+    /// Reads a policy that is part of a document. Absent fields have their defaults.
+    pub fn read(document: &Value) -> Result<Self, PolicyError> {
         let fields = map(
             "",
-            &document,
+            document,
             "a map with the fields mode, windows, delay and trialLimit",
         )?;
         only("", fields, &FIELDS)?;

@@ -40,29 +40,35 @@ pub enum ApprovalError {
 
 /// Reads a list of digests: words with blanks or commas between them, or a YAML list. An empty text is an empty list.
 pub fn approved(text: &str) -> Result<BTreeSet<ImageDigest>, ApprovalError> {
-    let separates = |c: char| c.is_whitespace() || c == ',';
-    let words = |text: &str| -> Result<BTreeSet<ImageDigest>, ApprovalError> {
-        let words = text.split(separates).filter(|word| !word.is_empty());
-        let digests = words.map(|word| ImageDigest::parse(word).map_err(ApprovalError::Digest));
-        digests.collect()
-    };
     let document = match yaml::from_str_v3(text) {
         Ok(document) => document,
         // A text with commas at the ends of its lines is no valid YAML, but its meaning is clear.
         Err(error) => return words(text).map_err(|_| ApprovalError::Yaml(error)),
     };
+    approved_in(&document)
+}
+
+/// Reads a list of digests that is part of a document: words in one text, or a list.
+pub fn approved_in(document: &Value) -> Result<BTreeSet<ImageDigest>, ApprovalError> {
     match document {
         Value::Null => Ok(BTreeSet::new()),
-        Value::String(text) => words(&text),
+        Value::String(text) => words(text),
         Value::Array(items) => {
-            let digest = |item: Value| match item {
-                Value::String(text) => ImageDigest::parse(&text).map_err(ApprovalError::Digest),
+            let digest = |item: &Value| match item {
+                Value::String(text) => ImageDigest::parse(text).map_err(ApprovalError::Digest),
                 other => Err(ApprovalError::Kind(format!("a list with {other}"))),
             };
-            items.into_iter().map(digest).collect()
+            items.iter().map(digest).collect()
         }
         other => Err(ApprovalError::Kind(other.to_string())),
     }
+}
+
+fn words(text: &str) -> Result<BTreeSet<ImageDigest>, ApprovalError> {
+    let separates = |c: char| c.is_whitespace() || c == ',';
+    let words = text.split(separates).filter(|word| !word.is_empty());
+    let digests = words.map(|word| ImageDigest::parse(word).map_err(ApprovalError::Digest));
+    digests.collect()
 }
 
 #[cfg(test)]

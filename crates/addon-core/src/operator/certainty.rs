@@ -16,6 +16,7 @@ use super::modules::{Modules, Unit};
 use super::policy::Mode;
 use super::query::{HeldBy, HeldRemoval};
 use super::removal::Removal;
+use super::supply::Supply;
 use super::verdicts::Verdicts;
 use crate::module::enabling::{Opinions, Source};
 use crate::module::graph;
@@ -36,6 +37,7 @@ pub(super) struct Certainty<'a> {
     pub(super) config: &'a Config,
     pub(super) verdicts: &'a Verdicts,
     pub(super) removal: &'a Removal,
+    pub(super) supply: &'a Supply,
     /// Whether this version of the operator is on trial.
     pub(super) on_trial: bool,
     /// The release that the operator never removes (`HELM_IGNORE_RELEASE`).
@@ -45,7 +47,7 @@ pub(super) struct Certainty<'a> {
 /// Which modules and releases exist, and which sources name them.
 impl<'a> Certainty<'a> {
     fn opinions(self, name: &ModuleName) -> Opinions<'a> {
-        self.verdicts.opinions(self.modules, self.config, name)
+        self.verdicts.opinions(self.modules, self.config, self.supply, name)
     }
 
     /// Releases of ours whose modules are gone, without the ignored release.
@@ -195,6 +197,9 @@ impl<'a> Certainty<'a> {
 
     /// Whether the module can be used as it lies on disk, or could be used if a values file had not been lost.
     fn may_be_removed(self, unit: &Unit) -> bool {
+        if self.supply.lack(unit.name()).is_some() {
+            return false;
+        }
         unit.found().broken.is_none() || self.directories.sources().lacks_values(unit.name())
     }
 

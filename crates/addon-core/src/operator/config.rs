@@ -11,6 +11,7 @@ pub(super) mod news;
 pub(super) mod omissions;
 pub(super) mod reading;
 mod sift;
+mod sources;
 
 use std::collections::{BTreeMap, BTreeSet};
 

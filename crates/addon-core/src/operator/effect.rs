@@ -54,12 +54,23 @@ pub enum Effect {
     Reply(ReviewId, Reply),
     /// Use the files of this reading for everything that starts from now on.
     TakeUpFiles(ModuleName, Edition),
+    /// The module's run with the files of this reading succeeded, or failed so often that other files should return.
+    JudgeFiles(ModuleName, Edition, FilesVerdict),
     /// Stop these monitors. Changes that are still on their way from them are ignored.
     StopMonitors(Vec<MonitorId>),
     /// End the process: nothing runs any more.
     Exit,
     /// End the process with this error, which a person has to mend first.
     GiveUp(Failure),
+}
+
+/// The judgement on files that came from a module's source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FilesVerdict {
+    /// A run of the module succeeded with them.
+    Good,
+    /// Runs failed with them one after another, where the files before did well. The text is the last error.
+    Bad(String),
 }
 
 /// A piece of work for the shell. The shell gives each job a deadline and retries none. The last part of each variant is

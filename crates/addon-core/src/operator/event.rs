@@ -13,7 +13,7 @@ use crate::artifact::trial::sections::TrialSections;
 use crate::failure::Failure;
 use crate::hook::config::WatchEvent;
 use crate::module::outline::ValuesFiles;
-use crate::module::{Edition, Inventory, Module};
+use crate::module::{Edition, Inventory, Module, Origin};
 use crate::name::MonitorId;
 use crate::object::{ObjectName, ObjectView};
 use crate::release::{ConfigTrace, Status};
@@ -25,7 +25,9 @@ pub enum Event {
     /// The directories were read at the start.
     InventoryChanged(Inventory),
     /// The directory of one module was read again, or for the first time. The module begins a new life with its contents.
-    ModuleRead(Edition, Box<Module>),
+    ModuleRead(Edition, Origin, Box<Module>),
+    /// The kept copies of all modules with sources were read. The first converge waits for this.
+    CopiesRead,
     /// The ConfigMap was read or changed.
     ConfigChanged(ConfigRead),
     /// The API server's history went back, as after a restore of its store from a backup. Versions count from an older

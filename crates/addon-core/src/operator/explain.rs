@@ -26,9 +26,16 @@ pub trait Query: Send + 'static {
 }
 
 impl Survey<'_> {
+    /// The wait of the start for the copies of modules with sources.
+    fn copies_wait(&self) -> Option<String> {
+        let waits = !self.of.startup.has_begun() && self.of.supply.awaits_copies();
+        waits.then(|| "the kept copies of modules with sources to be read".to_owned())
+    }
+
     fn status(&self) -> Status {
         let mut waiting = self.start_waits();
         waiting.extend(self.of.config.readings_wait_for());
+        waiting.extend(self.copies_wait());
         waiting.extend(self.of.directories.sources().waiting());
         waiting.extend(self.of.probation.waiting());
         if self.of.standing.is_standby() {

@@ -12,16 +12,24 @@ pub(super) use self::run::{Release, Run};
 pub(super) use self::turn::{Hold, Turn};
 pub(super) use self::unit::Unit;
 use crate::module::graph::Node;
-use crate::module::{Edition, Module};
+use crate::module::{Edition, Module, Origin};
 use crate::name::{HookId, ModuleName, Owner};
 use crate::values::Globals;
+
+/// A later reading of a module's files.
+#[derive(Debug)]
+pub(super) struct Reading {
+    pub(super) edition: Edition,
+    pub(super) origin: Origin,
+    pub(super) found: Module,
+}
 
 /// All modules that were found on disk.
 #[derive(Debug, Default)]
 pub(super) struct Modules {
     units: BTreeMap<ModuleName, Unit>,
     /// Later readings of directories. Their modules have not begun a new life yet.
-    read: BTreeMap<ModuleName, (Edition, Module)>,
+    read: BTreeMap<ModuleName, Reading>,
 }
 
 impl Modules {
@@ -31,11 +39,16 @@ impl Modules {
     }
 
     /// Keeps a later reading of a module's directory in the place of an earlier one.
-    pub(super) fn read(&mut self, edition: Edition, found: Module) {
-        let known = self.read.get(&found.name);
-        if known.is_none_or(|(known, _)| *known < edition) {
-            self.read.insert(found.name.clone(), (edition, found));
+    pub(super) fn read(&mut self, reading: Reading) {
+        let known = self.read.get(&reading.found.name);
+        if known.is_none_or(|known| known.edition < reading.edition) {
+            self.read.insert(reading.found.name.clone(), reading);
         }
+    }
+
+    /// Drops a module that never had files.
+    pub(super) fn remove(&mut self, name: &ModuleName) {
+        self.units.remove(name);
     }
 
     /// The modules whose directories were read again and that have not begun a new life yet.
@@ -44,7 +57,7 @@ impl Modules {
     }
 
     /// The later reading of a module's directory, if there is one.
-    pub(super) fn take_reading(&mut self, name: &ModuleName) -> Option<(Edition, Module)> {
+    pub(super) fn take_reading(&mut self, name: &ModuleName) -> Option<Reading> {
         self.read.remove(name)
     }
 

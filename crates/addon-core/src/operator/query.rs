@@ -74,6 +74,10 @@ pub struct PatchesQuery {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChannelQuery;
 
+/// The sources of modules; `None` while they are not known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SourcesQuery;
+
 /// The names of the global hooks. Without modules every hook is one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GlobalHooksQuery;

@@ -106,6 +106,7 @@ impl<'a> Survey<'a> {
             config: &of.config,
             verdicts: &of.verdicts,
             removal: &of.removal,
+            supply: &of.supply,
             on_trial: of.probation.is_on_trial(),
             ignored: of.cx.policy.ignore_release.as_deref(),
         }

@@ -27,6 +27,7 @@ mod schemas;
 mod scripts;
 mod sources;
 mod standing;
+mod supplying;
 mod synchronization;
 mod trial;
 mod vetting;
@@ -38,7 +39,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use values_schema::schema::Schemas;
 
-use super::effect::{Job, Notice};
+use super::effect::{FilesVerdict, Job, Notice};
 use super::event::{
     Asked, ConfigRead, Finished, HookRan, ObjectChange, ReleaseSummary, ReviewId, Saved, SavedState, ScriptAnswer,
     SyncAction, Synced,
@@ -57,7 +58,7 @@ use crate::hook::config::{HookConfig, HookKind, WatchEvent};
 use crate::hook::context::BindingContext;
 use crate::hook::output::HookOutput;
 use crate::module::outline::{Outline, ValuesFiles};
-use crate::module::{Inventory, Module};
+use crate::module::{Inventory, Module, Origin};
 use crate::name::ModuleName;
 use crate::name::{HookId, HookName, MonitorId, Owner};
 use crate::object::{ObjectName, ObjectView};
@@ -281,6 +282,13 @@ impl World {
                     self.stopped.extend(gone.into_keys());
                 }
                 Effect::TakeUpFiles(module, edition) => self.log.push(format!("files of {module} {}", edition.0)),
+                Effect::JudgeFiles(module, edition, verdict) => {
+                    let word = match verdict {
+                        FilesVerdict::Good => "Good",
+                        FilesVerdict::Bad(_) => "Bad",
+                    };
+                    self.log.push(format!("judged {module} {} {word}", edition.0));
+                }
                 Effect::Exit => self.log.push("exit".to_owned()),
                 Effect::GiveUp(failure) => self.log.push(format!("gives up: {failure}")),
             }

@@ -12,6 +12,7 @@ use self::late::{Asked, Given};
 pub(super) use self::round::{Inputs, Round};
 use super::config::Config;
 use super::modules::Modules;
+use super::supply::Supply;
 use super::task::Reason;
 use crate::failure::Failure;
 use crate::module::enabling::{Extenders, Opinions, Verdict};
@@ -91,15 +92,24 @@ impl Verdicts {
     }
 
     /// The decisions of all sources except the enabled script.
-    pub(super) fn opinions(&self, modules: &Modules, config: &Config, name: &ModuleName) -> Opinions<'_> {
+    pub(super) fn opinions(
+        &self,
+        modules: &Modules,
+        config: &Config,
+        supply: &Supply,
+        name: &ModuleName,
+    ) -> Opinions<'_> {
         let Some(unit) = modules.get(name) else {
             return Opinions::none(&self.extenders);
         };
+        // A source switches its module on as a values file does, and its end switches it off.
+        let of_source = supply.names(name).then_some(true);
+        let of_end = supply.is_withdrawn(name).then_some(false);
         Opinions {
             extenders: &self.extenders,
-            fixed: unit.found().enabled,
+            fixed: unit.found().enabled.or(of_source),
             dynamic: self.dynamic.get(name).copied(),
-            config: config.flag(name),
+            config: of_end.or_else(|| config.flag(name)),
         }
     }
 

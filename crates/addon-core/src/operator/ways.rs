@@ -24,6 +24,7 @@ mod reviewing;
 mod runs;
 mod sections;
 mod starting;
+mod supplying;
 mod trials;
 mod views;
 mod warming;

@@ -11,7 +11,8 @@ use helm_yaml::yaml;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::name::{ENABLED_SUFFIX, GLOBAL_KEY, MAINTENANCE_SUFFIX, ModuleName, Owner};
+use crate::artifact::source::{self, ModuleSources};
+use crate::name::{ENABLED_SUFFIX, GLOBAL_KEY, MAINTENANCE_SUFFIX, MODULE_SOURCES, ModuleName, Owner};
 
 pub use channel::ChannelKeys;
 
@@ -106,6 +107,9 @@ pub struct ConfigDocument {
     pub sections: BTreeMap<ModuleName, Section>,
     /// The keys that say which version of the operator is wanted.
     pub channel: ChannelKeys,
+    /// The registries from which modules come.
+    #[serde(default)]
+    pub module_sources: Entry<ModuleSources>,
     /// The mistakes of keys.
     pub problems: Vec<SectionProblem>,
 }
@@ -124,6 +128,9 @@ impl ConfigDocument {
                     owner: None,
                     message,
                 }));
+            } else if key == MODULE_SOURCES {
+                let read = source::parse(text).map_err(|error| error.to_string());
+                document.module_sources = document.setting(key, read);
             } else if let Some(stem) = key.strip_suffix(ENABLED_SUFFIX) {
                 if let Some(module) = document.module(key, stem) {
                     let entry = document.entry(key, &module.clone().into(), flag(key, text));
@@ -147,6 +154,21 @@ impl ConfigDocument {
         self.problems
             .iter()
             .filter(move |problem| problem.owner.as_ref() == Some(owner))
+    }
+
+    /// A key that belongs to no owner.
+    fn setting<T>(&mut self, key: &str, read: Result<T, String>) -> Entry<T> {
+        match read {
+            Ok(value) => Entry::Good(value),
+            Err(message) => {
+                self.problems.push(SectionProblem {
+                    key: key.to_owned(),
+                    owner: None,
+                    message,
+                });
+                Entry::Bad
+            }
+        }
     }
 
     fn module(&mut self, key: &str, stem: &str) -> Option<ModuleName> {

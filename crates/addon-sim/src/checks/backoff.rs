@@ -61,6 +61,7 @@ impl Backoffs {
             Effect::CancelJob(_)
             | Effect::Reply(..)
             | Effect::TakeUpFiles(..)
+            | Effect::JudgeFiles(..)
             | Effect::StopMonitors(_)
             | Effect::Exit
             | Effect::GiveUp(_) => Ok(()),

@@ -161,7 +161,11 @@ impl Jobs {
                     "it gives up without a hook that says no".to_owned()
                 })
             }
-            Effect::Reply(..) | Effect::TakeUpFiles(..) | Effect::StopMonitors(_) | Effect::Tell(_) => Ok(()),
+            Effect::Reply(..)
+            | Effect::TakeUpFiles(..)
+            | Effect::JudgeFiles(..)
+            | Effect::StopMonitors(_)
+            | Effect::Tell(_) => Ok(()),
         }
     }
 }

@@ -43,7 +43,7 @@ fn is_quiet(step: &SimStep<'_>, effect: &Effect) -> bool {
     match effect {
         Effect::StartJob(Job::ConfigureHooks(owner, _)) => would_run(step, owner),
         Effect::StartJob(Job::StartMonitors { hook, .. }) => would_run(step, &hook.owner),
-        Effect::StartJob(_) | Effect::TakeUpFiles(..) => false,
+        Effect::StartJob(_) | Effect::TakeUpFiles(..) | Effect::JudgeFiles(..) => false,
         Effect::Reply(_, reply) => matches!(reply, Reply::NoAnswer(_)),
         Effect::Tell(_) | Effect::CancelJob(_) | Effect::StopMonitors(_) | Effect::Exit | Effect::GiveUp(_) => true,
     }

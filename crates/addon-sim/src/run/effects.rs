@@ -21,7 +21,7 @@ impl Run<'_> {
                     self.plan(50, Due::Ends(id));
                 }
             }
-            Effect::Tell(_) | Effect::Reply(..) | Effect::TakeUpFiles(..) => {}
+            Effect::Tell(_) | Effect::Reply(..) | Effect::TakeUpFiles(..) | Effect::JudgeFiles(..) => {}
             Effect::StopMonitors(ids) => self.life.monitors.stop(&ids),
             Effect::Exit | Effect::GiveUp(_) => self.life.exited = true,
         }

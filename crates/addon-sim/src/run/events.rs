@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use addon_core::artifact::trial::record::Ruling;
 use addon_core::failure::{Class, Failure};
+use addon_core::module::Origin;
 use addon_core::operator::effect::{Job, JobId};
 use addon_core::operator::event::{Asked, ConfigRead, Event, Finished, ReviewId, Saved, TrialStage};
 use addon_core::operator::policy::OnTrial;
@@ -120,7 +121,7 @@ impl Run<'_> {
         };
         let module = Box::new(found(&spec));
         let edition = self.life.told.module_read(spec);
-        self.tell(&Event::ModuleRead(edition, module), None)
+        self.tell(&Event::ModuleRead(edition, Origin::Directory, module), None)
     }
 
     fn config_read(&mut self, read: ConfigRead) -> Result<(), Violation> {

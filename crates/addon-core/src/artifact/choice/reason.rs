@@ -7,13 +7,13 @@ use std::fmt;
 
 use jiff::Timestamp;
 
-use super::VersionStep;
+use super::{Subject, VersionStep};
 use crate::artifact::platform::Platform;
 use crate::artifact::policy::Mode;
 use crate::artifact::range::Range;
 use crate::artifact::reference::Tag;
 use crate::artifact::version::Version;
-use crate::name::{RELEASE_APPROVED, RELEASE_CHANNEL};
+use crate::name::RELEASE_CHANNEL;
 
 /// The reason why no change of version is due.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -166,49 +166,52 @@ impl Reason {
 
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.told(Subject::Operator))
+    }
+}
+
+impl Reason {
+    /// The reason as a sentence for people, with the settings of this subject.
+    pub fn told(&self, subject: Subject) -> String {
+        let (channel, approved) = (subject.channel(), subject.approved());
         match self {
-            Self::Held => write!(f, "{RELEASE_CHANNEL} is the digest that runs, which holds it"),
-            Self::Unreadable(mistake) => f.write_str(mistake),
+            Self::Held => format!("{channel} is the digest that runs, which holds it"),
+            Self::Unreadable(mistake) => mistake.clone(),
             Self::OtherPlatform { missing } => {
                 let missing: Vec<String> = missing.iter().map(ToString::to_string).collect();
-                write!(f, "it does not exist for {}, which our pods run on", missing.join(", "))
+                format!("it does not exist for {}, which our pods run on", missing.join(", "))
             }
-            Self::NotVerified { why } => write!(f, "it is not verified: {why}"),
-            Self::OldChart { lowest, ours } => f.write_str(&old_chart(lowest, ours.as_ref())),
-            Self::StateFormat { ours } => {
-                write!(f, "it does not say that it knows format {ours} of our state")
-            }
-            Self::Withdrawn { higher } => write!(
-                f,
-                "the registry showed {higher} before and does not any more; another {RELEASE_CHANNEL} says that this one is \
+            Self::NotVerified { why } => format!("it is not verified: {why}"),
+            Self::OldChart { lowest, ours } => old_chart(lowest, ours.as_ref()),
+            Self::StateFormat { ours } => format!("it does not say that it knows format {ours} of our state"),
+            Self::Withdrawn { higher } => format!(
+                "the registry showed {higher} before and does not any more; another {channel} says that this one is \
                  wanted instead"
             ),
-            Self::Older { running } => f.write_str(&older(running.as_ref())),
-            Self::NoVersion => write!(
-                f,
+            Self::Older { running } => older(running.as_ref(), subject),
+            Self::NoVersion => format!(
                 "it may be older than the version that runs, for one of the two does not tell its version, and no person \
-                 has asked for it by {RELEASE_CHANNEL} or {RELEASE_APPROVED}"
+                 has asked for it by {channel} or {approved}"
             ),
-            Self::FailedBefore => write!(
-                f,
-                "it failed on trial and is not tried again; {RELEASE_APPROVED} with its digest lifts that for one trial"
+            Self::FailedBefore => format!(
+                "it failed on trial and is not tried again; {approved} with its digest lifts that for one trial"
             ),
             Self::Approval { mode, step: _ } if *mode == Mode::Manual => {
-                write!(f, "it wants an approval ({RELEASE_APPROVED}): the mode is manual")
+                format!("it wants an approval ({approved}): the mode is manual")
             }
-            Self::Approval { mode, step } => write!(
-                f,
-                "it wants an approval ({RELEASE_APPROVED}): the mode is {}, and {step}",
-                mode.word()
-            ),
-            Self::Delay { until } => write!(f, "it was first seen a short time ago, and waits until {until:.0}"),
-            Self::Unclear { again } => write!(f, "its last trial had no result; there is another after {again:.0}"),
-            Self::Window { opens: Some(opens) } => write!(f, "no window is open; the next one opens at {opens:.0}"),
-            Self::Window { opens: None } => f.write_str("no window is open, and none will be for the next weeks"),
-            Self::Busy { until } => write!(
-                f,
-                "something is under way that is to end first; after {until:.0} it is not waited for any longer"
-            ),
+            Self::Approval { mode, step } => {
+                format!(
+                    "it wants an approval ({approved}): the mode is {}, and {step}",
+                    mode.word()
+                )
+            }
+            Self::Delay { until } => format!("it was first seen a short time ago, and waits until {until:.0}"),
+            Self::Unclear { again } => format!("its last trial had no result; there is another after {again:.0}"),
+            Self::Window { opens: Some(opens) } => format!("no window is open; the next one opens at {opens:.0}"),
+            Self::Window { opens: None } => "no window is open, and none will be for the next weeks".to_owned(),
+            Self::Busy { until } => {
+                format!("something is under way that is to end first; after {until:.0} it is not waited for any longer")
+            }
         }
     }
 }
@@ -221,10 +224,10 @@ fn old_chart(lowest: &Version, ours: Option<&Version>) -> String {
     format!("it needs version {lowest} of the chart or a newer one, and {installed}")
 }
 
-fn older(running: Option<&Version>) -> String {
+fn older(running: Option<&Version>, subject: Subject) -> String {
+    let (channel, approved) = (subject.channel(), subject.approved());
     let running = running.map(|running| format!(", {running}")).unwrap_or_default();
     format!(
-        "it is older than the version that runs{running}, and no person has asked for it by {RELEASE_CHANNEL} or \
-         {RELEASE_APPROVED}"
+        "it is older than the version that runs{running}, and no person has asked for it by {channel} or {approved}"
     )
 }

@@ -58,6 +58,7 @@ fn candidate(name: &str) -> Candidate {
 /// The inputs of the choice of the next version, which a test may change.
 #[derive(Debug, Clone)]
 struct World {
+    subject: Subject,
     running: Running,
     settings: Settings,
     seen: Seen,
@@ -75,6 +76,7 @@ impl World {
     /// Version 1.4.2 runs, and its tag `stable` points to it.
     fn new() -> Self {
         let mut world = Self {
+            subject: Subject::Operator,
             running: Running {
                 digests: [digest(RUNS)].into(),
                 tag: Some(tag("stable")),
@@ -129,6 +131,7 @@ impl World {
 
     fn choose(&mut self) -> Choice {
         let situation = Situation {
+            subject: self.subject,
             running: &self.running,
             settings: &self.settings,
             seen: &self.seen,
@@ -371,4 +374,39 @@ fn a_failed_version_is_tried_again_by_its_own_approval_only() {
     assert_eq!(world.waits(), ["failed_before"]);
     world.show("stable", "1.4.5");
     assert_eq!(world.begins().as_deref(), Some("1.4.5"));
+}
+
+#[test]
+fn a_module_keeps_no_state_and_its_first_version_waits_for_nothing() {
+    let mut world = World::new();
+    world.subject = Subject::Module;
+    let mut plain = candidate("1.4.3");
+    plain.notes = Notes::default();
+    world.show_as("stable", plain.clone());
+    // Neither version nor format is known: a tag that moves is a new version.
+    let choice = world.choose();
+    assert!(matches!(choice, Choice::Begin(_)), "{choice:?}");
+    world.policy("{mode: manual, delay: 1h}");
+    assert_eq!(world.waits(), ["approval", "delay"]);
+    let told = world.reasons()[0].told(Subject::Module);
+    assert_eq!(
+        told,
+        "it wants an approval (the field approved of its source): the mode is manual"
+    );
+    world.running = Running::default();
+    world.follow("stable");
+    assert!(matches!(world.choose(), Choice::Begin(_)));
+    plain.signature = Signature::Bad("no key".to_owned());
+    world.show_as("stable", plain);
+    assert_eq!(world.waits(), ["not_verified"]);
+}
+
+#[test]
+fn a_module_never_goes_down_a_version_by_itself() {
+    let mut world = World::new();
+    world.subject = Subject::Module;
+    world.show("stable", "1.4.1");
+    assert_eq!(world.waits(), ["older"]);
+    world.approve("1.4.1");
+    assert_eq!(world.begins().as_deref(), Some("1.4.1"));
 }

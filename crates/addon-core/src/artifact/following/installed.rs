@@ -6,15 +6,17 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
-use crate::artifact::choice::Running;
+use crate::artifact::choice::{Running, Subject};
 use crate::artifact::platform::Platform;
 use crate::artifact::reference::{ImageDigest, Repository};
 use crate::artifact::trial::record::Remembered;
 use crate::artifact::version::Version;
 
-/// The facts about the operator's installation in its cluster.
+/// The facts about the installation of the operator, or of a module, in the cluster.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Installed {
+    /// Whether the operator or a module is followed.
+    pub subject: Subject,
     /// The repository of our image; `None` if the image's name cannot be read.
     pub repository: Option<Repository>,
     /// The running version.

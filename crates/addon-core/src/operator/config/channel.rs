@@ -2,7 +2,7 @@
 
 use super::Config;
 use crate::artifact::settings::Settings;
-use crate::name::SETTINGS;
+use crate::name::CHANNEL_SETTINGS;
 use crate::operator::cx::Cx;
 use crate::operator::effect::Notice;
 use crate::values::section::ChannelKeys;
@@ -14,7 +14,7 @@ impl Config {
     pub(in crate::operator) fn channel_settings(&self) -> Option<Settings> {
         let is_there = self.sight.is_present() || self.kept.is_some() || !self.good.is_empty();
         let is_unknown = |key: &&str| self.problems.contains_key(*key) && !self.good.contains_key(*key);
-        let is_known = self.sight.is_known() && is_there && !SETTINGS.iter().any(is_unknown);
+        let is_known = self.sight.is_known() && is_there && !CHANNEL_SETTINGS.iter().any(is_unknown);
         is_known.then(|| self.document.channel.settings())
     }
 }

@@ -47,6 +47,11 @@ impl Rereading {
         self.latest.modules.insert(module.clone(), flag);
     }
 
+    /// Whether the directories held the module when the operator took them over, or later.
+    pub(in crate::operator) fn knew(&self, module: &ModuleName) -> bool {
+        self.first.modules.contains_key(module)
+    }
+
     /// Whether releases without a module wait for the second reading.
     pub(in crate::operator) fn purge_waits(&self) -> bool {
         self.purge_waits

@@ -6,10 +6,11 @@ use super::super::health::Health;
 use super::super::query::{
     ChannelQuery, ChannelReport, ConfigValuesQuery, GlobalHooksQuery, HealthQuery, HookMonitors, ModuleReport,
     ModulesQuery, MonitorsQuery, NoSuchModule, PatchesQuery, QueueReport, QueuesQuery, ReleaseValuesQuery, Secrets,
-    Status, StatusQuery, ValuesQuery,
+    SourcesQuery, Status, StatusQuery, ValuesQuery,
 };
 use super::super::survey::Survey;
 use super::Query;
+use crate::artifact::source::ModuleSources;
 use crate::name::{HookName, ModuleName, Owner};
 use crate::values::HookDocument;
 
@@ -99,6 +100,14 @@ impl Query for ChannelQuery {
             settings: survey.of.config.channel_settings(),
             activity: survey.activity(),
         }
+    }
+}
+
+impl Query for SourcesQuery {
+    type Answer = Option<ModuleSources>;
+
+    fn answer(&self, survey: &Survey<'_>) -> Option<ModuleSources> {
+        survey.of.config.module_sources()
     }
 }
 

@@ -16,12 +16,12 @@ impl World {
         let known = known.expect("a module of that name");
         change(known);
         let found = Box::new(known.clone());
-        self.handle(Event::ModuleRead(Edition(edition), found));
+        self.handle(Event::ModuleRead(Edition(edition), Origin::Directory, found));
     }
 
     fn came(&mut self, edition: u64, found: Module) {
         self.inventory.modules.push(found.clone());
-        self.handle(Event::ModuleRead(Edition(edition), Box::new(found)));
+        self.handle(Event::ModuleRead(Edition(edition), Origin::Directory, Box::new(found)));
     }
 
     fn refusals(&self) -> Vec<String> {

@@ -17,6 +17,7 @@ use crate::operator::event::ScriptAnswer;
 use crate::operator::jobs::Jobs;
 use crate::operator::modules::Modules;
 use crate::operator::query::Waiting;
+use crate::operator::supply::Supply;
 use crate::operator::task::Reason;
 use crate::time::{Backoff, Tick};
 use crate::values::Store;
@@ -26,6 +27,7 @@ use crate::values::Store;
 pub(in crate::operator) struct Inputs<'a> {
     pub(in crate::operator) modules: &'a Modules,
     pub(in crate::operator) config: &'a Config,
+    pub(in crate::operator) supply: &'a Supply,
     /// The values that enabled scripts see.
     pub(in crate::operator) values: &'a Store,
 }
@@ -61,7 +63,7 @@ impl Verdicts {
             let Some(name) = left.front().cloned() else {
                 return self.end_round();
             };
-            let opinions = self.opinions(inputs.modules, inputs.config, &name);
+            let opinions = self.opinions(inputs.modules, inputs.config, inputs.supply, &name);
             let (verdict, asks) = (opinions.verdict(), opinions.ask_script());
             let unit = inputs.modules.get(&name);
             let has_script = unit.is_some_and(|unit| unit.found().has_enabled_script);
@@ -125,8 +127,7 @@ impl Verdicts {
     pub(in crate::operator) fn script_finished(
         &mut self,
         cx: &mut Cx,
-        modules: &Modules,
-        config: &Config,
+        inputs: Inputs<'_>,
         module: &ModuleName,
         result: Result<ScriptAnswer, Failure>,
     ) {
@@ -156,8 +157,10 @@ impl Verdicts {
                     return self.ask_again_at_once(cx, module);
                 }
                 // If an earlier module was switched meanwhile, the answer is outdated, and the script is asked again.
-                if beside == self.enabled_before(modules, module) {
-                    let verdict = self.opinions(modules, config, module).verdict();
+                if beside == self.enabled_before(inputs.modules, module) {
+                    let verdict = self
+                        .opinions(inputs.modules, inputs.config, inputs.supply, module)
+                        .verdict();
                     self.decided(cx, module, Some(verdict.after_script(answer.enabled, answer.reason)));
                 }
             }

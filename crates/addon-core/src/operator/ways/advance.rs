@@ -18,7 +18,8 @@ impl Operator {
     pub(in crate::operator) fn take_event(&mut self, event: Event) {
         match event {
             Event::InventoryChanged(inventory) => self.take_inventory(inventory),
-            Event::ModuleRead(edition, found) => self.module_read(edition, *found),
+            Event::ModuleRead(edition, origin, found) => self.module_read(edition, origin, *found),
+            Event::CopiesRead => self.supply.copies_read(),
             Event::ConfigChanged(read) => self.config_read(read),
             Event::HistoryWentBack => self.config.begin_anew(),
             Event::JobFinished(finished) => self.job_finished(finished),
@@ -86,6 +87,7 @@ impl Operator {
         let inputs = Inputs {
             modules: &self.modules,
             config: &self.config,
+            supply: &self.supply,
             values: &self.values,
         };
         let (cause, touched) = match self.verdicts.advance(cx, jobs, inputs) {

@@ -37,6 +37,8 @@ impl Operator {
         if let Some(unit) = self.modules.get_mut(name) {
             unit.run_failed(&attempt.step, &failure);
         }
+        let judged = self.supply.failed(name, &failure);
+        self.judge_files(name, judged);
         self.cx.tell(Notice::ModuleFailed {
             module: name.clone(),
             step: attempt.step.describe(),

@@ -14,6 +14,7 @@ use crate::operator::event::{Finished, HookRan, ReviewId, SavedState, ScriptAnsw
 use crate::operator::policy::Mode;
 use crate::operator::task::Lane;
 use crate::operator::ticket::{AskFor, AtHead, RunFor, Ticket, VetFor, WatchFor};
+use crate::operator::verdicts::Inputs;
 use crate::review::response::AdmissionResponse;
 
 impl Operator {
@@ -82,8 +83,13 @@ impl Operator {
     }
 
     fn script_answered(&mut self, module: &ModuleName, result: Result<ScriptAnswer, Failure>) {
-        self.verdicts
-            .script_finished(&mut self.cx, &self.modules, &self.config, module, result);
+        let inputs = Inputs {
+            modules: &self.modules,
+            config: &self.config,
+            supply: &self.supply,
+            values: &self.values,
+        };
+        self.verdicts.script_finished(&mut self.cx, inputs, module, result);
     }
 
     /// Takes the end of a job of a lane's head that is no hook. `take` handles its result.

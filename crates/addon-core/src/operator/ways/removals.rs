@@ -95,6 +95,10 @@ impl Operator {
         if !self.config.losses().releases().is_empty() || self.probation.is_on_trial() {
             return;
         }
+        if self.config.are_sources_unknown() {
+            // Each of the releases may belong to a module that a source names.
+            return;
+        }
         self.brake();
         let (brake, rereading) = (self.removal.brake(), self.directories.rereading());
         let goes = |release: &&str| !brake.holds(release) && !self.lanes.is_purged(release);

@@ -4,18 +4,18 @@
 //! Must never end a running step, and must never give up files that work for files that cannot be used.
 
 use crate::failure::{Class, Failure};
-use crate::module::{Edition, Module};
+use crate::module::{Edition, Module, Origin};
 use crate::name::{ModuleName, Owner};
 use crate::operator::Operator;
-use crate::operator::effect::{Effect, Notice};
-use crate::operator::modules::Unit;
+use crate::operator::effect::{Effect, FilesVerdict, Notice};
+use crate::operator::modules::{Reading, Unit};
 use crate::operator::task::{Lane, Reason, Task};
 
 impl Operator {
     /// Takes another reading of a module's directory, or the first one of a module that is new.
-    pub(super) fn module_read(&mut self, edition: Edition, found: Module) {
+    pub(super) fn module_read(&mut self, edition: Edition, origin: Origin, found: Module) {
         if !self.standing.is_stopping() {
-            self.modules.read(edition, found);
+            self.modules.read(Reading { edition, origin, found });
         }
     }
 
@@ -31,9 +31,9 @@ impl Operator {
             if self.has_step(&name) {
                 continue;
             }
-            if let Some((edition, found)) = self.modules.take_reading(&name) {
+            if let Some(reading) = self.modules.take_reading(&name) {
                 any = true;
-                self.renew(edition, found);
+                self.renew(reading);
             }
         }
         any
@@ -48,22 +48,33 @@ impl Operator {
             || self.warmth.is_busy(name)
     }
 
-    fn renew(&mut self, edition: Edition, mut found: Module) {
+    fn renew(&mut self, reading: Reading) {
+        let Reading {
+            edition,
+            origin,
+            mut found,
+        } = reading;
         let name = found.name.clone();
         let owner = Owner::Module(name.clone());
-        if let Some(failure) = self.obstacle_to(&found) {
-            return self.refuse_files(name, failure);
+        if let Some(failure) = self.obstacle_to(origin, &found) {
+            return self.refuse_files(name, edition, origin, failure);
         }
         let (schemas, files) = (std::mem::take(&mut found.schemas), found.values.clone());
         if let Err(rejected) = self.values.renew_files(&owner, schemas, files) {
-            return self.refuse_files(name, Failure::of(Class::Invalid, &rejected));
+            return self.refuse_files(name, edition, origin, Failure::of(Class::Invalid, &rejected));
         }
         self.cx.effect(Effect::TakeUpFiles(name.clone(), edition));
-        self.directories.rereading_mut().module_read(&name, found.enabled);
+        if origin == Origin::Directory {
+            self.directories.rereading_mut().module_read(&name, found.enabled);
+        }
+        let is_well = |unit: &Unit| unit.has_passed() || !unit.is_enabled();
+        let did_well = self.modules.get(&name).is_none_or(is_well);
         self.end_hooks(&owner, "their module begins a new life");
         self.cool(&name);
         self.stop_monitors(&owner);
-        let keeps_place = self.modules.get(&name).is_some_and(|unit| keeps_place(unit, &found));
+        let lacked = self.supply.lack(&name).is_some();
+        self.supply.take_up(&name, edition, origin, did_well);
+        let keeps_place = !lacked && self.modules.get(&name).is_some_and(|unit| keeps_place(unit, &found));
         match self.modules.get_mut(&name) {
             Some(unit) => unit.renew(found),
             None => self.modules.add(found),
@@ -98,7 +109,10 @@ impl Operator {
     }
 
     /// The reason for which a reading cannot be used.
-    fn obstacle_to(&self, found: &Module) -> Option<Failure> {
+    fn obstacle_to(&self, origin: Origin, found: &Module) -> Option<Failure> {
+        if let Some(failure) = self.supply.obstacle(&found.name, origin) {
+            return Some(failure);
+        }
         let lost = self.directories.sources().lost_for(&found.name);
         let lost = lost.map(|file| {
             let report = format!(
@@ -110,7 +124,11 @@ impl Operator {
         found.broken.clone().or(lost)
     }
 
-    fn refuse_files(&mut self, module: ModuleName, failure: Failure) {
+    fn refuse_files(&mut self, module: ModuleName, edition: Edition, origin: Origin, failure: Failure) {
+        if matches!(origin, Origin::Source { .. }) {
+            let verdict = FilesVerdict::Bad(failure.report.clone());
+            self.judge_files(&module, Some((edition, verdict)));
+        }
         self.cx.tell(Notice::FilesRefused { module, failure });
     }
 }

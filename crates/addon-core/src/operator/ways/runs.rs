@@ -205,6 +205,8 @@ impl Operator {
             activation,
         });
         self.drifts.ran(name, now);
+        let judged = self.supply.succeeded(name);
+        self.judge_files(name, judged);
         if changed {
             self.rerun(name, RunReason::AfterHelmChange);
         }

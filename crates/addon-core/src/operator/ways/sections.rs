@@ -16,6 +16,7 @@ impl Operator {
     /// Applies these texts, except those of sections that have to wait.
     pub(super) fn put_in_force(&mut self, good: BTreeMap<String, String>) {
         let (old, new) = self.config.replace(good);
+        self.take_sources(&new);
         let mut news = News::default();
         if !self.commits.hold(&Owner::Global) {
             news.global = filled(&old.global) != filled(&new.global);

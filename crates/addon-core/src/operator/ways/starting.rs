@@ -110,7 +110,7 @@ impl Operator {
             self.config.restore(last_good, made);
             self.take_readings();
         }
-        if self.config.has_readings() {
+        if self.config.has_readings() || self.supply.awaits_copies() {
             return;
         }
         self.startup.begin();

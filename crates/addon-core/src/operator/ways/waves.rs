@@ -53,7 +53,7 @@ impl Operator {
         for name in self.config.losses().modules() {
             self.hold_for_loss(&name);
         }
-        for (name, failure) in self.broken() {
+        for (name, failure) in self.unusable() {
             let hold = Hold {
                 reason: failure.report.clone(),
                 need: None,
@@ -83,9 +83,14 @@ impl Operator {
         });
     }
 
-    fn broken(&self) -> Vec<(ModuleName, Failure)> {
+    /// The modules whose files cannot be used, or that wait for files.
+    fn unusable(&self) -> Vec<(ModuleName, Failure)> {
+        let lacking = self.lacking_files();
+        let is_told = |name: &ModuleName| lacking.iter().any(|(lacking, _)| lacking == name);
         let broken = |unit: &Unit| Some((unit.name().clone(), unit.found().broken.clone()?));
-        self.modules.iter().filter_map(broken).collect()
+        let broken = self.modules.iter().filter_map(broken);
+        let broken: Vec<_> = broken.filter(|(name, _)| !is_told(name)).collect();
+        lacking.into_iter().chain(broken).collect()
     }
 
     /// Blocks an enabled module that cannot run as it is declared.

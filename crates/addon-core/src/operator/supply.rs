@@ -1,0 +1,181 @@
+//! The modules that come from registries: whose files are in use, which of them wait for files, and how the files do.
+//!
+//! Knows no registry and no version. Must never let files of a directory step in where a source is named.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::effect::FilesVerdict;
+use crate::artifact::reference::Repository;
+use crate::artifact::source::ModuleSources;
+use crate::failure::{Class, Failure};
+use crate::module::{Edition, Origin};
+use crate::name::ModuleName;
+
+/// The number of failures in a row after which the last good files should return.
+const MOST_FAILURES: u32 = 3;
+
+/// The modules with sources.
+#[derive(Debug, Default)]
+pub(super) struct Supply {
+    /// The modules that sources name, each with its repository.
+    named: BTreeMap<ModuleName, Repository>,
+    /// The files in use that came from a source.
+    files: BTreeMap<ModuleName, Files>,
+    /// Modules that exist only because a source names them, and never had files.
+    empty: BTreeSet<ModuleName>,
+    /// Modules whose source is gone and whose directory has to be read again.
+    returning: BTreeSet<ModuleName>,
+    /// Modules whose source people have taken out, so that they are removed.
+    withdrawn: BTreeSet<ModuleName>,
+    has_read_copies: bool,
+}
+
+/// Files that came from a source.
+#[derive(Debug, Clone, Copy)]
+struct Files {
+    edition: Edition,
+    trial: Trial,
+}
+
+/// Whether the files have proved themselves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Trial {
+    /// A run succeeded with them, or their failure was reported.
+    Over,
+    /// No run has succeeded yet. `returns`: other files did well before, and return after too many failures.
+    Open { failures: u32, returns: bool },
+}
+
+/// The difference that new sources make.
+#[derive(Debug, Default)]
+pub(super) struct Named {
+    /// Modules that have a source now and had none.
+    pub(super) new: Vec<(ModuleName, Option<u32>, Repository)>,
+    /// Modules that had a source and have none now.
+    pub(super) gone: Vec<ModuleName>,
+}
+
+impl Supply {
+    /// Takes the sources of now, and returns the difference to those of before.
+    pub(super) fn name(&mut self, sources: &ModuleSources) -> Named {
+        let new = sources.iter().filter(|(name, _)| !self.named.contains_key(*name));
+        let new = new.map(|(name, source)| (name.clone(), source.order, source.repository.clone()));
+        let new = new.collect();
+        let gone = self.named.keys().filter(|name| !sources.contains_key(*name));
+        let gone = gone.cloned().collect();
+        let named = sources
+            .iter()
+            .map(|(name, source)| (name.clone(), source.repository.clone()));
+        self.named = named.collect();
+        self.withdrawn.retain(|name| !sources.contains_key(name));
+        self.returning.retain(|name| !sources.contains_key(name));
+        Named { new, gone }
+    }
+
+    /// Whether a source names the module.
+    pub(super) fn names(&self, module: &ModuleName) -> bool {
+        self.named.contains_key(module)
+    }
+
+    /// Notes that the kept copies of all modules were read.
+    pub(super) fn copies_read(&mut self) {
+        self.has_read_copies = true;
+    }
+
+    /// Whether the start has to wait for the kept copies.
+    pub(super) fn awaits_copies(&self) -> bool {
+        !self.named.is_empty() && !self.has_read_copies
+    }
+
+    /// Notes a module that exists only because a source names it.
+    pub(super) fn begin_empty(&mut self, module: ModuleName) {
+        self.empty.insert(module);
+    }
+
+    /// Notes that the source of the module is gone. True if the module never had files.
+    pub(super) fn end(&mut self, module: &ModuleName, has_directory: bool) -> bool {
+        if self.files.remove(module).is_some() {
+            if has_directory {
+                self.returning.insert(module.clone());
+            } else {
+                self.withdrawn.insert(module.clone());
+            }
+        }
+        self.empty.remove(module)
+    }
+
+    /// Whether people have taken the source of this module out, so that it is to be removed.
+    pub(super) fn is_withdrawn(&self, module: &ModuleName) -> bool {
+        self.withdrawn.contains(module)
+    }
+
+    /// The reason for which a module has no files that it may use.
+    pub(super) fn lack(&self, module: &ModuleName) -> Option<Failure> {
+        if self.returning.contains(module) {
+            let report = format!("module '{module}' waits for its directory to be read again: its source is gone");
+            return Some(Failure::new(Class::Unavailable, report));
+        }
+        let repository = self.named.get(module).filter(|_| !self.files.contains_key(module))?;
+        let report = format!(
+            "module '{module}' waits for its files from {repository}; `addon-operator module source status {module}` tells \
+             why there are none yet"
+        );
+        Some(Failure::new(Class::Unavailable, report))
+    }
+
+    /// The reason for which files of this origin cannot be used for the module.
+    pub(super) fn obstacle(&self, module: &ModuleName, origin: Origin) -> Option<Failure> {
+        match (origin, self.named.get(module)) {
+            (Origin::Directory, Some(repository)) => {
+                let report = format!("the files of module '{module}' come from {repository}, not from a directory");
+                Some(Failure::new(Class::Invalid, report).hint("take the module out of moduleSources first"))
+            }
+            (Origin::Source { .. }, None) => {
+                let report = format!("module '{module}' has no source any more");
+                Some(Failure::new(Class::Invalid, report))
+            }
+            (Origin::Directory, None) | (Origin::Source { .. }, Some(_)) => None,
+        }
+    }
+
+    /// Notes the files that the module uses from now on. `did_well`: its last run succeeded, or this life has seen none.
+    pub(super) fn take_up(&mut self, module: &ModuleName, edition: Edition, origin: Origin, did_well: bool) {
+        self.empty.remove(module);
+        self.returning.remove(module);
+        match origin {
+            Origin::Directory => {
+                self.files.remove(module);
+            }
+            Origin::Source { has_former } => {
+                let returns = has_former && did_well;
+                let trial = Trial::Open { failures: 0, returns };
+                self.files.insert(module.clone(), Files { edition, trial });
+            }
+        }
+    }
+
+    /// Notes that a run of the module succeeded. Returns the files that have proved themselves by it.
+    pub(super) fn succeeded(&mut self, module: &ModuleName) -> Option<(Edition, FilesVerdict)> {
+        let files = self.files.get_mut(module).filter(|files| files.trial != Trial::Over)?;
+        files.trial = Trial::Over;
+        Some((files.edition, FilesVerdict::Good))
+    }
+
+    /// Notes that a run of the module failed. Returns the files that should be given up for it.
+    pub(super) fn failed(&mut self, module: &ModuleName, failure: &Failure) -> Option<(Edition, FilesVerdict)> {
+        // A cluster that does not answer says nothing about the files.
+        if matches!(failure.class, Class::Unavailable | Class::Held) {
+            return None;
+        }
+        let files = self.files.get_mut(module)?;
+        let Trial::Open { failures, returns } = &mut files.trial else {
+            return None;
+        };
+        *failures += 1;
+        if !*returns || *failures < MOST_FAILURES {
+            return None;
+        }
+        files.trial = Trial::Over;
+        Some((files.edition, FilesVerdict::Bad(failure.report.clone())))
+    }
+}

@@ -1,0 +1,198 @@
+//! Modules that come from registries: they wait for files, files prove themselves or fail, and the end of a source removes.
+
+use super::*;
+use crate::module::Edition;
+
+const ONE: &str = "one: {repository: r.example.com/one, version: stable, order: 5}";
+const KEY: &str = "moduleSources";
+
+impl World {
+    /// A world whose ConfigMap names these sources. No kept copy was read yet.
+    fn with_sources(modules: Vec<Module>, sources: &str) -> Self {
+        let mut world = Self::new(modules);
+        world.data.insert(KEY.to_owned(), sources.to_owned());
+        world.start()
+    }
+
+    fn copies_read(&mut self) {
+        self.handle(Event::CopiesRead);
+    }
+
+    /// Files come from a source.
+    fn fetched(&mut self, edition: u64, has_former: bool, module: Module) {
+        let module = Module {
+            enabled: None,
+            ..module
+        };
+        let origin = Origin::Source { has_former };
+        self.handle(Event::ModuleRead(Edition(edition), origin, Box::new(module)));
+    }
+
+    fn taken_out(&mut self) {
+        self.edit(&[(KEY, None)]);
+    }
+
+    fn listed(&mut self, release: &str) {
+        self.releases.push(ReleaseSummary {
+            name: release.to_owned(),
+            ours: true,
+            config: None,
+        });
+    }
+}
+
+#[test]
+fn the_first_converge_waits_for_the_kept_copies() {
+    let mut world = World::with_sources(vec![module(10, "two")], ONE);
+    assert_eq!(world.take_log(), [""; 0]);
+    assert!(world.status().waiting.iter().any(|wait| wait.contains("kept copies")));
+    world.fetched(1, false, module(5, "one"));
+    world.copies_read();
+    assert_eq!(
+        world.take_log(),
+        ["files of one 1", "one sync", "judged one 1 Good", "two sync"]
+    );
+}
+
+#[test]
+fn a_module_waits_for_its_files_and_then_joins() {
+    let mut world = World::with_sources(vec![module(10, "two")], ONE);
+    world.copies_read();
+    assert_eq!(world.take_log(), ["two sync"]);
+    assert!(
+        world
+            .waits_for("one")
+            .contains("waits for its files from r.example.com/one")
+    );
+    world.edit(&[("one", Some("a: 1"))]);
+    world.fetched(1, false, module(5, "one"));
+    let log = world.take_log();
+    assert_eq!(log[..3], ["files of one 1", "one sync", "judged one 1 Good"], "{log:?}");
+    assert_eq!(world.state("one"), "Ready");
+}
+
+#[test]
+fn a_flag_switches_a_module_with_a_source_off() {
+    let mut world = World::with_sources(vec![module(10, "two")], ONE);
+    world.copies_read();
+    world.fetched(1, false, module(5, "one"));
+    world.take_log();
+    world.edit(&[("oneEnabled", Some("false"))]);
+    assert_eq!(world.take_log(), ["one delete", "two sync"]);
+}
+
+#[test]
+fn a_directory_does_not_step_in_for_a_source() {
+    let mut world = World::with_sources(vec![module(10, "one")], ONE);
+    world.listed("one");
+    world.copies_read();
+    assert_eq!(world.take_log(), [""; 0]);
+    world.handle(Event::ModuleRead(
+        Edition(1),
+        Origin::Directory,
+        Box::new(module(10, "one")),
+    ));
+    let refused = |notice: &Notice| matches!(notice, Notice::FilesRefused { .. });
+    assert!(world.notices.iter().any(refused));
+    world.fetched(2, false, module(5, "one"));
+    assert_eq!(world.take_log(), ["files of one 2", "one sync", "judged one 2 Good"]);
+    // Without the source the directory counts again, once it is read. Nothing is removed meanwhile.
+    world.taken_out();
+    assert_eq!(world.take_log(), [""; 0]);
+    world.handle(Event::ModuleRead(
+        Edition(3),
+        Origin::Directory,
+        Box::new(module(10, "one")),
+    ));
+    assert_eq!(world.take_log(), ["files of one 3", "one sync"]);
+}
+
+#[test]
+fn the_release_of_a_module_without_files_stays() {
+    let mut world = World::new(vec![module(10, "two")]);
+    world.data.insert(KEY.to_owned(), ONE.to_owned());
+    world.listed("one");
+    let mut world = world.start();
+    world.copies_read();
+    assert_eq!(world.take_log(), ["two sync"]);
+    // Switched off by hand, the module waits for its files as well.
+    world.edit(&[("oneEnabled", Some("false"))]);
+    assert_eq!(world.take_log(), ["two sync"]);
+}
+
+#[test]
+fn a_source_that_is_taken_out_removes_its_module_even_if_a_flag_is_left() {
+    let mut world = World::with_sources(vec![module(10, "two")], ONE);
+    world.copies_read();
+    world.fetched(1, false, module(5, "one"));
+    world.edit(&[("oneEnabled", Some("true"))]);
+    world.take_log();
+    world.taken_out();
+    assert_eq!(world.take_log(), ["one delete", "two sync"]);
+    // The source comes back: files are needed again, and the old ones do not run.
+    world.edit(&[(KEY, Some(ONE))]);
+    assert_eq!(world.take_log(), ["two sync"]);
+    world.fetched(2, false, module(5, "one"));
+    let log = world.take_log();
+    assert_eq!(log[..2], ["files of one 2", "one sync"], "{log:?}");
+}
+
+#[test]
+fn sources_that_were_taken_out_while_no_operator_ran_are_no_loss() {
+    let names = ["one", "three", "four"];
+    let entry = |name: &&str| format!("{name}: {{repository: r.example.com/{name}, version: stable}}\n");
+    let sources: String = names.iter().map(entry).collect();
+    let mut world = World::new(vec![module(10, "two")]);
+    world.last_good = Some([(KEY.to_owned(), sources)].into());
+    for name in names {
+        world.listed(name);
+    }
+    let mut world = world.start();
+    while world.operator.poll_timeout().is_some() && !world.log.iter().any(|line| line == "one purge") {
+        world.sleep();
+    }
+    let held = |notice: &Notice| matches!(notice, Notice::PurgeHeld { .. });
+    assert!(!world.notices.iter().any(held), "{:?}", world.notices);
+}
+
+#[test]
+fn nothing_is_removed_while_the_sources_cannot_be_read() {
+    let mut world = World::with_sources(vec![module(10, "two")], "one: {");
+    world.listed("one");
+    for _ in 0..5 {
+        if world.operator.poll_timeout().is_some() {
+            world.sleep();
+        }
+    }
+    assert_eq!(world.take_log(), ["two sync"]);
+}
+
+#[test]
+fn files_that_fail_three_times_are_given_up_where_others_did_well() {
+    let mut world = World::with_sources(vec![module(10, "two")], ONE);
+    world.copies_read();
+    world.fetched(1, false, module(5, "one"));
+    world.take_log();
+    world.failing.insert("one sync".to_owned(), 3);
+    world.fetched(2, true, module(5, "one"));
+    while world.failing["one sync"] > 0 {
+        world.sleep();
+    }
+    let log = world.take_log();
+    let judged: Vec<_> = log.iter().filter(|line| line.starts_with("judged")).collect();
+    assert_eq!(judged, ["judged one 2 Bad"], "{log:?}");
+}
+
+#[test]
+fn a_module_that_failed_before_is_not_given_back() {
+    let mut world = World::with_sources(vec![module(10, "two")], ONE);
+    world.copies_read();
+    world.failing.insert("one sync".to_owned(), 9);
+    world.fetched(1, false, module(5, "one"));
+    world.fetched(2, true, module(5, "one"));
+    while world.failing["one sync"] > 0 {
+        world.sleep();
+    }
+    let log = world.take_log();
+    assert!(!log.iter().any(|line| line.ends_with("Bad")), "{log:?}");
+}

@@ -1,0 +1,104 @@
+//! The ways of modules that come from registries: a source is named or taken out, and files prove themselves or fail.
+//!
+//! Must never remove a module because its files cannot be had.
+
+use serde_json::{Map, Value};
+use values_schema::schema::Schemas;
+
+use crate::artifact::reference::Repository;
+use crate::artifact::source::ModuleSources;
+use crate::failure::{Class, Failure};
+use crate::module::{Edition, Module};
+use crate::name::{ModuleName, Owner};
+use crate::operator::Operator;
+use crate::operator::effect::{Effect, FilesVerdict};
+use crate::operator::task::Reason;
+use crate::values::section::{ConfigDocument, Entry};
+
+/// The order number of a module whose files have not come yet, without one in its source.
+const ORDER: u32 = 1;
+
+impl Operator {
+    /// Takes the sources of the ConfigMap that counts from now on. Must come before its sections.
+    pub(super) fn take_sources(&mut self, document: &ConfigDocument) {
+        let sources = match &document.module_sources {
+            Entry::Absent => &ModuleSources::new(),
+            Entry::Good(sources) => sources,
+            Entry::Bad => return,
+        };
+        if !self.startup.has_begun() {
+            self.confirm_ends(sources);
+        }
+        let named = self.supply.name(sources);
+        let is_news = !(named.new.is_empty() && named.gone.is_empty());
+        for (name, order, repository) in named.new {
+            self.source_came(name, order.unwrap_or(ORDER), &repository);
+        }
+        for name in named.gone {
+            self.source_went(&name);
+        }
+        if is_news && self.startup.has_begun() {
+            self.verdicts.grow_stale(Reason::ConfigChanged);
+            self.request_converge(Reason::ConfigChanged, true);
+        }
+    }
+
+    /// Confirms the removal of releases whose sources were taken out while no operator ran.
+    fn confirm_ends(&mut self, now: &ModuleSources) {
+        let before = self.config.sources_before();
+        let is_gone = |name: &&ModuleName| !now.contains_key(*name) && !self.modules.contains(name);
+        let gone = before.keys().filter(is_gone).map(ToString::to_string);
+        let gone = gone.collect();
+        self.removal.brake_mut().confirm_at_once(gone);
+    }
+
+    fn source_came(&mut self, name: ModuleName, order: u32, repository: &Repository) {
+        if self.modules.contains(&name) {
+            return;
+        }
+        let values = Value::Object(Map::new());
+        let report = format!("no files have come from {repository} yet");
+        let module = Module {
+            name: name.clone(),
+            order,
+            values: values.clone(),
+            schemas: Schemas::default(),
+            enabled: None,
+            has_chart: false,
+            has_crds: false,
+            has_conversions: false,
+            has_enabled_script: false,
+            has_hooks: false,
+            has_account: false,
+            depends_on: Vec::new(),
+            broken: Some(Failure::new(Class::Unavailable, report)),
+        };
+        // Without schemas nothing is refused.
+        let _ = self
+            .values
+            .renew_files(&Owner::Module(name.clone()), Schemas::default(), values);
+        self.modules.add(module);
+        self.supply.begin_empty(name);
+    }
+
+    fn source_went(&mut self, name: &ModuleName) {
+        let has_directory = self.directories.rereading().knew(name);
+        if self.supply.end(name, has_directory) {
+            self.modules.remove(name);
+            self.removal.brake_mut().confirm_at_once([name.to_string()].into());
+        }
+    }
+
+    /// The modules that have no files that they may use, each with the reason.
+    pub(super) fn lacking_files(&self) -> Vec<(ModuleName, Failure)> {
+        let lack = |name: &ModuleName| Some((name.clone(), self.supply.lack(name)?));
+        self.modules.names().filter_map(lack).collect()
+    }
+
+    /// Reports the judgement on files that came from a source.
+    pub(super) fn judge_files(&mut self, name: &ModuleName, judged: Option<(Edition, FilesVerdict)>) {
+        if let Some((edition, verdict)) = judged {
+            self.cx.effect(Effect::JudgeFiles(name.clone(), edition, verdict));
+        }
+    }
+}
