@@ -29,6 +29,7 @@ mod rendering;
 mod reviews;
 pub mod rights;
 mod signals;
+pub mod sources;
 mod start;
 pub mod switch;
 mod threads;
@@ -47,7 +48,7 @@ use axum::Router;
 use axum_server::{AddrListener, Address};
 use jiff::Timestamp;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tracing::error;
 
 use crate::cluster::Cluster;
@@ -181,7 +182,8 @@ async fn build(
     let config_map = watching::config_map(settings, &monitors, &outside, trouble);
     let notices = notices(settings, &cluster, &outside, parts);
     let catalogue = watch::Sender::new(Arc::new(found.catalogue));
-    let hands = Hands::new(&monitors, replies, Editions::new(catalogue.clone()));
+    let (judges, judged) = mpsc::unbounded_channel();
+    let hands = Hands::new(&monitors, replies, Editions::new(catalogue.clone()), judges);
     let tools = Arc::new(Tools {
         webhooks,
         monitors: monitors.clone(),
@@ -202,7 +204,8 @@ async fn build(
         holds: jobs::release::holds::Holds::default(),
     });
     rendering::offer(&outside.charts, &tools, parts.stopping());
-    reloading::offer(settings, environment, &tools, &hands.editions, &outside);
+    let desk = reloading::offer(settings, environment, &tools, &hands.editions, &outside);
+    sources::start(settings, environment, desk, judged, &outside, parts)?;
     let door = leading::start(settings, &tools.cluster, outside.concerned(&tools.spawner), parts);
     trying::start(settings, environment, &tools.cluster, door, &outside, parts)?;
     let operator = Operator::new(seed(), start::policy(settings, environment, tools.restores()));

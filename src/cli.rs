@@ -20,6 +20,7 @@ mod post_renderer;
 mod queue;
 mod rbac;
 mod socket;
+mod source;
 mod switch;
 mod table;
 mod test;
@@ -41,6 +42,7 @@ use crate::app::manifest::NoManifest;
 use crate::app::outside::{Outside, OutsideError};
 use crate::app::packages::PackageError;
 use crate::app::rights::RightsError;
+use crate::app::sources::edits::SourceEditError;
 use crate::app::switch::SwitchError;
 use crate::report::Report;
 use crate::settings::{ConfigurationError, Environment, Program, StartArgs, variables};
@@ -195,6 +197,10 @@ enum CommandError {
     Channel(#[from] ChannelError),
     #[error(transparent)]
     Outside(#[from] OutsideError),
+    #[error(transparent)]
+    Source(#[from] SourceEditError),
+    #[error("no {key} version of module '{module}' is known")]
+    NoVersion { module: String, key: &'static str },
     #[error("nothing is changed: standard input is no terminal, so the question cannot be asked")]
     NobodyToAsk,
     #[error("nothing is changed")]
@@ -215,7 +221,7 @@ impl CommandError {
     fn hints(&self) -> Vec<String> {
         match self {
             Self::Socket(error) => error.hints().into_iter().map(str::to_owned).collect(),
-            Self::Switch(error) => error.hints(),
+            Self::Switch(error) | Self::Source(SourceEditError::Switch(error)) => error.hints(),
             Self::Channel(error) => error.hints(),
             Self::Outside(error) => error.hints(),
             Self::Package(error) => error.hints(),
@@ -225,8 +231,12 @@ impl CommandError {
             Self::NotChecked { .. } => {
                 vec!["`addon-operator channel status` shows the state of the channel".to_owned()]
             }
+            Self::NoVersion { .. } => {
+                vec!["`addon-operator module source status` lists digests, one of which can be given".to_owned()]
+            }
             Self::NobodyToAsk => vec!["--yes skips the question".to_owned()],
             Self::Settings(_)
+            | Self::Source(_)
             | Self::NotReloaded { .. }
             | Self::Print(_)
             | Self::Watch(_)

@@ -8,6 +8,7 @@ pub mod accounts;
 pub mod adoption;
 pub mod apis;
 pub mod config_map;
+pub mod copies;
 pub mod crds;
 pub mod deployment;
 pub mod difference;

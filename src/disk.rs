@@ -25,6 +25,7 @@ use crate::settings::MissingValues;
 
 pub use chart::{CONVERSION_WEBHOOK, Chart, ChartError, chart_digest, chart_mentions, chart_version};
 pub use problem::{Fault, Problem, Severity};
+pub use values::Layer;
 
 use hooks::Root;
 use manifest::Manifest;
@@ -163,6 +164,34 @@ pub fn read(layout: &Layout) -> Found {
         .modules
         .sort_by(|one, other| (one.order, &one.name).cmp(&(other.order, &other.name)));
     found
+}
+
+/// Reads the directory of one module that lies in no modules directory. Its values are those of the common values files
+/// and its own, with `more` merged over. It blocks too.
+pub fn read_alone(
+    layout: &Layout,
+    name: &ModuleName,
+    order: u32,
+    path: PathBuf,
+    more: &[Layer],
+) -> (FoundModule, Vec<Problem>) {
+    let mut problems = Vec::new();
+    let mut read = |dir: &PathBuf| values::read_common(&dir.join(values::FILE), layout.missing_values, &mut problems);
+    let common = layout.modules_dirs.iter().map(&mut read);
+    let common = common.reduce(|one, other| if other.speaks_of(name) { other } else { one });
+    problems.clear();
+    let mut module = read_module(
+        layout,
+        name.clone(),
+        order,
+        path,
+        &common.unwrap_or_default(),
+        &mut problems,
+    );
+    for layer in more {
+        module.values = layer.lay(module.values.take(), name, &mut module.faults);
+    }
+    (module, problems)
 }
 
 /// Reads a directory of hooks without modules. It blocks too.

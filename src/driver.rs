@@ -12,13 +12,16 @@ use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 use addon_core::failure::{Class, Failure};
+use addon_core::module::Edition;
+use addon_core::name::ModuleName;
 use addon_core::operator::Operator;
-use addon_core::operator::effect::{Effect, Job, JobId};
+use addon_core::operator::effect::{Effect, FilesVerdict, Job, JobId};
 use addon_core::operator::event::{Event, Finished, ReviewId};
 use addon_core::review::reply::Reply;
 use addon_core::time::{Now, Tick};
 use futures::FutureExt;
 use jiff::Timestamp;
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
@@ -40,15 +43,26 @@ pub struct Hands {
     pub replies: Replies<Reply>,
     /// Lets files that were read again take the place of those before.
     pub editions: Editions,
+    /// Passes on judgements on files that came from sources.
+    pub judged: mpsc::UnboundedSender<Judged>,
 }
+
+/// A judgement on files that came from a source.
+pub type Judged = (ModuleName, Edition, FilesVerdict);
 
 impl Hands {
     /// The parts, of which the loop gets clones.
-    pub fn new(monitors: &Monitors, replies: Replies<Reply>, editions: Editions) -> Self {
+    pub fn new(
+        monitors: &Monitors,
+        replies: Replies<Reply>,
+        editions: Editions,
+        judged: mpsc::UnboundedSender<Judged>,
+    ) -> Self {
         Self {
             monitors: monitors.clone(),
             replies,
             editions,
+            judged,
         }
     }
 }
@@ -144,6 +158,10 @@ where
                 Effect::Tell(notice) => self.notices.tell(&notice, decided_in),
                 Effect::Reply(ReviewId(number), reply) => self.hands.replies.send(number, reply),
                 Effect::TakeUpFiles(module, edition) => self.hands.editions.take_up(&module, edition),
+                Effect::JudgeFiles(module, edition, verdict) => {
+                    // Without modules nobody follows sources.
+                    let _ = self.hands.judged.send((module, edition, verdict));
+                }
                 Effect::StopMonitors(ids) => self.hands.monitors.stop(&ids),
                 Effect::GiveUp(failure) => {
                     let hint = (!failure.hints.is_empty()).then(|| failure.hints.join("; "));

@@ -102,6 +102,8 @@ pub struct Chart<'a> {
     pub kept: &'a BTreeSet<Object>,
     /// The file with the claims of objects; none for a call that only renders.
     pub claims: Option<&'a Claims>,
+    /// Variables of the module's source. Those of the operator count more.
+    pub env: &'a [(OsString, OsString)],
 }
 
 /// The output of a rendering.
@@ -173,7 +175,9 @@ impl Helm {
         if verbosity == Verbosity::Debug {
             args.push("--debug".into());
         }
-        let finished = self.run(args, chart.kubeconfig, TEMPLATE_DEADLINE, cancel).await?;
+        let finished = self
+            .run(args, chart.kubeconfig, chart.env, TEMPLATE_DEADLINE, cancel)
+            .await?;
         if !finished.exit.is_success() {
             let secrets = self.spawner.secrets();
             let error = failed(
@@ -231,7 +235,9 @@ impl Helm {
         ] {
             args.push(flag.into());
         }
-        let finished = self.run(args, chart.kubeconfig, self.deadline(), cancel).await?;
+        let finished = self
+            .run(args, chart.kubeconfig, chart.env, self.deadline(), cancel)
+            .await?;
         if !finished.exit.is_success() {
             let secrets = self.spawner.secrets();
             return Err(failed(
@@ -276,7 +282,13 @@ impl Helm {
             "--debug",
         ];
         let finished = self
-            .run(args.map(OsString::from).into(), kubeconfig, self.deadline(), cancel)
+            .run(
+                args.map(OsString::from).into(),
+                kubeconfig,
+                &[],
+                self.deadline(),
+                cancel,
+            )
             .await?;
         if finished.exit.is_success() {
             if let Some(objects) = outcry::left_behind(&finished.stdout.text()) {
@@ -309,12 +321,13 @@ impl Helm {
         &self,
         args: Vec<OsString>,
         kubeconfig: Option<&Path>,
+        env: &[(OsString, OsString)],
         deadline: Duration,
         cancel: &CancellationToken,
     ) -> Result<Finished, HelmError> {
         let spawn = Spawn {
             args,
-            env: self.environment(kubeconfig),
+            env: self.environment(kubeconfig, env),
             stdout: Output::captured(STDOUT_LIMIT),
             stderr: Output::captured(STDERR_LIMIT),
             ..Spawn::new(&self.options.binary, deadline)

@@ -26,6 +26,7 @@ mod bad_input {
     mod reload;
     mod scripts;
     mod secrets;
+    mod sources;
     mod stage;
     mod values_files;
     mod vandals;

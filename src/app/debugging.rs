@@ -26,6 +26,7 @@ pub(super) async fn listen(
             lookout: Arc::clone(&outside.lookout),
             charts: Arc::clone(&outside.charts),
             reloader: Arc::clone(&outside.reloader),
+            sources: Arc::clone(&outside.sources),
             channel: outside.channel(),
             standing: outside.standing.subscribe(),
             secrets: outside.secrets.clone(),

@@ -4,7 +4,7 @@
 //! out.
 
 pub mod asking;
-mod credentials;
+pub(super) mod credentials;
 pub mod setup;
 mod telling;
 

@@ -128,6 +128,7 @@ impl Offline<'_> {
             kubeconfig: None,
             kept: &BTreeSet::new(),
             claims: None,
+            env: &[],
         };
         let cancel = CancellationToken::new();
         let rendered = self

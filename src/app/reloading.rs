@@ -5,10 +5,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use addon_core::module::Module;
+use addon_core::module::{Module, Origin};
 use addon_core::name::{ModuleName, Owner};
 use addon_core::operator::event::Event;
-use addon_core::operator::query::{ConfigValuesQuery, Secrets};
+use addon_core::operator::query::{ConfigValuesQuery, ModuleReport, ModulesQuery, ReleaseValuesQuery, Secrets};
 use addon_core::values::Store;
 use addon_core::values::section::to_text;
 use serde_json::{Map, Value};
@@ -27,15 +27,17 @@ use crate::serve::debug::reload::{Reloaded, Reloader, Unfit};
 use crate::serve::{self, Loop, Unanswered};
 use crate::settings::{Environment, Settings, Work};
 
-/// Makes reloading available on the debug socket, if there are modules.
+/// Makes reloading available on the debug socket, if there are modules. Returns the desk for other readers of modules.
 pub(super) fn offer(
     settings: &Settings,
     environment: &Environment,
     tools: &Arc<Tools>,
     editions: &Editions,
     outside: &Outside,
-) {
-    let Work::Modules(modules) = &settings.work else { return };
+) -> Option<Arc<Desk>> {
+    let Work::Modules(modules) = &settings.work else {
+        return None;
+    };
     let desk = Arc::new(Desk {
         layout: inventory::layout(modules.as_ref().clone()),
         environment: environment.clone(),
@@ -43,25 +45,27 @@ pub(super) fn offer(
         editions: editions.clone(),
         doors: outside.doors.clone(),
     });
+    let of_all = Arc::clone(&desk);
     outside.reloader.get_or_init(|| {
         Reloader::new(move |name| {
             let desk = Arc::clone(&desk);
             Box::pin(async move { desk.reload(&name).await })
         })
     });
+    Some(of_all)
 }
 
 /// The parts that reading a module again needs.
-struct Desk {
-    layout: Layout,
+pub(super) struct Desk {
+    pub(super) layout: Layout,
     environment: Environment,
-    tools: Arc<Tools>,
-    editions: Editions,
-    doors: Loop,
+    pub(super) tools: Arc<Tools>,
+    pub(super) editions: Editions,
+    pub(super) doors: Loop,
 }
 
 impl Desk {
-    async fn reload(&self, name: &ModuleName) -> Result<Result<Reloaded, Unfit>, Unanswered> {
+    pub(super) async fn reload(&self, name: &ModuleName) -> Result<Result<Reloaded, Unfit>, Unanswered> {
         let layout = self.layout.clone();
         let mut found = blocking::run(move || disk::read(&layout)).await;
         let Some(at) = found.modules.iter().position(|module| module.name == *name) else {
@@ -81,8 +85,18 @@ impl Desk {
             Err(unfit) => return Ok(Err(unfit)),
         };
         let edition = self.editions.keep(name, files);
-        self.doors.post(Event::ModuleRead(edition, Box::new(module)))?;
+        self.doors
+            .post(Event::ModuleRead(edition, Origin::Directory, Box::new(module)))?;
         Ok(Ok(Reloaded { dir, warnings }))
+    }
+
+    /// The values of the module's release, if its last run succeeded. Before that its hooks may not have set theirs.
+    async fn values_of_now(&self, name: &ModuleName) -> Option<Value> {
+        let modules = serve::ask(&self.doors, ModulesQuery).await.ok()?;
+        let is_ready = |report: &ModuleReport| report.name == name.as_str() && report.state == "Ready";
+        modules.iter().find(|report| is_ready(report))?;
+        let values = serve::ask(&self.doors, ReleaseValuesQuery(name.clone())).await.ok()?;
+        Some(values.ok()?.to_value())
     }
 
     fn absent(&self, name: &ModuleName) -> Unfit {
@@ -94,7 +108,7 @@ impl Desk {
     }
 
     /// The section of the ConfigMap that the module uses; none if the core does not know the module yet.
-    async fn section(&self, name: &ModuleName) -> Result<Option<Value>, Unanswered> {
+    pub(super) async fn section(&self, name: &ModuleName) -> Result<Option<Value>, Unanswered> {
         let query = ConfigValuesQuery {
             module: Some(name.clone()),
             with_global: false,
@@ -106,8 +120,9 @@ impl Desk {
         Ok(section.filter(|section| !is_empty(section)))
     }
 
-    /// Looks for the mistakes that `module lint` finds. Returns the warnings if there is no mistake.
-    async fn judge(&self, found: &Found, module: &FoundModule) -> Result<Vec<String>, Unfit> {
+    /// Looks for the mistakes that `module lint` finds, and renders the chart with the values that the module has now.
+    /// Returns the warnings if there is no mistake.
+    pub(super) async fn judge(&self, found: &Found, module: &FoundModule) -> Result<Vec<String>, Unfit> {
         let tmp = tempfile::tempdir().map_err(|error| Unfit::Unchecked(error.to_string()))?;
         let offline = Offline {
             found,
@@ -119,6 +134,9 @@ impl Desk {
         if findings.is_empty() {
             findings.extend(lint::hooks(&offline, module).await);
             findings.extend(lint::rendered::chart(&offline, module).await);
+            if let Some(values) = self.values_of_now(&module.name).await {
+                findings.extend(lint::rendered::today(&offline, module, &values).await);
+            }
         }
         let (mistakes, warnings): (Vec<Finding>, Vec<Finding>) = findings
             .into_iter()
@@ -132,7 +150,7 @@ impl Desk {
 }
 
 /// Whether the values and the section that is in use fit the schemas that were read. Rules may take long.
-fn fits(module: &Module, section: Option<&Value>) -> Result<(), Unfit> {
+pub(super) fn fits(module: &Module, section: Option<&Value>) -> Result<(), Unfit> {
     let owner = Owner::Module(module.name.clone());
     let mut store = Store::new();
     let files = store.renew_files(&owner, module.schemas.clone(), module.values.clone());

@@ -22,6 +22,7 @@ use crate::serve::Loop;
 use crate::serve::debug::channel::Channel;
 use crate::serve::debug::modules::Charts;
 use crate::serve::debug::reload::Reloader;
+use crate::serve::debug::sources::Sources;
 use crate::serve::notify::Bell;
 use crate::serve::probe;
 use crate::serve::standing::ActingRole;
@@ -41,6 +42,8 @@ pub(super) struct Outside {
     pub(super) charts: Arc<OnceLock<Charts>>,
     /// Reads directories of modules again.
     pub(super) reloader: Arc<OnceLock<Reloader>>,
+    /// Reports about the sources of modules.
+    pub(super) sources: Arc<OnceLock<Sources>>,
     pub(super) events: ConfigEvents,
     pub(super) secrets: Secrets,
     pub(super) spools: Spools,
@@ -66,6 +69,7 @@ impl Outside {
             lookout: Arc::default(),
             charts: Arc::default(),
             reloader: Arc::default(),
+            sources: Arc::default(),
             events: ConfigEvents::default(),
             secrets: log.secrets.clone(),
             spools: log.spools.clone(),

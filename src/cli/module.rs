@@ -11,6 +11,7 @@ use super::new::New;
 use super::package::{Pull, Push};
 use super::paint::Paint;
 use super::socket::{Socket, SocketError, encode};
+use super::source::Source;
 use super::switch::{Switch, Way};
 use super::test::Test;
 use super::upgrade::Upgrade;
@@ -76,6 +77,8 @@ enum Deed {
     Disable(Switch),
     /// Show the objects that a held upgrade would delete, or let the upgrade delete them
     Upgrade(Upgrade),
+    /// Show and steer the versions of modules that come from registries
+    Source(Source),
     /// Look for mistakes in a module's files: hooks, values, chart, schemas
     Lint(Lint),
     /// Play the cases in a module's directory tests: hooks, values, schemas and chart, without a cluster
@@ -154,6 +157,7 @@ impl Module {
             ModuleCommand::Act(Deed::Enable(switch)) => return switch.run(Way::On, &target, caller),
             ModuleCommand::Act(Deed::Disable(switch)) => return switch.run(Way::Off, &target, caller),
             ModuleCommand::Act(Deed::Upgrade(upgrade)) => return upgrade.run(&target, caller),
+            ModuleCommand::Act(Deed::Source(source)) => return source.run(&target, output, caller),
             ModuleCommand::Act(Deed::Manifest(manifest)) => return manifest.run(),
             ModuleCommand::Act(Deed::Push(push)) => return push.run(caller),
             ModuleCommand::Act(Deed::Pull(pull)) => return pull.run(caller),

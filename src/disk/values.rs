@@ -38,6 +38,42 @@ impl Common {
     }
 }
 
+impl Common {
+    /// Whether the file has values of the module.
+    pub(super) fn speaks_of(&self, module: &ModuleName) -> bool {
+        self.document.contains_key(&module.values_key())
+    }
+}
+
+/// Values of a module from elsewhere than its directory, in the form of a values file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layer {
+    /// The place of the values, for errors.
+    pub place: String,
+    /// The text of the file.
+    pub text: String,
+}
+
+impl Layer {
+    /// Merges the layer over the values. Values that are not below the module's key are those of the module, too.
+    pub(super) fn lay(&self, values: Value, module: &ModuleName, problems: &mut Vec<Problem>) -> Value {
+        let key = module.values_key();
+        let place = Path::new(&self.place);
+        let document = match yaml::from_str_v2(&self.text) {
+            Ok(document) => document,
+            Err(error) => {
+                problems.push(Problem::new(Severity::Fatal, place, Fault::NotYaml(error)));
+                return values;
+            }
+        };
+        let section = match document.get(&key).filter(|section| section.is_object()) {
+            Some(section) => section,
+            None => &document,
+        };
+        lay_section(values, &key, section, place, problems)
+    }
+}
+
 /// Reads the common file of a modules directory. If the file exists but is invalid, all flags are unknown.
 pub(super) fn read_common(path: &Path, missing: MissingValues, problems: &mut Vec<Problem>) -> Common {
     let mut common = Common {

@@ -1,14 +1,18 @@
 //! The environment of a helm child. Must never pass on a variable of the operator's own, because it could lead helm to
 //! another cluster.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use super::{Helm, Options, plugin};
 
 impl Helm {
-    /// The whole environment of a helm child.
-    pub(super) fn environment(&self, kubeconfig: Option<&Path>) -> Vec<(OsString, OsString)> {
+    /// The whole environment of a helm child: variables of the module's source, and ours, which count more.
+    pub(super) fn environment(
+        &self,
+        kubeconfig: Option<&Path>,
+        of_source: &[(OsString, OsString)],
+    ) -> Vec<(OsString, OsString)> {
         let Options {
             dir,
             kubeconfig: of_all,
@@ -20,7 +24,8 @@ impl Helm {
         let home = home
             .as_ref()
             .map_or_else(|| own("home"), |home| home.clone().into_os_string());
-        [
+        let of_source = of_source.iter().filter(|(name, _)| !steers(name)).cloned();
+        let ours = [
             ("PATH", search_path.clone()),
             ("HOME", home),
             ("TMPDIR", dir.clone().into_os_string()),
@@ -36,7 +41,13 @@ impl Helm {
             ("GOGC", "off".into()),
             ("GOMEMLIMIT", "256MiB".into()),
         ]
-        .map(|(name, value)| (name.into(), value))
-        .into()
+        .map(|(name, value)| (name.into(), value));
+        of_source.chain(ours).collect()
     }
+}
+
+/// Whether a variable may lead helm to another cluster or to other rights.
+fn steers(name: &OsStr) -> bool {
+    let name = name.as_encoded_bytes();
+    name.starts_with(b"HELM_") || name.starts_with(b"KUBE")
 }

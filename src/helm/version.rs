@@ -72,7 +72,7 @@ impl Helm {
     async fn ask_version(&self) -> Result<Version, HelmError> {
         let args = ["version", "--short"].map(OsString::from).into();
         let finished = self
-            .run(args, None, VERSION_DEADLINE, &CancellationToken::new())
+            .run(args, None, &[], VERSION_DEADLINE, &CancellationToken::new())
             .await?;
         // Helm 2 prints its version and then fails, because its server does not answer.
         let text = finished.stdout.text();

@@ -24,26 +24,37 @@ pub(super) struct Acting<'a> {
     tools: &'a Tools,
     /// The named account; none for the operator itself.
     actor: Option<(AccountName, Actor)>,
+    /// The variables of the module's source.
+    env: Vec<(OsString, OsString)>,
 }
 
 impl Tools {
     /// The account of an owner, with a token that lasts for this time.
     pub(super) async fn acting(&self, owner: &Owner, needed: Duration) -> Result<Acting<'_>, Failure> {
-        let account = match owner {
-            Owner::Global => None,
-            Owner::Module(module) => self.catalogue.borrow().account(module.as_str()),
-        };
-        self.acting_as(account, needed).await
+        match owner {
+            Owner::Global => self.acting_as(None, Vec::new(), needed).await,
+            Owner::Module(module) => {
+                let catalogue = self.catalogue.borrow().clone();
+                let (account, env) = (catalogue.account(module.as_str()), catalogue.env(module.as_str()));
+                self.acting_as(account, env, needed).await
+            }
+        }
     }
 
     /// The account for a release, with a token for the duration of a helm call. If the release's module is gone its
     /// account is unknown, and the operator itself acts.
     pub(super) async fn acting_for(&self, release: &str) -> Result<Acting<'_>, Failure> {
-        let (account, needed) = (self.catalogue.borrow().account(release), self.helm()?.deadline());
-        self.acting_as(account, needed).await
+        let catalogue = self.catalogue.borrow().clone();
+        let (account, env) = (catalogue.account(release), catalogue.env(release));
+        self.acting_as(account, env, self.helm()?.deadline()).await
     }
 
-    async fn acting_as(&self, account: Option<AccountName>, needed: Duration) -> Result<Acting<'_>, Failure> {
+    async fn acting_as(
+        &self,
+        account: Option<AccountName>,
+        env: Vec<(OsString, OsString)>,
+        needed: Duration,
+    ) -> Result<Acting<'_>, Failure> {
         let actor = match account {
             None => None,
             Some(account) => {
@@ -51,19 +62,30 @@ impl Tools {
                 Some((account, actor))
             }
         };
-        Ok(Acting { tools: self, actor })
+        Ok(Acting {
+            tools: self,
+            actor,
+            env,
+        })
     }
 }
 
 impl Acting<'_> {
     /// The environment of child processes.
     pub(super) fn environment(&self) -> Vec<(OsString, OsString)> {
-        let mut environment = self.tools.environment.clone();
+        // The last of two variables with one name counts.
+        let mut environment = self.env.clone();
+        environment.extend(self.tools.environment.iter().cloned());
         if let Some((_, actor)) = &self.actor {
             environment.retain(|(name, _)| name != KUBECONFIG);
             environment.push((KUBECONFIG.into(), actor.kubeconfig.clone().into()));
         }
         environment
+    }
+
+    /// The variables of the module's source.
+    pub(super) fn env(&self) -> &[(OsString, OsString)] {
+        &self.env
     }
 
     /// The kubeconfig for helm, if it is not the operator's.

@@ -1,6 +1,7 @@
 //! The paths of hooks, scripts and charts. The core knows only names; jobs look up the paths here.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use addon_core::failure::{Class, Failure};
@@ -47,6 +48,8 @@ pub struct ModuleFiles {
     pub service_account: Option<AccountName>,
     /// The version of the chart, if it has one.
     pub version: Option<String>,
+    /// Variables of the module's source, for its hooks and for helm. Those of the operator count more.
+    pub env: Vec<(OsString, OsString)>,
 }
 
 impl ModuleFiles {
@@ -60,6 +63,7 @@ impl ModuleFiles {
             crds: module.crds.clone(),
             service_account: module.service_account.clone(),
             version: module.version.clone(),
+            env: Vec::new(),
         }
     }
 }
@@ -105,6 +109,12 @@ impl Catalogue {
     pub fn dir(&self, owner: &Owner) -> Result<Option<&Path>, Failure> {
         let module = owner.module().map(|name| self.module(name)).transpose()?;
         Ok(module.map(|files| files.dir.as_path()))
+    }
+
+    /// The variables of the source of the module with this name.
+    pub fn env(&self, module: &str) -> Vec<(OsString, OsString)> {
+        let files = self.module_named(module);
+        files.map(|files| files.env.clone()).unwrap_or_default()
     }
 
     /// The files that may be hooks of an owner, sorted by path.

@@ -77,6 +77,7 @@ mod tests {
             crds: Vec::new(),
             service_account: None,
             version: None,
+            env: Vec::new(),
         }
     }
 

@@ -32,8 +32,7 @@ use tokio::sync::{OnceCell, OwnedMutexGuard};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::acting::Acting;
-use super::{Tools, unless, vet_for_helm};
+use super::{Tools, acting::Acting, unless, vet_for_helm};
 use crate::cluster::apis::Apis;
 use crate::cluster::drift::ObjectKey;
 use crate::cluster::releases::Revision;
@@ -89,7 +88,7 @@ pub async fn sync(
     };
     let source = Source::new(chart, &files.dir, &values);
     let mut sync = Sync::begin(tools, module, source, asked, wanted.maintenance, wanted.config, cancel).await?;
-    let outcome = sync.run().await;
+    let outcome = Box::pin(sync.run()).await;
     if outcome.is_err() {
         // The cause may be an outdated list of kinds or an account's old token.
         tools.cluster.forget_apis();
@@ -276,6 +275,7 @@ impl<'a> Sync<'a> {
             // Kept objects are not marked here, so that the mark does not count as a difference.
             kept: &BTreeSet::new(),
             claims: Some(self.tools.helm()?.claims()),
+            env: self.acting.get().map(Acting::env).unwrap_or_default(),
         };
         let names = self.apis.names.iter().map(String::as_str);
         let manifest = self
@@ -326,6 +326,7 @@ impl<'a> Sync<'a> {
             kubeconfig: self.acting.get().and_then(Acting::kubeconfig),
             kept: &kept,
             claims: Some(tools.helm()?.claims()),
+            env: self.acting.get().map(Acting::env).unwrap_or_default(),
         };
         let rendered = self.facts.rendered.as_ref();
         let checksum = rendered.map(|rendered| rendered.checksum.as_str());

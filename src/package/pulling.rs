@@ -10,7 +10,7 @@ use addon_core::artifact::reference::ImageDigest;
 use thiserror::Error;
 
 use super::layers::{self, NoPackage, PackageKind};
-use super::unpack::{self, Layer, UnpackError};
+use super::unpack::{self, Compression, Layer, UnpackError};
 use crate::blocking;
 use crate::registry::Registry;
 use crate::registry::documents::{Content, Index, Manifest, Platform};
@@ -109,6 +109,19 @@ async fn for_us(
 }
 
 impl Package {
+    /// A package from the packed files of a module, which came from a registry before.
+    pub fn of_copy(digest: ImageDigest, packed: Vec<u8>) -> Self {
+        let layer = Layer {
+            compression: Compression::Gzip,
+            bytes: packed.into(),
+        };
+        Self {
+            digest,
+            kind: PackageKind::Module,
+            layers: vec![layer],
+        }
+    }
+
     /// Unpacks the package into a directory that does not exist yet.
     pub async fn unpack(self, dir: PathBuf) -> Result<(), PullError> {
         blocking::run(move || self.unpack_here(&dir)).await

@@ -13,6 +13,7 @@ pub mod render;
 mod reply;
 mod route;
 mod snapshots;
+pub mod sources;
 pub mod unix;
 
 use std::sync::{Arc, OnceLock};
@@ -33,6 +34,7 @@ use self::modules::Charts;
 use self::reload::Reloader;
 use self::reply::{Reply, document, shown, text};
 use self::route::{Format, PATTERNS, Route, Section};
+use self::sources::Sources;
 use super::parameters::{Parameters, SetError};
 use super::standing::{self, ActingRole};
 use super::{Loop, Unanswered, not_found};
@@ -56,6 +58,8 @@ pub struct Debug {
     pub charts: Arc<OnceLock<Charts>>,
     /// Reads directories of modules again, once the operator has begun; none without modules.
     pub reloader: Arc<OnceLock<Reloader>>,
+    /// The sources of modules, once the operator follows them.
+    pub sources: Arc<OnceLock<Sources>>,
     /// The state of the channel.
     pub channel: Channel,
     /// Whether this replica leads; a standby cannot answer most questions.
@@ -100,6 +104,7 @@ pub fn router(debug: Debug) -> Router {
         .route("/config/set", post(set_parameter))
         .route("/module/purge", post(purge::confirm))
         .route("/module/reload", post(reload::reload))
+        .route("/source/check", post(sources::check))
         .route("/config/lost", post(lost::confirm))
         .route("/{*path}", get(look))
         .fallback(not_found)
@@ -168,6 +173,7 @@ impl Debug {
             Route::ModuleMonitors(format) => self.resource_monitors(format).await?,
             Route::Graph => self.graph(wishes.format.as_deref()).await?,
             Route::ChannelStatus(format) => self.channel_status(format),
+            Route::SourceStatus { module, format } => self.sources(module, format).await?,
             Route::ConfigLost(format) => self.lost(format).await?,
             Route::ConfigList(format) => shown(format, &self.parameters.list(), || self.parameters.table()),
             Route::GlobalList(format) => {

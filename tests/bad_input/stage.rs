@@ -230,9 +230,13 @@ impl Stage {
             .unwrap()
             .of(User::Operator);
         let deletes = deletes.within(self.namespace.name()).deleting();
-        // The operator creates and deletes its own state Secrets.
-        let notes = ["addon-operator-state", "addon-operator-intents"];
-        let deletes = deletes.that(|record| !notes.contains(&record.name.as_str()));
+        // The operator creates and deletes its own state Secrets, and copies of modules from registries.
+        let notes = [
+            "addon-operator-state",
+            "addon-operator-intents",
+            "addon-operator-source-",
+        ];
+        let deletes = deletes.that(|record| !notes.iter().any(|note| record.name.starts_with(note)));
         assert!(deletes.is_empty(), "{deletes}");
     }
 

@@ -15,6 +15,7 @@ use addon_core::failure::Failure;
 use jiff::Timestamp;
 use tokio::time::timeout;
 
+use crate::package::pulling::{self, Package, PullError};
 use crate::registry::Registry;
 use crate::registry::error::RegistryError;
 use crate::registry::place::{ImagePlace, Reference};
@@ -35,6 +36,11 @@ impl Inquiry {
     /// An inquiry that has not asked yet.
     pub fn new(registry: Registry, place: ImagePlace, keys: Option<Keys>) -> Self {
         Self { registry, place, keys }
+    }
+
+    /// The package with this digest.
+    pub async fn pull(&self, digest: &ImageDigest) -> Result<Package, PullError> {
+        pulling::pull(&self.registry, &self.place, &Reference::Digest(digest.clone())).await
     }
 
     /// The answer to a question, or the reason why there is none.

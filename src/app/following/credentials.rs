@@ -11,7 +11,7 @@ use crate::registry::credentials::{Credentials, ReadCredentials};
 use crate::report::Chain;
 
 /// A reader of the pull secrets of this pod.
-pub(super) fn of_pod(cluster: Cluster, pod: String) -> ReadCredentials {
+pub(in crate::app) fn of_pod(cluster: Cluster, pod: String) -> ReadCredentials {
     Box::new(move || {
         let (cluster, pod) = (cluster.clone(), pod.clone());
         Box::pin(async move { all(&cluster.pull_secrets(&pod).await?) })

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use addon_core::artifact::following::Trouble;
 use addon_core::artifact::reference::Repository;
@@ -133,6 +134,26 @@ impl Office {
     /// Whether keys are set, so that signatures are checked.
     pub fn verifies(&self) -> bool {
         self.keys.is_some()
+    }
+
+    /// An inquiry for the repository of a module, with this login. Its registry may be asked, because people have named it.
+    pub fn of_module(&self, repository: &Repository, read: ReadCredentials) -> Result<Inquiry, Trouble> {
+        let place = place(repository).map_err(|error| bad(&error))?;
+        let mut access = self.access.clone();
+        access.allowed.insert(place.host.clone());
+        // The files of a module are larger than the documents of the channel.
+        access.limits = Limits {
+            whole: Duration::from_mins(5),
+            call: Duration::from_mins(10),
+            ..Limits::default()
+        };
+        let registry = Registry::new(access, read).map_err(|error: SetupError| bad(&error))?;
+        Ok(Inquiry::new(registry, place, self.keys.clone()))
+    }
+
+    /// The logins of the operator's pod.
+    pub fn logins(&self) -> ReadCredentials {
+        (self.read)()
     }
 
     /// An inquiry for this repository. The registry of the operator's own image may always be asked.

@@ -42,6 +42,28 @@ pub(in crate::app) async fn chart(offline: &Offline<'_>, module: &FoundModule) -
     }
 }
 
+/// Renders the chart with values that the module has in a cluster, over those of its files. Those of hooks are among
+/// them, so that a failure is a mistake.
+pub(in crate::app) async fn today(offline: &Offline<'_>, module: &FoundModule, values: &Value) -> Vec<Finding> {
+    let Some(chart) = module.chart else {
+        return Vec::new();
+    };
+    let rendering = Rendering {
+        namespace: "default",
+        enabled: None,
+        values,
+        verbosity: Verbosity::Plain,
+    };
+    match offline.render(module, chart, rendering).await {
+        Ok(Err(HelmError::Failed { message, .. })) if is_about_values(&message) => {
+            let message = format!("does not render with the values that the module has now: {message}");
+            vec![Finding::error(&module.path, message)]
+        }
+        // Other failures were found without these values.
+        Ok(_) | Err(_) => Vec::new(),
+    }
+}
+
 /// Mistakes in the rendered objects that helm accepts.
 fn judged(module: &Path, manifest: &str) -> Vec<Finding> {
     let (mut each, mut twice) = (BTreeSet::new(), BTreeSet::new());

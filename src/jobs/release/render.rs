@@ -46,6 +46,7 @@ pub async fn render(
     };
     let apis = unless(cancel, tools.cluster.apis()).await?;
     let values = values.to_value();
+    let env = catalogue.env(module.as_str());
     let mut source = Source::new(chart, &files.dir, &values);
     let (dir, values) = source.ready(tools, module.as_str()).await?;
     let chart = helm::Chart {
@@ -57,6 +58,7 @@ pub async fn render(
         kubeconfig: None,
         kept: &BTreeSet::new(),
         claims: None,
+        env: &env,
     };
     let verbosity = match wanted {
         Wanted::Manifest(verbosity) => verbosity,

@@ -52,6 +52,11 @@ pub(super) enum Route<'a> {
     ConfigLost(Format),
     /// The state of the channel.
     ChannelStatus(Format),
+    /// The sources of all modules, or of one.
+    SourceStatus {
+        module: Option<&'a str>,
+        format: Format,
+    },
     /// The hooks of a program without modules.
     HookList(Format),
     HookSnapshots {
@@ -99,6 +104,9 @@ pub(super) const PATTERNS: &[&str] = &[
     "GET /queue/list.{format:(json|yaml|text)}",
     "GET /queue/list.{format:(json|yaml|text)}?showEmpty=true",
     "GET /queue/main.{format:(json|yaml|text)}",
+    "GET /source/status.{format:(json|yaml|text)}",
+    "GET /source/{name}/status.{format:(json|yaml|text)}",
+    "POST /source/check",
 ];
 
 impl<'a> Route<'a> {
@@ -139,6 +147,11 @@ impl<'a> Route<'a> {
             ["channel", "status"] => Self::ChannelStatus(format),
             ["config", "lost"] => Self::ConfigLost(format),
             ["hook", "list"] => Self::HookList(format),
+            ["source", "status"] => Self::SourceStatus { module: None, format },
+            ["source", name, "status"] => Self::SourceStatus {
+                module: Some(name),
+                format,
+            },
             // The following routes have no text form.
             _ if format == Format::Text => return None,
             ["module", "status"] => Self::ModuleStatus(format),

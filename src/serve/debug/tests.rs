@@ -109,6 +109,7 @@ fn debug(channel: Channel) -> (Debug, JoinSet<()>) {
         lookout: Arc::default(),
         charts: Arc::default(),
         reloader: Arc::default(),
+        sources: Arc::default(),
         channel,
         standing: tokio::sync::watch::channel(ActingRole::Leads).1,
         secrets,

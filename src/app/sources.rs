@@ -1,0 +1,269 @@
+//! Modules that come from registries: a follower for each source that the ConfigMap names, on the leader.
+//!
+//! Must never remove a module or its release: the core does so, once its source is gone.
+
+pub mod edits;
+mod follower;
+mod library;
+mod login;
+mod record;
+mod shown;
+mod taking;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use addon_core::artifact::source::{ModuleSource, ModuleSources};
+use addon_core::name::ModuleName;
+use addon_core::operator::event::Event;
+use addon_core::operator::query::SourcesQuery;
+use futures::future::ready;
+use serde_json::Value;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::{AbortHandle, JoinError, JoinSet};
+use tokio::time::{sleep, timeout};
+use tracing::{error, info, warn};
+
+use self::follower::{Follower, Word};
+use self::library::Library;
+use self::shown::Shown;
+use self::taking::Taker;
+use super::Outside;
+use super::following::credentials;
+use super::following::setup::{BadFile, Files, Office};
+use super::parts::Parts;
+use super::reloading::Desk;
+use crate::driver::Judged;
+use crate::registry::credentials::{Credentials, ReadCredentials};
+use crate::report::Chain;
+use crate::serve::debug::sources::{Sources, Wish};
+use crate::serve::standing::{ActingRole, Told};
+use crate::settings::channel::Follow;
+use crate::settings::{Environment, Settings, Work};
+
+/// The interval of looks at the sources.
+const BEAT: Duration = Duration::from_secs(1);
+/// The timeout for an answer of the main loop.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Starts the part, if there are modules.
+pub(super) fn start(
+    settings: &Settings,
+    environment: &Environment,
+    desk: Option<Arc<Desk>>,
+    judged: mpsc::UnboundedReceiver<Judged>,
+    outside: &Outside,
+    parts: &mut Parts,
+) -> Result<(), BadFile> {
+    let (Work::Modules(modules), Some(desk)) = (&settings.work, desk) else {
+        return Ok(());
+    };
+    let channel = &modules.channel;
+    let files = Files::read(channel)?;
+    let read: Box<dyn Fn() -> ReadCredentials + Send + Sync> = match &channel.follow {
+        Follow::As(pod) => {
+            let (cluster, pod) = (desk.tools.cluster.clone(), pod.clone());
+            Box::new(move || credentials::of_pod(cluster.clone(), pod.clone()))
+        }
+        Follow::Refused | Follow::NoPod => Box::new(|| Box::new(|| Box::pin(ready(Ok(Credentials::default()))))),
+    };
+    let office = match Office::new(channel, files, environment, read) {
+        Ok(office) => office,
+        Err(error) => {
+            warn!(error = %Chain(&error), "Modules cannot come from registries");
+            return Ok(());
+        }
+    };
+    let (wishes, wished) = mpsc::unbounded_channel();
+    outside.sources.get_or_init(|| Sources::new(wishes));
+    let office = Offices {
+        library: Library::below(&settings.tmp_dir),
+        office: Arc::new(office),
+        desk,
+        standing: outside.standing.subscribe(),
+        judged,
+        wished,
+        followed: BTreeMap::new(),
+        tasks: JoinSet::new(),
+        has_read_copies: false,
+    };
+    parts.spawn("modules from registries", office.run());
+    Ok(())
+}
+
+/// All sources, and their followers.
+struct Offices {
+    library: Library,
+    office: Arc<Office>,
+    desk: Arc<Desk>,
+    standing: Told,
+    judged: mpsc::UnboundedReceiver<Judged>,
+    wished: mpsc::UnboundedReceiver<Wish>,
+    followed: BTreeMap<ModuleName, Followed>,
+    /// The followers. One that panics is begun anew.
+    tasks: JoinSet<()>,
+    has_read_copies: bool,
+}
+
+/// A source with its follower.
+struct Followed {
+    source: watch::Sender<ModuleSource>,
+    words: mpsc::UnboundedSender<Word>,
+    shown: watch::Receiver<Shown>,
+    /// Answers once the kept copy was handed over, or found missing.
+    loaded: Option<oneshot::Receiver<()>>,
+    task: AbortHandle,
+}
+
+impl Drop for Followed {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Offices {
+    async fn run(mut self) {
+        while !matches!(&*self.standing.borrow_and_update(), ActingRole::Leads) {
+            if self.standing.changed().await.is_err() {
+                return std::future::pending().await;
+            }
+        }
+        loop {
+            if let Ok(Ok(Some(sources))) = timeout(PATIENCE, self.desk.doors.ask(SourcesQuery)).await {
+                self.take(sources).await;
+            }
+            tokio::select! {
+                biased;
+                Some((module, edition, verdict)) = self.judged.recv() => {
+                    if let Some(followed) = self.followed.get(&module) {
+                        // A follower ends only with its source.
+                        let _ = followed.words.send(Word::Judged(edition, verdict));
+                    }
+                }
+                Some(wish) = self.wished.recv() => self.answer(wish),
+                Some(ended) = self.tasks.join_next() => self.note_end(&ended),
+                () = sleep(BEAT) => {}
+            }
+        }
+    }
+
+    /// Takes the sources of now: begins to follow new ones, and ends with those that are gone.
+    async fn take(&mut self, sources: ModuleSources) {
+        let gone: BTreeSet<ModuleName> = self
+            .followed
+            .keys()
+            .filter(|name| !sources.contains_key(*name))
+            .cloned()
+            .collect();
+        for name in &gone {
+            self.followed.remove(name);
+            info!(module = name.as_str(), "The source of a module is gone");
+        }
+        let has_changed = !gone.is_empty();
+        for (name, source) in &sources {
+            match self.followed.get(name) {
+                Some(followed) => {
+                    followed.source.send_if_modified(|known| {
+                        let differs = known != source;
+                        known.clone_from(source);
+                        differs
+                    });
+                }
+                None => self.begin(name.clone(), source.clone()),
+            }
+        }
+        let is_first = !self.has_read_copies;
+        self.announce_copies();
+        if has_changed || is_first && self.has_read_copies {
+            self.clean(&sources).await;
+        }
+        for name in gone {
+            // A module of this name in a directory counts again.
+            let _ = self.desk.reload(&name).await;
+        }
+    }
+
+    fn begin(&mut self, name: ModuleName, source: ModuleSource) {
+        let (sender, receiver) = watch::channel(source);
+        let (words, heard) = mpsc::unbounded_channel();
+        let (shows, shown) = watch::channel(Shown::default());
+        let (loads, loaded) = oneshot::channel();
+        let taker = Taker {
+            module: name.clone(),
+            library: self.library.clone(),
+            desk: Arc::clone(&self.desk),
+        };
+        let follower = Follower::new(taker, Arc::clone(&self.office), receiver, heard, shows, super::seed());
+        let task = self.tasks.spawn(async move {
+            follower.run(loads).await;
+        });
+        let followed = Followed {
+            source: sender,
+            words,
+            shown,
+            loaded: Some(loaded),
+            task,
+        };
+        self.followed.insert(name, followed);
+    }
+
+    /// Forgets the followers that have ended, so that they are begun anew.
+    fn note_end(&mut self, ended: &Result<(), JoinError>) {
+        if let Err(error) = ended
+            && error.is_panic()
+        {
+            error!(%error, "The follower of a source panicked, please report it");
+        }
+        self.followed.retain(|_, followed| !followed.task.is_finished());
+    }
+
+    /// Tells the core once that all kept copies were read. The first converge waits for that.
+    fn announce_copies(&mut self) {
+        if self.has_read_copies {
+            return;
+        }
+        for followed in self.followed.values_mut() {
+            if let Some(loaded) = &mut followed.loaded {
+                match loaded.try_recv() {
+                    Err(oneshot::error::TryRecvError::Empty) => return,
+                    // A follower that ended has nothing more to tell.
+                    Ok(()) | Err(oneshot::error::TryRecvError::Closed) => followed.loaded = None,
+                }
+            }
+        }
+        self.has_read_copies = self.desk.doors.post(Event::CopiesRead).is_ok();
+    }
+
+    /// Removes the records and copies of sources that are gone. Their directories stay for hooks that run at a removal, and
+    /// the next start removes them.
+    async fn clean(&self, sources: &ModuleSources) {
+        let names: BTreeSet<String> = sources.keys().map(ToString::to_string).collect();
+        let is_named = |module: &str, _: Option<&str>| names.contains(module);
+        if let Err(error) = self.desk.tools.cluster.drop_source_secrets(is_named).await {
+            warn!(error = %Chain(&error), "The records of old sources cannot be removed");
+        }
+    }
+
+    fn answer(&self, wish: Wish) {
+        match wish {
+            Wish::Report(reply) => {
+                let reports = self.followed.iter().map(|(name, followed)| {
+                    let shown = followed.shown.borrow();
+                    let document = serde_json::to_value(&*shown).unwrap_or(Value::Null);
+                    (name.to_string(), shown.text(name.as_str()), document)
+                });
+                // The client may have gone away.
+                let _ = reply.send(reports.collect());
+            }
+            Wish::Check(module, reply) => {
+                let Some(followed) = self.followed.get(&module) else {
+                    let _ = reply.send(false);
+                    return;
+                };
+                // A follower ends only with its source.
+                let _ = followed.words.send(Word::Check(reply));
+            }
+        }
+    }
+}

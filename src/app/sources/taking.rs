@@ -1,0 +1,193 @@
+//! Brings the files of one version into use: from the disk, from a kept copy or from the registry, checked before they count.
+//!
+//! Must never hand files to the core that `module lint` refuses.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use addon_core::artifact::reference::ImageDigest;
+use addon_core::artifact::source::ModuleSource;
+use addon_core::failure::Failure;
+use addon_core::module::{Edition, Origin};
+use addon_core::name::ModuleName;
+use addon_core::operator::event::Event;
+use thiserror::Error;
+use tracing::warn;
+
+use super::library::{Library, ShelfError};
+use crate::app::following::asking::Inquiry;
+use crate::app::inventory;
+use crate::app::reloading::{self, Desk};
+use crate::blocking;
+use crate::cluster::Cluster;
+use crate::cluster::copies::LARGEST;
+use crate::disk::{self, FoundModule, Layer, Problem};
+use crate::jobs::catalogue::ModuleFiles;
+use crate::package::pack;
+use crate::package::pulling::{Package, PullError};
+use crate::report::Chain;
+use crate::serve::debug::reload::Unfit;
+
+/// Why a version was not brought into use.
+#[derive(Debug, Error)]
+pub(super) enum TakeError {
+    #[error(transparent)]
+    Pull(#[from] PullError),
+    #[error(transparent)]
+    Shelf(#[from] ShelfError),
+    #[error(transparent)]
+    Unfit(#[from] Unfit),
+    #[error("{0}")]
+    Cluster(Failure),
+    #[error("there is no ConfigMap '{0}' with values in the namespace of the operator")]
+    NoValues(String),
+    #[error("the main loop does not answer")]
+    Loop,
+}
+
+impl TakeError {
+    /// Whether the version itself is at fault, so that another attempt has the same end until something else changes.
+    pub(super) fn is_of_version(&self) -> bool {
+        match self {
+            Self::Shelf(_) | Self::Unfit(Unfit::Mistakes(_) | Unfit::Section { .. } | Unfit::Absent { .. }) => true,
+            Self::Pull(error) => !matches!(error, PullError::Registry(_)),
+            Self::Unfit(Unfit::Unchecked(_)) | Self::Cluster(_) | Self::NoValues(_) | Self::Loop => false,
+        }
+    }
+}
+
+/// Brings versions of one module into use.
+#[derive(Clone)]
+pub(super) struct Taker {
+    pub(super) module: ModuleName,
+    pub(super) library: Library,
+    pub(super) desk: Arc<Desk>,
+}
+
+/// The values files of a source, by the key of their ConfigMap.
+pub(super) type ValuesFiles = BTreeMap<String, String>;
+
+impl Taker {
+    fn cluster(&self) -> &Cluster {
+        &self.desk.tools.cluster
+    }
+
+    /// The directory of a version that is on disk or kept in Secrets.
+    pub(super) async fn kept(&self, digest: &ImageDigest) -> Result<Option<PathBuf>, TakeError> {
+        if let Some(place) = self.library.find(&self.module, digest) {
+            return Ok(Some(place));
+        }
+        let copy = self.cluster().module_copy(&self.module, digest).await;
+        let copy = copy.map_err(|error| TakeError::Cluster(Failure::from(error)))?;
+        let Some(packed) = copy else { return Ok(None) };
+        let package = Package::of_copy(digest.clone(), packed);
+        Ok(Some(self.library.put(&self.module, package).await?))
+    }
+
+    /// The directory of a version, from the registry if need be.
+    pub(super) async fn fetch(&self, inquiry: &Inquiry, digest: &ImageDigest) -> Result<PathBuf, TakeError> {
+        if let Some(place) = self.library.find(&self.module, digest) {
+            return Ok(place);
+        }
+        let package = inquiry.pull(digest).await?;
+        Ok(self.library.put(&self.module, package).await?)
+    }
+
+    /// The values files of the source.
+    pub(super) async fn values(&self, source: &ModuleSource) -> Result<ValuesFiles, TakeError> {
+        let Some(name) = &source.values else {
+            return Ok(ValuesFiles::new());
+        };
+        let read = self.cluster().values_files(name).await;
+        let read = read.map_err(|error| TakeError::Cluster(Failure::from(error)))?;
+        read.ok_or_else(|| TakeError::NoValues(name.clone()))
+    }
+
+    /// Reads a directory, with the values files of the source.
+    async fn read(&self, source: &ModuleSource, values: &ValuesFiles, place: PathBuf) -> FoundModule {
+        let of_source = source.values.clone().unwrap_or_default();
+        let layer = |(key, text): (&String, &String)| Layer {
+            place: format!("ConfigMap {of_source}, key {key}"),
+            text: text.clone(),
+        };
+        let layers: Vec<Layer> = values.iter().map(layer).collect();
+        let (layout, name) = (self.desk.layout.clone(), self.module.clone());
+        let order = source.order.unwrap_or(layout.unnumbered_order);
+        let (found, problems) = blocking::run(move || disk::read_alone(&layout, &name, order, place, &layers)).await;
+        for Problem { path, fault, .. } in &problems {
+            warn!(module = self.module.as_str(), path = %path.display(), problem = %Chain(fault), "Found a problem in the files of a source");
+        }
+        found
+    }
+
+    /// Checks a version: `module lint`, a rendering with the values of now, and the section of now.
+    pub(super) async fn check(
+        &self,
+        source: &ModuleSource,
+        values: &ValuesFiles,
+        place: PathBuf,
+    ) -> Result<Vec<String>, TakeError> {
+        let module = self.read(source, values, place).await;
+        let layout = self.desk.layout.clone();
+        let found = blocking::run(move || disk::read(&layout)).await;
+        let warnings = self.desk.judge(&found, &module).await?;
+        let section = self.desk.section(&self.module).await.map_err(|_| TakeError::Loop)?;
+        let described = inventory::described(module, None);
+        blocking::run(move || reloading::fits(&described, section.as_ref())).await?;
+        Ok(warnings)
+    }
+
+    /// Hands the files of a version to the core.
+    pub(super) async fn hand_over(
+        &self,
+        source: &ModuleSource,
+        values: &ValuesFiles,
+        place: PathBuf,
+        has_former: bool,
+    ) -> Result<Edition, TakeError> {
+        let found = self.read(source, values, place).await;
+        let env = source.env.iter().map(|(name, value)| (name.into(), value.into()));
+        let files = ModuleFiles {
+            env: env.collect(),
+            ..ModuleFiles::of(&found)
+        };
+        let layout = self.desk.layout.clone();
+        let flags = blocking::run(move || disk::read(&layout).flags).await;
+        let module = inventory::described(found, flags.get(&self.module).copied());
+        let edition = self.desk.editions.keep(&self.module, files);
+        let event = Event::ModuleRead(edition, Origin::Source { has_former }, Box::new(module));
+        self.desk.doors.post(event).map_err(|_| TakeError::Loop)?;
+        Ok(edition)
+    }
+
+    /// Keeps the files of a version in Secrets, if they are small enough.
+    pub(super) async fn keep(&self, digest: &ImageDigest) -> Result<(), Failure> {
+        let Some(place) = self.library.find(&self.module, digest) else {
+            return Ok(());
+        };
+        if self.cluster().module_copy(&self.module, digest).await?.is_some() {
+            return Ok(());
+        }
+        let packed = blocking::run(move || pack::pack(&place)).await;
+        match packed {
+            Ok(packed) if packed.len() <= LARGEST => {
+                Ok(self.cluster().keep_module_copy(&self.module, digest, &packed).await?)
+            }
+            Ok(packed) => {
+                let (module, bytes) = (self.module.as_str(), packed.len());
+                warn!(
+                    module,
+                    bytes,
+                    limit = LARGEST,
+                    "The files of a module are too large to be kept in the cluster"
+                );
+                Ok(())
+            }
+            Err(error) => {
+                warn!(module = self.module.as_str(), error = %Chain(&error), "The files of a module cannot be kept in the cluster");
+                Ok(())
+            }
+        }
+    }
+}
