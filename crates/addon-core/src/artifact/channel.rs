@@ -55,7 +55,7 @@ impl Channel {
         {
             return Ok(Self::Tag(tag.clone()));
         }
-        match (Range::parse(text), tag) {
+        match (Range::parse_mask(text), tag) {
             (Ok(range), _) => Ok(Self::Range(range)),
             (Err(_), Ok(tag)) => Ok(Self::Tag(tag)),
             (Err(error), Err(_)) => Err(refused(error.fault.to_string())),
@@ -117,6 +117,15 @@ mod tests {
             ("12x", "tag"),
             ("1.4.x", "range"),
             ("1.x-alpine", "range"),
+            ("1.2.*", "range"),
+            ("v1.*.*", "range"),
+            ("v1.x.x", "range"),
+            ("1.*.0", "range"),
+            ("1.2.*-rc.*", "range"),
+            ("1.2.*-*", "range"),
+            ("release-*", "none"),
+            ("1.2.*.*", "none"),
+            ("1.2.*-rc.*.", "none"),
             ("1.4", "range"),
             ("1", "range"),
             ("*", "range"),

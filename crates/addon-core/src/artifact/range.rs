@@ -5,6 +5,7 @@
 //! chance.
 
 mod grammar;
+mod mask;
 
 use std::cmp::Reverse;
 use std::fmt;
@@ -13,6 +14,7 @@ use thiserror::Error;
 
 use super::reference::Tag;
 use super::version::Version;
+use mask::Mask;
 
 /// The error for a text that is no range.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -51,7 +53,16 @@ pub enum Fault {
 #[derive(Debug, Clone)]
 pub struct Range {
     text: String,
-    groups: Vec<Group>,
+    rules: Rules,
+}
+
+/// The versions that are in a range.
+#[derive(Debug, Clone)]
+enum Rules {
+    /// Those that all rules of a group allow.
+    Groups(Vec<Group>),
+    /// Those that fit a mask.
+    Mask(Mask),
 }
 
 /// Rules that a version must fulfil all together.
@@ -101,23 +112,40 @@ impl Range {
         })?;
         Ok(Self {
             text: text.trim().to_owned(),
-            groups,
+            rules: Rules::Groups(groups),
         })
+    }
+
+    /// Reads a range or a mask. A mask is a version with open parts, such as `v1.*.*`. Most masks are ranges; of the others
+    /// (`1.*.0`, `1.2.*-rc.*`) ranges would ignore the parts behind the first open one.
+    pub fn parse_mask(text: &str) -> Result<Self, RangeError> {
+        match Mask::parse(text) {
+            None => Self::parse(text),
+            Some(mask) => Ok(Self {
+                text: text.trim().to_owned(),
+                rules: Rules::Mask(mask),
+            }),
+        }
     }
 
     /// Whether a version is in the range.
     pub fn holds(&self, version: &Version) -> bool {
-        self.groups.iter().any(|group| group.holds(version))
+        match &self.rules {
+            Rules::Groups(groups) => groups.iter().any(|group| group.holds(version)),
+            Rules::Mask(mask) => mask.holds(version),
+        }
     }
 
     /// The tag of the highest version in the range. Only tags that are full versions count: tags like `1.4` or `20240101`
-    /// may be moved at any time. Of two tags for one version, `1.4.2` comes before `v1.4.2`, then the alphabet decides.
+    /// may be moved at any time. Of two tags for one version, the one that is written as the range, with or without `v`,
+    /// comes first, then the alphabet decides.
     pub fn highest<'t>(&self, tags: impl IntoIterator<Item = &'t Tag>) -> Option<(&'t Tag, Version)> {
         let versions = tags
             .into_iter()
             .filter_map(|tag| Some((tag, Version::parse_full(tag.as_str())?)));
         let held = versions.filter(|(_, version)| self.holds(version));
-        held.max_by_key(|(tag, version)| (version.clone(), Reverse((tag.as_str().starts_with('v'), *tag))))
+        let is_other = |tag: &Tag| tag.as_str().starts_with('v') != self.text.starts_with('v');
+        held.max_by_key(|(tag, version)| (version.clone(), Reverse((is_other(tag), *tag))))
     }
 }
 

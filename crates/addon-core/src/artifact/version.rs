@@ -76,6 +76,11 @@ impl Version {
         !self.0.pre.is_empty()
     }
 
+    /// The pre-release; empty if there is none.
+    pub(super) fn prerelease(&self) -> &str {
+        self.0.pre.as_str()
+    }
+
     /// Whether both versions have the same pre-release, or none.
     pub(super) fn has_prerelease_of(&self, other: &Self) -> bool {
         self.0.pre == other.0.pre

@@ -72,6 +72,62 @@ fn the_highest_full_version_in_the_range_wins() {
 }
 
 #[test]
+fn a_mask_takes_the_highest_version_that_fits() {
+    let all = tags(&[
+        "1.2.3",
+        "v1.2.3",
+        "v1.2.10",
+        "1.3.0",
+        "v1.4.0",
+        "2.0.0",
+        "1.2.11-rc.1",
+        "1.2.11-rc.1.2",
+        "1.2.12-beta.1",
+        "1.2",
+        "latest",
+        "1.20.7",
+    ]);
+    for (text, highest) in [
+        ("1.2.*", Some("v1.2.10")),
+        ("v1.2.*", Some("v1.2.10")),
+        ("1.2.x", Some("v1.2.10")),
+        ("v1.*.*", Some("1.20.7")),
+        ("1.*", Some("1.20.7")),
+        ("*", Some("2.0.0")),
+        ("*.*.*", Some("2.0.0")),
+        ("1.*.0", Some("v1.4.0")),
+        ("*.3.*", Some("1.3.0")),
+        ("v1.x.3", Some("v1.2.3")),
+        ("1.x.3", Some("1.2.3")),
+        ("1.2.*-*", Some("1.2.12-beta.1")),
+        ("1.2.*-rc.*", Some("1.2.11-rc.1.2")),
+        ("1.2.*-rc.1.*", Some("1.2.11-rc.1.2")),
+        ("1.2.*-*.1", Some("1.2.12-beta.1")),
+        ("1.2.*-alpha.*", None),
+        ("1.2.*-0", Some("1.2.12-beta.1")),
+        ("3.*.*", None),
+    ] {
+        let mask = Range::parse_mask(text).unwrap();
+        let found = mask.highest(&all).map(|(tag, _)| tag.as_str());
+        assert_eq!(found, highest, "{text}");
+    }
+}
+
+#[test]
+fn of_two_tags_for_one_version_the_one_written_as_the_mask_wins() {
+    let all = tags(&["1.4.2", "v1.4.2"]);
+    for (text, highest) in [
+        ("1.4.*", "1.4.2"),
+        ("v1.4.*", "v1.4.2"),
+        ("1.*.2", "1.4.2"),
+        ("v1.*.2", "v1.4.2"),
+    ] {
+        let mask = Range::parse_mask(text).unwrap();
+        assert_eq!(mask.highest(&all).map(|(tag, _)| tag.as_str()), Some(highest), "{text}");
+    }
+}
+
+#[test]
 fn a_bad_range_is_told_with_its_place() {
     let long = "1.4.x ".repeat(100);
     let many = vec!["1"; 33].join("||");
@@ -104,7 +160,7 @@ fn version() -> impl Strategy<Value = String> {
 proptest! {
     #[test]
     fn no_text_makes_it_panic(text in "[0-9xX*v.|,<>=~!^ +a-é-]{0,30}") {
-        let _ = Range::parse(&text);
+        let _ = Range::parse_mask(&text).map(|range| range.holds(&Version::parse("1.2.3-rc.1").unwrap()));
         let _ = Version::parse(&text);
     }
 
