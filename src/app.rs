@@ -7,6 +7,7 @@ pub mod announcing;
 pub mod cases;
 pub mod channel;
 pub mod check;
+pub mod choosing;
 mod config_events;
 pub mod confirm;
 mod debugging;

@@ -36,6 +36,7 @@ use thiserror::Error;
 
 use crate::app::cases::CasesError;
 use crate::app::channel::ChannelError;
+use crate::app::choosing::ChooseError;
 use crate::app::draft::DraftError;
 use crate::app::lint::LintError;
 use crate::app::manifest::NoManifest;
@@ -95,6 +96,8 @@ enum Command {
     Channel(channel::Channel),
     /// Show hooks and their snapshots
     Hook(hook::Hook),
+    /// Ask registries for versions of packages
+    Package(package::Package),
     /// Find the rights that modules need
     Rbac(rbac::Rbac),
     /// Print the answer of the debug socket to a path
@@ -186,6 +189,8 @@ enum CommandError {
     #[error(transparent)]
     Package(#[from] PackageError),
     #[error(transparent)]
+    Choose(#[from] ChooseError),
+    #[error(transparent)]
     Rights(#[from] RightsError),
     #[error("there are problems to correct")]
     Found,
@@ -224,7 +229,7 @@ impl CommandError {
             Self::Switch(error) | Self::Source(SourceEditError::Switch(error)) => error.hints(),
             Self::Channel(error) => error.hints(),
             Self::Outside(error) => error.hints(),
-            Self::Package(error) => error.hints(),
+            Self::Package(error) | Self::Choose(ChooseError::Reach(error)) => error.hints(),
             Self::Draft(error) => error.hints(),
             Self::NoSuchModule { .. } => vec!["`addon-operator module list -o wide` names all modules".to_owned()],
             Self::NotPurged { .. } => vec!["`addon-operator module purge` shows what is held, and why".to_owned()],
@@ -239,6 +244,7 @@ impl CommandError {
             | Self::Source(_)
             | Self::NotReloaded { .. }
             | Self::Print(_)
+            | Self::Choose(_)
             | Self::Watch(_)
             | Self::Read { .. }
             | Self::Write { .. }
@@ -283,6 +289,7 @@ pub fn run(cli: Cli, environment: &Environment) -> ExitCode {
         Some(Command::Channel(channel)) => channel.run(&caller),
         Some(Command::Hook(hook)) => hook.run(&caller),
         Some(Command::Rbac(rbac)) => rbac.run(&caller),
+        Some(Command::Package(package)) => package.run(&caller),
         Some(Command::Raw(raw)) => raw.run(&caller),
     };
     end(outcome)
@@ -304,6 +311,7 @@ impl Command {
             | Self::Version
             | Self::Hooks(_)
             | Self::Completion(_)
+            | Self::Package(_)
             | Self::Rbac(_)
             | Self::PostRenderer(_) => None,
         }

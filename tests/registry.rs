@@ -4,6 +4,7 @@ mod registry {
     mod admission;
     mod asking;
     mod candidates;
+    mod choosing;
     mod follower;
     mod harm;
     mod packages;

@@ -13,9 +13,11 @@ use addon_core::artifact::reference::{self, ImageDigest, ReferenceError};
 use addon_core::failure::Failure;
 use addon_core::name::parse_module_dir;
 use futures::future::ready;
+use serde_json::json;
 use signing::{Signer, SigningError};
 use thiserror::Error;
 
+use super::choosing::NameAndPassword;
 use super::following::asking::Inquiry;
 use super::following::setup::{self, BadFile, Unusable};
 use super::lint;
@@ -209,8 +211,44 @@ fn target(named: &reference::Reference) -> Result<(ImagePlace, Reference), BadNa
     Ok((place, reference))
 }
 
+/// A client that reads one registry, with this login instead of the ones in files if there is one.
+pub(super) fn client(
+    repository: &reference::Repository,
+    login: Option<&NameAndPassword>,
+    reach: &Reach,
+    environment: &Environment,
+) -> Result<Registry, PackageError> {
+    let host = setup::place(repository)?.host;
+    let access = access(&host, reach, Rights::Pull, Limits::default(), environment)?;
+    let read = match login {
+        None => logins(reach, environment)?,
+        Some(NameAndPassword { username, password }) => {
+            let entry = json!({"auths": {host.to_string(): {"username": username, "password": password}}});
+            let login = Credentials::config(entry.to_string().as_bytes());
+            constant(login.expect("a name and a password are a login"))
+        }
+    };
+    Ok(Registry::new(access, read)?)
+}
+
 /// A client for one registry. Pushes of large modules take longer than the questions of the channel.
 fn registry(host: &Host, reach: &Reach, rights: Rights, environment: &Environment) -> Result<Registry, PackageError> {
+    let limits = Limits {
+        whole: Duration::from_mins(10),
+        call: Duration::from_mins(30),
+        ..Limits::default()
+    };
+    let access = access(host, reach, rights, limits, environment)?;
+    Ok(Registry::new(access, logins(reach, environment)?)?)
+}
+
+fn access(
+    host: &Host,
+    reach: &Reach,
+    rights: Rights,
+    limits: Limits,
+    environment: &Environment,
+) -> Result<Access, PackageError> {
     let mut plain = reach
         .plain
         .iter()
@@ -227,20 +265,15 @@ fn registry(host: &Host, reach: &Reach, rights: Rights, environment: &Environmen
         let place = file.display().to_string();
         Ok::<_, PackageError>(Pem { place, text })
     });
-    let access = Access {
+    Ok(Access {
         allowed: BTreeSet::from([host.clone()]),
         plain,
         mirrors: BTreeMap::new(),
         authorities: authorities.transpose()?,
         proxies: setup::proxies(environment).map_err(Unusable::Proxy)?,
-        limits: Limits {
-            whole: Duration::from_mins(10),
-            call: Duration::from_mins(30),
-            ..Limits::default()
-        },
+        limits,
         rights,
-    };
-    Ok(Registry::new(access, logins(reach, environment)?)?)
+    })
 }
 
 /// Whether a host is this machine, where no TLS is needed.
@@ -256,7 +289,11 @@ fn logins(reach: &Reach, environment: &Environment) -> Result<ReadCredentials, P
             None => Credentials::default(),
         },
     };
-    Ok(Box::new(move || Box::pin(ready(Ok::<_, Failure>(credentials.clone())))))
+    Ok(constant(credentials))
+}
+
+fn constant(credentials: Credentials) -> ReadCredentials {
+    Box::new(move || Box::pin(ready(Ok::<_, Failure>(credentials.clone()))))
 }
 
 fn read_logins(file: &Path) -> Result<Credentials, PackageError> {

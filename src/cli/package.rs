@@ -1,10 +1,13 @@
-//! `module push` and `module pull`: a module on its way to a registry and back.
+//! `module push`, `module pull` and `package choose`: modules and other packages in registries.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, Subcommand};
+use serde_json::Value;
 
 use super::{Caller, CommandError, print};
+use crate::app::choosing::{self, ChooseError, Followed, Found, Manners, RunningVersion};
 use crate::app::packages::{self, Pulled, Pushed, Reach};
 
 /// The flags that tell how a registry is reached.
@@ -49,6 +52,100 @@ pub(super) struct Pull {
     keys: Option<PathBuf>,
     #[command(flatten)]
     way: Way,
+}
+
+/// `package`: questions about packages in registries.
+#[derive(Debug, Args)]
+pub(super) struct Package {
+    #[command(subcommand)]
+    command: PackageCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum PackageCommand {
+    /// Print the version that a package should have: the tag for a mask or a range, and its digest
+    Choose(Choose),
+}
+
+/// The arguments of `package choose`.
+#[derive(Debug, Args)]
+struct Choose {
+    /// Repository, as in registry.example/apps/shop
+    #[arg(required_unless_present = "batch")]
+    repository: Option<String>,
+    /// Version: a tag as stable, a mask as 1.2.*, a range as '>=1.4 <2', or a digest
+    #[arg(required_unless_present = "batch")]
+    version: Option<String>,
+    /// Tag of the version that runs. Of the same range no lower version is chosen [default: any version may be chosen]
+    #[arg(long, value_name = "TAG")]
+    running: Option<String>,
+    /// Digest of the version that runs, the answer if that version stays [default: the registry is asked for it]
+    #[arg(long, value_name = "DIGEST", requires = "running")]
+    digest: Option<String>,
+    /// File with many packages as a JSON list, - for standard input; the answers are a JSON list, too
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["repository", "version", "running", "digest"])]
+    batch: Option<PathBuf>,
+    /// Number of questions a second that one registry gets
+    #[arg(long, value_name = "NUMBER", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    per_second: u32,
+    /// Number of seconds after which no more questions are asked
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    within: u64,
+    #[command(flatten)]
+    way: Way,
+}
+
+impl Package {
+    pub(super) fn run(self, caller: &Caller<'_>) -> Result<(), CommandError> {
+        match self.command {
+            PackageCommand::Choose(choose) => choose.run(caller),
+        }
+    }
+}
+
+impl Choose {
+    fn run(self, caller: &Caller<'_>) -> Result<(), CommandError> {
+        let manners = Manners {
+            per_second: self.per_second,
+            within: Duration::from_secs(self.within),
+        };
+        let reach = self.way.reach();
+        if let Some(file) = &self.batch {
+            let packages = choosing::read(&text(file)?)?;
+            let answers = choosing::choose(packages, &reach, manners, caller.environment)?;
+            return print(&json_of(&answers));
+        }
+        let one = Followed {
+            id: Value::Null,
+            repository: self.repository.unwrap_or_default(),
+            version: self.version.unwrap_or_default(),
+            running: self.running.map(|tag| RunningVersion {
+                tag: Some(tag),
+                digest: self.digest,
+            }),
+            login: None,
+        };
+        let answers = choosing::choose(vec![one], &reach, manners, caller.environment)?;
+        match answers.into_iter().next().map(|answer| answer.found) {
+            Some(Found::Failed { error, .. }) => Err(ChooseError::Failed(error).into()),
+            Some(chosen) => print(&json_of(&chosen)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The text of a file, or of standard input.
+fn text(file: &Path) -> Result<String, ChooseError> {
+    let read = if file == Path::new("-") {
+        std::io::read_to_string(std::io::stdin())
+    } else {
+        fs_err::read_to_string(file)
+    };
+    read.map_err(ChooseError::Unread)
+}
+
+fn json_of(answer: &impl serde::Serialize) -> String {
+    serde_json::to_string(answer).expect("answers are plain texts and numbers")
 }
 
 impl Way {

@@ -12,6 +12,7 @@ pub mod platform;
 pub mod policy;
 pub mod range;
 pub mod reference;
+pub mod selection;
 pub mod settings;
 pub mod source;
 pub mod trial;
