@@ -276,6 +276,7 @@ fn the_installation_page_shows_the_widest_right_of_the_shipped_modules_and_how_t
         "sysctlAuditEnabled",
         "copyratorEnabled",
         "aerospikeEnabled",
+        "bundlesEnabled",
     ];
     let on = sections.as_object().unwrap();
     assert!(

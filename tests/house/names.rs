@@ -13,6 +13,8 @@ const MACHINE_FOLDERS: [&str; 4] = [
     concat!("/ro", "ot/"),
     concat!("/wo", "rk/"),
 ];
+/// A folder of the image of werf, which Jobs of the module bundles mount files into.
+const HOME_IN_IMAGE: &str = "/home/build";
 
 /// Marks of postponed work. Each is written in halves too, so that this file does not contain it.
 const PUT_OFF: [&str; 3] = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X:")];
@@ -54,7 +56,8 @@ fn check_head(file: &TextFile) -> Option<Finding> {
 
 fn check_machine(file: &TextFile) -> Vec<Finding> {
     let breaches = file.text.lines().enumerate().filter_map(|(index, line)| {
-        let folder = MACHINE_FOLDERS.iter().find(|folder| begins_a_path(line, folder))?;
+        let line = line.replace(HOME_IN_IMAGE, "");
+        let folder = MACHINE_FOLDERS.iter().find(|folder| begins_a_path(&line, folder))?;
         let remedy = "take the path from an argument, the environment or the place of the file";
         Some(Finding::new(
             &file.path,

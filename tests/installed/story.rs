@@ -48,14 +48,14 @@ fn shipped_modules_are_off_until_they_are_switched_on(stage: &Stage<'_>) {
     let listed = || stage.ask("addon-operator module list -o wide");
     let rows = |said: &str| -> Vec<String> {
         let rows = said.lines().filter(|line| {
-            ["sysctl", "copier", "copyrator", "aerospike"]
+            ["sysctl", "copier", "copyrator", "aerospike", "bundles"]
                 .iter()
                 .any(|name| line.contains(name))
         });
         rows.map(str::to_owned).collect()
     };
     let said = listed();
-    assert_eq!(rows(&said).len(), 5, "{said}");
+    assert_eq!(rows(&said).len(), 6, "{said}");
     assert!(
         rows(&said)
             .iter()

@@ -28,6 +28,7 @@ fn the_shipped_modules_pass_their_cases() {
         "sysctl-audit",
         "copyrator",
         "aerospike",
+        "bundles",
     ];
     for module in shipped {
         assert!(ran.out.contains(&format!("ok {module}: ")), "{}", ran.out);

@@ -1,0 +1,91 @@
+# Shared by poll.sh and deploy.sh: the folder with notes of this life of the operator, settings, and other programs. The notes are times
+# and claims; whatever must outlive the operator is in the status of the Bundles.
+# shellcheck shell=bash disable=SC2034 # the hooks read STATE and REACH
+
+# state::folder: makes the folder.
+state::folder() {
+  STATE=$(dirname "$VALUES_PATH")/bundles-state
+  mkdir -p "$STATE/claims" "$STATE/home"
+}
+
+# state::prepare: sets the flags by which `addon-operator` reaches registries and checks signatures.
+state::prepare() {
+  local host
+  REACH=()
+  while IFS= read -r host; do
+    [[ -n $host ]] || continue
+    REACH+=(--plain-http "$host")
+    # A host of one word is asked with its port.
+    [[ $host == *:* ]] || REACH+=(--plain-http "$host:80")
+  done < <(state::setting '.plainHttp[]')
+  if [[ -n $(state::setting .authority) ]]; then
+    state::file authority
+    REACH+=(--authority "$STATE/authority")
+  fi
+  KEYS=()
+  if [[ -n $(state::setting .keys) ]]; then
+    state::file keys
+    KEYS=(--keys "$STATE/keys")
+  fi
+}
+
+# state::file NAME: writes the setting of this name into a file, at once, because other hooks read it.
+state::file() {
+  local new
+  new=$(mktemp "$STATE/$1-XXXXXX")
+  state::setting ".$1" >"$new"
+  mv -f "$new" "$STATE/$1"
+}
+
+# state::setting PATH: prints a value of the module.
+state::setting() { jq -r ".bundles | $1" "$VALUES_PATH"; }
+
+# state::times: prints the times of the next questions, by uid.
+state::times() { cat "$STATE/times" 2>/dev/null || true; }
+
+# state::keep_times: adds the times on standard input, one "UID TIME" a line.
+state::keep_times() {
+  local new
+  new=$(mktemp "$STATE/times-XXXXXX")
+  jq -cnR --slurpfile old <(state::times) --argjson now "$(date +%s)" '
+    ($old | add // {} | with_entries(select(.value > $now - 86400)))
+    + ([inputs | split(" ") | {(.[0]): (.[1] | tonumber)}] | add // {})' >"$new"
+  mv -f "$new" "$STATE/times"
+}
+
+# state::program ARGUMENT...: this operator's own program.
+state::program() { "${ADDON_OPERATOR_PROGRAM:-addon-operator}" "$@"; }
+
+# state::kubectl ARGUMENT...: kubectl with the rights of the operator.
+state::kubectl() { kubectl --request-timeout=20s "$@"; }
+
+# state::kubectl_as NAMESPACE ACCOUNT ARGUMENT...: kubectl as a service account of the namespace, in that namespace.
+state::kubectl_as() {
+  local config
+  config=$(state::kubeconfig_as "$1" "$2") || return 1
+  KUBECONFIG=$config kubectl --request-timeout=20s --namespace="$1" "${@:3}"
+}
+
+# state::kubeconfig_as NAMESPACE ACCOUNT: prints the path of a kubeconfig that acts as the account. The flags for that would be
+# ignored inside of a cluster, where programs without a kubeconfig use the operator's own account.
+state::kubeconfig_as() {
+  local file=$STATE/accounts/$1.$2 new
+  new=$(umask 077 && mkdir -p "$STATE/accounts" && mktemp "$STATE/accounts/new-XXXXXX") || return 1
+  state::kubeconfig | jq --arg user "system:serviceaccount:$1:$2" '
+    if .users | length == 1 then .users[0].user.as = $user else error("the kubeconfig names no user") end' >"$new" || return 1
+  mv -f "$new" "$file"
+  printf '%s' "$file"
+}
+
+# state::kubeconfig: prints the kubeconfig of this operator.
+state::kubeconfig() {
+  local account=/var/run/secrets/kubernetes.io/serviceaccount
+  if [[ -n ${KUBECONFIG-} || -f ${HOME-}/.kube/config ]]; then
+    kubectl config view --raw --minify --flatten --output=json
+  else
+    jq -n --arg server "https://${KUBERNETES_SERVICE_HOST-}:${KUBERNETES_SERVICE_PORT-}" --arg account "$account" '
+      {apiVersion: "v1", kind: "Config", "current-context": "own", contexts: [{name: "own", context: {cluster: "own", user: "own"}}],
+       clusters: [{name: "own", cluster: {server: $server, "certificate-authority": "\($account)/ca.crt"}}],
+       users: [{name: "own", user: {tokenFile: "\($account)/token"}}]}'
+  fi
+}
