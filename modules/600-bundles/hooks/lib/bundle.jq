@@ -28,7 +28,7 @@ def runner: .spec.runner // "helm";
 # The namespace of the release, and the place of the release in the cluster.
 def home: if (.spec.project_namespace // "") == "" then .namespace else .spec.project_namespace end;
 def place: "\(home)/\(.name)";
-def account($settings): .spec.serviceAccount // $settings.serviceAccount;
+def account($config): .spec.serviceAccount // $config.serviceAccount;
 
 # The place of the chart. A host of one word is a repository of Docker's registry to our program, unless it has a port.
 def address($plain):

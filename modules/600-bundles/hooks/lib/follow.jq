@@ -44,7 +44,7 @@ def condition($new; $now):
     end;
 
 # The operations for the Jobs of one Bundle. $jobs are its Jobs, $map its ConfigMap.
-def run_jobs($settings; $work; $jobs; $map; $now):
+def run_jobs($config; $work; $jobs; $map; $now):
   .rollout as $rollout
   | if $rollout.state == "running" and $rollout.job then
       ([$jobs[] | select(.name == $rollout.job)] | .[0]) as $job
@@ -60,20 +60,20 @@ def run_jobs($settings; $work; $jobs; $map; $now):
           | (if $job then "Job \($rollout.job) failed: \($job.message // "its pod says why")" else "Job \($rollout.job) is gone" end) as $message
           | patch({status: {forceUpdate: 0, rollout: {state: "failed", job: null, $message, $failures,
                             failed: (if $rollout.action == "dismiss" then "uninstall" else "\($rollout.digest) \($rollout.settings)" end),
-                            again: ($now + ([$settings.interval, 10 * pow(2; [$failures, 10] | min)] | min | floor)), $count}}}),
+                            again: ($now + ([$config.interval, 10 * pow(2; [$failures, 10] | min)] | min | floor)), $count}}}),
             event("Warning"; "DeployFailed"; "\($rollout.version): \($message)"; $now)
         else empty end
     elif $work == null or must_wait($now) then empty
     elif $work == "uninstall" then
-      dismiss_job($settings; $work) as $job
+      dismiss_job($config; $work) as $job
       | {operation: "CreateIfNotExists", object: $job},
         patch({status: {rollout: {state: "running", action: "dismiss", job: $job.metadata.name, begun: $now}}})
     elif (.spec.values // "") != "" and $map == null then
       if .rollout.message == "ConfigMap \(.spec.values) is not there" then empty else
         patch({status: {rollout: {state: "failed", message: "ConfigMap \(.spec.values) is not there", failed: attempt,
-                        again: ($now + $settings.interval)}}}) end
+                        again: ($now + $config.interval)}}}) end
     else
-      deploy_job($settings; $work; ($map.files // [])) as $job
+      deploy_job($config; $work; ($map.files // [])) as $job
       | {operation: "CreateIfNotExists", object: $job},
         patch({status: {rollout: {state: "running", action: "apply", job: $job.metadata.name, begun: $now, settings: settings, namespace: home,
                         digest: .target.digest, version: .target.version, values: ($map.sum // "")}}}),
@@ -81,14 +81,14 @@ def run_jobs($settings; $work; $jobs; $map; $now):
     end;
 
 # Lets a Bundle go that is being deleted. $gone are namespaces that are being deleted, too.
-def let_go($settings; $gone; $now):
+def let_go($config; $gone; $now):
   (.rollout.namespace // home) as $home
   | ($now - (.ending | fromdate)) as $waited
   | (if has_release | not then ""
      elif .rollout.state == "uninstalled" then ""
      # Everything of the release goes with its namespace.
      elif $gone[$home] then ""
-     elif $waited >= $settings.uninstallLimit then "the release \($home)/\(.name) stays, because it was not uninstalled within \($settings.uninstallLimit) s: \(.rollout.message // "no reason is known")"
+     elif $waited >= $config.uninstallLimit then "the release \($home)/\(.name) stays, because it was not uninstalled within \($config.uninstallLimit) s: \(.rollout.message // "no reason is known")"
      elif $gone[.namespace] and $waited >= 30 then "the release \($home)/\(.name) stays, because the namespace of its Bundle is being deleted: \(.rollout.message // "no reason is known")"
      else null end) as $why
   | if $why == null then empty else
@@ -96,7 +96,7 @@ def let_go($settings; $gone; $now):
       patch({metadata: {finalizers: (.finalizers - [finalizer])}})
     end;
 
-($values[0].bundles) as $settings
+($values[0].bundles) as $config
 | (reduce (listed("namespaces")[] | select(.ending)) as $space ({}; .[$space.name] = true)) as $gone
 | (reduce listed("config-maps")[] as $map ({}; .["\($map.namespace)/\($map.name)"] = $map)) as $maps
 | (listed("jobs") | group_by(.uid) | reduce .[] as $group ({}; .[$group[0].uid] = $group)) as $jobs
@@ -107,13 +107,13 @@ def let_go($settings; $gone; $now):
 | $refused[key] as $holder
 | (if $holder and (.ending | not) then null else work end) as $work
 | ($maps["\(.namespace)/\(.spec.values // "")"]) as $map
-| [(select(.ending and is_ours) | let_go($settings; $gone; $now)),
+| [(select(.ending and is_ours) | let_go($config; $gone; $now)),
    (select((.ending or is_ours) | not) | select($gone[.namespace] | not) | patch({metadata: {finalizers: (.finalizers + [finalizer])}})),
    # The data of the ConfigMap is not the one that was deployed.
    (select((.ending | not) and .force != 1 and $map and (.rollout.state == "done" or .rollout.state == "failed")
            and .rollout.values != null and .rollout.values != $map.sum and $holder == null)
     | patch({status: {forceUpdate: 1}})),
-   (select(runner == "job" and ($gone[.namespace] | not)) | run_jobs($settings; $work; $jobs[.uid] // []; $map; $now)),
+   (select(runner == "job" and ($gone[.namespace] | not)) | run_jobs($config; $work; $jobs[.uid] // []; $map; $now)),
    (select($gone[.namespace] | not)
     | (condition(readiness($holder; $work); $now) // empty) as $condition
     | (old_condition // {}) as $old

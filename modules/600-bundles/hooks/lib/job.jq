@@ -12,52 +12,52 @@ def environment($files):
   | (.spec.env // {}) + $values + $own
   | to_entries | map({name: .key, value: .value | tostring});
 
-def image($settings): "\($settings.job.image):\($settings.job.tag)";
+def image($config): "\($config.job.image):\($config.job.tag)";
 def docker: {name: "docker", mountPath: "/home/build/.docker"};
 
-def login($settings):
+def login($config):
   if (.spec.auth // "") == "" then [] else
     .spec.auth as $secret
-    | [{name: "repo-auth", image: image($settings), command: ["sh"], args: ["-ec", "werf cr login \(.spec.registry)"],
+    | [{name: "repo-auth", image: image($config), command: ["sh"], args: ["-ec", "werf cr login \(.spec.registry)"],
         env: [{name: "WERF_USERNAME", valueFrom: {secretKeyRef: {name: $secret, key: "username"}}},
               {name: "WERF_PASSWORD", valueFrom: {secretKeyRef: {name: $secret, key: "password"}}}],
         volumeMounts: [docker]}]
   end;
 
-def job($settings; $action; $work; $container; $more):
+def job($config; $action; $work; $container; $more):
   {apiVersion: "batch/v1", kind: "Job",
    metadata: {name: job_name($action; $work), namespace,
               labels: {"\(api)/bundle": .uid},
               annotations: {"\(api)/deployment": .name, "\(api)/work": $work}},
-   spec: {ttlSecondsAfterFinished: $settings.job.ttl, backoffLimit: 0,
-          template: {spec: ({serviceAccountName: account($settings), automountServiceAccountToken: true, restartPolicy: "Never",
+   spec: {ttlSecondsAfterFinished: $config.job.ttl, backoffLimit: 0,
+          template: {spec: ({serviceAccountName: account($config), automountServiceAccountToken: true, restartPolicy: "Never",
                              volumes: [{name: "docker", emptyDir: {}}], containers: [$container]} + $more)}}};
 
-def apply_job($settings; $work; $files):
+def apply_job($config; $work; $files):
   (if $files == [] then [] else [{name: "values", configMap: {name: .spec.values}}] end) as $volumes
-  | {name: "bundle-apply", image: image($settings), command: ["sh"], args: ["-ec", "werf bundle apply"],
+  | {name: "bundle-apply", image: image($config), command: ["sh"], args: ["-ec", "werf bundle apply"],
      env: environment($files),
      volumeMounts: ([docker] + if $files == [] then [] else [{name: "values", mountPath: "/home/build/.values", readOnly: true}] end)}
     as $container
-  | job($settings; "bundle-apply"; $work; $container; {})
+  | job($config; "bundle-apply"; $work; $container; {})
   | .spec.template.spec.volumes += $volumes;
 
-def with_login($settings; $bundle):
-  ($bundle | login($settings)) as $login
+def with_login($config; $bundle):
+  ($bundle | login($config)) as $login
   | if $login == [] then . else .spec.template.spec.initContainers = $login end;
 
 # The Bundle owns its deploys: with it they go. The dismissal has to outlive it.
 def owned_by($bundle):
   .metadata.ownerReferences = [{apiVersion: "\(api)/v1", kind: "Bundle", name: $bundle.name, uid: $bundle.uid, controller: true}];
 
-def deploy_job($settings; $work; $files):
-  . as $bundle | apply_job($settings; $work; $files) | with_login($settings; $bundle) | owned_by($bundle);
+def deploy_job($config; $work; $files):
+  . as $bundle | apply_job($config; $work; $files) | with_login($config; $bundle) | owned_by($bundle);
 
-def dismiss_job($settings; $work):
+def dismiss_job($config; $work):
   (.rollout.namespace // home) as $namespace
-  | {name: "dismiss-bundle", image: image($settings), command: ["sh"],
+  | {name: "dismiss-bundle", image: image($config), command: ["sh"],
      args: ["-ec", "werf helm uninstall \"$WERF_RELEASE\" --namespace \"$WERF_NAMESPACE\""],
      env: ((.spec.env // {}) + own_environment + {WERF_NAMESPACE: $namespace, WERF_TAG: (.deploy.version // .target.version)}
            | to_entries | map(select(.value != null) | {name: .key, value: .value | tostring})),
      volumeMounts: [docker]} as $container
-  | job($settings; "dismiss"; $work; $container; {});
+  | job($config; "dismiss"; $work; $container; {});

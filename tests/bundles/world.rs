@@ -1,0 +1,386 @@
+//! An operator with the module bundles, on the control plane of this test run, and charts in a registry. All tests share both: the
+//! module acts in the whole cluster.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Duration;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use testbed::kubectl::KubectlError;
+use testbed::namespace::Namespace;
+use testbed::part::Part;
+use testbed::plane::User;
+use testbed::process::{self, Bond, Bound};
+use testbed::registry::Registry;
+use testbed::registry::push::Repository;
+use testbed::shared;
+use testbed::wait::wait_until;
+
+/// Far longer than any step takes on a busy machine.
+pub(super) const PATIENCE: Duration = Duration::from_mins(3);
+const CONFIG: &str = "application/vnd.cncf.helm.config.v1+json";
+const CONTENT: &str = "application/vnd.cncf.helm.chart.content.v1.tar+gzip";
+const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
+
+fn path(inside: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(inside)
+}
+
+/// The address of the registry of all tests.
+pub(super) fn registry() -> &'static str {
+    static REAL: OnceLock<Registry> = OnceLock::new();
+    REAL.get_or_init(|| Registry::start().unwrap()).address()
+}
+
+/// The operator, from the first test to the end of the process.
+pub(super) struct Operator {
+    namespace: Namespace<'static>,
+    folder: TempDir,
+    running: Mutex<Option<Bound>>,
+    /// Tests that end the operator, or change its settings, are alone.
+    turns: RwLock<()>,
+}
+
+pub(super) fn operator() -> &'static Operator {
+    static OPERATOR: OnceLock<Operator> = OnceLock::new();
+    OPERATOR.get_or_init(|| {
+        let plane = shared::plane();
+        let folder = tempfile::Builder::new().prefix("bundles-").tempdir_in(plane.folder());
+        let operator = Operator {
+            namespace: plane.namespace("bundles").unwrap(),
+            folder: folder.unwrap(),
+            running: Mutex::default(),
+            turns: RwLock::default(),
+        };
+        fs_err::create_dir_all(operator.folder.path().join("modules")).unwrap();
+        operator.become_an_account();
+        operator.start();
+        operator.configure(&json!({}));
+        operator
+    })
+}
+
+impl Operator {
+    pub(super) fn share(&self) -> RwLockReadGuard<'_, ()> {
+        self.turns.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn alone(&self) -> RwLockWriteGuard<'_, ()> {
+        self.turns.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn log(&self) -> PathBuf {
+        self.folder.path().join("log")
+    }
+
+    /// Gives the operator an account with full rights in its own namespace, and elsewhere only those that `rbac generate` finds for
+    /// the module, besides the right to act as `deployer`.
+    fn become_an_account(&self) {
+        let mut command = process::command(env!("CARGO_BIN_EXE_addon-operator"));
+        command
+            .args(["rbac", "generate", "--module=bundles", "--output=json"])
+            .arg(path("modules"))
+            .env("HELM_BIN", shared::program(Part::Helm3))
+            .env("FRAMEWORK_DIR", path("frameworks/shell"));
+        let output = process::run(command, None).unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let mut rules = found["rbac"]["moduleRules"]["cluster"].as_array().unwrap().clone();
+        rules.push(
+            json!({"apiGroups": [""], "resources": ["serviceaccounts"], "resourceNames": ["deployer"], "verbs": ["impersonate"]}),
+        );
+        let (name, group) = (self.namespace.name(), "rbac.authorization.k8s.io");
+        let version = format!("{group}/v1");
+        let subject = json!({"kind": "ServiceAccount", "namespace": name, "name": "operator"});
+        let all = json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]);
+        apply(
+            &self.namespace,
+            &json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "operator"}}),
+        )
+        .unwrap();
+        for (kind, rules) in [("ClusterRole", json!(rules)), ("Role", all)] {
+            let role = json!({"apiVersion": version, "kind": kind, "metadata": {"name": name}, "rules": rules});
+            let binding = json!({"apiVersion": version, "kind": format!("{kind}Binding"), "metadata": {"name": name},
+                "roleRef": {"apiGroup": group, "kind": kind, "name": name}, "subjects": [subject]});
+            apply(&self.namespace, &role).unwrap();
+            apply(&self.namespace, &binding).unwrap();
+        }
+        let token = self
+            .namespace
+            .kubectl(["create", "token", "operator", "--duration=24h"])
+            .unwrap();
+        let config = self
+            .namespace
+            .kubectl(["config", "view", "--raw", "--output=json"])
+            .unwrap();
+        let mut config: Value = serde_json::from_str(&config).unwrap();
+        config["users"][0]["user"] = json!({"token": token.trim()});
+        fs_err::write(self.folder.path().join("kubeconfig"), config.to_string()).unwrap();
+    }
+
+    /// A program that stands in the way of helm: it may do anything, and calls the real helm at `$HELM`.
+    pub(super) fn put_before_helm(&self, script: &str) {
+        let helm = shared::program(Part::Helm3);
+        let text = format!(
+            "#!/bin/bash\nHELM={}\n{script}\nexec \"$HELM\" \"$@\"\n",
+            helm.display()
+        );
+        let (new, file) = (self.folder.path().join("new-helm"), self.folder.path().join("helm"));
+        fs_err::write(&new, text).unwrap();
+        fs_err::set_permissions(&new, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        fs_err::rename(new, file).unwrap();
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(super) fn start(&self) {
+        let own = |name: &str| self.folder.path().join(name);
+        self.put_before_helm("");
+        let modules = format!("{}:{}", own("modules").display(), path("modules").display());
+        let log = fs_err::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(self.log())
+            .unwrap();
+        let output = log.into_parts().0;
+        let kubectl = shared::program(Part::Kubectl);
+        let mut command = process::command(env!("CARGO_BIN_EXE_addon-operator"));
+        command
+            .arg("start")
+            .env_clear()
+            .env("PATH", format!("{}:/usr/bin:/bin", kubectl.parent().unwrap().display()))
+            .env("HOME", own("home"))
+            .env("KUBECONFIG", own("kubeconfig"))
+            .env("HELM_BIN", own("helm"))
+            .env("FRAMEWORK_DIR", path("frameworks/shell"))
+            .env("ADDON_OPERATOR_NAMESPACE", self.namespace.name())
+            .env("ADDON_OPERATOR_MODULES_DIR", modules)
+            .env("ADDON_OPERATOR_TMP_DIR", own("tmp"))
+            .env("ADDON_OPERATOR_LISTEN_ADDRESS", "127.0.0.1")
+            .env("ADDON_OPERATOR_LISTEN_PORT", "0")
+            .env("DEBUG_UNIX_SOCKET", own("debug.socket"))
+            .stdout(output.try_clone().unwrap())
+            .stderr(output);
+        let bound = Bound::start(command, Bond::Group).unwrap();
+        *self.running.lock().unwrap() = Some(bound);
+    }
+
+    /// Kills the operator with all that it has started.
+    pub(super) fn kill(&self) {
+        self.running.lock().unwrap().take();
+    }
+
+    /// Sets values of the module. Registries are asked every five seconds.
+    pub(super) fn configure(&self, values: &Value) {
+        let mut section = json!({"interval": 5});
+        section
+            .as_object_mut()
+            .unwrap()
+            .extend(values.as_object().unwrap().clone());
+        self.switch("true", &section);
+    }
+
+    pub(super) fn switch(&self, flag: &str, section: &Value) {
+        let config_map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "addon-operator"},
+            "data": {"bundlesEnabled": flag, "bundles": section.to_string()}});
+        apply(&self.namespace, &config_map).unwrap();
+    }
+}
+
+fn apply(namespace: &Namespace<'_>, object: &Value) -> Result<String, KubectlError> {
+    namespace
+        .kubectl_as(User::Admin)
+        .feed(["apply", "--filename=-"], &object.to_string())
+}
+
+/// A namespace with Bundles, and the account that deploys in it.
+pub(super) struct Home {
+    pub(super) namespace: Namespace<'static>,
+}
+
+impl Home {
+    /// A namespace in which the account `werf` may do everything.
+    pub(super) fn new() -> Self {
+        let home = Self::without_account();
+        home.account("werf");
+        home
+    }
+
+    pub(super) fn without_account() -> Self {
+        let namespace = shared::plane().namespace("shop").unwrap();
+        namespace.show_on_panic("operator", &operator().log());
+        let served = || namespace.kubectl(["get", "bundles.operator.werf.dev"]).map(Some);
+        wait_until(PATIENCE, "the CRD of Bundles", served).unwrap();
+        Self { namespace }
+    }
+
+    pub(super) fn name(&self) -> &str {
+        self.namespace.name()
+    }
+
+    /// An account of this namespace that may do everything in it.
+    pub(super) fn account(&self, name: &str) {
+        self.apply(&json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}}));
+        self.admit(self.name(), name);
+    }
+
+    /// Lets an account of another namespace do everything in this one.
+    pub(super) fn admit(&self, namespace: &str, account: &str) {
+        let name = format!("{namespace}-{account}");
+        self.apply(
+            &json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": name},
+            "rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]}),
+        );
+        self.apply(
+            &json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": name},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name},
+            "subjects": [{"kind": "ServiceAccount", "namespace": namespace, "name": account}]}),
+        );
+    }
+
+    /// Waits until the API server has learnt that an account may not change anything here.
+    pub(super) fn wait_until_forbidden(&self, account: &str) {
+        let account = format!("--as=system:serviceaccount:{}:{account}", self.name());
+        let look = || match self.namespace.kubectl(["auth", "can-i", "delete", "secrets", &account]) {
+            Ok(said) => Err(said),
+            Err(_) => Ok(Some(())),
+        };
+        wait_until(PATIENCE, "the account has no rights", look).unwrap();
+    }
+
+    pub(super) fn apply(&self, object: &Value) {
+        apply(&self.namespace, object).unwrap();
+    }
+
+    pub(super) fn try_apply(&self, object: &Value) -> Result<String, KubectlError> {
+        apply(&self.namespace, object)
+    }
+
+    /// Creates or changes a Bundle of the registry of the tests.
+    pub(super) fn bundle(&self, name: &str, repo: &str, version: &str, more: &Value) {
+        let mut spec = json!({"registry": registry(), "repo": repo, "version": version});
+        spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        self.apply(
+            &json!({"apiVersion": "operator.werf.dev/v1", "kind": "Bundle", "metadata": {"name": name}, "spec": spec}),
+        );
+    }
+
+    /// Waits as people do, until the Bundle is ready.
+    pub(super) fn wait_ready(&self, name: &str) -> Value {
+        let look = || {
+            let wait = ["wait", "--for=condition=Ready", "--timeout=2s", "bndl", name];
+            match self.namespace.kubectl(wait) {
+                Ok(_) => Ok(Some(())),
+                Err(_) => Err(self.seen(name)["status"].to_string()),
+            }
+        };
+        wait_until(PATIENCE, &format!("Bundle {name} is ready"), look).unwrap();
+        self.seen(name)
+    }
+
+    /// Waits until the condition of a Bundle has this reason, and returns the Bundle.
+    pub(super) fn wait_for_reason(&self, name: &str, reason: &str) -> Value {
+        self.wait_for(name, |bundle| ready_of(bundle)["reason"] == reason)
+    }
+
+    pub(super) fn wait_for(&self, name: &str, fits: impl Fn(&Value) -> bool) -> Value {
+        let look = || {
+            let bundle = self.seen(name);
+            if fits(&bundle) {
+                Ok(Some(bundle))
+            } else {
+                Err(bundle.to_string())
+            }
+        };
+        wait_until(PATIENCE, &format!("Bundle {name} fits"), look).unwrap()
+    }
+
+    /// A Bundle, or null.
+    pub(super) fn seen(&self, name: &str) -> Value {
+        let get = ["get", "bndl", name, "--ignore-not-found", "--output=json"];
+        let said = self.namespace.kubectl(get).unwrap();
+        serde_json::from_str(&said).unwrap_or_default()
+    }
+
+    /// Waits until an object of the release has this text.
+    pub(super) fn wait_for_text(&self, config_map: &str, text: &str) -> Value {
+        let look = || match self.namespace.object("configmap", config_map).unwrap() {
+            Some(object) if object["data"]["text"] == text => Ok(Some(object)),
+            found => Err(format!("{found:?}")),
+        };
+        wait_until(PATIENCE, &format!("ConfigMap {config_map} says {text}"), look).unwrap()
+    }
+
+    pub(super) fn wait_until_gone(&self, kind: &str, name: &str) {
+        let look = || match self.namespace.object(kind, name).unwrap() {
+            None => Ok(Some(())),
+            Some(found) => Err(found.to_string()),
+        };
+        wait_until(PATIENCE, &format!("{kind} {name} is gone"), look).unwrap();
+    }
+
+    /// Waits until there is an Event about a Bundle with this reason, and returns its message.
+    pub(super) fn wait_for_event(&self, bundle: &str, reason: &str) -> String {
+        let look = || {
+            let said = self.namespace.kubectl(["get", "events", "--output=json"]).unwrap();
+            let events: Value = serde_json::from_str(&said).unwrap();
+            let of_bundle = |event: &&Value| {
+                event["involvedObject"]["name"] == bundle && event["involvedObject"]["kind"] == "Bundle"
+            };
+            let all: Vec<&Value> = events["items"].as_array().unwrap().iter().filter(of_bundle).collect();
+            match all.iter().find(|event| event["reason"] == reason) {
+                Some(event) => Ok(Some(event["message"].as_str().unwrap().to_owned())),
+                None => Err(format!(
+                    "{:?}",
+                    all.iter().map(|event| event["reason"].to_string()).collect::<Vec<_>>()
+                )),
+            }
+        };
+        wait_until(PATIENCE, &format!("an Event {reason} of {bundle}"), look).unwrap()
+    }
+}
+
+/// The condition Ready of a Bundle.
+pub(super) fn ready_of(bundle: &Value) -> &Value {
+    &bundle["status"]["conditions"][0]
+}
+
+/// Pushes a chart as `helm push` does, under any tag: one ConfigMap with the release's name, whose text is that of the version and of
+/// the value `more`. Returns the digest.
+pub(super) fn push(repo: &str, tag: &str, text: &str) -> String {
+    let template = format!(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {{{{ .Release.Name }}}}}}\ndata:\n  text: {{{{ printf \"{text}%s\" (.Values.more | default \"\") | quote }}}}\n"
+    );
+    push_template(repo, tag, &template)
+}
+
+pub(super) fn push_template(repo: &str, tag: &str, template: &str) -> String {
+    let mut archive = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
+    for (name, content) in [
+        ("app/Chart.yaml", "apiVersion: v2\nname: app\nversion: 1.0.0\n"),
+        ("app/templates/all.yaml", template),
+    ] {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(content.len() as u64);
+        header.set_mode(0o644);
+        archive.append_data(&mut header, name, content.as_bytes()).unwrap();
+    }
+    let layer = archive.into_inner().unwrap().finish().unwrap();
+    let repository = Repository::at(registry(), repo);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let config = br#"{"name":"app","version":"1.0.0","apiVersion":"v2"}"#;
+        let manifest = json!({"schemaVersion": 2, "mediaType": MANIFEST,
+            "config": {"mediaType": CONFIG, "digest": repository.upload(config).await, "size": config.len()},
+            "layers": [{"mediaType": CONTENT, "digest": repository.upload(&layer).await, "size": layer.len()}]});
+        repository.put(tag, MANIFEST, &manifest).await
+    })
+}
