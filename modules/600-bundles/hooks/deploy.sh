@@ -153,7 +153,7 @@ helm_as() {
   local limit config status=0
   limit=$(($(state::setting .timeout) + 60))
   config=$(state::kubeconfig_as "$1" "$2") || return 1
-  env --ignore-environment "PATH=$PATH" "HOME=${HOME-}" "ADDON_OPERATOR_RUN=${ADDON_OPERATOR_RUN-}" "KUBECONFIG=$config" HELM_DRIVER=secret "HELM_CACHE_HOME=$STATE/home/cache" \
+  env --ignore-environment "PATH=$PATH" "HOME=${HOME-}" "ADDON_OPERATOR_RUN=${ADDON_OPERATOR_RUN-}" "KUBECONFIG=$config" GOMEMLIMIT=128MiB HELM_DRIVER=secret "HELM_CACHE_HOME=$STATE/home/cache" \
     "HELM_CONFIG_HOME=$STATE/home/config" "HELM_DATA_HOME=$STATE/home/data" \
     timeout --kill-after=20 "$limit" "${HELM_BIN:-helm}" "${@:3}" || status=$?
   ((status != 124 && status != 137)) || echo "helm was ended after $limit s" >&2
