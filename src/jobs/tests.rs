@@ -96,6 +96,7 @@ impl World {
             snapshots: BTreeMap::default(),
             values: store.hook_values(&owner()),
             config_values: store.config_values(&owner()),
+            secrecy: store.hook_secrecy(&owner()),
             deadline,
             labels: HookLabels {
                 cause: Cause::Stage(Stage::BeforeHelm),

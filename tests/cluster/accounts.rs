@@ -14,6 +14,7 @@ use addon_core::hook::config::Stage;
 use addon_core::name::{HookId, HookName, ModuleName, Owner};
 use addon_core::operator::effect::{HookLabels, HookRun};
 use addon_core::operator::event::SyncAction;
+use addon_core::values::HookSecrecy;
 use addon_operator::jobs::hook;
 use fs_err as fs;
 use serde_json::json;
@@ -76,6 +77,7 @@ async fn run_hook(world: &World) -> Result<(), Failure> {
         snapshots: BTreeMap::default(),
         values: values.clone(),
         config_values: values,
+        secrecy: HookSecrecy::default(),
         deadline: Duration::from_mins(1),
         labels: HookLabels {
             cause: Cause::Stage(Stage::BeforeHelm),

@@ -27,6 +27,7 @@ use crate::name::{GLOBAL_KEY, Owner};
 
 pub use document::{Globals, HookDocument};
 pub use proposal::{Change, Proposal, Stale};
+pub use secrecy::HookSecrecy;
 pub use vetting::NotForHelm;
 
 use merge::{TooDeep, merge};

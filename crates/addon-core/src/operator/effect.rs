@@ -27,9 +27,9 @@ use crate::name::{BindingName, HookId, ModuleName, MonitorId, Owner};
 use crate::release::ConfigTrace;
 use crate::review::reply::Reply;
 use crate::review::routes::Routes;
-use crate::values::HookDocument;
 use crate::values::section::Maintenance;
 use crate::values::vetted::{Unvetted, Vetting};
+use crate::values::{HookDocument, HookSecrecy};
 
 /// The number of a job. It is never used twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -223,6 +223,8 @@ pub struct HookRun {
     pub values: HookDocument,
     /// The document in `CONFIG_VALUES_PATH`.
     pub config_values: HookDocument,
+    /// The rules by which these values are masked where people see them.
+    pub secrecy: HookSecrecy,
     /// The time after which the process group is killed and the run counts as failed.
     pub deadline: Duration,
     /// The labels of the run in logs and metrics.

@@ -200,6 +200,7 @@ impl Reviews {
             snapshots: needs.monitors.snapshots_of(needs.bindings, &hook, &contexts),
             values: needs.values.hook_values_under(&globals, &hook.owner),
             config_values: needs.values.config_values_under(&globals, &hook.owner),
+            secrecy: needs.values.hook_secrecy(&hook.owner),
             deadline,
             contexts,
             labels,

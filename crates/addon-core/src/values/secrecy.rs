@@ -11,7 +11,57 @@ use values_schema::schema::Schemas;
 
 use super::patch::Operation;
 use super::{Layers, Store};
-use crate::name::Owner;
+use crate::name::{GLOBAL_KEY, Owner};
+
+/// The rules by which the values that a hook reads and writes are masked. They are shared, not copied.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct HookSecrecy {
+    global: Arc<Schemas>,
+    own: Option<(String, Arc<Schemas>)>,
+}
+
+impl HookSecrecy {
+    /// The values document of a hook with its secrets masked.
+    pub fn masked(&self, document: &Value) -> Value {
+        match document {
+            Value::Object(sections) => {
+                let shown = sections
+                    .iter()
+                    .map(|(key, section)| (key.clone(), self.of_section(key).masked(section)));
+                Value::Object(shown.collect())
+            }
+            other => Schemas::default().masked(other),
+        }
+    }
+
+    /// An operation of a values patch with the secrets in its value masked. Its path decides.
+    pub fn masked_operation(&self, operation: &Value) -> Value {
+        let mut shown = operation.clone();
+        let path = operation["path"].as_str().unwrap_or_default();
+        let keys = path
+            .split('/')
+            .skip(1)
+            .map(|key| key.replace("~1", "/").replace("~0", "~"));
+        let mut keys: Vec<String> = keys.collect();
+        if let Some(value) = shown.get_mut("value") {
+            *value = if keys.is_empty() {
+                self.masked(value)
+            } else {
+                let section = keys.remove(0);
+                self.of_section(&section).masked_at(&keys, value)
+            };
+        }
+        shown
+    }
+
+    fn of_section(&self, key: &str) -> Arc<Schemas> {
+        match &self.own {
+            _ if key == GLOBAL_KEY => Arc::clone(&self.global),
+            Some((own, schemas)) if own == key => Arc::clone(schemas),
+            Some(_) | None => Arc::default(),
+        }
+    }
+}
 
 impl Layers {
     /// Finds the secrets in all layers: a value that a higher layer hides is still shown if a person asks for its layer
@@ -55,6 +105,17 @@ impl Store {
             .iter()
             .map(|operation| layers.masked_operation(operation))
             .collect()
+    }
+
+    /// The rules by which the values of an owner's hooks are masked.
+    pub fn hook_secrecy(&self, owner: &Owner) -> HookSecrecy {
+        let schemas = |owner: &Owner| self.owners.get(owner).map(|layers| Arc::clone(&layers.schemas));
+        HookSecrecy {
+            global: schemas(&Owner::Global).unwrap_or_default(),
+            own: owner
+                .module()
+                .map(|name| (name.values_key(), schemas(owner).unwrap_or_default())),
+        }
     }
 
     /// The secret texts of all owners; `None` if they did not change since the last call.

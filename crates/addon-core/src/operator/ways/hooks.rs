@@ -141,6 +141,7 @@ impl Operator {
             config_values: self.values.config_values_under(&globals, &hook.owner),
             deadline,
             labels: labels.clone(),
+            secrecy: self.values.hook_secrecy(&hook.owner),
             hook: hook.clone(),
         };
         let doing = Doing {
