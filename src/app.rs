@@ -27,6 +27,7 @@ mod parts;
 pub mod post_renderer;
 mod reloading;
 mod rendering;
+pub mod replaying;
 mod reviews;
 pub mod rights;
 mod signals;
@@ -80,6 +81,7 @@ use crate::settings::{
 use crate::telemetry::{self, LevelHandle, Spools};
 use crate::traces::Traces;
 use parts::Parts;
+use reloading::Desk;
 use start::StartError;
 use told::Outside;
 
@@ -167,7 +169,7 @@ async fn build(
     let (doors, mail) = mailbox(parts.shutdown().clone());
     let meters = Arc::new(start::meters(settings, &log));
     let (trouble, told_trouble) = watch::channel(None);
-    let outside = Outside::new(&doors, &meters, told_trouble, &log);
+    let outside = Outside::new(settings, &doors, &meters, told_trouble, &log);
     let socket = listen(settings, log.levels, parts, &outside).await?;
 
     let (found, tmp) = (inventory::read(settings).await?, start::tmp_dir(settings)?);
@@ -203,9 +205,9 @@ async fn build(
         script_deadline: settings.hooks.script_timeout,
         relay: start::relay(settings),
         holds: jobs::release::holds::Holds::default(),
+        recorder: outside.recorder.clone(),
     });
-    rendering::offer(&outside.charts, &tools, parts.stopping());
-    let desk = reloading::offer(settings, environment, &tools, &hands.editions, &outside);
+    let desk = offer(settings, environment, &tools, &hands.editions, &outside, parts);
     sources::start(settings, environment, desk, judged, &outside, parts)?;
     let door = leading::start(settings, &tools.cluster, outside.concerned(&tools.spawner), parts);
     trying::start(settings, environment, &tools.cluster, door, &outside, parts)?;
@@ -217,6 +219,19 @@ async fn build(
     let driver = Driver::new(operator, doors, mail, notices, hands, run);
     parts.spawn_driver(driver.run([Event::InventoryChanged(found.inventory)]));
     Ok(socket)
+}
+
+/// Makes the answers of the debug routes available that need the tools.
+fn offer(
+    settings: &Settings,
+    environment: &Environment,
+    tools: &Arc<Tools>,
+    editions: &Editions,
+    outside: &Outside,
+    parts: &Parts,
+) -> Option<Arc<Desk>> {
+    rendering::offer(&outside.charts, tools, parts.stopping());
+    reloading::offer(settings, environment, tools, editions, outside)
 }
 
 /// The receivers of notices. With modules they include Kubernetes Events, unless a setting switches these off.

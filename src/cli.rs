@@ -42,6 +42,7 @@ use crate::app::lint::LintError;
 use crate::app::manifest::NoManifest;
 use crate::app::outside::{Outside, OutsideError};
 use crate::app::packages::PackageError;
+use crate::app::replaying::ReplayError;
 use crate::app::rights::RightsError;
 use crate::app::sources::edits::SourceEditError;
 use crate::app::switch::SwitchError;
@@ -94,7 +95,7 @@ enum Command {
     Config(config::Config),
     /// Show and steer the version of the operator: status, approval, hold, rollback
     Channel(channel::Channel),
-    /// Show hooks and their snapshots
+    /// Show hooks and their snapshots, record their runs, and repeat a run
     Hook(hook::Hook),
     /// Ask registries for versions of packages
     Package(package::Package),
@@ -214,6 +215,14 @@ enum CommandError {
     Unconfirmed,
     #[error("nothing is removed: {message}")]
     NotPurged { message: String },
+    #[error("the hook is not recorded: {message}")]
+    NotRecorded { message: String },
+    #[error("{message}")]
+    NoRecord { message: String },
+    #[error(transparent)]
+    Replay(#[from] ReplayError),
+    #[error("the run differs from the recorded one")]
+    Differs,
     #[error("module is not reloaded: {message}")]
     NotReloaded { message: String },
     #[error("the registry is not asked: {message}")]
@@ -231,6 +240,7 @@ impl CommandError {
             Self::Outside(error) => error.hints(),
             Self::Package(error) | Self::Choose(ChooseError::Reach(error)) => error.hints(),
             Self::Draft(error) => error.hints(),
+            Self::Replay(error) => error.hints(),
             Self::NoSuchModule { .. } => vec!["`addon-operator module list -o wide` names all modules".to_owned()],
             Self::NotPurged { .. } => vec!["`addon-operator module purge` shows what is held, and why".to_owned()],
             Self::NotChecked { .. } => {
@@ -243,6 +253,9 @@ impl CommandError {
             Self::Settings(_)
             | Self::Source(_)
             | Self::NotReloaded { .. }
+            | Self::NotRecorded { .. }
+            | Self::NoRecord { .. }
+            | Self::Differs
             | Self::Print(_)
             | Self::Choose(_)
             | Self::Watch(_)
@@ -305,7 +318,7 @@ impl Command {
             Self::Global(global) => Some(&global.target),
             Self::Config(config) => config.asked(),
             Self::Channel(channel) => channel.asked(),
-            Self::Hook(hook) => Some(&hook.target),
+            Self::Hook(hook) => hook.asked(),
             Self::Raw(raw) => Some(&raw.target),
             Self::Start(_)
             | Self::Version

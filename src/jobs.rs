@@ -40,6 +40,7 @@ use crate::cluster::webhooks::ensure::Webhooks;
 use crate::helm::Helm;
 use crate::meters::Meters;
 use crate::process::{self, ProcessError, Spawner};
+use crate::records::Recorder;
 use crate::secrets::Secrets;
 use catalogue::Catalogue;
 use directories::Directories;
@@ -84,6 +85,8 @@ pub struct Tools {
     pub relay: Style,
     /// The releases that jobs work on right now.
     pub holds: Holds,
+    /// Records runs of hooks on demand.
+    pub recorder: Recorder,
 }
 
 impl Tools {

@@ -18,6 +18,7 @@ pub mod certificates;
 pub mod mailbox;
 pub mod meters;
 pub mod process;
+pub mod records;
 pub mod signatures;
 
 pub mod cluster;

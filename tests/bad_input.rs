@@ -23,6 +23,7 @@ mod bad_input {
     mod hooks;
     mod lost;
     mod proxy;
+    mod records;
     mod reload;
     mod scripts;
     mod secrets;

@@ -4,7 +4,7 @@
 //! Everything that a case needs is made for it: nothing talks to a cluster, and `kubectl` in a hook reaches none.
 
 mod case;
-mod compare;
+pub(super) mod compare;
 mod junit;
 mod play;
 mod render;
@@ -87,8 +87,7 @@ pub fn test(dir: &Path, only: Option<&str>, environment: &Environment) -> Result
     let place = fs_err::canonicalize(dir).map_err(failed)?;
     let tmp = tempfile::tempdir().map_err(failed)?;
     let files = TmpDir::prepare(&tmp.path().join("hooks"), TmpFiles::Removed).map_err(failed)?;
-    let kubeconfig = tmp.path().join("kubeconfig");
-    fs_err::write(&kubeconfig, KUBECONFIG).map_err(failed)?;
+    let hook_environment = environment_without_cluster(environment, tmp.path()).map_err(failed)?;
     let runtime = start::runtime().map_err(CasesError::Start)?;
     let spawner = Spawner::new().map_err(|error| CasesError::Start(StartError::Spawner(error)))?;
     let nothing = tmp.path().join("nothing");
@@ -97,7 +96,7 @@ pub fn test(dir: &Path, only: Option<&str>, environment: &Environment) -> Result
     let bench = Bench {
         found: &found,
         environment,
-        hook_environment: hook_environment(environment, kubeconfig),
+        hook_environment,
         spawner,
         files,
         tmp: tmp.path(),
@@ -123,11 +122,17 @@ pub fn test(dir: &Path, only: Option<&str>, environment: &Environment) -> Result
     }
 }
 
-fn hook_environment(environment: &Environment, kubeconfig: PathBuf) -> Vec<(OsString, OsString)> {
+/// The environment of a hook that must not reach a cluster. Writes a kubeconfig into the directory.
+pub(super) fn environment_without_cluster(
+    environment: &Environment,
+    dir: &Path,
+) -> io::Result<Vec<(OsString, OsString)>> {
+    let kubeconfig = dir.join("kubeconfig");
+    fs_err::write(&kubeconfig, KUBECONFIG)?;
     let mut variables = environment.inherited();
     variables.retain(|(name, _)| CLUSTER_VARIABLES.iter().all(|cluster| name != cluster));
     variables.push(("KUBECONFIG".into(), kubeconfig.into()));
-    variables
+    Ok(variables)
 }
 
 /// The cases of a module in the order of their files, which are named as the directory was typed.

@@ -27,6 +27,7 @@ pub(super) async fn listen(
             charts: Arc::clone(&outside.charts),
             reloader: Arc::clone(&outside.reloader),
             sources: Arc::clone(&outside.sources),
+            recorder: outside.recorder.clone(),
             channel: outside.channel(),
             standing: outside.standing.subscribe(),
             secrets: outside.secrets.clone(),

@@ -17,6 +17,7 @@ use crate::cluster::monitor::Monitors;
 use crate::meters::Meters;
 use crate::notices::announcements::channel::ChannelAnnouncer;
 use crate::process::Spawner;
+use crate::records::{self, Recorder};
 use crate::secrets::Secrets;
 use crate::serve::Loop;
 use crate::serve::debug::channel::Channel;
@@ -26,6 +27,7 @@ use crate::serve::debug::sources::Sources;
 use crate::serve::notify::Bell;
 use crate::serve::probe;
 use crate::serve::standing::ActingRole;
+use crate::settings::Settings;
 use crate::telemetry::Spools;
 
 /// The answer about a channel in a program that follows none.
@@ -44,6 +46,8 @@ pub(super) struct Outside {
     pub(super) reloader: Arc<OnceLock<Reloader>>,
     /// Reports about the sources of modules.
     pub(super) sources: Arc<OnceLock<Sources>>,
+    /// Records runs of hooks.
+    pub(super) recorder: Recorder,
     pub(super) events: ConfigEvents,
     pub(super) secrets: Secrets,
     pub(super) spools: Spools,
@@ -60,7 +64,13 @@ pub(super) struct Outside {
 }
 
 impl Outside {
-    pub(super) fn new(doors: &Loop, meters: &Arc<Meters>, trouble: probe::Trouble, log: &Log) -> Self {
+    pub(super) fn new(
+        settings: &Settings,
+        doors: &Loop,
+        meters: &Arc<Meters>,
+        trouble: probe::Trouble,
+        log: &Log,
+    ) -> Self {
         Self {
             doors: doors.clone(),
             meters: Arc::clone(meters),
@@ -70,6 +80,7 @@ impl Outside {
             charts: Arc::default(),
             reloader: Arc::default(),
             sources: Arc::default(),
+            recorder: Recorder::new(settings.tmp_dir.join(records::DIR), log.secrets.clone()),
             events: ConfigEvents::default(),
             secrets: log.secrets.clone(),
             spools: log.spools.clone(),

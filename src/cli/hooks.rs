@@ -30,7 +30,7 @@ enum HooksCommand {
     Version,
     /// Show queues and their tasks
     Queue(queue::Queue),
-    /// Show hooks and their snapshots
+    /// Show hooks and their snapshots, record their runs, and repeat a run
     Hook(hook::Hook),
     /// Show and change settings of the running operator; check a ConfigMap
     Config(config::Config),
@@ -57,7 +57,7 @@ impl HooksCommand {
     fn asked(&self) -> Option<&Target> {
         match self {
             Self::Queue(queue) => Some(&queue.target),
-            Self::Hook(hook) => Some(&hook.target),
+            Self::Hook(hook) => hook.asked(),
             Self::Config(config) => config.asked(),
             Self::Raw(raw) => Some(&raw.target),
             Self::Start(_) | Self::Version | Self::Completion(_) => None,

@@ -3,8 +3,10 @@
 pub mod batch;
 pub mod config;
 mod files;
+mod recording;
 pub mod rehearsal;
 pub mod relay;
+pub mod replay;
 pub mod settings;
 
 use std::collections::BTreeMap;
@@ -39,12 +41,25 @@ use crate::disk::is_executable;
 use crate::process::{self, Finished, Output, ProcessError, Spawn};
 pub use files::Wrote;
 use files::{Documents, Files};
+use recording::Recording;
 use relay::{LabelSet, Labels, Stream};
 
 pub(super) const STDERR_LIMIT: usize = 64 << 10;
 
 /// Runs one hook. Its output counts only if its exit code is 0.
 pub async fn run(tools: &Arc<Tools>, run: HookRun, cancel: &CancellationToken) -> Result<HookRan, Failure> {
+    let mut recording = Recording::begin(tools, &run);
+    let ran = perform(tools, run, cancel, &mut recording).await;
+    recording.end(ran.as_ref().err());
+    ran
+}
+
+async fn perform(
+    tools: &Arc<Tools>,
+    run: HookRun,
+    cancel: &CancellationToken,
+    recording: &mut Recording,
+) -> Result<HookRan, Failure> {
     let catalogue = tools.catalogue.borrow().clone();
     let program = catalogue.hook(&run.hook)?;
     let acting = unless(cancel, tools.acting(&run.hook.owner, run.deadline)).await?;
@@ -61,13 +76,14 @@ pub async fn run(tools: &Arc<Tools>, run: HookRun, cancel: &CancellationToken) -
         spawn.cwd = spawn.program.parent().map(Into::into);
     }
     spawn.env.extend(files.environment());
-    spawn.stdout = Output::lines(lines.sink(Stream::Stdout));
+    spawn.stdout = Output::lines(lines.sink(Stream::Stdout)).and_captured(recording.stdout_limit());
     spawn.stderr = Output::lines(lines.sink(Stream::Stderr)).and_captured(STDERR_LIMIT);
-    let finished = tools
-        .spawner
-        .run(spawn, cancel)
-        .await
-        .map_err(|error| cut_short(&error, &labels))?;
+    let files = recording
+        .given(files, &program, catalogue.dir(&hook.owner)?, &spawn)
+        .await;
+    let finished = tools.spawner.run(spawn, cancel).await;
+    let files = recording.wrote(files, &finished).await;
+    let finished = finished.map_err(|error| cut_short(&error, &labels))?;
     if !finished.exit.is_success() {
         let complaint = complaint(&finished, &program);
         return Err(ended_badly(tools, &acting, complaint, files, cancel).await);

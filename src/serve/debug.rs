@@ -8,6 +8,7 @@ mod lost;
 pub mod modules;
 mod purge;
 mod queues;
+mod records;
 pub mod reload;
 pub mod render;
 mod reply;
@@ -40,6 +41,7 @@ use super::standing::{self, ActingRole};
 use super::{Loop, Unanswered, not_found};
 use crate::cluster::drift::lookout::Lookout;
 use crate::cluster::monitor::Monitors;
+use crate::records::Recorder;
 use crate::secrets::Secrets;
 use crate::settings::boolean;
 
@@ -60,6 +62,8 @@ pub struct Debug {
     pub reloader: Arc<OnceLock<Reloader>>,
     /// The sources of modules, once the operator follows them.
     pub sources: Arc<OnceLock<Sources>>,
+    /// Records runs of hooks.
+    pub recorder: Recorder,
     /// The state of the channel.
     pub channel: Channel,
     /// Whether this replica leads; a standby cannot answer most questions.
@@ -106,6 +110,7 @@ pub fn router(debug: Debug) -> Router {
         .route("/module/reload", post(reload::reload))
         .route("/source/check", post(sources::check))
         .route("/config/lost", post(lost::confirm))
+        .route("/hook/record", post(records::record))
         .route("/{*path}", get(look))
         .fallback(not_found)
         .with_state(debug)
@@ -190,6 +195,8 @@ impl Debug {
             }
             Route::HookList(format) => self.hook_list(format).await?,
             Route::HookSnapshots { name, format } => self.hook_snapshots(name, format, secrets).await?,
+            Route::HookRecords(format) => self.records(format).await,
+            Route::HookRecord { id, format } => self.record_of(id, format).await,
             Route::GlobalSnapshots(format) => self.global_snapshots(format, secrets).await?,
             Route::ModuleSnapshots { name, format } => self.module_snapshots(name, format, secrets).await?,
             Route::ModuleRender { name } => self.render(name, wishes, secrets).await?,

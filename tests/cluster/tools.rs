@@ -21,6 +21,8 @@ use addon_operator::jobs::release::holds::Holds;
 use addon_operator::jobs::tmp::TmpDir;
 use addon_operator::meters::Meters;
 use addon_operator::process::Spawner;
+use addon_operator::records::Recorder;
+use addon_operator::secrets::Secrets;
 use addon_operator::settings::{MissingValues, TmpFiles};
 use tokio::sync::{mpsc, watch};
 
@@ -73,6 +75,7 @@ pub(crate) async fn tools(place: &Place<'_>) -> Arc<Tools> {
         script_deadline: Duration::from_mins(1),
         relay: Style::default(),
         holds: Holds::default(),
+        recorder: Recorder::new(place.dir.join("records"), Secrets::default()),
     })
 }
 

@@ -30,8 +30,8 @@ pub(crate) const fn row(module: &'static str, uses: &'static str) -> Row {
 const ALL_OF_CORE: &str = "name time failure digest artifact values object metric queue hook module release review crontab helm-yaml masking values-schema";
 const LAYERS_TO_0: &str = "core blocking report secrets settings telemetry traces";
 const LAYERS_TO_1: &str = "core blocking report secrets settings telemetry traces process certificates mailbox meters helm-yaml values-schema";
-const LAYERS_TO_2: &str = "core blocking report secrets settings telemetry traces process certificates mailbox meters disk helm cluster registry gojq helm-yaml masking";
-const LAYERS_TO_4: &str = "core blocking report secrets settings telemetry traces process certificates signatures mailbox meters notices disk helm cluster registry package jobs serve driver gojq helm-yaml signing values-schema";
+const LAYERS_TO_2: &str = "core blocking report secrets settings telemetry traces process certificates mailbox meters records disk helm cluster registry gojq helm-yaml masking";
+const LAYERS_TO_4: &str = "core blocking report secrets settings telemetry traces process certificates signatures mailbox meters records notices disk helm cluster registry package jobs serve driver gojq helm-yaml signing values-schema";
 
 pub(crate) const CORE: Table = Table {
     title: "The core, `crates/addon-core`",
@@ -72,6 +72,7 @@ pub(crate) const SHELL: Table = Table {
         row("signatures", "core"),
         row("mailbox", LAYERS_TO_0),
         row("meters", LAYERS_TO_0),
+        row("records", "core report secrets helm-yaml masking"),
         row("notices", "core secrets meters"),
         row("disk", LAYERS_TO_1),
         row("helm", LAYERS_TO_1),

@@ -140,7 +140,7 @@ pub(super) fn whole(field: &str, expected: &[Value], got: &[Value]) -> Vec<Strin
 }
 
 /// The operations of a patch of values, without values where there are none.
-pub(super) fn operations(patch: &Patch) -> Vec<Value> {
+pub(in crate::app) fn operations(patch: &Patch) -> Vec<Value> {
     let mut operations = match json!(patch) {
         Value::Array(operations) => operations,
         _ => Vec::new(),
@@ -156,7 +156,7 @@ pub(super) fn operations(patch: &Patch) -> Vec<Value> {
 }
 
 /// Object patches as documents.
-pub(super) fn documents(operations: &[Operation]) -> Vec<Value> {
+pub(in crate::app) fn documents(operations: &[Operation]) -> Vec<Value> {
     operations.iter().map(Operation::to_document).collect()
 }
 
@@ -180,7 +180,7 @@ pub(super) fn metrics(field: &str, expected: &[Value], got: &[Value]) -> Vec<Str
 }
 
 /// An operation on a metric, in the words of a hook.
-pub(super) fn metric(operation: &addon_core::metric::Operation) -> Value {
+pub(in crate::app) fn metric(operation: &addon_core::metric::Operation) -> Value {
     use addon_core::metric::{Change, Sample};
     let mut shown = Map::new();
     if let Some(group) = &operation.group {

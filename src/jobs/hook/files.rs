@@ -16,6 +16,7 @@ use addon_core::review::response::HookResponse;
 use addon_core::values::patch::PatchFile;
 
 use crate::jobs::tmp::{TmpDir, TmpFile, safe};
+use crate::records::record::RunFile;
 
 /// The values that a hook with modules reads.
 pub(super) struct Documents {
@@ -142,31 +143,36 @@ impl Files {
     }
 
     pub(super) fn environment(&self) -> Vec<(OsString, OsString)> {
+        let variables = self.listed().into_iter().flat_map(|(kind, file)| {
+            kind.variables()
+                .iter()
+                .map(|variable| (OsString::from(variable), file.path().into()))
+        });
+        variables.collect()
+    }
+
+    /// All files with their uses.
+    pub(super) fn listed(&self) -> Vec<(RunFile, &TmpFile)> {
         let mut files = vec![
-            ("BINDING_CONTEXT_PATH", &self.contexts),
-            ("METRICS_PATH", &self.metrics),
-            ("KUBERNETES_PATCH_PATH", &self.object_patch),
+            (RunFile::Contexts, &self.contexts),
+            (RunFile::Metrics, &self.metrics),
+            (RunFile::ObjectPatches, &self.object_patch),
         ];
         if let Some(values) = &self.values {
             files.extend([
-                ("VALUES_PATH", &values.effective),
-                ("CONFIG_VALUES_PATH", &values.config),
-                ("VALUES_JSON_PATCH_PATH", &values.patch),
-                ("CONFIG_VALUES_JSON_PATCH_PATH", &values.config_patch),
+                (RunFile::Values, &values.effective),
+                (RunFile::ConfigValues, &values.config),
+                (RunFile::ValuesPatch, &values.patch),
+                (RunFile::ConfigPatch, &values.config_patch),
             ]);
         }
         if let Some(responses) = &self.responses {
             files.extend([
-                ("ADMISSION_RESPONSE_PATH", &responses.admission),
-                // The older name of the file for admission responses.
-                ("VALIDATING_RESPONSE_PATH", &responses.admission),
-                ("CONVERSION_RESPONSE_PATH", &responses.conversion),
+                (RunFile::Admission, &responses.admission),
+                (RunFile::Conversion, &responses.conversion),
             ]);
         }
         files
-            .into_iter()
-            .map(|(name, file)| (name.into(), file.path().into()))
-            .collect()
     }
 
     /// Reads the output of a successful hook. If one file cannot be parsed, none of them counts.

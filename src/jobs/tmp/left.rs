@@ -78,7 +78,7 @@ impl fmt::Display for Kind {
 }
 
 /// The text of the file.
-pub(super) fn read(path: &Path) -> Result<String, LeftError> {
+pub fn read(path: &Path) -> Result<String, LeftError> {
     let mut options = fs::OpenOptions::new();
     // Opening a pipe does not wait for a writer, and opening a link fails.
     options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);

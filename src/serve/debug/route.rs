@@ -63,6 +63,12 @@ pub(super) enum Route<'a> {
         name: &'a str,
         format: Format,
     },
+    /// The records of hook runs.
+    HookRecords(Format),
+    HookRecord {
+        id: &'a str,
+        format: Format,
+    },
     GlobalSnapshots(Format),
     ModuleSnapshots {
         name: &'a str,
@@ -89,6 +95,9 @@ pub(super) const PATTERNS: &[&str] = &[
     "GET /global/snapshots.{format:(json|yaml)}",
     "GET /graph?format=text",
     "GET /hook/list.{format:(json|yaml|text)}",
+    "GET /hook/records.{format:(json|yaml)}",
+    "GET /hook/records/{id}.{format:(json|yaml)}",
+    "POST /hook/record",
     "GET /hook/{name}/snapshots.{format:(json|yaml|text)}",
     "GET /module/list.{format:(json|yaml|text)}",
     "GET /module/purge.{format:(json|yaml|text)}",
@@ -154,6 +163,8 @@ impl<'a> Route<'a> {
             },
             // The following routes have no text form.
             _ if format == Format::Text => return None,
+            ["hook", "records"] => Self::HookRecords(format),
+            ["hook", "records", id] => Self::HookRecord { id, format },
             ["module", "status"] => Self::ModuleStatus(format),
             ["module", "resource-monitor"] => Self::ModuleMonitors(format),
             ["module", name, "status"] => Self::ModuleStatusOf { name, format },
@@ -218,6 +229,14 @@ mod tests {
                 Route::HookSnapshots {
                     name: "sub/a.sh",
                     format: Format::Text,
+                },
+            ),
+            ("/hook/records.json", Route::HookRecords(Format::Json)),
+            (
+                "/hook/records/2026-1.yaml",
+                Route::HookRecord {
+                    id: "2026-1",
+                    format: Format::Yaml,
                 },
             ),
             ("/module/with.dot/render", Route::ModuleRender { name: "with.dot" }),

@@ -6,6 +6,7 @@ use tokio::task::JoinSet;
 
 use super::super::stage::{self, Answers};
 use super::*;
+use crate::records::Recorder;
 use crate::settings::LogLevel;
 
 mod channel;
@@ -110,6 +111,7 @@ fn debug(channel: Channel) -> (Debug, JoinSet<()>) {
         charts: Arc::default(),
         reloader: Arc::default(),
         sources: Arc::default(),
+        recorder: Recorder::new("/nowhere/records".into(), Secrets::default()),
         channel,
         standing: tokio::sync::watch::channel(ActingRole::Leads).1,
         secrets,
