@@ -372,3 +372,41 @@ async fn a_standby_names_its_leader_instead_of_what_it_does_not_know() {
         );
     }
 }
+
+#[tokio::test]
+async fn hooks_are_recorded_and_records_shown_at_the_socket_alone() {
+    let form = |text: &str| format!("POST /hook/record\nContent-Type: application/x-www-form-urlencoded\n\n{text}");
+    let not_here = "runs of hooks are recorded and shown at the debug socket, not here\n";
+    let rows = [
+        (
+            Powers::Confirming,
+            form("hook=a&runs=many"),
+            400,
+            "'runs' should be a number up to 1000, and is 'many'\n",
+        ),
+        (
+            Powers::Confirming,
+            "GET /hook/records/2026-1.json".to_owned(),
+            400,
+            "there is no record '2026-1' any more; `hook records` lists those that are kept\n",
+        ),
+        (
+            Powers::Confirming,
+            "GET /hook/records.json".to_owned(),
+            200,
+            "{\"recorded\":[],\"records\":[]}\n",
+        ),
+        (Powers::Looking, form("hook=a"), 403, not_here),
+        (Powers::Looking, "GET /hook/records.json".to_owned(), 403, not_here),
+        (
+            Powers::Looking,
+            "GET /hook/records/2026-1.json".to_owned(),
+            403,
+            not_here,
+        ),
+    ];
+    for (powers, request, status, body) in rows {
+        let answer = ask_with(Disclosure::Never, powers, ActingRole::Leads, &request).await;
+        assert_eq!((answer.0, answer.2.as_str()), (status, body), "{request}");
+    }
+}
