@@ -89,7 +89,7 @@ enum Command {
     Module(module::Module),
     /// Explain the state of a module and its waits
     Why(module::Why),
-    /// Show global hooks and global values
+    /// Show global hooks and global values, and test the hooks
     Global(global::Global),
     /// Show and change settings of the running operator; check a ConfigMap
     Config(config::Config),
@@ -315,7 +315,7 @@ impl Command {
             Self::Queue(queue) => Some(&queue.target),
             Self::Module(module) => module.asked(),
             Self::Why(why) => Some(&why.target),
-            Self::Global(global) => Some(&global.target),
+            Self::Global(global) => global.asked(),
             Self::Config(config) => config.asked(),
             Self::Channel(channel) => channel.asked(),
             Self::Hook(hook) => hook.asked(),

@@ -9,6 +9,7 @@
 mod module_test {
     mod drafted;
     mod failing;
+    mod global;
     mod played;
     mod stage;
 }

@@ -1,5 +1,5 @@
-//! `module test`: cases in the directory `tests` of a module, each with values, objects and a hook, and with the results
-//! that have to come out.
+//! `module test` and `global test`: cases in the directory `tests` of a module or of global hooks, each with values, objects
+//! and a hook, and with the results that have to come out.
 //!
 //! Everything that a case needs is made for it: nothing talks to a cluster, and `kubectl` in a hook reaches none.
 
@@ -31,10 +31,11 @@ use walkdir::WalkDir;
 use super::lint::{self, modules_at};
 use super::offline::{HOOK_DEADLINE, Offline};
 use super::start::{self, StartError};
-use crate::disk::{Found, FoundModule};
+use crate::disk::{Found, FoundModule, Problem};
 use crate::jobs::hook::rehearsal::Stage;
 use crate::jobs::tmp::TmpDir;
 use crate::process::Spawner;
+use crate::report::Chain;
 use crate::settings::{Environment, TmpFiles};
 use case::Written;
 use play::Tools;
@@ -65,7 +66,9 @@ pub enum CasesError {
     Dir { dir: PathBuf, source: io::Error },
     #[error("cannot start")]
     Start(#[source] StartError),
-    #[error("there are no cases in {}: a case is a YAML file in the directory '{DIR}' of a module", dir.display())]
+    #[error(
+        "there are no cases in {}: a case is a YAML file in the directory '{DIR}' of a module, or of global hooks", dir.display()
+    )]
     NoCases { dir: PathBuf },
     #[error("no case has '{text}' in its name")]
     NoMatch { text: String },
@@ -75,10 +78,56 @@ pub enum CasesError {
     Broken { module: String },
     #[error("module '{module}' cannot be tested")]
     Values { module: String, source: Box<Rejected> },
+    #[error("the global hooks cannot be tested: {} {problem}", path.display())]
+    GlobalHooks { path: PathBuf, problem: String },
+    #[error("the global hooks cannot be tested")]
+    GlobalValues { source: Box<Rejected> },
 }
 
-/// Plays the cases of a module, or of all modules of a directory. With a text, only those that have it in their names.
-pub fn test(dir: &Path, only: Option<&str>, environment: &Environment) -> Result<Report, CasesError> {
+/// The files that cases are about.
+#[derive(Debug, Clone, Copy)]
+pub enum Tried<'a> {
+    /// A module, or a directory of modules.
+    Modules(&'a Path),
+    /// A directory of global hooks, and the modules directory whose common file has the global values.
+    GlobalHooks { dir: &'a Path, modules: Option<&'a Path> },
+}
+
+impl<'a> Tried<'a> {
+    fn dir(self) -> &'a Path {
+        match self {
+            Self::Modules(dir) | Self::GlobalHooks { dir, .. } => dir,
+        }
+    }
+
+    /// Reads the files. `place` is the directory with links resolved.
+    fn read(self, place: &Path, nothing: &Path) -> Result<Found, CasesError> {
+        let modules = match self {
+            Self::Modules(_) => return Ok(lint::found(place, nothing)),
+            Self::GlobalHooks { modules, .. } => modules,
+        };
+        let found = lint::found_with(modules.map(Path::to_owned).into_iter().collect(), place.to_owned());
+        if let Some(Problem { path, fault, .. }) = found.fatal().next() {
+            return Err(CasesError::GlobalHooks {
+                path: path.clone(),
+                problem: Chain(fault).to_string(),
+            });
+        }
+        Ok(found)
+    }
+
+    /// The modules with cases; `None` stands for the global hooks.
+    fn subjects<'b>(self, found: &'b Found, place: &'b Path) -> Vec<Option<&'b FoundModule>> {
+        match self {
+            Self::Modules(_) => modules_at(found, place).map(Some).collect(),
+            Self::GlobalHooks { .. } => vec![None],
+        }
+    }
+}
+
+/// Plays the cases of modules or of global hooks. With a text, only those that have it in their names.
+pub fn test(tried: Tried<'_>, only: Option<&str>, environment: &Environment) -> Result<Report, CasesError> {
+    let dir = tried.dir();
     let begin = Instant::now();
     let failed = |source| CasesError::Dir {
         dir: dir.to_owned(),
@@ -92,7 +141,7 @@ pub fn test(dir: &Path, only: Option<&str>, environment: &Environment) -> Result
     let spawner = Spawner::new().map_err(|error| CasesError::Start(StartError::Spawner(error)))?;
     let nothing = tmp.path().join("nothing");
     fs_err::create_dir(&nothing).map_err(failed)?;
-    let found = lint::found(&place, &nothing);
+    let found = tried.read(&place, &nothing)?;
     let bench = Bench {
         found: &found,
         environment,
@@ -104,8 +153,9 @@ pub fn test(dir: &Path, only: Option<&str>, environment: &Environment) -> Result
     };
     let mut tested = Vec::new();
     let mut are_there = false;
-    for module in modules_at(&found, &place) {
-        let cases = cases_of(module, &place, dir).map_err(failed)?;
+    for module in tried.subjects(&found, &place) {
+        let home = module.map_or(place.as_path(), |module| &module.path);
+        let cases = cases_of(home, &place, dir).map_err(failed)?;
         are_there |= !cases.is_empty();
         let cases: Vec<Written> = cases
             .into_iter()
@@ -135,11 +185,11 @@ pub(super) fn environment_without_cluster(
     Ok(variables)
 }
 
-/// The cases of a module in the order of their files, which are named as the directory was typed.
-fn cases_of(module: &FoundModule, place: &Path, typed: &Path) -> io::Result<Vec<Written>> {
+/// The cases in a directory in the order of their files, which are named as the directory was typed.
+fn cases_of(home: &Path, place: &Path, typed: &Path) -> io::Result<Vec<Written>> {
     let mut cases = Vec::new();
     // Directories in it are for other files.
-    let walk = WalkDir::new(module.path.join(DIR)).max_depth(1).sort_by_file_name();
+    let walk = WalkDir::new(home.join(DIR)).max_depth(1).sort_by_file_name();
     for entry in walk.into_iter().filter_map(Result::ok) {
         let path = entry.path();
         let is_yaml = path.extension().is_some_and(|end| end == "yaml" || end == "yml");
@@ -188,15 +238,22 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    async fn play(&self, module: &FoundModule, cases: Vec<Written>) -> Result<Vec<Tested>, CasesError> {
-        let name = || module.name.as_str().to_owned();
-        if module.is_broken() {
-            return Err(CasesError::Broken { module: name() });
+    async fn play(&self, module: Option<&FoundModule>, cases: Vec<Written>) -> Result<Vec<Tested>, CasesError> {
+        if let Some(module) = module.filter(|module| module.is_broken()) {
+            return Err(CasesError::Broken {
+                module: module.name.to_string(),
+            });
         }
         let subject = Subject::of(module, self.found, &self.offline(self.tmp), self.at_once).await;
-        let subject = subject.map_err(|source| CasesError::Values {
-            module: name(),
-            source: Box::new(source),
+        let subject = subject.map_err(|source| {
+            let source = Box::new(source);
+            match module {
+                Some(module) => CasesError::Values {
+                    module: module.name.to_string(),
+                    source,
+                },
+                None => CasesError::GlobalValues { source },
+            }
         })?;
         let played = cases.into_iter().map(|case| self.one(&subject, case));
         Ok(stream::iter(played).buffered(self.at_once).collect().await)
@@ -215,7 +272,7 @@ impl Bench<'_> {
                             spawner: &self.spawner,
                             tmp: &self.files,
                             environment: &self.hook_environment,
-                            module: &subject.module.path,
+                            module: subject.module.map(|module| module.path.as_path()),
                             deadline: HOOK_DEADLINE,
                         },
                         offline: self.offline(tmp.path()),
@@ -229,7 +286,7 @@ impl Bench<'_> {
             },
         };
         Tested {
-            module: subject.module.name.as_str().to_owned(),
+            module: subject.title().to_owned(),
             file: written.file,
             line: written.line,
             name: written.name,

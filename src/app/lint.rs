@@ -82,10 +82,15 @@ pub fn lint(dir: &Path, environment: &Environment) -> Result<Vec<Finding>, LintE
 /// The files of a module, or of a directory of modules, which is read in both cases.
 pub(super) fn found(place: &Path, empty: &Path) -> Found {
     let parent = Some(place).filter(|place| is_module(place)).and_then(Path::parent);
+    // An empty directory: global hooks are not checked here.
+    found_with(vec![parent.unwrap_or(place).to_owned()], empty.to_owned())
+}
+
+/// The files of these modules directories and of a directory of global hooks.
+pub(super) fn found_with(modules_dirs: Vec<PathBuf>, global_hooks_dir: PathBuf) -> Found {
     disk::read(&Layout {
-        modules_dirs: vec![parent.unwrap_or(place).to_owned()],
-        // An empty directory: global hooks are not checked here.
-        global_hooks_dir: empty.to_owned(),
+        modules_dirs,
+        global_hooks_dir,
         unnumbered_order: 1,
         missing_values: MissingValues::NoValues,
         crd_filters: CRD_FILTERS.split(',').map(str::to_owned).collect(),

@@ -2,6 +2,7 @@
 
 use clap::{Args, Subcommand};
 
+use super::test::GlobalTest;
 use super::{Caller, CommandError, Output, Target, show};
 
 #[derive(Debug, Args)]
@@ -9,7 +10,7 @@ pub(super) struct Global {
     #[command(subcommand)]
     command: GlobalCommand,
     #[command(flatten)]
-    pub(super) target: Target,
+    target: Target,
     /// Format of the answer [default: yaml; of patches: json]
     #[arg(short, long, value_enum, global = true)]
     output: Option<Output>,
@@ -27,9 +28,23 @@ enum GlobalCommand {
     Patches,
     /// Print the snapshots of the global hooks
     Snapshots,
+    /// Play the cases in the directory tests of global hooks: hooks, values and schemas, without a cluster
+    Test(GlobalTest),
 }
 
 impl Global {
+    /// The operator that the command asks, unless it needs none.
+    pub(super) fn asked(&self) -> Option<&Target> {
+        match self.command {
+            GlobalCommand::Test(_) => None,
+            GlobalCommand::List
+            | GlobalCommand::Values
+            | GlobalCommand::Config
+            | GlobalCommand::Patches
+            | GlobalCommand::Snapshots => Some(&self.target),
+        }
+    }
+
     pub(super) fn run(self, caller: &Caller<'_>) -> Result<(), CommandError> {
         let (document, usual) = match self.command {
             GlobalCommand::List => ("list", Output::Yaml),
@@ -38,6 +53,7 @@ impl Global {
             // JSON by default as in the original, because scripts read it with jq.
             GlobalCommand::Patches => ("patches", Output::Json),
             GlobalCommand::Snapshots => ("snapshots", Output::Yaml),
+            GlobalCommand::Test(test) => return test.run(caller),
         };
         let form = self.output.unwrap_or(usual).extension();
         let path = format!("/global/{document}.{form}");

@@ -167,7 +167,7 @@ fn a_mistake_in_a_case_names_file_line_and_field() {
         ),
         (
             "on: onStartup\nexpect: {}\n",
-            "1: on: no hook of the module has the binding onStartup",
+            "1: on: no hook has the binding onStartup",
         ),
         (
             "name: nothing\n",

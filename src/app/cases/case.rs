@@ -190,6 +190,29 @@ impl Case {
         }
         Ok(())
     }
+
+    /// Refuses fields that have no effect on global hooks.
+    pub(super) fn check_for_global_hooks(&self) -> Result<(), Mistake> {
+        let idle = [
+            (
+                "global",
+                self.global.is_some(),
+                "the field 'config' is the global section",
+            ),
+            (
+                "enabledModules",
+                !self.enabled_modules.is_empty(),
+                "global hooks are not told which modules are on",
+            ),
+        ];
+        match idle.iter().find(|(_, is_given, _)| *is_given) {
+            None => Ok(()),
+            Some((field, _, why)) => Err(Mistake::new(
+                field,
+                format!("it has no effect in a case of global hooks: {why}"),
+            )),
+        }
+    }
 }
 
 impl Event {

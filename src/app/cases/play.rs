@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use addon_core::failure::Failure;
+use addon_core::name::Owner;
 use addon_core::object::patch::Operation;
 use addon_core::review::reply::Reply;
 use addon_core::review::response::HookResponse;
@@ -143,6 +144,9 @@ impl Play<'_> {
     /// Sets the values and the objects that the case begins with.
     fn prepare(&mut self) -> Result<(), Stop> {
         let owner = &self.tools.subject.owner;
+        if *owner == Owner::Global {
+            self.case.check_for_global_hooks()?;
+        }
         let sections = [
             ("global".to_owned(), &self.case.global),
             (owner.values_key(), &self.case.config),
@@ -159,7 +163,7 @@ impl Play<'_> {
         let own = owner
             .module()
             .and_then(|name| document.sections.get(name)?.values.good().cloned());
-        for (owner, section) in [(addon_core::name::Owner::Global, global), (owner.clone(), own)] {
+        for (owner, section) in [(Owner::Global, global), (owner.clone(), own)] {
             if let Some(section) = section {
                 let set = self.store.set_config(&owner, Some(section));
                 set.map_err(|error| Stop::Refusal(Chain(&error).to_string()))?;
@@ -269,26 +273,27 @@ impl Play<'_> {
 
     async fn ask_script(&mut self) -> Result<(), Stop> {
         let Tools { subject, stage, .. } = self.tools;
-        let Some(script) = &subject.module.enabled_script else {
+        let module = subject.module("expect.enabled")?;
+        let Some(script) = &module.enabled_script else {
             return Err(Mistake::new("expect.enabled", "the module has no script 'enabled'").into());
         };
         let mut values = self.store.hook_values(&subject.owner).to_value();
         values["global"]["enabledModules"] = json!(self.case.enabled_modules);
         let documents = (Arc::new(values), self.store.config_values(&subject.owner));
         let cancel = CancellationToken::new();
-        let answer = enabled::rehearse(stage, &subject.module.name, script, documents, &cancel).await;
+        let answer = enabled::rehearse(stage, &module.name, script, documents, &cancel).await;
         self.enabled = Some(answer.map_err(|failure| failure.within("the script 'enabled' failed"))?);
         Ok(())
     }
 
     /// The modules that the chart sees as enabled.
     fn modules(&self) -> Vec<String> {
-        let own = self.tools.subject.module.name.as_str();
+        let own = self.tools.subject.module.map(|module| module.name.as_str());
         self.case
             .enabled_modules
             .iter()
             .map(String::as_str)
-            .chain([own])
+            .chain(own)
             .map(str::to_owned)
             .collect()
     }

@@ -22,10 +22,15 @@ pub(super) async fn objects(
     is_expected: bool,
 ) -> Result<Vec<Value>, Stop> {
     let subject = tools.subject;
+    let module = match subject.module("expect.rendered") {
+        Ok(module) => module,
+        Err(mistake) if is_expected => return Err(mistake.into()),
+        Err(_) => return Ok(Vec::new()),
+    };
     if let Some(vetting) = store.vetting_for_helm(&subject.owner) {
         vetting.for_helm().map_err(|error| Stop::Refusal(error.to_string()))?;
     }
-    let Some(chart) = subject.module.chart else {
+    let Some(chart) = module.chart else {
         return if is_expected {
             Err(Mistake::new("expect.rendered", "the module has no chart").into())
         } else {
@@ -36,7 +41,7 @@ pub(super) async fn objects(
     values["global"]["enabledModules"] = json!(enabled);
     let rendered = tools
         .offline
-        .render_with(subject.module, chart, &values, NAMESPACE, Verbosity::Plain)
+        .render_with(module, chart, &values, NAMESPACE, Verbosity::Plain)
         .await;
     let manifest = match rendered {
         Ok(Ok(manifest)) => manifest,

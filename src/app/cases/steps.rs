@@ -62,10 +62,11 @@ enum Bound<'a> {
 
 /// The hooks of a case, in the order of their runs; none if the case runs no hook.
 pub(super) fn hooks<'a>(case: &Case, subject: &'a Subject<'_>) -> Result<Vec<&'a Known>, Mistake> {
+    let kind = HookKind::from(&subject.owner);
     match (&case.hook, &case.on) {
         (Some(name), _) => subject.hook(name).map(|hook| vec![hook]),
-        (None, Some(on)) => subject.at_stage(stage_of(on).ok_or_else(|| {
-            let stages: Vec<&str> = Stage::of(HookKind::Module).iter().map(|stage| stage.key()).collect();
+        (None, Some(on)) => subject.at_stage(stage_of(on, kind).ok_or_else(|| {
+            let stages: Vec<&str> = Stage::of(kind).iter().map(|stage| stage.key()).collect();
             Mistake::new(
                 "on",
                 format!("without 'hook' it should be one of {}", stages.join(", ")),
@@ -75,11 +76,8 @@ pub(super) fn hooks<'a>(case: &Case, subject: &'a Subject<'_>) -> Result<Vec<&'a
     }
 }
 
-fn stage_of(word: &str) -> Option<Stage> {
-    Stage::of(HookKind::Module)
-        .iter()
-        .copied()
-        .find(|stage| stage.key() == word)
+fn stage_of(word: &str, kind: HookKind) -> Option<Stage> {
+    Stage::of(kind).iter().copied().find(|stage| stage.key() == word)
 }
 
 /// The run of a hook. An event changes the cluster before.

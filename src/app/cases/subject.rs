@@ -1,11 +1,11 @@
-//! The module that a set of cases is about: its values from files, its hooks with their configurations, and its
+//! The module that a set of cases is about, or the global hooks: values from files, hooks with their configurations, and
 //! resource definitions.
 //!
 //! Every hook is asked for its configuration once, and not for each case.
 
 use addon_core::failure::Failure;
 use addon_core::hook::config::{HookConfig, Stage};
-use addon_core::name::{HookId, Owner};
+use addon_core::name::{GLOBAL_KEY, HookId, ModuleName, Owner};
 use addon_core::values::{Rejected, Store};
 use futures::StreamExt as _;
 use futures::stream;
@@ -26,7 +26,8 @@ pub(super) struct Known {
 }
 
 pub(super) struct Subject<'a> {
-    pub(super) module: &'a FoundModule,
+    /// The module; none for global hooks.
+    pub(super) module: Option<&'a FoundModule>,
     pub(super) owner: Owner,
     /// The values of files, with schemas.
     pub(super) store: Store,
@@ -40,23 +41,26 @@ pub(super) struct Subject<'a> {
 impl<'a> Subject<'a> {
     /// Reads the values, and asks the hooks for their configurations, a few at a time.
     pub(super) async fn of(
-        module: &'a FoundModule,
-        found: &Found,
+        module: Option<&'a FoundModule>,
+        found: &'a Found,
         offline: &Offline<'_>,
         at_once: usize,
     ) -> Result<Self, Rejected> {
-        let owner = Owner::Module(module.name.clone());
+        let owner = module.map_or(Owner::Global, |module| Owner::Module(module.name.clone()));
+        let crds = module.map_or(&[][..], |module| &module.crds);
+        let files = module.map_or(&found.global_hooks, |module| &module.hooks);
+        let home = module.map(|module| module.path.as_path());
         let mut subject = Self {
             store: store(module, found, &owner)?,
-            crds: module.crds.iter().flat_map(|path| documents(path)).collect(),
+            crds: crds.iter().flat_map(|path| documents(path)).collect(),
             hooks: Vec::new(),
             broken: Vec::new(),
             module,
             owner,
         };
         let owner = &subject.owner;
-        let asked = |file| async move { (file, offline.ask(owner, Some(&module.path), file).await) };
-        let answers: Vec<(&HookFile, _)> = stream::iter(&module.hooks).map(asked).buffered(at_once).collect().await;
+        let asked = |file| async move { (file, offline.ask(owner, home, file).await) };
+        let answers: Vec<(&HookFile, _)> = stream::iter(files).map(asked).buffered(at_once).collect().await;
         for (file, answer) in answers {
             match answer {
                 Ok(said) => subject.take(file, said),
@@ -64,6 +68,17 @@ impl<'a> Subject<'a> {
             }
         }
         Ok(subject)
+    }
+
+    /// The name of the module, or the key of global values.
+    pub(super) fn title(&self) -> &str {
+        self.owner.module().map_or(GLOBAL_KEY, ModuleName::as_str)
+    }
+
+    /// The module, for a field that needs one.
+    pub(super) fn module(&self, field: &str) -> Result<&'a FoundModule, Mistake> {
+        self.module
+            .ok_or_else(|| Mistake::new(field, "global hooks have no chart and no script 'enabled'"))
     }
 
     fn take(&mut self, file: &HookFile, said: Said) {
@@ -99,7 +114,7 @@ impl<'a> Subject<'a> {
         }
         let names: Vec<&str> = self.hooks.iter().map(|hook| hook.id.name.as_str()).collect();
         let problem = match names.as_slice() {
-            [] => format!("there is no hook '{name}': the module has none"),
+            [] => format!("there is no hook '{name}': there are none at all"),
             names => format!("there is no hook '{name}', only: {}", names.join(", ")),
         };
         Err(Mistake::new("hook", problem))
@@ -114,10 +129,7 @@ impl<'a> Subject<'a> {
         let mut ordered: Vec<(i64, &Known)> = self.hooks.iter().filter_map(with_order).collect();
         ordered.sort_by(|(one, a), (other, b)| (one, &a.id.name).cmp(&(other, &b.id.name)));
         if ordered.is_empty() {
-            return Err(Mistake::new(
-                "on",
-                format!("no hook of the module has the binding {}", stage.key()),
-            ));
+            return Err(Mistake::new("on", format!("no hook has the binding {}", stage.key())));
         }
         Ok(ordered.into_iter().map(|(_, hook)| hook).collect())
     }
@@ -134,12 +146,15 @@ fn told(failure: &Failure) -> String {
     std::iter::once(failure.report.clone()).chain(hints).collect()
 }
 
-/// The values of the module's files, as an operator starts with them.
-fn store(module: &FoundModule, found: &Found, owner: &Owner) -> Result<Store, Rejected> {
+/// The values of the files, as an operator starts with them.
+fn store(module: Option<&FoundModule>, found: &Found, owner: &Owner) -> Result<Store, Rejected> {
     let mut store = Store::new();
+    store.set_schemas(&Owner::Global, found.global_schemas.clone())?;
     store.set_static(&Owner::Global, found.global_values.clone())?;
-    store.set_schemas(owner, module.schemas.clone())?;
-    store.set_static(owner, module.values.clone())?;
+    if let Some(module) = module {
+        store.set_schemas(owner, module.schemas.clone())?;
+        store.set_static(owner, module.values.clone())?;
+    }
     Ok(store)
 }
 

@@ -31,8 +31,8 @@ pub struct Stage<'a> {
     pub tmp: &'a TmpDir,
     /// The environment of the hook, without the files.
     pub environment: &'a [(OsString, OsString)],
-    /// The directory of the module.
-    pub module: &'a Path,
+    /// The directory of the module; none for global hooks.
+    pub module: Option<&'a Path>,
     /// The deadline of a run whose binding sets none.
     pub deadline: Duration,
 }
@@ -93,7 +93,7 @@ impl Stage<'_> {
         };
         let environment = self.environment.to_vec();
         let deadline = input.timeout.unwrap_or(self.deadline);
-        let mut spawn = spawn_of(&input.program.path, Some(self.module), environment, deadline);
+        let mut spawn = spawn_of(&input.program.path, self.module, environment, deadline);
         if let Some(call) = input.program.call {
             select(&mut spawn, call, &input.hook.owner);
         }
