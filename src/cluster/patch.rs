@@ -4,6 +4,7 @@
 //! another operation during a stop.
 
 mod address;
+mod apply;
 mod change;
 mod create;
 mod delete;
@@ -69,6 +70,12 @@ impl Patcher {
     async fn carry_out(&self, operation: &Operation, cancel: &CancellationToken) -> Result<(), Failure> {
         match operation {
             Operation::Create { object, existing } => self.create(object, *existing).await,
+            Operation::Apply {
+                object,
+                manager,
+                force,
+                terms,
+            } => self.apply_fields(object, manager, *force, terms).await,
             Operation::Delete { target, dependents } => {
                 let address = self
                     .address(target.api_version.as_ref(), &target.kind, target.namespace.as_ref())
@@ -131,7 +138,7 @@ impl Patcher {
 /// The failure in the form that hook authors know: the operation and its object.
 fn told(operation: &Operation, failure: Failure) -> Failure {
     let failure = match operation.name() {
-        OperationName::Create | OperationName::Delete => failure,
+        OperationName::Create | OperationName::Apply | OperationName::Delete => failure,
         name => failure.within(name),
     };
     failure.within(operation)

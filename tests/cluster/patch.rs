@@ -1,6 +1,7 @@
 //! The object patches of hooks, on a real API server.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
+mod apply;
 mod change;
 mod create;
 mod delete;

@@ -120,7 +120,7 @@ impl World {
     pub(super) async fn apply(&mut self, operations: &[Operation]) -> Result<(), Failure> {
         for operation in operations {
             match operation {
-                Operation::Create { object, .. } => {
+                Operation::Create { object, .. } | Operation::Apply { object, .. } => {
                     self.mention(&Mention {
                         api_version: object.api_version().map(ApiVersion::as_str),
                         word: object.kind().as_str(),

@@ -25,6 +25,8 @@ pub(super) struct Ask<'a> {
     pub(super) method: Method,
     pub(super) subresource: Option<&'a str>,
     pub(super) content_type: &'static str,
+    /// The parameters, each a name and a value.
+    pub(super) parameters: &'a [(&'a str, &'a str)],
     pub(super) body: Option<&'a Value>,
 }
 
@@ -119,6 +121,10 @@ impl Address {
                 path.push_str(&encoded(part));
             }
         }
+        for (place, (name, value)) in ask.parameters.iter().enumerate() {
+            path.push(if place == 0 { '?' } else { '&' });
+            path.extend([name, "=", &encoded(value)]);
+        }
         path
     }
 }
@@ -130,6 +136,7 @@ impl Ask<'_> {
             method,
             subresource: None,
             content_type: JSON,
+            parameters: &[],
             body: None,
         }
     }

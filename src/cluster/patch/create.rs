@@ -16,10 +16,7 @@ impl Patcher {
         if let Some(failure) = address.misplaced() {
             return Err(failure);
         }
-        let mut content = Value::Object(object.content().clone());
-        // The operation may use another name of the kind.
-        content["apiVersion"] = json!(address.kind.resource.api_version);
-        content["kind"] = json!(address.kind.resource.kind);
+        let content = content(&address, object);
         let name = object.name().map_or("", Segment::as_str);
         match (existing, object.name()) {
             (Existing::Replace, Some(_)) => {
@@ -34,6 +31,14 @@ impl Patcher {
             (Existing::Refuse, _) | (_, None) => Ok(address.create(name, &content).await.map(drop)?),
         }
     }
+}
+
+/// The object to send. The operation may use another name of the kind.
+pub(super) fn content(address: &Address, object: &Manifest) -> Value {
+    let mut content = Value::Object(object.content().clone());
+    content["apiVersion"] = json!(address.kind.resource.api_version);
+    content["kind"] = json!(address.kind.resource.kind);
+    content
 }
 
 async fn create_or_replace(address: &Address, name: &str, content: &Value) -> Result<(), Lost> {

@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 pub use manifest::Manifest;
 pub use problem::{BadOperation, BadPatchFile, Problem, Unreadable};
 pub use step::{PatchStep, Pointer};
-pub use word::{ApiVersion, NotASegment, OperationName, Segment};
+pub use word::{ApiVersion, FieldManager, NotASegment, OperationName, Segment};
 
 /// An operation on an object of the cluster that a hook asks for.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,6 +29,17 @@ pub enum Operation {
         object: Manifest,
         /// The action if an object of that name exists.
         existing: Existing,
+    },
+    /// Sets fields of an object, or creates the object with them. Other fields stay.
+    Apply {
+        /// The fields, with those that name the object.
+        object: Manifest,
+        /// The owner of the fields.
+        manager: FieldManager,
+        /// Whether fields of other managers are taken over.
+        force: bool,
+        /// The further options.
+        terms: Terms,
     },
     /// Deletes an object.
     Delete {
@@ -179,6 +190,7 @@ impl Operation {
                 Existing::Keep => OperationName::CreateIfNotExists,
                 Existing::Replace => OperationName::CreateOrUpdate,
             },
+            Self::Apply { .. } => OperationName::Apply,
             Self::Delete { dependents, .. } => match dependents {
                 Dependents::First => OperationName::Delete,
                 Dependents::Later => OperationName::DeleteInBackground,
@@ -196,7 +208,7 @@ impl Operation {
     pub fn counts_despite_hook_error(&self) -> bool {
         match self {
             Self::Create { .. } | Self::Delete { .. } => false,
-            Self::Patch { terms, .. } => {
+            Self::Apply { terms, .. } | Self::Patch { terms, .. } => {
                 let status = terms.subresource.as_ref().is_some_and(|part| part.as_str() == "status");
                 terms.ignore_hook_error && status
             }
@@ -209,6 +221,7 @@ impl fmt::Display for Operation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Create { object, .. } => write!(f, "Create object {object}"),
+            Self::Apply { object, .. } => write!(f, "Apply object {object}"),
             Self::Delete { target, .. } => write!(f, "Delete object {target}"),
             Self::Patch { target, .. } => write!(f, "Filter object {target}"),
         }

@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 
 use super::word::{OperationName, glimpse};
 use super::{
-    ApiVersion, BadOperation, Change, Dependents, Existing, JqFilter, JsonPatch, Manifest, MergePatch, Operation,
-    Problem, Segment, Target, Terms, step,
+    ApiVersion, BadOperation, Change, Dependents, Existing, FieldManager, JqFilter, JsonPatch, Manifest, MergePatch,
+    Operation, Problem, Segment, Target, Terms, step,
 };
 
 /// Reads an operation.
@@ -17,6 +17,7 @@ pub(super) fn read(document: &Document) -> Result<Operation, BadOperation> {
         OperationName::Create => fields.create(Existing::Refuse)?,
         OperationName::CreateIfNotExists => fields.create(Existing::Keep)?,
         OperationName::CreateOrUpdate => fields.create(Existing::Replace)?,
+        OperationName::Apply => fields.apply()?,
         OperationName::Delete => fields.delete(Dependents::First)?,
         OperationName::DeleteInBackground => fields.delete(Dependents::Later)?,
         OperationName::DeleteNonCascading => fields.delete(Dependents::Stay)?,
@@ -69,10 +70,32 @@ impl<'document> Fields<'document> {
     }
 
     fn create(&self, existing: Existing) -> Result<Operation, BadOperation> {
-        let object = self.map("object")?;
-        let object =
-            Manifest::parse(object).map_err(|(field, problem)| self.bad(format!("object.{field}"), problem))?;
+        let object = self.object()?;
         Ok(Operation::Create { object, existing })
+    }
+
+    fn object(&self) -> Result<Manifest, BadOperation> {
+        let object = self.map("object")?;
+        Manifest::parse(object).map_err(|(field, problem)| self.bad(format!("object.{field}"), problem))
+    }
+
+    fn apply(&self) -> Result<Operation, BadOperation> {
+        let object = self.object()?;
+        // The API server makes no names for objects that are applied.
+        if object.name().is_none() {
+            return Err(self.bad("object.metadata.name", Problem::Missing));
+        }
+        let manager = self.said("fieldManager")?;
+        let manager = manager.ok_or_else(|| self.bad("fieldManager", Problem::Missing))?;
+        let found = glimpse(&manager);
+        let manager =
+            FieldManager::parse(&manager).ok_or_else(|| self.bad("fieldManager", Problem::FieldManager { found }))?;
+        Ok(Operation::Apply {
+            object,
+            manager,
+            force: self.flag("force")?,
+            terms: self.terms()?,
+        })
     }
 
     fn delete(&self, dependents: Dependents) -> Result<Operation, BadOperation> {
@@ -83,17 +106,21 @@ impl<'document> Fields<'document> {
     fn patch(&self, change: impl FnOnce(&Self) -> Result<Change, BadOperation>) -> Result<Operation, BadOperation> {
         let target = self.target()?;
         let change = change(self)?;
+        let terms = self.terms()?;
+        Ok(Operation::Patch { target, change, terms })
+    }
+
+    fn terms(&self) -> Result<Terms, BadOperation> {
         let subresource = self.said("subresource")?.map(|text| {
             // Hooks write it with and without the slash.
             let name = text.strip_prefix('/').unwrap_or(&text).to_owned();
             self.segment("subresource", &name)
         });
-        let terms = Terms {
+        Ok(Terms {
             subresource: subresource.transpose()?,
             ignore_missing: self.flag("ignoreMissingObject")?,
             ignore_hook_error: self.flag("ignoreHookError")?,
-        };
-        Ok(Operation::Patch { target, change, terms })
+        })
     }
 
     fn target(&self) -> Result<Target, BadOperation> {

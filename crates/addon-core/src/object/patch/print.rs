@@ -5,13 +5,19 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, json};
 
-use super::{Change, Operation, Target, Terms, document};
+use super::{Change, FieldManager, Manifest, Operation, Target, Terms, document};
 
 impl Operation {
     /// The document that describes the operation.
     pub fn to_document(&self) -> Value {
         let mut printed = match self {
             Self::Create { object, .. } => json!({"object": object.content()}),
+            Self::Apply {
+                object,
+                manager,
+                force,
+                terms,
+            } => applied(object, manager, *force, terms),
             Self::Delete { target, .. } => on(target),
             Self::Patch { target, change, terms } => patch(target, change, terms),
         };
@@ -39,6 +45,19 @@ fn patch(target: &Target, change: &Change, terms: &Terms) -> Value {
         Change::Jq(filter) => ("jqFilter", json!(filter.as_str())),
     };
     printed[key] = value;
+    with(printed, terms)
+}
+
+fn applied(object: &Manifest, manager: &FieldManager, force: bool, terms: &Terms) -> Value {
+    let mut printed = json!({"object": object.content(), "fieldManager": manager.as_str()});
+    if force {
+        printed["force"] = json!(true);
+    }
+    with(printed, terms)
+}
+
+/// The document with these options.
+fn with(mut printed: Value, terms: &Terms) -> Value {
     if let Some(subresource) = &terms.subresource {
         printed["subresource"] = json!(subresource.as_str());
     }

@@ -92,6 +92,12 @@ pub enum Problem {
         /// The value that is no group and version.
         found: String,
     },
+    /// The value is no name of a field manager.
+    #[error("is {found:?}, which is no name of a field manager")]
+    FieldManager {
+        /// The invalid name.
+        found: String,
+    },
     /// The string is no YAML document.
     #[error("holds a string that is not YAML: {0}")]
     Text(YamlError),
@@ -177,6 +183,9 @@ impl BadOperation {
             }
             Problem::Type { wanted, .. } => format!("write {wanted}"),
             Problem::ApiVersion { .. } => "write a version such as v1, or a group and a version such as apps/v1".to_owned(),
+            Problem::FieldManager { .. } => {
+                "write up to 128 printable characters, such as the name of the module".to_owned()
+            }
             Problem::Segment(_) => "write the bare name, as kubectl shows it".to_owned(),
             Problem::Text(_) => "the lines are those inside of the string; a block that begins with | keeps them".to_owned(),
             Problem::Several { .. } => "write one operation for each document".to_owned(),

@@ -78,6 +78,26 @@ impl ApiVersion {
     }
 }
 
+/// The name under which the API server records who set a field.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FieldManager(String);
+
+impl FieldManager {
+    /// The largest length that the API server accepts, in characters.
+    const LONGEST: usize = 128;
+
+    /// Checks a name.
+    pub fn parse(text: &str) -> Option<Self> {
+        let sound = !text.is_empty() && text.chars().count() <= Self::LONGEST && !text.chars().any(char::is_control);
+        sound.then(|| Self(text.to_owned()))
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
 /// The name of an operation in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[expect(
@@ -88,6 +108,7 @@ pub enum OperationName {
     Create,
     CreateIfNotExists,
     CreateOrUpdate,
+    Apply,
     Delete,
     DeleteInBackground,
     DeleteNonCascading,
@@ -98,10 +119,11 @@ pub enum OperationName {
 
 impl OperationName {
     /// All operations.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Create,
         Self::CreateIfNotExists,
         Self::CreateOrUpdate,
+        Self::Apply,
         Self::Delete,
         Self::DeleteInBackground,
         Self::DeleteNonCascading,
@@ -121,6 +143,7 @@ impl OperationName {
             Self::Create => "Create",
             Self::CreateIfNotExists => "CreateIfNotExists",
             Self::CreateOrUpdate => "CreateOrUpdate",
+            Self::Apply => "Apply",
             Self::Delete => "Delete",
             Self::DeleteInBackground => "DeleteInBackground",
             Self::DeleteNonCascading => "DeleteNonCascading",
@@ -134,6 +157,7 @@ impl OperationName {
     pub(super) fn needs(self) -> &'static str {
         match self {
             Self::Create | Self::CreateIfNotExists | Self::CreateOrUpdate => "'object'",
+            Self::Apply => "'object' and 'fieldManager'",
             Self::Delete | Self::DeleteInBackground | Self::DeleteNonCascading => "'kind' and 'name'",
             Self::JqPatch => "'kind', 'name' and 'jqFilter'",
             Self::MergePatch => "'kind', 'name' and 'mergePatch'",
