@@ -1,9 +1,10 @@
 //! A cluster in memory that answers the requests of object patches, for tests of modules.
 //!
 //! The client and the patcher are those of the operator; only the API server is imitated. There are no controllers, no
-//! admission and no schemas, and one writer. Must never open a connection.
+//! admission and no schemas. Fields have an owner only if they were applied. Must never open a connection.
 
 mod answers;
+mod applied;
 mod stored;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -95,6 +96,7 @@ impl Service<Request<Body>> for Server {
             let asked = Asked {
                 method: &parts.method,
                 path: parts.uri.path(),
+                query: parts.uri.query().unwrap_or_default(),
                 content_type: content_type.unwrap_or_default(),
                 body: serde_json::from_slice(&body).unwrap_or_default(),
             };

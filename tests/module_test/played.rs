@@ -256,3 +256,26 @@ fn a_hook_is_asked_once_for_all_cases() {
     );
     assert_eq!(fs_err::read_to_string(stage.path().join("asked")).unwrap(), "asked\n");
 }
+
+#[test]
+fn fields_are_applied_and_conflicts_are_refused() {
+    assert_all_pass(
+        r#"
+name: other fields stay
+config: {do: "echo '{operation: Apply, fieldManager: demo, object: {apiVersion: v1, kind: ConfigMap, metadata: {name: m, namespace: n}, data: {a: x}}}' >$KUBERNETES_PATCH_PATH"}
+objects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: m, namespace: n}, data: {b: y}}]
+hook: hooks/do.sh
+on: beforeHelm
+expect:
+  objects: [{kind: ConfigMap, metadata: {name: m}, data: {a: x, b: y}}]
+  objectPatches: [{operation: Apply, fieldManager: demo, object: {apiVersion: v1, kind: ConfigMap, metadata: {name: m, namespace: n}, data: {a: x}}}]
+---
+name: a field of another manager
+config: {do: "for m in one two; do echo \"{operation: Apply, fieldManager: $m, object: {apiVersion: v1, kind: ConfigMap, metadata: {name: m, namespace: n}, data: {a: $m}}}\"; echo ---; done | head -n 3 >$KUBERNETES_PATCH_PATH"}
+hook: hooks/do.sh
+on: beforeHelm
+expect: {refused: 'conflict with "one": .data.a'}
+"#
+        .trim(),
+    );
+}

@@ -12,18 +12,39 @@ use super::stored::{Place, Stored};
 pub(super) struct Asked<'a> {
     pub(super) method: &'a Method,
     pub(super) path: &'a str,
+    /// The parameters behind the path.
+    pub(super) query: &'a str,
     pub(super) content_type: &'a str,
     /// The body; null if there is none.
     pub(super) body: Value,
 }
 
-type Answer = (u16, Value);
+pub(super) type Answer = (u16, Value);
 
 /// The parts of an object's path. The name is empty for a collection.
-struct Path {
+pub(super) struct Path {
     api_version: String,
-    place: Place,
-    subresource: Option<String>,
+    pub(super) place: Place,
+    pub(super) subresource: Option<String>,
+}
+
+/// The type of a body that is applied.
+const APPLY: &str = "application/apply-patch";
+
+impl Asked<'_> {
+    /// The field manager of an application, and whether it takes over fields of others.
+    fn manager(&self) -> (String, bool) {
+        let pairs = || self.query.split('&').filter_map(|pair| pair.split_once('='));
+        let value = |wanted: &str| {
+            pairs()
+                .find(|(name, _)| *name == wanted)
+                .map(|(_, value)| decoded(value))
+        };
+        (
+            value("fieldManager").unwrap_or_default(),
+            value("force").is_some_and(|force| force == "true"),
+        )
+    }
 }
 
 impl Stored {
@@ -48,6 +69,10 @@ impl Stored {
                 None => path.missing(),
             },
             Method::PUT => self.change(&path, |_| Ok(asked.body)),
+            Method::PATCH if asked.content_type.starts_with(APPLY) => {
+                let (manager, force) = asked.manager();
+                self.apply(&path, &manager, force, &asked.body)
+            }
             Method::PATCH => self.change(&path, |object| patched(object, asked.content_type, &asked.body)),
             Method::DELETE => self.delete(&path),
             _ => failure(405, "MethodNotAllowed", "the method is not supported", ""),
@@ -104,7 +129,7 @@ impl Stored {
     }
 
     /// Stores the object under its path, whatever names its body has, and shows it.
-    fn store(&mut self, path: &Path, mut object: Value) -> Value {
+    pub(super) fn store(&mut self, path: &Path, mut object: Value) -> Value {
         let Place { namespace, name, .. } = &path.place;
         object["apiVersion"] = json!(path.api_version);
         object["metadata"]["name"] = json!(name);
@@ -164,7 +189,7 @@ fn patched(mut object: Value, content_type: &str, patch: &Value) -> Result<Value
     Ok(object)
 }
 
-fn failure(code: u16, reason: &str, message: &str, name: &str) -> Answer {
+pub(super) fn failure(code: u16, reason: &str, message: &str, name: &str) -> Answer {
     let status = json!({
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
         "code": code, "reason": reason, "message": message, "details": {"name": name},
@@ -213,13 +238,13 @@ impl Path {
     }
 
     /// The object in the version of the request.
-    fn shown(&self, object: &Value) -> Value {
+    pub(super) fn shown(&self, object: &Value) -> Value {
         let mut object = object.clone();
         object["apiVersion"] = json!(self.api_version);
         object
     }
 
-    fn missing(&self) -> Answer {
+    pub(super) fn missing(&self) -> Answer {
         let Place { plural, name, .. } = &self.place;
         failure(404, "NotFound", &format!("{plural} \"{name}\" not found"), name)
     }

@@ -42,12 +42,17 @@ pub(super) struct Place {
     pub(super) name: String,
 }
 
+/// An owner of fields: a field manager, and whether the fields are those of the status.
+pub(super) type Owner = (String, bool);
+
 #[derive(Debug)]
 pub(super) struct Stored {
     pub(super) resources: Vec<Resource>,
     pub(super) objects: BTreeMap<Place, Value>,
     /// The number of names that were generated.
     pub(super) generated: u32,
+    /// The fields that were applied, by object and field manager.
+    pub(super) applied: BTreeMap<Place, BTreeMap<Owner, Value>>,
 }
 
 impl Stored {
@@ -56,6 +61,7 @@ impl Stored {
             resources,
             objects: BTreeMap::new(),
             generated: 0,
+            applied: BTreeMap::new(),
         }
     }
 

@@ -243,3 +243,91 @@ async fn names_are_generated_and_places_are_checked() {
     imitation.remove(&ghost).unwrap();
     assert_eq!(imitation.find(&ghost).unwrap(), None);
 }
+
+#[tokio::test]
+async fn fields_that_are_applied_have_owners() {
+    let imitation = imitation();
+    imitation.put(map("old", &json!({"k": "1", "given": "yes"}))).unwrap();
+    let of = |manager: &str, name: &str, data: Value| json!({"operation": "Apply", "fieldManager": manager, "object": map(name, &data)});
+    let applied = apply(
+        &imitation,
+        json!([
+            of("one", "new", json!({"a": "1", "b": "1"})),
+            of("two", "new", json!({"c": "2"})),
+            of("one", "new", json!({"b": "2"})),
+            of("one", "old", json!({"k": "2"})),
+        ]),
+    );
+    applied.await.unwrap();
+    assert_eq!(data(&imitation, "new"), Some(json!({"b": "2", "c": "2"})));
+    assert_eq!(data(&imitation, "old"), Some(json!({"k": "2", "given": "yes"})));
+
+    let refused = apply(&imitation, json!([of("two", "new", json!({"b": "3", "c": "2"}))])).await;
+    let refused = refused.unwrap_err();
+    assert!(
+        refused.contains("Apply failed with 1 conflict: conflict with \"one\": .data.b"),
+        "{refused}"
+    );
+    let mut forced = of("two", "new", json!({"b": "3"}));
+    forced["force"] = json!(true);
+    apply(&imitation, json!([forced])).await.unwrap();
+    assert_eq!(data(&imitation, "new"), Some(json!({"b": "3"})));
+    // The field is no longer of the first manager, so it is not removed.
+    apply(&imitation, json!([of("one", "new", json!({"d": "4"}))]))
+        .await
+        .unwrap();
+    assert_eq!(data(&imitation, "new"), Some(json!({"b": "3", "d": "4"})));
+}
+
+#[tokio::test]
+async fn lists_are_not_merged_by_guessing() {
+    let imitation = imitation();
+    let object = |items: Value| json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a", "namespace": "a"}, "spec": {"items": items}});
+    let of = |items: Value| json!([{"operation": "Apply", "fieldManager": "one", "object": object(items)}]);
+    apply(&imitation, of(json!([1]))).await.unwrap();
+    apply(&imitation, of(json!([2]))).await.unwrap();
+    imitation.put(object(json!([3]))).unwrap();
+    apply(&imitation, of(json!([3]))).await.unwrap();
+    imitation.put(object(json!([4]))).unwrap();
+    let refused = apply(&imitation, of(json!([5]))).await.unwrap_err();
+    assert!(
+        refused.contains("does not merge the list .spec.items with the existing one"),
+        "{refused}"
+    );
+}
+
+#[tokio::test]
+async fn a_status_is_applied_to_an_object_that_exists() {
+    let imitation = imitation();
+    let status = |name: &str, more: Value| {
+        let mut operation = json!({
+            "operation": "Apply", "fieldManager": "one", "subresource": "status",
+            "object": {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": "a"}, "status": {"ready": 1}, "spec": {"no": 1}},
+        });
+        if let (Some(operation), Value::Object(more)) = (operation.as_object_mut(), more) {
+            operation.extend(more);
+        }
+        json!([operation])
+    };
+    let refused = apply(&imitation, status("a", json!({}))).await.unwrap_err();
+    assert!(refused.contains("\"a\" not found"), "{refused}");
+    apply(&imitation, status("a", json!({"ignoreMissingObject": true})))
+        .await
+        .unwrap();
+    let deployment =
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a", "namespace": "a"}});
+    imitation.put(deployment.clone()).unwrap();
+    apply(&imitation, status("a", json!({}))).await.unwrap();
+    let found = imitation.find(&deployment).unwrap().unwrap();
+    assert_eq!((&found["status"], &found["spec"]), (&json!({"ready": 1}), &Value::Null));
+    let mut whole = deployment.clone();
+    whole["spec"] = json!({"size": 1});
+    let whole = json!([{"operation": "Apply", "fieldManager": "one", "object": whole}]);
+    apply(&imitation, whole).await.unwrap();
+    apply(&imitation, status("a", json!({}))).await.unwrap();
+    let found = imitation.find(&deployment).unwrap().unwrap();
+    assert_eq!(
+        (&found["status"], &found["spec"]),
+        (&json!({"ready": 1}), &json!({"size": 1}))
+    );
+}
