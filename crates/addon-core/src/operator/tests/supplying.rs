@@ -196,3 +196,38 @@ fn a_module_that_failed_before_is_not_given_back() {
     let log = world.take_log();
     assert!(!log.iter().any(|line| line.ends_with("Bad")), "{log:?}");
 }
+
+#[test]
+fn files_with_a_mistake_are_given_up_at_once() {
+    let mut world = World::with_sources(vec![module(10, "two")], ONE);
+    world.copies_read();
+    world.fetched(1, false, module(5, "one"));
+    world.take_log();
+    let broken = Some(Failure::new(Class::Invalid, "a mistake"));
+    world.fetched(
+        2,
+        true,
+        Module {
+            broken,
+            ..module(5, "one")
+        },
+    );
+    assert_eq!(world.take_log(), ["judged one 2 Bad"]);
+    assert_eq!(world.state("one"), "Ready");
+}
+
+#[test]
+fn files_that_come_after_their_source_went_are_refused_and_not_judged() {
+    let mut world = World::with_sources(vec![module(10, "two")], ONE);
+    world.copies_read();
+    world.taken_out();
+    world.take_log();
+    world.fetched(1, false, module(5, "one"));
+    assert_eq!(world.take_log(), [""; 0]);
+    assert!(
+        world
+            .notices
+            .iter()
+            .any(|notice| matches!(notice, Notice::FilesRefused { .. }))
+    );
+}

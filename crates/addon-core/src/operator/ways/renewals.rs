@@ -57,11 +57,14 @@ impl Operator {
         let name = found.name.clone();
         let owner = Owner::Module(name.clone());
         if let Some(failure) = self.obstacle_to(origin, &found) {
-            return self.refuse_files(name, edition, origin, failure);
+            return self.refuse_files(name, failure);
+        }
+        if let Some(failure) = found.broken.take() {
+            return self.find_fault(name, edition, origin, failure);
         }
         let (schemas, files) = (std::mem::take(&mut found.schemas), found.values.clone());
         if let Err(rejected) = self.values.renew_files(&owner, schemas, files) {
-            return self.refuse_files(name, edition, origin, Failure::of(Class::Invalid, &rejected));
+            return self.find_fault(name, edition, origin, Failure::of(Class::Invalid, &rejected));
         }
         self.cx.effect(Effect::TakeUpFiles(name.clone(), edition));
         if origin == Origin::Directory {
@@ -108,27 +111,31 @@ impl Operator {
             .drop_tasks(&mut self.cx, "their release has a module again", of_release);
     }
 
-    /// The reason for which a reading cannot be used.
+    /// The reason for which a reading cannot be used, whatever is in the files.
     fn obstacle_to(&self, origin: Origin, found: &Module) -> Option<Failure> {
         if let Some(failure) = self.supply.obstacle(&found.name, origin) {
             return Some(failure);
         }
         let lost = self.directories.sources().lost_for(&found.name);
-        let lost = lost.map(|file| {
+        lost.map(|file| {
             let report = format!(
                 "{file} is missing or empty, and it decided about module '{}'",
                 found.name
             );
             Failure::new(Class::Invalid, report).hint("put the file back and start the operator again")
-        });
-        found.broken.clone().or(lost)
+        })
     }
 
-    fn refuse_files(&mut self, module: ModuleName, edition: Edition, origin: Origin, failure: Failure) {
+    /// Refuses files with a mistake. Those of a source are given up.
+    fn find_fault(&mut self, module: ModuleName, edition: Edition, origin: Origin, failure: Failure) {
         if matches!(origin, Origin::Source { .. }) {
             let verdict = FilesVerdict::Bad(failure.report.clone());
             self.judge_files(&module, Some((edition, verdict)));
         }
+        self.refuse_files(module, failure);
+    }
+
+    fn refuse_files(&mut self, module: ModuleName, failure: Failure) {
         self.cx.tell(Notice::FilesRefused { module, failure });
     }
 }
