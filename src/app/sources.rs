@@ -34,9 +34,11 @@ use super::following::credentials;
 use super::following::setup::{BadFile, Files, Office};
 use super::parts::Parts;
 use super::reloading::Desk;
+use crate::blocking;
 use crate::driver::Judged;
 use crate::registry::credentials::{Credentials, ReadCredentials};
 use crate::report::Chain;
+use crate::serve::debug::reload::Unfit;
 use crate::serve::debug::sources::{Sources, Wish};
 use crate::serve::standing::{ActingRole, Told};
 use crate::settings::channel::Follow;
@@ -175,12 +177,17 @@ impl Offices {
         }
         let is_first = !self.has_read_copies;
         self.announce_copies();
-        if has_changed || is_first && self.has_read_copies {
-            self.clean(&sources).await;
+        let is_first = is_first && self.has_read_copies;
+        if has_changed || is_first {
+            self.clean(&sources, is_first).await;
         }
         for name in gone {
             // A module of this name in a directory counts again.
-            let _ = self.desk.reload(&name).await;
+            if let Ok(Err(unfit @ (Unfit::Mistakes(_) | Unfit::Section { .. } | Unfit::Unchecked(_)))) =
+                self.desk.reload(&name).await
+            {
+                warn!(module = name.as_str(), error = %unfit, "The directory of a module cannot take the place of its source");
+            }
         }
     }
 
@@ -235,13 +242,17 @@ impl Offices {
         self.has_read_copies = self.desk.doors.post(Event::CopiesRead).is_ok();
     }
 
-    /// Removes the records and copies of sources that are gone. Their directories stay for hooks that run at a removal, and
-    /// the next start removes them.
-    async fn clean(&self, sources: &ModuleSources) {
+    /// Removes the records and copies of sources that are gone. Their directories stay for hooks that run at a removal: only
+    /// the first time in a life they are removed, too.
+    async fn clean(&self, sources: &ModuleSources, is_first: bool) {
         let names: BTreeSet<String> = sources.keys().map(ToString::to_string).collect();
         let is_named = |module: &str, _: Option<&str>| names.contains(module);
         if let Err(error) = self.desk.tools.cluster.drop_source_secrets(is_named).await {
             warn!(error = %Chain(&error), "The records of old sources cannot be removed");
+        }
+        if is_first {
+            let library = self.library.clone();
+            blocking::run(move || library.sweep(|module, _| names.contains(module))).await;
         }
     }
 

@@ -44,10 +44,8 @@ pub(super) struct Shown {
     pub(super) checked: Option<Timestamp>,
     /// The time of the next round.
     pub(super) next: Option<Timestamp>,
-    /// The error of the last round.
+    /// The error of the last round, or of the last look at the values of the source.
     pub(super) trouble: Option<String>,
-    #[serde(skip)]
-    pub(super) rounds: u64,
 }
 
 /// A version whose files cannot be used.
@@ -64,7 +62,7 @@ impl Shown {
         in_use: bool,
         status: &Status,
         unfit: Option<(Target, String)>,
-        rounds: u64,
+        unread: Option<&String>,
     ) -> Self {
         let (available, waits, idle) = match &status.choice {
             None => (None, Vec::new(), None),
@@ -95,8 +93,7 @@ impl Shown {
             bad: record.bad.clone(),
             checked: status.checked,
             next: status.next,
-            trouble: status.trouble.clone(),
-            rounds,
+            trouble: status.trouble.as_ref().or(unread).cloned(),
         }
     }
 

@@ -42,6 +42,10 @@ pub(super) enum TakeError {
     Cluster(Failure),
     #[error("there is no ConfigMap '{0}' with values in the namespace of the operator")]
     NoValues(String),
+    #[error("{0}")]
+    Registry(String),
+    #[error("the record of the source was not written, so the version is not used yet")]
+    NotWritten,
     #[error("the main loop does not answer")]
     Loop,
 }
@@ -52,7 +56,8 @@ impl TakeError {
         match self {
             Self::Shelf(_) | Self::Unfit(Unfit::Mistakes(_) | Unfit::Section { .. } | Unfit::Absent { .. }) => true,
             Self::Pull(error) => !matches!(error, PullError::Registry(_)),
-            Self::Unfit(Unfit::Unchecked(_)) | Self::Cluster(_) | Self::NoValues(_) | Self::Loop => false,
+            Self::Unfit(Unfit::Unchecked(_)) | Self::Cluster(_) | Self::NoValues(_) => false,
+            Self::Registry(_) | Self::NotWritten | Self::Loop => false,
         }
     }
 }
@@ -65,8 +70,13 @@ pub(super) struct Taker {
     pub(super) desk: Arc<Desk>,
 }
 
-/// The values files of a source, by the key of their ConfigMap.
-pub(super) type ValuesFiles = BTreeMap<String, String>;
+/// The parts of a source that its files are read with.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Inputs {
+    order: Option<u32>,
+    env: BTreeMap<String, String>,
+    layers: Vec<Layer>,
+}
 
 impl Taker {
     fn cluster(&self) -> &Cluster {
@@ -94,26 +104,30 @@ impl Taker {
         Ok(self.library.put(&self.module, package).await?)
     }
 
-    /// The values files of the source.
-    pub(super) async fn values(&self, source: &ModuleSource) -> Result<ValuesFiles, TakeError> {
-        let Some(name) = &source.values else {
-            return Ok(ValuesFiles::new());
-        };
-        let read = self.cluster().values_files(name).await;
-        let read = read.map_err(|error| TakeError::Cluster(Failure::from(error)))?;
-        read.ok_or_else(|| TakeError::NoValues(name.clone()))
+    /// The inputs of the source, with the values files of its ConfigMap as they are now.
+    pub(super) async fn inputs(&self, source: &ModuleSource) -> Result<Inputs, TakeError> {
+        let mut layers = Vec::new();
+        if let Some(name) = &source.values {
+            let read = self.cluster().values_files(name).await;
+            let read = read.map_err(|error| TakeError::Cluster(Failure::from(error)))?;
+            let files = read.ok_or_else(|| TakeError::NoValues(name.clone()))?;
+            layers.extend(files.into_iter().map(|(key, text)| Layer {
+                place: format!("ConfigMap {name}, key {key}"),
+                text,
+            }));
+        }
+        Ok(Inputs {
+            order: source.order,
+            env: source.env.clone(),
+            layers,
+        })
     }
 
-    /// Reads a directory, with the values files of the source.
-    async fn read(&self, source: &ModuleSource, values: &ValuesFiles, place: PathBuf) -> FoundModule {
-        let of_source = source.values.clone().unwrap_or_default();
-        let layer = |(key, text): (&String, &String)| Layer {
-            place: format!("ConfigMap {of_source}, key {key}"),
-            text: text.clone(),
-        };
-        let layers: Vec<Layer> = values.iter().map(layer).collect();
+    /// Reads a directory with these inputs.
+    async fn read(&self, inputs: &Inputs, place: PathBuf) -> FoundModule {
+        let layers = inputs.layers.clone();
         let (layout, name) = (self.desk.layout.clone(), self.module.clone());
-        let order = source.order.unwrap_or(layout.unnumbered_order);
+        let order = inputs.order.unwrap_or(layout.unnumbered_order);
         let (found, problems) = blocking::run(move || disk::read_alone(&layout, &name, order, place, &layers)).await;
         for Problem { path, fault, .. } in &problems {
             warn!(module = self.module.as_str(), path = %path.display(), problem = %Chain(fault), "Found a problem in the files of a source");
@@ -122,13 +136,8 @@ impl Taker {
     }
 
     /// Checks a version: `module lint`, a rendering with the values of now, and the section of now.
-    pub(super) async fn check(
-        &self,
-        source: &ModuleSource,
-        values: &ValuesFiles,
-        place: PathBuf,
-    ) -> Result<Vec<String>, TakeError> {
-        let module = self.read(source, values, place).await;
+    pub(super) async fn check(&self, inputs: &Inputs, place: PathBuf) -> Result<Vec<String>, TakeError> {
+        let module = self.read(inputs, place).await;
         let layout = self.desk.layout.clone();
         let found = blocking::run(move || disk::read(&layout)).await;
         let warnings = self.desk.judge(&found, &module).await?;
@@ -141,13 +150,12 @@ impl Taker {
     /// Hands the files of a version to the core.
     pub(super) async fn hand_over(
         &self,
-        source: &ModuleSource,
-        values: &ValuesFiles,
+        inputs: &Inputs,
         place: PathBuf,
         has_former: bool,
     ) -> Result<Edition, TakeError> {
-        let found = self.read(source, values, place).await;
-        let env = source.env.iter().map(|(name, value)| (name.into(), value.into()));
+        let found = self.read(inputs, place).await;
+        let env = inputs.env.iter().map(|(name, value)| (name.into(), value.into()));
         let files = ModuleFiles {
             env: env.collect(),
             ..ModuleFiles::of(&found)
