@@ -7,6 +7,7 @@
 mod channel;
 mod completion;
 mod config;
+mod failure;
 mod global;
 mod hook;
 mod hooks;
@@ -28,26 +29,14 @@ mod upgrade;
 mod watch;
 
 use std::io::{self, Write};
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use thiserror::Error;
 
-use crate::app::cases::CasesError;
-use crate::app::channel::ChannelError;
-use crate::app::choosing::ChooseError;
-use crate::app::draft::DraftError;
-use crate::app::lint::LintError;
-use crate::app::manifest::NoManifest;
-use crate::app::outside::{Outside, OutsideError};
-use crate::app::packages::PackageError;
-use crate::app::replaying::ReplayError;
-use crate::app::rights::RightsError;
-use crate::app::sources::edits::SourceEditError;
-use crate::app::switch::SwitchError;
+use crate::app::outside::Outside;
 use crate::report::Report;
-use crate::settings::{ConfigurationError, Environment, Program, StartArgs, variables};
+use crate::settings::{Environment, Program, StartArgs, variables};
+use failure::CommandError;
 pub use hooks::HooksCli;
 use socket::{Socket, SocketError};
 
@@ -158,122 +147,6 @@ impl Output {
             Self::Text | Self::Wide => "text",
             Self::Json => "json",
             Self::Yaml => "yaml",
-        }
-    }
-}
-
-/// Why a command failed.
-#[derive(Debug, Error)]
-enum CommandError {
-    #[error(transparent)]
-    Settings(#[from] ConfigurationError),
-    #[error(transparent)]
-    Socket(#[from] SocketError),
-    #[error("module not found: {name}")]
-    NoSuchModule { name: String },
-    #[error("cannot print the answer")]
-    Print(#[source] io::Error),
-    #[error("cannot wait between two looks")]
-    Watch(#[source] io::Error),
-    #[error("cannot read {}", file.display())]
-    Read { file: PathBuf, source: io::Error },
-    #[error("cannot write {}", file.display())]
-    Write { file: PathBuf, source: io::Error },
-    #[error(transparent)]
-    Lint(#[from] LintError),
-    #[error(transparent)]
-    Cases(#[from] CasesError),
-    #[error(transparent)]
-    Draft(#[from] DraftError),
-    #[error(transparent)]
-    NoManifest(#[from] NoManifest),
-    #[error(transparent)]
-    Package(#[from] PackageError),
-    #[error(transparent)]
-    Choose(#[from] ChooseError),
-    #[error(transparent)]
-    Rights(#[from] RightsError),
-    #[error("there are problems to correct")]
-    Found,
-    #[error("there are cases that fail")]
-    Failing,
-    #[error(transparent)]
-    Switch(#[from] SwitchError),
-    #[error(transparent)]
-    Channel(#[from] ChannelError),
-    #[error(transparent)]
-    Outside(#[from] OutsideError),
-    #[error(transparent)]
-    Source(#[from] SourceEditError),
-    #[error("no {key} version of module '{module}' is known")]
-    NoVersion { module: String, key: &'static str },
-    #[error("nothing is changed: standard input is no terminal, so the question cannot be asked")]
-    NobodyToAsk,
-    #[error("nothing is changed")]
-    NotWanted,
-    #[error("nothing is removed: confirm the number of releases, or name the releases to remove")]
-    Unconfirmed,
-    #[error("nothing is removed: {message}")]
-    NotPurged { message: String },
-    #[error("the hook is not recorded: {message}")]
-    NotRecorded { message: String },
-    #[error("{message}")]
-    NoRecord { message: String },
-    #[error(transparent)]
-    Replay(#[from] ReplayError),
-    #[error("the run differs from the recorded one")]
-    Differs,
-    #[error("module is not reloaded: {message}")]
-    NotReloaded { message: String },
-    #[error("the registry is not asked: {message}")]
-    NotChecked { message: String },
-    #[error("no upgrade of module '{module}' is held")]
-    NothingHeld { module: String },
-}
-
-impl CommandError {
-    fn hints(&self) -> Vec<String> {
-        match self {
-            Self::Socket(error) => error.hints().into_iter().map(str::to_owned).collect(),
-            Self::Switch(error) | Self::Source(SourceEditError::Switch(error)) => error.hints(),
-            Self::Channel(error) => error.hints(),
-            Self::Outside(error) => error.hints(),
-            Self::Package(error) | Self::Choose(ChooseError::Reach(error)) => error.hints(),
-            Self::Draft(error) => error.hints(),
-            Self::Replay(error) => error.hints(),
-            Self::NoSuchModule { .. } => vec!["`addon-operator module list -o wide` names all modules".to_owned()],
-            Self::NotPurged { .. } => vec!["`addon-operator module purge` shows what is held, and why".to_owned()],
-            Self::NotChecked { .. } => {
-                vec!["`addon-operator channel status` shows the state of the channel".to_owned()]
-            }
-            Self::NoVersion { .. } => {
-                vec!["`addon-operator module source status` lists digests, one of which can be given".to_owned()]
-            }
-            Self::NobodyToAsk => vec!["--yes skips the question".to_owned()],
-            Self::Settings(_)
-            | Self::Source(_)
-            | Self::NotReloaded { .. }
-            | Self::NotRecorded { .. }
-            | Self::NoRecord { .. }
-            | Self::Differs
-            | Self::Print(_)
-            | Self::Choose(_)
-            | Self::Watch(_)
-            | Self::Read { .. }
-            | Self::Write { .. }
-            | Self::Lint(_)
-            | Self::Cases(_)
-            | Self::Rights(_)
-            | Self::Found
-            | Self::Failing
-            | Self::Unconfirmed
-            | Self::NoManifest(_)
-            | Self::NotWanted => Vec::new(),
-            Self::NothingHeld { module } => {
-                vec![format!(
-                    "`addon-operator module why {module}` shows the reason of its wait"
-                )]
-            }
         }
     }
 }
