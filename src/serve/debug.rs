@@ -4,6 +4,7 @@
 //! did not ask for it, or that must not see it.
 
 pub mod channel;
+mod deeds;
 mod lost;
 pub mod modules;
 mod purge;

@@ -6,7 +6,6 @@
 use std::time::Duration;
 
 use addon_core::artifact::view::{Answerer, ChannelState, View};
-use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
@@ -17,7 +16,8 @@ use super::reply::{Reply, shown, text};
 use super::route::Format;
 use crate::serve::notify::Bell;
 
-use super::{ActingRole, Debug, Powers, bad_request};
+use super::deeds::Deed;
+use super::{ActingRole, Debug, bad_request};
 
 /// The longest wait for the registry's answer.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -46,14 +46,7 @@ impl Debug {
 }
 
 /// Rings the bell, and waits for the result.
-pub(super) async fn check(State(debug): State<Debug>) -> Response {
-    if debug.powers == Powers::Looking {
-        let refusal = "that the registry is asked now is said at the debug socket, not here\n";
-        return text(StatusCode::FORBIDDEN, refusal).into_response();
-    }
-    if let ActingRole::Standby(leader) = debug.standing.borrow().clone() {
-        return leader.instead_of_us();
-    }
+pub(super) async fn check(Deed(debug): Deed) -> Response {
     let mut state = debug.channel.state.clone();
     let before = match rounds(&state.borrow_and_update()) {
         Ok(rounds) => rounds,

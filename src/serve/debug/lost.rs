@@ -4,14 +4,14 @@ use std::fmt::Write as _;
 
 use addon_core::operator::event::Event;
 use addon_core::operator::query::StatusQuery;
-use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
+use super::deeds::Deed;
 use super::reply::{Reply, shown, text};
 use super::route::Format;
-use super::{ActingRole, Debug, Powers, Unanswered};
+use super::{Debug, Unanswered};
 use crate::serve;
 
 impl Debug {
@@ -36,15 +36,7 @@ fn told(lost: &[String]) -> String {
 }
 
 /// Confirms that the configuration is lost: modules then go on with what is left of it.
-pub(super) async fn confirm(State(debug): State<Debug>) -> Response {
-    if debug.powers == Powers::Looking {
-        let refusal = "that a configuration is lost is confirmed at the debug socket, not here\n";
-        return text(StatusCode::FORBIDDEN, refusal).into_response();
-    }
-    let standing = debug.standing.borrow().clone();
-    if let ActingRole::Standby(leader) = standing {
-        return leader.instead_of_us();
-    }
+pub(super) async fn confirm(Deed(debug): Deed) -> Response {
     match confirmed(&debug).await {
         Ok(reply) => reply.into_response(),
         Err(unanswered) => unanswered.into_response(),

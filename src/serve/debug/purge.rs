@@ -8,16 +8,15 @@ use std::fmt::Write as _;
 use addon_core::operator::event::Event;
 use addon_core::operator::query::{HeldBy, HeldRemoval, StatusQuery};
 use axum::Form;
-use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use thiserror::Error;
 
-use super::super::standing::ActingRole;
+use super::deeds::Deed;
 use super::reply::{self, Reply};
 use super::route::Format;
-use super::{Debug, Powers, bad_request, text};
+use super::{Debug, bad_request, text};
 use crate::serve::{self, Unanswered};
 
 /// Why nothing is removed.
@@ -42,17 +41,7 @@ pub(super) struct Confirmation {
 }
 
 /// Confirms removals, if the confirmation matches the held ones.
-pub(super) async fn confirm(State(debug): State<Debug>, Form(form): Form<Confirmation>) -> Response {
-    if debug.powers == Powers::Looking {
-        return text(
-            StatusCode::FORBIDDEN,
-            "removals are confirmed at the debug socket, not here\n",
-        )
-        .into_response();
-    }
-    if let ActingRole::Standby(leader) = debug.standing.borrow().clone() {
-        return leader.instead_of_us();
-    }
+pub(super) async fn confirm(Deed(debug): Deed, Form(form): Form<Confirmation>) -> Response {
     let said = form.confirm.unwrap_or_default();
     match debug.confirm(&said).await {
         Ok(Ok(names)) => text(

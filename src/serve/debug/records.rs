@@ -4,22 +4,22 @@
 
 use addon_core::name::{HookId, HookName, ModuleName, Owner};
 use axum::Form;
-use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::deeds::Deed;
 use super::reply::{Reply, document, text};
 use super::route::Format;
-use super::{ActingRole, Debug, Powers, bad_request};
+use super::{Debug, Powers, bad_request};
 use crate::blocking;
 use crate::serve::Unanswered;
 
 /// The largest number of runs to record at once.
 const MOST: u32 = 1000;
 
-const NOT_HERE: &str = "runs of hooks are recorded and shown at the debug socket, not here\n";
+const NOT_HERE: &str = "records of hook runs are shown at the debug socket, not here\n";
 
 #[derive(Debug, Deserialize)]
 pub(super) struct Wish {
@@ -30,14 +30,7 @@ pub(super) struct Wish {
 }
 
 /// Has the next runs of a hook recorded.
-pub(super) async fn record(State(debug): State<Debug>, Form(form): Form<Wish>) -> Response {
-    if debug.powers == Powers::Looking {
-        return text(StatusCode::FORBIDDEN, NOT_HERE).into_response();
-    }
-    let standing = debug.standing.borrow().clone();
-    if let ActingRole::Standby(leader) = standing {
-        return leader.instead_of_us();
-    }
+pub(super) async fn record(Deed(debug): Deed, Form(form): Form<Wish>) -> Response {
     let runs = form.runs.as_deref().unwrap_or("1");
     let Some(runs) = runs.parse().ok().filter(|runs| *runs <= MOST) else {
         return bad_request(format!("'runs' should be a number up to {MOST}, and is '{runs}'"));

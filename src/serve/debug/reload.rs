@@ -9,16 +9,15 @@ use std::pin::Pin;
 
 use addon_core::name::ModuleName;
 use axum::Form;
-use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use thiserror::Error;
 use tokio::sync::Mutex;
 
-use super::super::standing::ActingRole;
+use super::bad_request;
+use super::deeds::Deed;
 use super::reply::text;
-use super::{Debug, Powers, bad_request};
 use crate::serve::Unanswered;
 
 /// The directory that was read, and the warnings about its files.
@@ -82,15 +81,7 @@ pub(super) struct Wish {
 }
 
 /// Reads the directory of a module again.
-pub(super) async fn reload(State(debug): State<Debug>, Form(form): Form<Wish>) -> Response {
-    if debug.powers == Powers::Looking {
-        let refusal = "modules are read again at the debug socket, not here\n";
-        return text(StatusCode::FORBIDDEN, refusal).into_response();
-    }
-    let standing = debug.standing.borrow().clone();
-    if let ActingRole::Standby(leader) = standing {
-        return leader.instead_of_us();
-    }
+pub(super) async fn reload(Deed(debug): Deed, Form(form): Form<Wish>) -> Response {
     let name = match ModuleName::parse(&form.module.unwrap_or_default()) {
         Ok(name) => name,
         Err(error) => return bad_request(error),

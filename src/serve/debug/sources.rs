@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use addon_core::name::ModuleName;
 use axum::Form;
-use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
@@ -14,7 +13,7 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
-use super::super::standing::ActingRole;
+use super::deeds::Deed;
 use super::reply::{Reply, document, text};
 use super::route::Format;
 use super::{Debug, bad_request};
@@ -88,11 +87,7 @@ pub(super) struct Asked {
 }
 
 /// Makes the operator ask the registry of a module at once.
-pub(super) async fn check(State(debug): State<Debug>, Form(form): Form<Asked>) -> Response {
-    let standing = debug.standing.borrow().clone();
-    if let ActingRole::Standby(leader) = standing {
-        return leader.instead_of_us();
-    }
+pub(super) async fn check(Deed(debug): Deed, Form(form): Form<Asked>) -> Response {
     let name = match ModuleName::parse(&form.module.unwrap_or_default()) {
         Ok(name) => name,
         Err(error) => return bad_request(error),

@@ -284,7 +284,7 @@ async fn a_lost_configuration_is_confirmed_at_the_socket_of_the_leader_alone() {
             Powers::Looking,
             ActingRole::Leads,
             403,
-            "that a configuration is lost is confirmed at the debug socket, not here\n",
+            "POST /config/lost is answered at the debug socket, not here\n",
         ),
         (
             Powers::Confirming,
@@ -336,7 +336,7 @@ async fn removals_are_confirmed_at_the_socket_of_the_leader_alone() {
             ActingRole::Leads,
             "confirm=2",
             403,
-            "removals are confirmed at the debug socket, not here\n",
+            "POST /module/purge is answered at the debug socket, not here\n",
         ),
         (
             Powers::Confirming,
@@ -358,6 +358,21 @@ async fn removals_are_confirmed_at_the_socket_of_the_leader_alone() {
 }
 
 #[tokio::test]
+async fn deeds_are_done_at_the_socket_of_the_leader_alone() {
+    let deeds = PATTERNS
+        .iter()
+        .filter(|route| route.starts_with("POST ") && **route != "POST /config/set");
+    for deed in deeds {
+        let request = format!("{deed}\nContent-Type: application/x-www-form-urlencoded\n\n");
+        let elsewhere = ask_with(Disclosure::Never, Powers::Looking, ActingRole::Leads, &request).await;
+        let refusal = format!("{deed} is answered at the debug socket, not here\n");
+        assert_eq!((elsewhere.0, elsewhere.2), (403, refusal));
+        let of_standby = ask_with(Disclosure::Never, Powers::Confirming, standby(), &request).await;
+        assert_eq!(of_standby.0, 503, "{deed}: {}", of_standby.2);
+    }
+}
+
+#[tokio::test]
 async fn a_standby_names_its_leader_instead_of_what_it_does_not_know() {
     for path in ["/queue/list.text", "/module/one/values.yaml", "/global/list.json"] {
         let (code, _, body) = ask_of(Disclosure::OnRequest, standby(), &format!("GET {path}")).await;
@@ -376,7 +391,7 @@ async fn a_standby_names_its_leader_instead_of_what_it_does_not_know() {
 #[tokio::test]
 async fn hooks_are_recorded_and_records_shown_at_the_socket_alone() {
     let form = |text: &str| format!("POST /hook/record\nContent-Type: application/x-www-form-urlencoded\n\n{text}");
-    let not_here = "runs of hooks are recorded and shown at the debug socket, not here\n";
+    let not_here = "records of hook runs are shown at the debug socket, not here\n";
     let rows = [
         (
             Powers::Confirming,
@@ -396,7 +411,12 @@ async fn hooks_are_recorded_and_records_shown_at_the_socket_alone() {
             200,
             "{\"recorded\":[],\"records\":[]}\n",
         ),
-        (Powers::Looking, form("hook=a"), 403, not_here),
+        (
+            Powers::Looking,
+            form("hook=a"),
+            403,
+            "POST /hook/record is answered at the debug socket, not here\n",
+        ),
         (Powers::Looking, "GET /hook/records.json".to_owned(), 403, not_here),
         (
             Powers::Looking,
