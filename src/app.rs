@@ -174,10 +174,7 @@ async fn build(
 
     let (found, tmp) = (inventory::read(settings).await?, start::tmp_dir(settings)?);
     let cluster = start::connect(settings, environment, &tmp, &meters, spawner.warrant()).await?;
-    let helm = match &settings.work {
-        Work::Modules(modules) => Some(start::helm(modules, environment, &cluster, &tmp, spawner.clone()).await?),
-        Work::Hooks(_) => None,
-    };
+    let helm = start::helm(settings, environment, &cluster, &tmp, spawner.clone()).await?;
     let (kinds, replies, traces) = (Kinds::new(cluster.clone()), Replies::default(), traces.clone());
     let webhooks = reviews::start(settings, &cluster, &outside, &replies, parts)?;
     let restored = watching::restored(settings, found.restoring);

@@ -34,7 +34,7 @@ use crate::process::Spawner;
 use crate::process::warrant::Warrant;
 use crate::report::Chain;
 use crate::serve::debug::unix::SocketError;
-use crate::settings::{Environment, ModuleSettings, Order, QueueActions, Settings, Work};
+use crate::settings::{Environment, Order, QueueActions, Settings, Work};
 use crate::traces::TracesError;
 pub(super) use policy::policy;
 
@@ -274,13 +274,18 @@ fn namespace(settings: &Settings, address: &Address) -> Result<String, StartErro
 
 /// A missing helm is logged at once; modules without a chart still run. Its version is asked by the
 /// first job that needs it, so that a start with nothing to do starts no child.
+///
+/// Without modules there is none.
 pub(super) async fn helm(
-    modules: &ModuleSettings,
+    settings: &Settings,
     environment: &Environment,
     cluster: &Cluster,
     tmp: &TmpDir,
     spawner: Spawner,
-) -> Result<Helm, StartError> {
+) -> Result<Option<Helm>, StartError> {
+    let Work::Modules(modules) = &settings.work else {
+        return Ok(None);
+    };
     let dir = tmp.sub_dir("helm").map_err(|source| StartError::TmpDir {
         path: tmp.dir().to_owned(),
         source,
@@ -303,7 +308,7 @@ pub(super) async fn helm(
     };
     let helm = Helm::new(options, spawner);
     check_helm(&helm).await;
-    Ok(helm)
+    Ok(Some(helm))
 }
 
 /// The program's own metrics, with the name prefix of the program that it plays.

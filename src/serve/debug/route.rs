@@ -8,6 +8,17 @@ pub(super) enum Format {
     Text,
 }
 
+impl Format {
+    fn parse(extension: &str) -> Option<Self> {
+        match extension {
+            "json" => Some(Self::Json),
+            "yaml" => Some(Self::Yaml),
+            "text" => Some(Self::Text),
+            _ => None,
+        }
+    }
+}
+
 /// A document of an owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Section {
@@ -133,12 +144,11 @@ impl<'a> Route<'a> {
             return Some(Self::ModuleRender { name });
         }
         let (path, extension) = path.rsplit_once('.')?;
-        let format = match extension {
-            "json" => Format::Json,
-            "yaml" => Format::Yaml,
-            "text" => Format::Text,
-            _ => return None,
-        };
+        Self::parse_question(path, Format::parse(extension)?)
+    }
+
+    /// Parses a path without its extension.
+    fn parse_question(path: &'a str, format: Format) -> Option<Self> {
         // The name of a hook is itself a path.
         if let Some(name) = path
             .strip_prefix("hook/")
