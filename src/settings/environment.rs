@@ -5,19 +5,15 @@ use std::ffi::{OsStr, OsString};
 
 /// Credentials of the operator for other services, which hooks must not get.
 const OUR_CREDENTIALS: [&str; 1] = ["TRACING_OTLP_AUTH_TOKEN"];
-/// The variable by which hooks find this program.
-const PROGRAM: &str = "ADDON_OPERATOR_PROGRAM";
 
 /// All variables by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Environment(BTreeMap<OsString, OsString>);
 
 impl Environment {
-    /// The variables of the process, and one that names its program. Of a program whose path is unknown hooks look in `PATH`.
+    /// The variables of the process.
     pub fn of_process() -> Self {
-        let program = std::env::current_exe().map_or_else(|_| "addon-operator".into(), OsString::from);
-        let own = (OsString::from(PROGRAM), program);
-        Self(std::env::vars_os().chain([own]).collect())
+        Self(std::env::vars_os().collect())
     }
 
     /// The value of a variable. An empty one counts as absent.

@@ -154,6 +154,7 @@ impl Operator {
             .arg("start")
             .env_clear()
             .env("PATH", format!("{}:/usr/bin:/bin", kubectl.parent().unwrap().display()))
+            .env("ADDON_OPERATOR_PROGRAM", env!("CARGO_BIN_EXE_addon-operator"))
             .env("HOME", own("home"))
             .env("KUBECONFIG", own("kubeconfig"))
             .env("HELM_BIN", own("helm"))
