@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use crate::name::MODULE_SOURCES;
+
 /// The source of a verdict.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
@@ -10,6 +12,8 @@ pub enum Source {
     Default,
     /// A common `values.yaml`.
     Static,
+    /// The key `moduleSources`, which names a registry for the module, and no values file has a flag.
+    Supply,
     /// The patch of a global hook.
     Dynamic,
     /// The ConfigMap.
@@ -23,6 +27,7 @@ impl fmt::Display for Source {
         match self {
             Self::Default => f.write_str("default"),
             Self::Static => f.write_str("values.yaml"),
+            Self::Supply => f.write_str(MODULE_SOURCES),
             Self::Dynamic => f.write_str("a global hook"),
             Self::Config => f.write_str("ConfigMap"),
             Self::Script(None) => f.write_str("enabled script"),
@@ -100,6 +105,8 @@ pub struct Opinions<'a> {
     pub extenders: &'a Extenders,
     /// The flag in the common `values.yaml` files.
     pub fixed: Option<bool>,
+    /// Whether a registry is named for the module. It switches the module on as a values file does.
+    pub is_supplied: bool,
     /// The flag that global hooks have set.
     pub dynamic: Option<bool>,
     /// The flag in the ConfigMap.
@@ -112,6 +119,7 @@ impl<'a> Opinions<'a> {
         Self {
             extenders,
             fixed: None,
+            is_supplied: false,
             dynamic: None,
             config: None,
         }
@@ -131,6 +139,7 @@ impl<'a> Opinions<'a> {
     fn verdict_of(self, extenders: &[Extender]) -> Verdict {
         let said = extenders.iter().rev().find_map(|extender| {
             let (opinion, source) = match extender {
+                Extender::Static if self.fixed.is_none() && self.is_supplied => (Some(true), Source::Supply),
                 Extender::Static => (self.fixed, Source::Static),
                 Extender::Dynamic => (self.dynamic, Source::Dynamic),
                 Extender::Config => (self.config, Source::Config),
@@ -188,9 +197,28 @@ mod tests {
         Opinions {
             extenders,
             fixed,
+            is_supplied: false,
             dynamic,
             config,
         }
+    }
+
+    #[test]
+    fn a_registry_switches_its_module_on_where_no_flag_says_otherwise() {
+        let extenders = Extenders::default();
+        let supplied = |fixed, config| {
+            let is_supplied = true;
+            Opinions {
+                is_supplied,
+                ..of(&extenders, fixed, None, config)
+            }
+            .verdict()
+        };
+        let verdict = |enabled, source| Verdict { enabled, source };
+        assert_eq!(supplied(None, None), verdict(true, Source::Supply));
+        assert_eq!(supplied(Some(false), None), verdict(false, Source::Static));
+        assert_eq!(supplied(None, Some(false)), verdict(false, Source::Config));
+        assert_eq!(Source::Supply.to_string(), "moduleSources");
     }
 
     #[test]

@@ -185,7 +185,7 @@ impl<'a> Certainty<'a> {
             _ if self.directories.sources().lost_for(name).is_some() => false,
             Source::Dynamic => true,
             Source::Script(_) => self.are_decided_before(name),
-            Source::Static => self.global_hooks_spoke(),
+            Source::Static | Source::Supply => self.global_hooks_spoke(),
             Source::Default => {
                 self.global_hooks_spoke()
                     && self.directories.are_complete()
@@ -240,7 +240,7 @@ impl<'a> Certainty<'a> {
             Source::Dynamic => None,
             Source::Script(_) => (!self.are_decided_before(name))
                 .then(|| "the enabled scripts of modules before it to answer before it is removed".to_owned()),
-            Source::Static => unheard(),
+            Source::Static | Source::Supply => unheard(),
             Source::Default => unheard().or_else(|| {
                 let obstacle = if !self.directories.are_complete() {
                     "modules directories of which all are read completely and none is empty"

@@ -102,12 +102,11 @@ impl Verdicts {
         let Some(unit) = modules.get(name) else {
             return Opinions::none(&self.extenders);
         };
-        // A source switches its module on as a values file does, and its end switches it off.
-        let of_source = supply.names(name).then_some(true);
         let of_end = supply.is_withdrawn(name).then_some(false);
         Opinions {
             extenders: &self.extenders,
-            fixed: unit.found().enabled.or(of_source),
+            fixed: unit.found().enabled,
+            is_supplied: supply.names(name),
             dynamic: self.dynamic.get(name).copied(),
             config: of_end.or_else(|| config.flag(name)),
         }

@@ -114,6 +114,7 @@ impl Warmth {
         let opinions = Opinions {
             extenders,
             fixed: found.enabled,
+            is_supplied: false,
             dynamic: None,
             config: flags.get(&found.name).copied(),
         };

@@ -78,7 +78,6 @@ impl Survey<'_> {
             .filter(|_| *source == Source::Static)
         {
             Some(file) => format!("{source} as it was: {file} is missing or empty"),
-            None if *source == Source::Static && self.of.supply.names(module) => "moduleSources".to_owned(),
             None if *source == Source::Config && self.of.supply.is_withdrawn(module) => {
                 "the end of its source in moduleSources".to_owned()
             }

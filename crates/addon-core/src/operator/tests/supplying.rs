@@ -184,6 +184,26 @@ fn files_that_fail_three_times_are_given_up_where_others_did_well() {
 }
 
 #[test]
+fn files_whose_script_fails_three_times_are_given_up_as_well() {
+    let mut world = World::with_sources(vec![module(10, "two")], ONE);
+    world.copies_read();
+    world.fetched(1, false, module(5, "one"));
+    world.take_log();
+    let scripted = Module {
+        has_enabled_script: true,
+        ..module(5, "one")
+    };
+    world.failing.insert("one enabled?".to_owned(), 3);
+    world.fetched(2, true, scripted);
+    while world.failing["one enabled?"] > 0 {
+        world.sleep();
+    }
+    let log = world.take_log();
+    assert_eq!(log.last().map(String::as_str), Some("judged one 2 Bad"), "{log:?}");
+    assert!(!log.iter().any(|line| line == "one sync"), "{log:?}");
+}
+
+#[test]
 fn a_module_that_failed_before_is_not_given_back() {
     let mut world = World::with_sources(vec![module(10, "two")], ONE);
     world.copies_read();

@@ -123,17 +123,15 @@ impl Verdicts {
         order.take_while(|name| name != module).filter(enabled).collect()
     }
 
-    /// Takes the end of a script.
+    /// Takes the end of a script. Returns its failure, unless the script is asked again at once.
     pub(in crate::operator) fn script_finished(
         &mut self,
         cx: &mut Cx,
         inputs: Inputs<'_>,
         module: &ModuleName,
         result: Result<ScriptAnswer, Failure>,
-    ) {
-        let Some(asked) = self.running.remove(module) else {
-            return;
-        };
+    ) -> Option<Failure> {
+        let asked = self.running.remove(module)?;
         let is_awaited = match &self.stage {
             Stage::Asking { left, .. } => left.front() == Some(module),
             Stage::Stale | Stage::Known { .. } => false,
@@ -143,7 +141,7 @@ impl Verdicts {
             if !is_awaited {
                 self.ask_again_at_once(cx, module);
             }
-            return;
+            return None;
         }
         match result {
             Ok(answer) => {
@@ -154,7 +152,8 @@ impl Verdicts {
                 let beside = asked.beside;
                 if !is_awaited {
                     self.answers.insert(module.clone(), Given { answer, beside });
-                    return self.ask_again_at_once(cx, module);
+                    self.ask_again_at_once(cx, module);
+                    return None;
                 }
                 // If an earlier module was switched meanwhile, the answer is outdated, and the script is asked again.
                 if beside == self.enabled_before(inputs.modules, module) {
@@ -163,12 +162,14 @@ impl Verdicts {
                         .verdict();
                     self.decided(cx, module, Some(verdict.after_script(answer.enabled, answer.reason)));
                 }
+                None
             }
             Err(failure) => {
-                self.script_failed(cx, module, failure);
+                self.script_failed(cx, module, failure.clone());
                 if is_awaited {
                     self.decided(cx, module, None);
                 }
+                Some(failure)
             }
         }
     }

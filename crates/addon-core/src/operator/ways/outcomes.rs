@@ -89,7 +89,10 @@ impl Operator {
             supply: &self.supply,
             values: &self.values,
         };
-        self.verdicts.script_finished(&mut self.cx, inputs, module, result);
+        if let Some(failure) = self.verdicts.script_finished(&mut self.cx, inputs, module, result) {
+            let judged = self.supply.failed(module, &failure);
+            self.judge_files(module, judged);
+        }
     }
 
     /// Takes the end of a job of a lane's head that is no hook. `take` handles its result.
