@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use testbed::part::Part;
 
 use super::stage::Stage;
-use super::tool::{HELMS, objects, rendered};
+use super::tool::{HELMS, objects, rendered, root};
 
 const DEPLOYMENT: &str = "ao-addon-operator";
 const REPOSITORY: &str = "registry.example.com/addon-operator";
@@ -183,5 +183,35 @@ fn our_container_is_found_by_its_name_and_without_a_note_the_values_count() {
         stage.kubectl(&format!("delete deployment {DEPLOYMENT}"));
         stage.chart("upgrade", &[&values('a'), ON]);
         assert_eq!(image(&stage), named('a'), "{helm}: there is no Deployment");
+    }
+}
+
+/// Modules from registries need them, too.
+#[test]
+fn keys_and_ways_to_registries_are_given_while_the_channel_is_off() {
+    let most = format!("--values={}", root().join("tests/chart/values/most.yaml").display());
+    for helm in HELMS {
+        let all = objects(&rendered(helm, &[&most, "--set=channel.enabled=false"]));
+        assert!(all.iter().any(|object| {
+            object["kind"] == "ConfigMap" && object["metadata"]["name"] == "keeper-verification-keys"
+        }));
+        let deployment = all.into_iter().find(|object| object["kind"] == "Deployment").unwrap();
+        let env = &deployment["spec"]["template"]["spec"]["containers"][0]["env"];
+        let names = env
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|variable| variable["name"].as_str().unwrap());
+        let prefixes = [
+            "ADDON_OPERATOR_CHANNEL",
+            "ADDON_OPERATOR_VERIFICATION",
+            "ADDON_OPERATOR_NOTIFY",
+        ];
+        let names: Vec<&str> = names
+            .filter(|name| prefixes.iter().any(|prefix| name.starts_with(prefix)))
+            .collect();
+        let expected = ["", "_MIRRORS", "_PLAIN_HTTP", "_CA"].map(|end| format!("ADDON_OPERATOR_CHANNEL{end}"));
+        assert_eq!(names[..4], expected);
+        assert_eq!(names[4..], ["ADDON_OPERATOR_VERIFICATION_KEYS"]);
     }
 }

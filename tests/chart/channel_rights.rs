@@ -112,7 +112,7 @@ fn the_operator_may_change_its_own_deployment_and_nobody_may_sign_by_its_hand() 
         ("delete", "", "pods", "", false),
         ("list", "", "nodes", "", false),
         ("get", "", "serviceaccounts", own, false),
-        ("get", "", "configmaps", held, false),
+        ("get", "", "configmaps", held, true),
         ("update", "", "configmaps", held, false),
         ("patch", "", "configmaps", held, false),
         ("delete", "", "configmaps", held, false),

@@ -92,7 +92,7 @@ of before tells the note of them on the Deployment. Where no cluster can be look
 
 {{/* Not empty if the operator is given keys. */}}
 {{- define "addon-operator.isVerified" -}}
-{{- if and .Values.channel.enabled .Values.verification.keys }}true{{ end -}}
+{{- if .Values.verification.keys }}true{{ end -}}
 {{- end }}
 
 {{/* The webhook configurations that the operator keeps. The name of the second one is its own choice. */}}
