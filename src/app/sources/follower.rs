@@ -193,6 +193,7 @@ impl Follower {
                 self.record.did_well();
                 self.write_record().await;
                 self.keep_copies().await;
+                self.drop_old().await;
             }
             Word::Judged(_, FilesVerdict::Bad(error)) => self.give_back(error).await,
         }

@@ -2,7 +2,10 @@
 //!
 //! Must never take a version for the one in use whose files were not handed over.
 
+use std::collections::BTreeSet;
+
 use addon_core::artifact::choice::{Memory, Target};
+use addon_core::artifact::reference::ImageDigest;
 use addon_core::failure::Failure;
 use tokio::time::sleep;
 use tracing::warn;
@@ -77,16 +80,26 @@ impl Follower {
         Ok(true)
     }
 
-    /// Keeps the files of the good version in Secrets, and drops those of older ones.
-    pub(super) async fn keep_copies(&mut self) {
-        let Some(good) = self.record.good.clone() else { return };
-        if let Err(failure) = self.taker.keep(&good.digest).await {
-            warn!(
-                module = self.name(),
-                error = failure.report,
-                "The files of a module are not kept in the cluster"
-            );
+    /// Keeps the files of the version in use, and of the good one, in Secrets.
+    pub(super) async fn keep_copies(&self) {
+        let versions: BTreeSet<&ImageDigest> = [&self.record.running, &self.record.good]
+            .into_iter()
+            .flatten()
+            .map(|target| &target.digest)
+            .collect();
+        for digest in versions {
+            if let Err(failure) = self.taker.keep(digest).await {
+                warn!(
+                    module = self.name(),
+                    error = failure.report,
+                    "The files of a module are not kept in the cluster"
+                );
+            }
         }
+    }
+
+    /// Drops the files of versions that are neither in use nor wanted for a return. No step may run with them.
+    pub(super) async fn drop_old(&self) {
         let (record, name) = (self.record.clone(), self.taker.module.clone());
         let is_needed = move |module: &str, digest: Option<&str>| {
             module != name.as_str() || digest.is_none_or(|digest| record.needs(digest))

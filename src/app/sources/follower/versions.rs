@@ -32,6 +32,7 @@ impl Follower {
                     digest = target.digest.as_str(),
                     "A version of a module is taken up"
                 );
+                self.keep_copies().await;
             }
             Err(error) => {
                 let text = Chain(&error).to_string();
