@@ -2,103 +2,21 @@
 //! removes anything.
 #![expect(clippy::unwrap_used, reason = "a test has no better way to end")]
 
-use std::sync::OnceLock;
+mod guarded;
+mod kept;
+mod shop;
 
 use fs_err as fs;
-use serde_json::{Value, json};
+use serde_json::json;
 use testbed::part::Part;
 use testbed::process;
-use testbed::registry::guard::{Aim, Guard, Trouble};
 use testbed::wait::wait_until;
 
-use super::stage::{CONVERGED, Operator, PATIENCE, Stage, assert_says};
+use self::shop::{Shop, status, wait_for_status};
+use super::stage::{CONVERGED, PATIENCE, assert_says};
 
-const TEMPLATE: &str =
-    "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shop}\ndata: {size: {{ .Values.shop.size | quote }}}\n";
 /// Helm renders this object, and the API server refuses its name.
 const REFUSED: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: No_Name}\n";
-
-/// The address of the registry of all tests in this file.
-fn registry() -> &'static str {
-    static REAL: OnceLock<testbed::registry::Registry> = OnceLock::new();
-    REAL.get_or_init(|| testbed::registry::Registry::start().unwrap())
-        .address()
-}
-
-/// A stage whose operator may ask a registry through a guard, which can be made to fail.
-struct Shop {
-    stage: Stage,
-    guard: Guard,
-}
-
-impl Shop {
-    fn open(prefix: &str) -> Self {
-        let guard = Guard::start_plain(registry()).unwrap();
-        let mut stage = Stage::build(prefix);
-        stage.set("ADDON_OPERATOR_CHANNEL_PLAIN_HTTP", guard.address().to_string());
-        Self { stage, guard }
-    }
-
-    fn repository(&self) -> String {
-        format!("{}/{}/shop", self.guard.address(), self.stage.namespace().name())
-    }
-
-    /// Writes the module's files with this size, and more files.
-    fn write(&self, version: &str, size: &str, more: &[(&str, &str)]) {
-        let _ = fs::remove_dir_all(self.stage.path("made"));
-        let chart = format!("apiVersion: v2\nname: shop\nversion: {version}\n");
-        self.stage.write("made/100-shop/Chart.yaml", &chart);
-        self.stage.write("made/100-shop/templates/a.yaml", TEMPLATE);
-        let values = format!("shop: {{size: {size}}}\n");
-        self.stage.write("made/100-shop/values.yaml", &values);
-        for (file, text) in more {
-            self.stage.write(&format!("made/100-shop/{file}"), text);
-        }
-    }
-
-    /// Pushes the module under a tag, and returns its digest.
-    fn push(&self, tag: &str, version: &str, size: &str, more: &[(&str, &str)]) -> String {
-        self.write(version, size, more);
-        let dir = self.stage.path("made/100-shop");
-        let reference = format!("{}:{tag}", self.repository());
-        let said = Stage::tell(&["module", "push", dir.to_str().unwrap(), &reference]);
-        said.trim().rsplit('@').next().unwrap().to_owned()
-    }
-
-    /// The text of the source, with more fields.
-    fn source(&self, version: &str, more: &str) -> String {
-        format!(
-            "shop: {{repository: '{}', version: '{version}'{more}}}\n",
-            self.repository()
-        )
-    }
-
-    fn configure(&self, source: &str) {
-        self.stage.configure(&json!({"moduleSources": source}));
-    }
-
-    fn lose_registry(&self) {
-        self.guard.impose(vec![Aim::at("", Trouble::Status(500, None))]);
-    }
-}
-
-fn status(operator: &Operator<'_>) -> Value {
-    let text = operator.ask("module source status shop -o json");
-    serde_json::from_str::<Value>(&text).unwrap()["shop"].clone()
-}
-
-/// Waits until the report about the source has this text somewhere.
-fn wait_for_status(operator: &Operator<'_>, words: &str) -> String {
-    let look = || {
-        let text = operator.try_ask("module source status shop");
-        if text.contains(words) {
-            Ok(Some(text))
-        } else {
-            Err(text)
-        }
-    };
-    wait_until(PATIENCE, words, look).unwrap()
-}
 
 #[test]
 fn a_module_comes_from_a_registry_and_follows_its_tag() {
@@ -109,6 +27,7 @@ fn a_module_comes_from_a_registry_and_follows_its_tag() {
     shop.stage.wait_for_sizes("good:small shop:small victim:small");
     let said = wait_for_status(&operator, &first);
     assert_says(&said, &["module 'shop' from", "version stable"]);
+    operator.wait_for(&["Module is enabled", "shop", "moduleSources"]);
 
     let second = shop.push("stable", "1.1.0", "large", &[]);
     operator.ask("module source check shop");
@@ -176,20 +95,10 @@ fn neither_a_lost_registry_nor_an_empty_disk_stops_a_module() {
     let operator = shop.stage.start();
     shop.stage.wait_for_sizes("good:small shop:small victim:small");
     wait_for_status(&operator, "in use:");
-    let kept = || {
-        let secrets = shop
-            .stage
-            .kubectl("get secrets -l addon-operator/module-source=shop -o=name");
-        if secrets.lines().count() == 2 {
-            Ok(Some(()))
-        } else {
-            Err(secrets)
-        }
-    };
-    wait_until(PATIENCE, "a record and a copy", kept).unwrap();
+    shop.wait_for_secrets(2);
     operator.stop();
     shop.lose_registry();
-    fs::remove_dir_all(shop.stage.path("tmp/module-sources")).unwrap();
+    shop.lose_disk();
     let operator = shop.stage.start();
     operator.wait_for(&[CONVERGED]);
     shop.stage
@@ -200,7 +109,7 @@ fn neither_a_lost_registry_nor_an_empty_disk_stops_a_module() {
     // Without a copy the module waits. Its release stays, and the other modules go on.
     shop.stage
         .kubectl("delete secrets -l addon-operator/module-source=shop");
-    fs::remove_dir_all(shop.stage.path("tmp/module-sources")).unwrap();
+    shop.lose_disk();
     let operator = shop.stage.start();
     operator.wait_for(&[CONVERGED]);
     let said = wait_for_status(&operator, "trouble:");
