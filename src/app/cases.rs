@@ -42,6 +42,8 @@ use play::Tools;
 pub use report::{Outcome, Report, Tested};
 use subject::Subject;
 
+/// The variable by which hooks of shipped modules find this program, if it is not in their `PATH`.
+const PROGRAM: &str = "ADDON_OPERATOR_PROGRAM";
 /// The directory of a module with its cases.
 const DIR: &str = "tests";
 /// A kubeconfig whose cluster cannot exist, so that a program of a hook reaches none.
@@ -172,7 +174,8 @@ pub fn test(tried: Tried<'_>, only: Option<&str>, environment: &Environment) -> 
     }
 }
 
-/// The environment of a hook that must not reach a cluster. Writes a kubeconfig into the directory.
+/// The environment of a hook that must not reach a cluster. Writes a kubeconfig into the directory. The `PATH` of the machine
+/// may lack this program, which the image has there, so a variable names it.
 pub(super) fn environment_without_cluster(
     environment: &Environment,
     dir: &Path,
@@ -182,6 +185,9 @@ pub(super) fn environment_without_cluster(
     let mut variables = environment.inherited();
     variables.retain(|(name, _)| CLUSTER_VARIABLES.iter().all(|cluster| name != cluster));
     variables.push(("KUBECONFIG".into(), kubeconfig.into()));
+    if environment.get(PROGRAM).is_none() {
+        variables.push((PROGRAM.into(), std::env::current_exe()?.into()));
+    }
     Ok(variables)
 }
 
