@@ -99,7 +99,7 @@ pub(crate) const WAYS: Table = Table {
         row("starting", "requests hooks warming readings trials commits"),
         row(
             "outcomes",
-            "objects removals warming failures readings enabling releases commits deletions starting",
+            "objects removals warming failures readings enabling releases commits deletions starting supplying",
         ),
         row(
             "advance",

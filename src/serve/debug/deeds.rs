@@ -1,4 +1,4 @@
-//! Who may have something done by a request, and where.
+//! The check of requests that have something done: the client's powers, and the replica.
 //!
 //! Must never let a request through that only a client of the debug socket may make, or that a standby cannot carry out.
 
