@@ -80,6 +80,9 @@ fn the_section_the_values_and_the_variables_of_a_source_reach_the_module() {
         .kubectl(["patch", "configmap", "more", "-p", text])
         .unwrap();
     shop.stage.wait_for_sizes("good:small shop:wide victim:small");
+    shop.stage.kubectl("delete configmap more");
+    wait_for_status(&operator, "there is no ConfigMap 'more'");
+    assert_eq!(shop.stage.sizes(), "good:small shop:wide victim:small");
     let data = json!({"moduleSources": shop.source("~1.4", &env), "shop": "size: mine"});
     shop.stage.configure(&data);
     shop.stage.wait_for_sizes("good:small shop:mine victim:small");

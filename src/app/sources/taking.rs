@@ -56,8 +56,12 @@ impl TakeError {
         match self {
             Self::Shelf(_) | Self::Unfit(Unfit::Mistakes(_) | Unfit::Section { .. } | Unfit::Absent { .. }) => true,
             Self::Pull(error) => !matches!(error, PullError::Registry(_)),
-            Self::Unfit(Unfit::Unchecked(_)) | Self::Cluster(_) | Self::NoValues(_) => false,
-            Self::Registry(_) | Self::NotWritten | Self::Loop => false,
+            Self::Unfit(Unfit::Unchecked(_))
+            | Self::Cluster(_)
+            | Self::NoValues(_)
+            | Self::Registry(_)
+            | Self::NotWritten
+            | Self::Loop => false,
         }
     }
 }

@@ -4,6 +4,7 @@ use std::io::Read;
 
 use fs_err as fs;
 use serde_json::json;
+use testbed::registry::guard::{Aim, Trouble};
 use testbed::wait::wait_until;
 
 use super::REFUSED;
@@ -66,6 +67,25 @@ fn a_version_that_never_did_well_is_kept_too() {
     operator.wait_for(&["ModuleRun failed", "shop"]);
     wait_for_status(&operator, &format!("in use:    stable {only}"));
     operator.stop();
+}
+
+#[test]
+fn a_registry_that_lost_the_version_in_use_changes_nothing() {
+    let shop = Shop::open("lost-version");
+    let only = shop.push("stable", "1.0.0", "small", &[]);
+    shop.configure(&shop.source("stable", ""));
+    let operator = shop.stage.start();
+    shop.stage.wait_for_sizes("good:small shop:small victim:small");
+    shop.guard
+        .impose(vec![Aim::at("/manifests/", Trouble::Status(404, None))]);
+    operator.ask("module source check shop");
+    operator.wait_for(&["no longer has the version of a module that is in use", "shop"]);
+    shop.stage
+        .configure(&json!({"moduleSources": shop.source("stable", ""), "shop": "size: wide"}));
+    shop.stage.wait_for_sizes("good:small shop:wide victim:small");
+    wait_for_status(&operator, &format!("in use:    stable {only}"));
+    operator.stop();
+    shop.stage.assert_installed(&["good", "shop", "victim"]);
 }
 
 #[test]
