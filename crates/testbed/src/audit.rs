@@ -44,6 +44,8 @@ pub struct Record {
     /// The verb of Kubernetes: `get`, `list`, `watch`, `create`, `update`, `patch`, `delete` or `deletecollection`.
     pub verb: String,
     pub user: String,
+    /// The account as which the user acted; empty if it was the user's own.
+    pub acting_as: String,
     pub user_agent: String,
     /// The resource, as in `configmaps`; empty for a request that is about no object, such as `/readyz`.
     pub resource: String,
@@ -231,6 +233,8 @@ struct Line {
     request_uri: String,
     user: Asker,
     #[serde(default)]
+    impersonated_user: Asker,
+    #[serde(default)]
     user_agent: String,
     #[serde(default)]
     object_ref: Reference,
@@ -239,7 +243,7 @@ struct Line {
     request_received_timestamp: String,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 struct Asker {
     #[serde(default)]
     username: String,
@@ -273,6 +277,7 @@ impl From<Line> for Record {
         Self {
             verb: line.verb,
             user: line.user.username,
+            acting_as: line.impersonated_user.username,
             user_agent: line.user_agent,
             resource,
             subresource,

@@ -246,6 +246,7 @@ mod tests {
         Record {
             verb: "update".to_owned(),
             user: user.to_owned(),
+            acting_as: String::new(),
             user_agent: String::new(),
             resource: resource.to_owned(),
             subresource: String::new(),
