@@ -15,8 +15,9 @@ use testbed::process;
 use crate::cluster::{self, Releases, shown};
 use crate::life::Program;
 use crate::narrator::{Narrator, Stop, check, seconds};
+use crate::shell::Said;
 use channel::{TAG, Versions};
-use site::{Leader, NAME, Said, Site};
+use site::{Leader, NAME, Site};
 
 /// The modules of docs/modules.md. The repository and the image both contain them.
 const MODULES: [&str; 2] = ["guestbook", "storage"];
@@ -92,10 +93,7 @@ impl Installation<'_> {
 
     /// Runs a command, shows it, and fails if the command fails.
     fn type_in(&self, line: &str) -> anyhow::Result<String> {
-        self.narrator.typed(line);
-        let Said { is_success, text } = self.site.run(line)?;
-        check("the command succeeds", is_success, || text.clone())?;
-        Ok(text)
+        self.site.shell().type_in(self.narrator, line)
     }
 
     fn push(&mut self, image: &Image) -> anyhow::Result<Versions> {
@@ -174,7 +172,7 @@ impl Installation<'_> {
         narrator.chapter("11  A bad edit");
         self.wait_until_refused()?;
         narrator.typed(BAD_EDIT);
-        let Said { is_success, text } = self.site.run(BAD_EDIT)?;
+        let Said { is_success, text } = self.site.shell().run(BAD_EDIT)?;
         narrator.say(&text);
         check("the edit is refused", !is_success && is_refusal(&text), || text.clone())?;
         let config = self
@@ -197,7 +195,7 @@ impl Installation<'_> {
     /// edits pass.
     fn wait_until_refused(&self) -> Result<(), Stop> {
         let trial = format!("{BAD_EDIT} --dry-run=server");
-        self.wait("a bad edit is refused", || match self.site.run(&trial)? {
+        self.wait("a bad edit is refused", || match self.site.shell().run(&trial)? {
             said if is_refusal(&said.text) => Ok(()),
             said => bail!(said.text),
         })
@@ -285,7 +283,7 @@ impl Installation<'_> {
     fn show_around(&self) {
         let (narrator, site) = (self.narrator, &self.site);
         let kubeconfig = site.namespace().kubeconfig(testbed::plane::User::Admin);
-        let programs = site.folder().join("bin");
+        let programs = site.shell().programs();
         narrator.chapter("Look around from another shell");
         narrator.say(format_args!("export KUBECONFIG={}", kubeconfig.display()));
         narrator.say(format_args!(

@@ -10,6 +10,7 @@ mod life;
 mod metrics;
 mod modules;
 mod narrator;
+mod shell;
 #[expect(dead_code, reason = "shared with tests, which give the operator more variables")]
 mod stage;
 mod tour;

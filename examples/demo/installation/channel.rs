@@ -152,7 +152,7 @@ impl Installation<'_> {
 
     /// A layer with the modules as the shown commands have changed them.
     fn broken_modules(&self) -> Vec<u8> {
-        let modules: &Path = &self.site.folder().join("modules");
+        let modules: &Path = &self.site.shell().folder().join("modules");
         layer_of(modules, MODULES)
     }
 
@@ -227,15 +227,7 @@ impl Installation<'_> {
         check(claim, table.lines().any(is_holder), || table.clone())?;
         let status = self.channel("status");
         self.narrator.typed(&status);
-        let shown = self.wait("the status says so", || {
-            let said = self.site.run(&status)?;
-            let missing = words.iter().find(|word| !said.text.contains(**word));
-            match missing {
-                None if said.is_success => Ok(said.text),
-                None => bail!(said.text),
-                Some(word) => bail!("no '{word}' in\n{}", said.text),
-            }
-        })?;
+        let shown = self.wait("the status says so", || self.site.shell().hear(&status, words))?;
         self.narrator.say(shown);
         Ok(())
     }

@@ -1,24 +1,18 @@
 //! The place of the installation: a namespace, and a folder like a checkout of the repository, in which commands are
 //! run.
-//!
-//! Bash runs each command exactly as it is shown. The environment holds nothing from the machine except the path of its
-//! programs.
 
-use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use anyhow::{Context, bail};
-use fs_err as fs;
+use anyhow::bail;
 use serde_json::Value;
 use tempfile::TempDir;
 use testbed::namespace::Namespace;
-use testbed::plane::{ControlPlane, User};
-use testbed::process;
+use testbed::plane::ControlPlane;
 use testbed::reader::Only;
 
 use crate::cluster::{self, Releases};
+use crate::shell::Shell;
 
 const REPOSITORY: &str = env!("CARGO_MANIFEST_DIR");
 
@@ -32,13 +26,6 @@ const LEASE: &str = "addon-operator-leader-election";
 
 /// The number of replicas in the chart's values.
 const REPLICAS: usize = 2;
-
-/// The result of a command.
-pub(super) struct Said {
-    pub(super) is_success: bool,
-    /// Standard output, followed by standard error.
-    pub(super) text: String,
-}
 
 /// The pod that leads, and since when.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,8 +43,8 @@ impl Leader {
 
 pub(super) struct Site<'a> {
     namespace: Namespace<'a>,
-    folder: TempDir,
-    variables: BTreeMap<&'static str, OsString>,
+    shell: Shell,
+    _folder: TempDir,
 }
 
 impl<'a> Site<'a> {
@@ -68,23 +55,12 @@ impl<'a> Site<'a> {
         for name in CHECKOUT {
             symlink(Path::new(REPOSITORY).join(name), folder.path().join(name))?;
         }
-        let programs = folder.path().join("bin");
-        fs::create_dir(&programs)?;
-        symlink(fs::canonicalize(program)?, programs.join("addon-operator"))?;
-        let mut path = programs.into_os_string();
-        let usual = plane.environment(User::Admin).remove("PATH").unwrap_or_default();
-        path.push(":");
-        path.push(usual);
-        let variables = BTreeMap::from([
-            ("PATH", path),
-            ("HOME", folder.path().into()),
-            ("KUBECONFIG", namespace.kubeconfig(User::Admin).into()),
-            ("FRAMEWORK_DIR", folder.path().join("frameworks/shell").into()),
-        ]);
+        let mut shell = Shell::open(folder.path(), &namespace, program)?;
+        shell.set("FRAMEWORK_DIR", folder.path().join("frameworks/shell"));
         Ok(Self {
             namespace,
-            folder,
-            variables,
+            shell,
+            _folder: folder,
         })
     }
 
@@ -96,26 +72,13 @@ impl<'a> Site<'a> {
         self.namespace.plane()
     }
 
-    pub(super) fn folder(&self) -> &Path {
-        self.folder.path()
+    pub(super) fn shell(&self) -> &Shell {
+        &self.shell
     }
 
     /// Sets an environment variable for all commands.
     pub(super) fn set(&mut self, name: &'static str, value: &str) {
-        self.variables.insert(name, value.into());
-    }
-
-    /// Runs one command line.
-    pub(super) fn run(&self, line: &str) -> anyhow::Result<Said> {
-        let mut command = process::command("bash");
-        command.args(["-euc", line]).current_dir(self.folder());
-        command.env_clear().envs(&self.variables);
-        let output = process::run(command, None).with_context(|| format!("cannot run `{line}`"))?;
-        let text = [output.stdout, output.stderr].concat();
-        Ok(Said {
-            is_success: output.status.success(),
-            text: String::from_utf8_lossy(&text).trim_end().to_owned(),
-        })
+        self.shell.set(name, value);
     }
 
     /// The pods of the operator. An error if one of them is not ready.
@@ -169,6 +132,7 @@ impl<'a> Site<'a> {
     pub(super) fn evidence(&self) -> String {
         let logs = format!("kubectl describe pods | tail -n 40; kubectl logs deployment/{NAME} --all-pods --tail=40");
         let logs = self
+            .shell
             .run(&logs)
             .map_or_else(|error| format!("{error:#}"), |said| said.text);
         format!("{}\n{logs}", self.namespace.evidence())
