@@ -11,7 +11,6 @@ mod metrics;
 mod modules;
 mod narrator;
 mod shell;
-#[expect(dead_code, reason = "shared with tests, which give the operator more variables")]
 mod stage;
 mod tour;
 
@@ -123,10 +122,11 @@ fn tour(narrator: &Narrator, program: Program, is_all: bool) -> anyhow::Result<(
     let pods = Pods::Alive;
     let plane = ControlPlane::start(&Options {
         pods,
+        registry: true,
         ..Options::default()
     })?;
     narrator.ok(format_args!(
-        "etcd, API server, controllers, scheduler and kwok are ready after {} at {}",
+        "etcd, API server, controllers, scheduler, kwok and a registry are ready after {} at {}",
         seconds(started.elapsed()),
         plane.server()
     ));

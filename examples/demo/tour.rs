@@ -3,12 +3,14 @@
 //! Claims are checked only at the API server and in the audit log. Other sources are only shown.
 
 mod config;
+mod desk;
 mod hooks;
 mod lives;
+mod source;
 
 use std::time::{Duration, Instant};
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use serde_json::{Value, json};
 use testbed::audit::{Mark, Record, Records};
 use testbed::plane::ControlPlane;
@@ -18,9 +20,10 @@ use crate::life::{Life, Program};
 use crate::metrics;
 use crate::modules;
 use crate::narrator::{Narrator, Stop, check, seconds};
+use crate::shell::Shell;
 use crate::stage::Stage;
 
-/// All modules of the tour.
+/// All modules of the first chapters.
 const MODULES: [&str; 4] = ["crowd", "greeter", "sysctl-audit", "sysctl-tuner"];
 
 pub(crate) struct Tour<'a> {
@@ -28,16 +31,21 @@ pub(crate) struct Tour<'a> {
     program: Program,
     /// Declared before the stage, so that the operator ends before its stage is deleted.
     life: Option<Life>,
+    shell: Shell,
     stage: Stage<'a>,
 }
 
 impl<'a> Tour<'a> {
     pub(crate) fn begin(narrator: &'a Narrator, plane: &'a ControlPlane, program: Program) -> anyhow::Result<Self> {
         let stage = Stage::build(plane, "demo", &modules::FILES)?;
+        let registry = plane.registry().context("the control plane has a registry")?;
+        let stage = stage.with("ADDON_OPERATOR_CHANNEL_PLAIN_HTTP", registry);
+        let shell = desk::open(&stage, &program)?;
         Ok(Self {
             narrator,
             program,
             life: None,
+            shell,
             stage,
         })
     }
@@ -61,6 +69,7 @@ impl<'a> Tour<'a> {
         self.break_and_mend()?;
         self.kill_in_the_middle_of_helm()?;
         self.restart_unchanged()?;
+        self.follow_a_tag()?;
         self.show_metrics();
         Ok(())
     }
@@ -276,7 +285,7 @@ impl<'a> Tour<'a> {
     }
 
     fn show_metrics(&self) {
-        self.narrator.chapter("9  What the operator says of itself");
+        self.narrator.chapter("10  What the operator says of itself");
         self.narrator.say("Some of its metrics, shown and not believed.");
         match metrics::excerpt(self.stage.port()) {
             Ok(lines) => self.narrator.say(lines.join("\n")),
@@ -286,21 +295,26 @@ impl<'a> Tour<'a> {
 
     fn show_around(&self) {
         let (narrator, stage) = (self.narrator, &self.stage);
-        let program = self.program.path.display();
         narrator.chapter("Look around from another shell");
         let kubeconfig = stage.namespace().kubeconfig(testbed::plane::User::Admin);
         narrator.say(format_args!("export KUBECONFIG={}", kubeconfig.display()));
-        narrator.say(format_args!("export PATH={}:$PATH", stage.plane().programs().display()));
+        let (ours, others) = (self.shell.programs(), stage.plane().programs());
+        narrator.say(format_args!(
+            "export PATH={}:{}:$PATH",
+            ours.display(),
+            others.display()
+        ));
         narrator.say(format_args!("export DEBUG_UNIX_SOCKET={}", stage.socket().display()));
         narrator.say("kubectl edit configmap addon-operator     # for example sysctlAuditEnabled: \"false\"");
         narrator.say("kubectl get daemonsets,configmaps,secrets");
         for command in [
             "module list --output wide",
             "module values sysctl-tuner",
+            "module source status",
             "global values",
             "queue list",
         ] {
-            narrator.say(format_args!("{program} {command}"));
+            narrator.say(format_args!("addon-operator {command}"));
         }
         narrator.say(format_args!("curl http://127.0.0.1:{}/metrics", stage.port()));
         if let Some(life) = &self.life {
