@@ -2,6 +2,7 @@
 //!
 //! Claims are checked only at the API server and in the audit log. Other sources are only shown.
 
+mod bundle;
 mod config;
 mod desk;
 mod hooks;
@@ -70,6 +71,7 @@ impl<'a> Tour<'a> {
         self.kill_in_the_middle_of_helm()?;
         self.restart_unchanged()?;
         self.follow_a_tag()?;
+        self.follow_a_mask()?;
         self.show_metrics();
         Ok(())
     }
@@ -285,7 +287,7 @@ impl<'a> Tour<'a> {
     }
 
     fn show_metrics(&self) {
-        self.narrator.chapter("10  What the operator says of itself");
+        self.narrator.chapter("11  What the operator says of itself");
         self.narrator.say("Some of its metrics, shown and not believed.");
         match metrics::excerpt(self.stage.port()) {
             Ok(lines) => self.narrator.say(lines.join("\n")),
@@ -307,6 +309,7 @@ impl<'a> Tour<'a> {
         narrator.say(format_args!("export DEBUG_UNIX_SOCKET={}", stage.socket().display()));
         narrator.say("kubectl edit configmap addon-operator     # for example sysctlAuditEnabled: \"false\"");
         narrator.say("kubectl get daemonsets,configmaps,secrets");
+        narrator.say("kubectl get bundles --all-namespaces");
         for command in [
             "module list --output wide",
             "module values sysctl-tuner",

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use anyhow::Context;
 use fs_err as fs;
+use serde_json::Value;
 use testbed::files;
 
 use super::Tour;
@@ -49,6 +50,17 @@ impl Tour<'_> {
             r#"kubectl patch configmap {config} --type merge --patch '{{"data": {data}}}'"#
         ))?;
         Ok(Instant::now())
+    }
+
+    /// An object of any kind in any namespace; null if there is none.
+    pub(super) fn look_up(&self, namespace: &str, kind: &str, name: &str) -> anyhow::Result<Value> {
+        let (within, json) = (format!("--namespace={namespace}"), "--output=json");
+        let plane = self.stage.plane();
+        let text = plane.kubectl(["get", kind, name, &within, "--ignore-not-found", json])?;
+        if text.trim().is_empty() {
+            return Ok(Value::Null);
+        }
+        serde_json::from_str(&text).context("kubectl prints JSON")
     }
 
     /// The host and port of the registry.
