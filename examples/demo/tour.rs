@@ -7,6 +7,7 @@ mod config;
 mod desk;
 mod hooks;
 mod lives;
+mod rule;
 mod source;
 
 use std::time::{Duration, Instant};
@@ -72,6 +73,7 @@ impl<'a> Tour<'a> {
         self.restart_unchanged()?;
         self.follow_a_tag()?;
         self.follow_a_mask()?;
+        self.copy_by_rule()?;
         self.show_metrics();
         Ok(())
     }
@@ -287,7 +289,7 @@ impl<'a> Tour<'a> {
     }
 
     fn show_metrics(&self) {
-        self.narrator.chapter("11  What the operator says of itself");
+        self.narrator.chapter("12  What the operator says of itself");
         self.narrator.say("Some of its metrics, shown and not believed.");
         match metrics::excerpt(self.stage.port()) {
             Ok(lines) => self.narrator.say(lines.join("\n")),
@@ -309,7 +311,7 @@ impl<'a> Tour<'a> {
         narrator.say(format_args!("export DEBUG_UNIX_SOCKET={}", stage.socket().display()));
         narrator.say("kubectl edit configmap addon-operator     # for example sysctlAuditEnabled: \"false\"");
         narrator.say("kubectl get daemonsets,configmaps,secrets");
-        narrator.say("kubectl get bundles --all-namespaces");
+        narrator.say("kubectl get bundles,copyrator --all-namespaces");
         for command in [
             "module list --output wide",
             "module values sysctl-tuner",
