@@ -36,7 +36,7 @@ pub(crate) struct Installation<'a> {
 
 /// Starts a control plane with a node and shows all chapters of the installation.
 pub(crate) fn show(narrator: &Narrator, program: &Program, image: &Image) -> anyhow::Result<()> {
-    narrator.chapter("13  Install it with helm");
+    narrator.chapter("14  Install it with helm");
     narrator
         .say("A new control plane, and a node that runs pods as processes, each in namespaces of its own. The image");
     narrator.say("has the modules of docs/modules.md on top: storage, and guestbook with a schema, a CRD and a hook.");
@@ -169,7 +169,7 @@ impl Installation<'_> {
 
     fn edit_badly(&self) -> anyhow::Result<()> {
         let narrator = self.narrator;
-        narrator.chapter("14  A bad edit");
+        narrator.chapter("15  A bad edit");
         self.wait_until_refused()?;
         narrator.typed(BAD_EDIT);
         let Said { is_success, text } = self.site.shell().run(BAD_EDIT)?;
@@ -234,7 +234,7 @@ impl Installation<'_> {
 
     fn change_leaders(&self) -> anyhow::Result<()> {
         let narrator = self.narrator;
-        narrator.chapter("15  The leader goes");
+        narrator.chapter("16  The leader goes");
         narrator.say(
             "Asked to end, it hands its lease over. After kill -9 it comes back under its name, to which that belongs.",
         );

@@ -8,8 +8,10 @@ mod desk;
 mod hooks;
 mod lives;
 mod rule;
+mod servers;
 mod source;
 
+use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
@@ -25,6 +27,9 @@ use crate::narrator::{Narrator, Stop, check, seconds};
 use crate::shell::Shell;
 use crate::stage::Stage;
 
+/// The Service by which the API server reaches the operator.
+const REVIEWS: &str = "addon-operator-reviews";
+
 /// All modules of the first chapters.
 const MODULES: [&str; 4] = ["crowd", "greeter", "sysctl-audit", "sysctl-tuner"];
 
@@ -34,20 +39,32 @@ pub(crate) struct Tour<'a> {
     /// Declared before the stage, so that the operator ends before its stage is deleted.
     life: Option<Life>,
     shell: Shell,
+    /// Whether the API server can ask the operator about changes.
+    has_reviews: bool,
     stage: Stage<'a>,
 }
 
 impl<'a> Tour<'a> {
     pub(crate) fn begin(narrator: &'a Narrator, plane: &'a ControlPlane, program: Program) -> anyhow::Result<Self> {
-        let stage = Stage::build(plane, "demo", &modules::FILES)?;
+        let mut stage = Stage::build(plane, "demo", &modules::FILES)?;
+        let address = stage.namespace().service_to_us(REVIEWS)?;
+        // The API server asks at port 443 only, on which not every user may listen.
+        let has_reviews = TcpListener::bind(address).is_ok();
+        if has_reviews {
+            stage = stage
+                .with("VALIDATING_WEBHOOK_SERVICE_NAME", REVIEWS)
+                .with("VALIDATING_WEBHOOK_LISTEN_ADDRESS", address.ip().to_string())
+                .with("VALIDATING_WEBHOOK_LISTEN_PORT", address.port().to_string());
+        }
         let registry = plane.registry().context("the control plane has a registry")?;
-        let stage = stage.with("ADDON_OPERATOR_CHANNEL_PLAIN_HTTP", registry);
+        stage = stage.with("ADDON_OPERATOR_CHANNEL_PLAIN_HTTP", registry);
         let shell = desk::open(&stage, &program)?;
         Ok(Self {
             narrator,
             program,
             life: None,
             shell,
+            has_reviews,
             stage,
         })
     }
@@ -74,6 +91,7 @@ impl<'a> Tour<'a> {
         self.follow_a_tag()?;
         self.follow_a_mask()?;
         self.copy_by_rule()?;
+        self.run_servers()?;
         self.show_metrics();
         Ok(())
     }
@@ -289,7 +307,7 @@ impl<'a> Tour<'a> {
     }
 
     fn show_metrics(&self) {
-        self.narrator.chapter("12  What the operator says of itself");
+        self.narrator.chapter("13  What the operator says of itself");
         self.narrator.say("Some of its metrics, shown and not believed.");
         match metrics::excerpt(self.stage.port()) {
             Ok(lines) => self.narrator.say(lines.join("\n")),
@@ -311,7 +329,7 @@ impl<'a> Tour<'a> {
         narrator.say(format_args!("export DEBUG_UNIX_SOCKET={}", stage.socket().display()));
         narrator.say("kubectl edit configmap addon-operator     # for example sysctlAuditEnabled: \"false\"");
         narrator.say("kubectl get daemonsets,configmaps,secrets");
-        narrator.say("kubectl get bundles,copyrator --all-namespaces");
+        narrator.say("kubectl get bundles,aerospikeclusters,copyrator --all-namespaces");
         for command in [
             "module list --output wide",
             "module values sysctl-tuner",

@@ -13,7 +13,7 @@ use crate::narrator::{Stop, check, seconds};
 use crate::stage::File;
 
 /// The namespace of the application.
-const TEAM: &str = "team";
+pub(super) const TEAM: &str = "team";
 
 /// The account that deploys, as the audit log names it.
 const ACCOUNT: &str = "system:serviceaccount:team:werf";
