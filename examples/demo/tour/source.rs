@@ -36,6 +36,9 @@ const GOOD: &str = "sed --in-place 's/17/19/' shop/values.yaml";
 const BAD: &str = "sed --in-place 's/shop-sign/Shop_Sign/' shop/templates/sign.yaml";
 
 const STATUS: &str = "addon-operator module source status shop";
+/// The line of the status about the version that would replace the one in use, if that one failed.
+const ON_TRIAL: &str = "  good: ";
+
 const CHECK: &str = "addon-operator module source check shop";
 
 impl Tour<'_> {
@@ -109,10 +112,13 @@ impl Tour<'_> {
         self.look(&[good, &format!("failed:    {bad}")])
     }
 
-    /// Shows the status of the source as soon as it contains these words.
+    /// Shows the status of the source as soon as it contains these words, and no version is on trial.
     fn look(&self, words: &[&str]) -> anyhow::Result<()> {
         self.narrator.typed(STATUS);
-        let status = self.wait("the status says so", || self.shell.hear(STATUS, words))?;
+        let status = self.wait("the status says so", || match self.shell.hear(STATUS, words)? {
+            status if status.contains(ON_TRIAL) => bail!(status),
+            status => Ok(status),
+        })?;
         self.narrator.say(status);
         Ok(())
     }
