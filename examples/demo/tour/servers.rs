@@ -56,7 +56,7 @@ impl Tour<'_> {
         let after = seconds(created.elapsed());
         self.check_objects()?;
         narrator.ok(format_args!(
-            "both servers are ready {after} after the command; the cluster owns its objects, and aerospike.conf has its interval"
+            "both servers are ready {after} after the command; the cluster owns its objects, and aerospike.conf has the interval"
         ));
         let all = KINDS.join(",");
         let label = format!("app.kubernetes.io/instance={NAME}");

@@ -107,7 +107,7 @@ impl Tour<'_> {
         })?;
         self.check_others(&before, "shop")?;
         narrator.ok(format_args!(
-            "refused {times} times, the version is given back: {after} after the push shop is as before, at revision {revision}"
+            "the API server refused it {times} times: {after} after the push the version before is back, at revision {revision}"
         ));
         self.look(&[good, &format!("failed:    {bad}")])
     }
