@@ -54,7 +54,7 @@ impl Tour<'_> {
         self.create_bundle()?;
         self.check_account(mark)?;
         narrator.say("Versions 2.0.0 and 1.4.1 are pushed, and only the second one is in the mask. No command has to");
-        narrator.say("follow: with this interval the operator asks the registry every 10 s.");
+        narrator.say("follow: with this interval the operator asks the registry about every 10 s.");
         self.push_fortune("2.0.0")?;
         let pushed = self.push_fortune("1.4.1")?;
         self.wait_for_fortune("1.4.1")?;
