@@ -15,6 +15,7 @@ use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
+use fs_err as fs;
 use serde_json::{Value, json};
 use testbed::audit::{Mark, Record, Records};
 use testbed::plane::ControlPlane;
@@ -57,7 +58,10 @@ impl<'a> Tour<'a> {
                 .with("VALIDATING_WEBHOOK_LISTEN_PORT", address.port().to_string());
         }
         let registry = plane.registry().context("the control plane has a registry")?;
-        stage = stage.with("ADDON_OPERATOR_CHANNEL_PLAIN_HTTP", registry);
+        stage = stage
+            .with("ADDON_OPERATOR_CHANNEL_PLAIN_HTTP", registry)
+            // The module bundles calls the operator's program, which the image has on its PATH.
+            .with("ADDON_OPERATOR_PROGRAM", fs::canonicalize(&program.path)?);
         let shell = desk::open(&stage, &program)?;
         Ok(Self {
             narrator,
