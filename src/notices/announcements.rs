@@ -104,7 +104,11 @@ impl Announcer {
             } => self.failed(module, step, failure),
             Notice::ModuleBlocked { module, failure } => {
                 self.modules.insert(module.clone(), Announced::NotReady);
-                let note = format!("module '{module}' cannot be run as it is declared: {}", failure.report);
+                let note = if failure.class == Class::Unavailable {
+                    failure.report.clone()
+                } else {
+                    format!("module '{module}' cannot be run as it is declared: {}", failure.report)
+                };
                 Some(of_module(module, "ModuleHeld", "Run", Weight::Warning, note))
             }
             Notice::ScriptFailed { module, failure, .. } => {

@@ -246,6 +246,14 @@ pub(super) fn purge_failed(release: &str, failure: &Failure, retry_in: Duration)
 }
 
 pub(super) fn module_blocked(module: &ModuleName, failure: &Failure) {
+    // Files from a registry that have not come yet come by themselves.
+    if failure.class == Class::Unavailable {
+        return info!(
+            module = module.as_str(),
+            reason = failure.report,
+            "Module waits for its files"
+        );
+    }
     error!(
         module = module.as_str(),
         error = failure.report,
