@@ -30,7 +30,11 @@ fn a_module_comes_from_a_registry_and_follows_its_tag() {
     operator.wait_for(&["Module is enabled", "shop", "moduleSources"]);
 
     let second = shop.push("stable", "1.1.0", "large", &[]);
-    operator.ask("module source check shop");
+    // The answer shows the version that the round has brought.
+    assert_says(
+        &operator.ask("module source check shop"),
+        &[&format!("in use:    stable {second}")],
+    );
     shop.stage.wait_for_sizes("good:small shop:large victim:small");
     let shown = status(&operator);
     assert_eq!(

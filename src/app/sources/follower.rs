@@ -63,6 +63,8 @@ pub(super) struct Follower {
     unfit: Option<(Target, String, Instant)>,
     /// People who wait for the end of a round of questions.
     waiting: Vec<oneshot::Sender<bool>>,
+    /// Whether a round has ended since those people were answered last.
+    has_checked: bool,
 }
 
 impl Follower {
@@ -93,6 +95,7 @@ impl Follower {
             unread: None,
             unfit: None,
             waiting: Vec::new(),
+            has_checked: false,
         }
     }
 
@@ -107,6 +110,7 @@ impl Follower {
             self.write_record().await;
             self.look_at_inputs().await;
             self.show();
+            self.answer();
             tokio::select! {
                 biased;
                 Some(word) = self.words.recv() => self.hear(word).await,
@@ -196,6 +200,16 @@ impl Follower {
                 self.drop_old().await;
             }
             Word::Judged(_, FilesVerdict::Bad(error)) => self.give_back(error).await,
+        }
+    }
+
+    /// Answers the people who wait for the end of a round, once its outcome is shown.
+    fn answer(&mut self) {
+        if std::mem::take(&mut self.has_checked) {
+            for waiting in self.waiting.drain(..) {
+                // A person who went away does not wait.
+                let _ = waiting.send(true);
+            }
         }
     }
 

@@ -42,12 +42,7 @@ impl Follower {
         let module = self.taker.module.as_str();
         for news in self.following.news() {
             match news {
-                News::Checked { .. } => {
-                    // A person who went away does not wait.
-                    for waiting in self.waiting.drain(..) {
-                        let _ = waiting.send(true);
-                    }
-                }
+                News::Checked { .. } => self.has_checked = true,
                 News::Unreachable(error) => {
                     warn!(module, error, "The registry of a module does not answer, trying again");
                 }
