@@ -9,6 +9,8 @@ mod endings;
 mod faults;
 #[path = "bundles/jobs.rs"]
 mod jobs;
+#[path = "copier/life.rs"]
+mod life;
 #[path = "bundles/rights.rs"]
 mod rights;
 #[path = "bundles/world.rs"]

@@ -2,25 +2,23 @@
 //! cluster. The demo shows their effect on an API server. The copyrator runs with an operator.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
-use std::path::{Path, PathBuf};
-
 use addon_core::hook::config::{HookConfig, HookKind};
 use serde_json::{Value, json};
 use testbed::process;
 
 #[path = "copier/copyrator.rs"]
 mod copyrator;
+#[path = "copier/life.rs"]
+mod life;
 #[path = "copier/limits.rs"]
 mod limits;
 #[path = "copier/world.rs"]
 mod world;
 
+use life::path;
+
 const REGISTRY: &str = "kubernetes.io/dockerconfigjson";
 const LABEL_PATH: &str = "/metadata/labels/registry-secret-copier~1copied-from";
-
-fn path(inside: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join(inside)
-}
 
 /// The objects in the hook's snapshots.
 #[derive(Default)]

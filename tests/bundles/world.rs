@@ -1,23 +1,22 @@
-//! An operator with the module bundles, on the control plane of this test run, and charts in a registry. All tests share both: the
-//! module acts in the whole cluster.
+//! An operator with the module bundles, namespaces with Bundles, and charts in a registry. All tests share the operator and the
+//! registry.
 
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::{Value, json};
-use tempfile::TempDir;
 use testbed::kubectl::KubectlError;
 use testbed::namespace::Namespace;
 use testbed::part::Part;
-use testbed::plane::User;
-use testbed::process::{self, Bond, Bound};
+use testbed::process;
 use testbed::registry::Registry;
 use testbed::registry::push::Repository;
 use testbed::shared;
 use testbed::wait::wait_until;
+
+use super::life::{Operator, apply, path};
 
 /// Far longer than any step takes on a busy machine.
 pub(super) const PATIENCE: Duration = Duration::from_mins(3);
@@ -25,38 +24,27 @@ const CONFIG: &str = "application/vnd.cncf.helm.config.v1+json";
 const CONTENT: &str = "application/vnd.cncf.helm.chart.content.v1.tar+gzip";
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 
-fn path(inside: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join(inside)
-}
-
 /// The address of the registry of all tests.
 pub(super) fn registry() -> &'static str {
     static REAL: OnceLock<Registry> = OnceLock::new();
     REAL.get_or_init(|| Registry::start().unwrap()).address()
 }
 
-/// The operator, from the first test to the end of the process.
-pub(super) struct Operator {
-    namespace: Namespace<'static>,
-    folder: TempDir,
-    running: Mutex<Option<Bound>>,
-    /// Tests that end the operator, or change its settings, are alone.
-    turns: RwLock<()>,
-}
-
 pub(super) fn operator() -> &'static Operator {
     static OPERATOR: OnceLock<Operator> = OnceLock::new();
     OPERATOR.get_or_init(|| {
-        let plane = shared::plane();
-        let folder = tempfile::Builder::new().prefix("bundles-").tempdir_in(plane.folder());
-        let operator = Operator {
-            namespace: plane.namespace("bundles").unwrap(),
-            folder: folder.unwrap(),
-            running: Mutex::default(),
-            turns: RwLock::default(),
-        };
-        fs_err::create_dir_all(operator.folder.path().join("modules")).unwrap();
+        let mut operator = Operator::new("bundles");
+        let kubectl = shared::program(Part::Kubectl);
+        let programs = format!("{}:/usr/bin:/bin", kubectl.parent().unwrap().display());
+        let own = |name: &str| operator.folder().join(name).into_os_string();
+        operator.variables = [
+            ("PATH", programs.into()),
+            ("KUBECONFIG", own("kubeconfig")),
+            ("HELM_BIN", own("helm")),
+        ]
+        .into();
         operator.become_an_account();
+        operator.put_before_helm("");
         operator.start();
         operator.configure(&json!({}));
         operator
@@ -64,18 +52,6 @@ pub(super) fn operator() -> &'static Operator {
 }
 
 impl Operator {
-    pub(super) fn share(&self) -> RwLockReadGuard<'_, ()> {
-        self.turns.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn alone(&self) -> RwLockWriteGuard<'_, ()> {
-        self.turns.write().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn log(&self) -> PathBuf {
-        self.folder.path().join("log")
-    }
-
     /// Gives the operator an account with full rights in its own namespace, and elsewhere only those that `rbac generate` finds for
     /// the module, besides the right to act as `deployer`.
     fn become_an_account(&self) {
@@ -96,17 +72,13 @@ impl Operator {
         let version = format!("{group}/v1");
         let subject = json!({"kind": "ServiceAccount", "namespace": name, "name": "operator"});
         let all = json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]);
-        apply(
-            &self.namespace,
-            &json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "operator"}}),
-        )
-        .unwrap();
+        self.apply(&json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "operator"}}));
         for (kind, rules) in [("ClusterRole", json!(rules)), ("Role", all)] {
             let role = json!({"apiVersion": version, "kind": kind, "metadata": {"name": name}, "rules": rules});
             let binding = json!({"apiVersion": version, "kind": format!("{kind}Binding"), "metadata": {"name": name},
                 "roleRef": {"apiGroup": group, "kind": kind, "name": name}, "subjects": [subject]});
-            apply(&self.namespace, &role).unwrap();
-            apply(&self.namespace, &binding).unwrap();
+            self.apply(&role);
+            self.apply(&binding);
         }
         let token = self
             .namespace
@@ -118,7 +90,7 @@ impl Operator {
             .unwrap();
         let mut config: Value = serde_json::from_str(&config).unwrap();
         config["users"][0]["user"] = json!({"token": token.trim()});
-        fs_err::write(self.folder.path().join("kubeconfig"), config.to_string()).unwrap();
+        fs_err::write(self.folder().join("kubeconfig"), config.to_string()).unwrap();
     }
 
     /// A program that stands in the way of helm: it may do anything, and calls the real helm at `$HELM`.
@@ -128,52 +100,10 @@ impl Operator {
             "#!/bin/bash\nHELM={}\n{script}\nexec \"$HELM\" \"$@\"\n",
             helm.display()
         );
-        let (new, file) = (self.folder.path().join("new-helm"), self.folder.path().join("helm"));
+        let (new, file) = (self.folder().join("new-helm"), self.folder().join("helm"));
         fs_err::write(&new, text).unwrap();
         fs_err::set_permissions(&new, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
         fs_err::rename(new, file).unwrap();
-    }
-
-    pub(super) fn folder(&self) -> &Path {
-        self.folder.path()
-    }
-
-    pub(super) fn start(&self) {
-        let own = |name: &str| self.folder.path().join(name);
-        self.put_before_helm("");
-        let modules = format!("{}:{}", own("modules").display(), path("modules").display());
-        let log = fs_err::OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(self.log())
-            .unwrap();
-        let output = log.into_parts().0;
-        let kubectl = shared::program(Part::Kubectl);
-        let mut command = process::command(env!("CARGO_BIN_EXE_addon-operator"));
-        command
-            .arg("start")
-            .env_clear()
-            .env("PATH", format!("{}:/usr/bin:/bin", kubectl.parent().unwrap().display()))
-            .env("ADDON_OPERATOR_PROGRAM", env!("CARGO_BIN_EXE_addon-operator"))
-            .env("HOME", own("home"))
-            .env("KUBECONFIG", own("kubeconfig"))
-            .env("HELM_BIN", own("helm"))
-            .env("FRAMEWORK_DIR", path("frameworks/shell"))
-            .env("ADDON_OPERATOR_NAMESPACE", self.namespace.name())
-            .env("ADDON_OPERATOR_MODULES_DIR", modules)
-            .env("ADDON_OPERATOR_TMP_DIR", own("tmp"))
-            .env("ADDON_OPERATOR_LISTEN_ADDRESS", "127.0.0.1")
-            .env("ADDON_OPERATOR_LISTEN_PORT", "0")
-            .env("DEBUG_UNIX_SOCKET", own("debug.socket"))
-            .stdout(output.try_clone().unwrap())
-            .stderr(output);
-        let bound = Bound::start(command, Bond::Group).unwrap();
-        *self.running.lock().unwrap() = Some(bound);
-    }
-
-    /// Kills the operator with all that it has started.
-    pub(super) fn kill(&self) {
-        self.running.lock().unwrap().take();
     }
 
     /// Sets values of the module. Registries are asked every five seconds.
@@ -187,16 +117,8 @@ impl Operator {
     }
 
     pub(super) fn switch(&self, flag: &str, section: &Value) {
-        let config_map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "addon-operator"},
-            "data": {"bundlesEnabled": flag, "bundles": section.to_string()}});
-        apply(&self.namespace, &config_map).unwrap();
+        self.set(&json!({"bundlesEnabled": flag, "bundles": section.to_string()}));
     }
-}
-
-fn apply(namespace: &Namespace<'_>, object: &Value) -> Result<String, KubectlError> {
-    namespace
-        .kubectl_as(User::Admin)
-        .feed(["apply", "--filename=-"], &object.to_string())
 }
 
 /// A namespace with Bundles, and the account that deploys in it.

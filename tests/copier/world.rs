@@ -1,48 +1,26 @@
-//! An operator with the module copyrator, on the control plane of this test run. All tests share it, because two would undo
-//! each other's work: the module acts in the whole cluster.
+//! An operator with the module copyrator, and the namespaces between which it copies.
 
-use std::path::PathBuf;
-use std::sync::{Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tempfile::TempDir;
 use testbed::audit::Mark;
 use testbed::kubectl::KubectlError;
 use testbed::namespace::Namespace;
-use testbed::part::Part;
 use testbed::plane::User;
-use testbed::process::{self, Bond, Bound};
 use testbed::wait::wait_until;
 use testbed::{reader::Only, shared};
 
-use super::path;
+use super::life::{Operator, apply};
 
 /// Far longer than any step takes on a busy machine.
 pub(super) const PATIENCE: Duration = Duration::from_mins(2);
 pub(super) const RULE: &str = "copyrator.flant.com/rule";
 
-/// The operator, from the first test to the end of the process.
-pub(super) struct Operator {
-    namespace: Namespace<'static>,
-    folder: TempDir,
-    running: Mutex<Option<Bound>>,
-    /// Tests that end the operator, or switch the module off, are alone.
-    turns: RwLock<()>,
-}
-
 pub(super) fn operator() -> &'static Operator {
     static OPERATOR: OnceLock<Operator> = OnceLock::new();
     OPERATOR.get_or_init(|| {
-        let plane = shared::plane();
-        let folder = tempfile::Builder::new().prefix("copyrator-").tempdir_in(plane.folder());
-        let operator = Operator {
-            namespace: plane.namespace("copyrator").unwrap(),
-            folder: folder.unwrap(),
-            running: Mutex::default(),
-            turns: RwLock::default(),
-        };
-        fs_err::create_dir_all(operator.folder.path().join("modules")).unwrap();
+        let operator = Operator::new("copyrator");
         operator.start();
         operator.switch("true");
         operator
@@ -50,65 +28,9 @@ pub(super) fn operator() -> &'static Operator {
 }
 
 impl Operator {
-    pub(super) fn share(&self) -> RwLockReadGuard<'_, ()> {
-        self.turns.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn alone(&self) -> RwLockWriteGuard<'_, ()> {
-        self.turns.write().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn log(&self) -> PathBuf {
-        self.folder.path().join("log")
-    }
-
-    pub(super) fn start(&self) {
-        let own = |name: &str| self.folder.path().join(name);
-        // As in the image: modules of users first, then the shipped ones.
-        let modules = format!("{}:{}", own("modules").display(), path("modules").display());
-        let log = fs_err::OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(self.log())
-            .unwrap();
-        let output = log.into_parts().0;
-        let mut command = process::command(env!("CARGO_BIN_EXE_addon-operator"));
-        command
-            .arg("start")
-            .env_clear()
-            .env("PATH", "/usr/bin:/bin")
-            .env("HOME", own("home"))
-            .env("KUBECONFIG", self.namespace.kubeconfig(User::Operator))
-            .env("HELM_BIN", shared::program(Part::Helm3))
-            .env("FRAMEWORK_DIR", path("frameworks/shell"))
-            .env("ADDON_OPERATOR_NAMESPACE", self.namespace.name())
-            .env("ADDON_OPERATOR_MODULES_DIR", modules)
-            .env("ADDON_OPERATOR_TMP_DIR", own("tmp"))
-            .env("ADDON_OPERATOR_LISTEN_ADDRESS", "127.0.0.1")
-            .env("ADDON_OPERATOR_LISTEN_PORT", "0")
-            .env("DEBUG_UNIX_SOCKET", own("debug.socket"))
-            .stdout(output.try_clone().unwrap())
-            .stderr(output);
-        let bound = Bound::start(command, Bond::Group).unwrap();
-        *self.running.lock().unwrap() = Some(bound);
-    }
-
-    /// Kills the operator with all that it has started.
-    pub(super) fn kill(&self) {
-        self.running.lock().unwrap().take();
-    }
-
     pub(super) fn switch(&self, flag: &str) {
-        let config_map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "addon-operator"},
-            "data": {"copyratorEnabled": flag}});
-        apply(&self.namespace, &config_map).unwrap();
+        self.set(&json!({"copyratorEnabled": flag}));
     }
-}
-
-fn apply(namespace: &Namespace<'_>, object: &Value) -> Result<String, KubectlError> {
-    namespace
-        .kubectl_as(User::Admin)
-        .feed(["apply", "--filename=-"], &object.to_string())
 }
 
 /// The namespaces of one test: one with rules and sources, and others with a label that its rules select.
