@@ -7,15 +7,27 @@ use super::world::{Home, PATIENCE, operator, push};
 
 const FINALIZER: &str = "operator.werf.dev/release";
 
+/// A Bundle that is deployed.
+fn deployed(home: &Home, name: &str, more: &Value) -> Value {
+    let repo = format!("{}/app", home.name());
+    push(&repo, "latest", "one");
+    home.bundle(name, &repo, "latest", more);
+    home.wait_ready(name)
+}
+
+/// Another namespace, in which the account of this one may deploy.
+fn project_of(home: &Home) -> Home {
+    let project = Home::without_account();
+    project.admit(home.name(), "werf");
+    project
+}
+
 #[test]
 fn a_deleted_bundle_takes_its_release_along() {
     let _turn = operator().share();
-    let (home, project) = (Home::new(), Home::without_account());
-    project.admit(home.name(), "werf");
-    let repo = format!("{}/app", home.name());
-    push(&repo, "latest", "one");
-    home.bundle("app", &repo, "latest", &json!({"project_namespace": project.name()}));
-    let bundle = home.wait_ready("app");
+    let home = Home::new();
+    let project = project_of(&home);
+    let bundle = deployed(&home, "app", &json!({"project_namespace": project.name()}));
     assert_eq!(bundle["metadata"]["finalizers"], json!([FINALIZER]));
     home.namespace.kubectl(["delete", "bndl", "app"]).unwrap();
     project.wait_until_gone("configmap", "app");
@@ -41,14 +53,10 @@ fn a_bundle_without_a_release_goes_at_once() {
 #[test]
 fn a_namespace_with_bundles_can_be_deleted() {
     let _turn = operator().share();
-    let (home, project) = (Home::new(), Home::without_account());
-    project.admit(home.name(), "werf");
-    let repo = format!("{}/app", home.name());
-    push(&repo, "latest", "one");
-    home.bundle("here", &repo, "latest", &json!({}));
-    home.bundle("there", &repo, "latest", &json!({"project_namespace": project.name()}));
-    home.wait_ready("here");
-    home.wait_ready("there");
+    let home = Home::new();
+    let project = project_of(&home);
+    deployed(&home, "here", &json!({}));
+    deployed(&home, "there", &json!({"project_namespace": project.name()}));
     home.namespace
         .kubectl(["delete", "namespace", home.name(), "--wait=false"])
         .unwrap();
@@ -64,10 +72,7 @@ fn a_namespace_with_bundles_can_be_deleted() {
 fn a_release_that_nobody_may_uninstall_does_not_hold_its_bundle_for_ever() {
     let _turn = operator().alone();
     let home = Home::new();
-    let repo = format!("{}/app", home.name());
-    push(&repo, "latest", "one");
-    home.bundle("app", &repo, "latest", &json!({}));
-    home.wait_ready("app");
+    deployed(&home, "app", &json!({}));
     operator().configure(&json!({"uninstallLimit": 10}));
     home.namespace.kubectl(["delete", "rolebindings", "--all"]).unwrap();
     home.wait_until_forbidden("werf");
@@ -86,10 +91,7 @@ fn a_release_that_nobody_may_uninstall_does_not_hold_its_bundle_for_ever() {
 fn when_the_module_is_off_bundles_are_free_and_releases_stay() {
     let _turn = operator().alone();
     let home = Home::new();
-    let repo = format!("{}/app", home.name());
-    push(&repo, "latest", "one");
-    home.bundle("app", &repo, "latest", &json!({}));
-    home.wait_ready("app");
+    deployed(&home, "app", &json!({}));
     operator().switch("false", &json!({}));
     home.wait_for("app", |bundle| bundle["metadata"]["finalizers"].is_null());
     home.wait_for_reason("app", "Off");
