@@ -151,6 +151,12 @@ impl RegistryError {
         }
     }
 
+    /// The rest of that pause.
+    pub fn pause(&self) -> Option<Duration> {
+        let until = self.slow_until()?;
+        Some(Duration::try_from(until.duration_since(Timestamp::now())).unwrap_or_default())
+    }
+
     /// The class of the failure, which tells who has to act.
     pub fn class(&self) -> Class {
         match &self.problem {

@@ -3,13 +3,13 @@
 //! Must never ask a registry again that was out of reach a moment ago.
 
 use std::collections::BTreeMap;
+use std::error::Error;
 
 use addon_core::artifact::channel::Channel;
 use addon_core::artifact::reference::{ImageDigest, Repository, Tag};
 use addon_core::artifact::selection::{Selection, select};
 use addon_core::artifact::version::Version;
 use addon_core::failure::{Class, Failure};
-use jiff::Timestamp;
 use tokio::time::timeout_at;
 
 use super::pace::Pace;
@@ -30,6 +30,13 @@ pub(super) struct Errand {
 impl Errand {
     pub(super) fn push(&mut self, place: usize, wanted: Wanted) {
         self.packages.push((place, wanted));
+    }
+
+    /// The same error for all packages of this errand.
+    fn refused(self, error: &dyn Error) -> impl Iterator<Item = (usize, Found)> {
+        let text = Chain(error).to_string();
+        let packages = self.packages.into_iter();
+        packages.map(move |(place, _)| (place, failed(text.clone())))
     }
 }
 
@@ -61,13 +68,12 @@ impl From<Silence> for Found {
 
 impl From<RegistryError> for Silence {
     fn from(error: RegistryError) -> Self {
-        let until = error.slow_until();
-        let pause = until.map(|until| until.duration_since(Timestamp::now()).as_secs());
+        let pause = error.pause();
         let again = Again {
-            pause_seconds: pause.map(|pause| u64::try_from(pause).unwrap_or_default()),
+            pause_seconds: pause.map(|pause| pause.as_secs()),
             unasked: false,
         };
-        let is_general = until.is_some() || matches!(error.class(), Class::Unavailable | Class::TimedOut);
+        let is_general = pause.is_some() || matches!(error.class(), Class::Unavailable | Class::TimedOut);
         let Failure { report, .. } = Failure::from(error);
         Self {
             error: report,
@@ -94,13 +100,7 @@ pub(super) async fn answers(
             match client(&repository, login.as_ref(), reach, environment) {
                 Ok(registry) => drop(clients.insert(login.clone(), registry)),
                 Err(error) => {
-                    let text = Chain(&error).to_string();
-                    found.extend(
-                        errand
-                            .packages
-                            .into_iter()
-                            .map(|(place, _)| (place, failed(text.clone()))),
-                    );
+                    found.extend(errand.refused(&error));
                     continue;
                 }
             }
@@ -109,13 +109,7 @@ pub(super) async fn answers(
         let mut counter = match crate::app::following::setup::place(&repository) {
             Ok(place) => Counter::new(registry, place, &pace),
             Err(error) => {
-                let text = Chain(&error).to_string();
-                found.extend(
-                    errand
-                        .packages
-                        .into_iter()
-                        .map(|(place, _)| (place, failed(text.clone()))),
-                );
+                found.extend(errand.refused(&error));
                 continue;
             }
         };

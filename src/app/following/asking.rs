@@ -12,7 +12,6 @@ use addon_core::artifact::candidate::{Candidate, Notes, Signature};
 use addon_core::artifact::following::{Answer, Question, Trouble};
 use addon_core::artifact::reference::ImageDigest;
 use addon_core::failure::Failure;
-use jiff::Timestamp;
 use tokio::time::timeout;
 
 use crate::package::pulling::{self, Package, PullError};
@@ -113,8 +112,7 @@ fn present<T>(told: Result<T, RegistryError>) -> Result<Option<T>, Trouble> {
 }
 
 fn trouble(error: RegistryError) -> Trouble {
-    let until = error.slow_until();
-    let pause = until.map(|until| Duration::try_from(until.duration_since(Timestamp::now())).unwrap_or_default());
+    let pause = error.pause();
     let Failure { report, hints, .. } = Failure::from(error);
     let text = std::iter::once(report).chain(hints).collect::<Vec<String>>().join("; ");
     Trouble { text, pause }
