@@ -71,6 +71,7 @@ fn masks_ranges_and_pre_releases_are_followed_up_and_never_down() {
         message.contains("shows only 1.2.0 of 'v1.*.*' now, which is lower than 1.3.1"),
         "{message}"
     );
+    assert!(home.wait_for_event("any", "Kept").starts_with("1.3.1 stays: "));
     home.wait_for_text("any", "1.3.1");
     // An edit of the version that leaves the running one out asks for less.
     home.bundle("any", &less, "1.2.*", &json!({}));

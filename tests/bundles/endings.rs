@@ -77,6 +77,7 @@ fn a_release_that_nobody_may_uninstall_does_not_hold_its_bundle_for_ever() {
     home.namespace.kubectl(["delete", "rolebindings", "--all"]).unwrap();
     home.wait_until_forbidden("werf");
     home.namespace.kubectl(["delete", "bndl", "app"]).unwrap();
+    assert!(home.wait_for_event("app", "UninstallFailed").contains("forbidden"));
     let message = home.wait_for_event("app", "Abandoned");
     assert!(
         message.contains("the release") && message.contains("forbidden"),

@@ -1,11 +1,12 @@
 //! Slow, broken and contending Bundles, and deaths of the operator.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
+use testbed::registry::guard::Guard;
 use testbed::wait::wait_until;
 
-use super::world::{Home, PATIENCE, operator, push, push_template, ready_of};
+use super::world::{Home, PATIENCE, operator, push, push_template, ready_of, registry};
 
 #[test]
 fn two_bundles_of_one_release_are_refused() {
@@ -87,6 +88,37 @@ fn a_slow_bundle_holds_up_no_other() {
     fs_err::write(&door, "").unwrap();
     home.wait_ready("slow");
     operator().put_before_helm("");
+}
+
+#[test]
+fn many_bundles_of_one_repository_are_one_question() {
+    let _turn = operator().share();
+    let home = Home::new();
+    let guard = Guard::start_plain(registry()).unwrap();
+    let repo = format!("{}/app", home.name());
+    push(&repo, "1.0.0", "one");
+    // There is no such version, so that nothing is deployed.
+    let names: Vec<String> = (0..12).map(|number| format!("app-{number}")).collect();
+    for name in &names {
+        let spec = json!({"registry": guard.address().to_string()});
+        home.bundle(name, &repo, "2.*.*", &spec);
+    }
+    for name in &names {
+        home.wait_for_reason(name, "CheckFailed");
+    }
+    guard.seen();
+    let mut times = Vec::new();
+    let look = || {
+        let seen = guard.seen();
+        let lists = seen.iter().filter(|seen| seen.path.contains("/tags/list"));
+        times.extend(lists.map(|_| Instant::now()));
+        Ok::<_, String>((times.len() >= 3).then_some(()))
+    };
+    wait_until(PATIENCE, "three questions", look).unwrap();
+    // Questions for each Bundle would be a fifth of a second apart.
+    for pair in times.windows(2) {
+        assert!(pair[1] - pair[0] > Duration::from_secs(1), "{times:?}");
+    }
 }
 
 #[test]

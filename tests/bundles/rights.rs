@@ -69,6 +69,10 @@ fn logins_are_read_by_the_account_and_sent_to_the_registry_of_the_bundle() {
         message.starts_with("cannot read the login: ") && message.contains("forbidden"),
         "{message}"
     );
+    assert!(
+        home.wait_for_event("app", "CheckFailed")
+            .starts_with("cannot read the login: ")
+    );
     home.account("werf");
     home.wait_for("app", |bundle| {
         ready_of(bundle)["message"]
