@@ -73,6 +73,7 @@ impl Operator {
             .arg("start")
             .env_clear()
             .env("PATH", "/usr/bin:/bin")
+            .env("ADDON_OPERATOR_PROGRAM", env!("CARGO_BIN_EXE_addon-operator"))
             .env("HOME", own("home"))
             .env("KUBECONFIG", self.namespace.kubeconfig(User::Operator))
             .env("HELM_BIN", shared::program(Part::Helm3))
