@@ -27,6 +27,8 @@ pub(super) struct Supply {
     returning: BTreeSet<ModuleName>,
     /// Modules whose source people have taken out, so that they are removed.
     withdrawn: BTreeSet<ModuleName>,
+    /// Modules that a source names again, and that still have the files of the source before.
+    outlived: BTreeSet<ModuleName>,
     has_read_copies: bool,
 }
 
@@ -42,8 +44,13 @@ struct Files {
 enum Trial {
     /// A run succeeded with them, or their failure was reported.
     Over,
-    /// No run has succeeded yet. `returns`: other files did well before, and return after too many failures.
-    Open { failures: u32, returns: bool },
+    /// The files are on trial. `returns`: other files did well before, and return after too many failures. `has_run`: a run
+    /// has succeeded, but the enabled script fails.
+    Open {
+        failures: u32,
+        returns: bool,
+        has_run: bool,
+    },
 }
 
 /// The difference that new sources make.
@@ -67,6 +74,9 @@ impl Supply {
             .iter()
             .map(|(name, source)| (name.clone(), source.repository.clone()));
         self.named = named.collect();
+        let again = self.withdrawn.iter().chain(&self.returning);
+        let again = again.filter(|name| sources.contains_key(*name)).cloned();
+        self.outlived.extend(again);
         self.withdrawn.retain(|name| !sources.contains_key(name));
         self.returning.retain(|name| !sources.contains_key(name));
         Named { new, gone }
@@ -94,7 +104,8 @@ impl Supply {
 
     /// Notes that the source of the module is gone. True if the module never had files.
     pub(super) fn end(&mut self, module: &ModuleName, has_directory: bool) -> bool {
-        if self.files.remove(module).is_some() {
+        let has_files = self.files.remove(module).is_some();
+        if has_files || self.outlived.remove(module) {
             if has_directory {
                 self.returning.insert(module.clone());
             } else {
@@ -142,23 +153,43 @@ impl Supply {
     pub(super) fn take_up(&mut self, module: &ModuleName, edition: Edition, origin: Origin, did_well: bool) {
         self.empty.remove(module);
         self.returning.remove(module);
+        self.outlived.remove(module);
         match origin {
             Origin::Directory => {
                 self.files.remove(module);
             }
             Origin::Source { has_former } => {
                 let returns = has_former && did_well;
-                let trial = Trial::Open { failures: 0, returns };
+                let trial = Trial::Open {
+                    failures: 0,
+                    returns,
+                    has_run: false,
+                };
                 self.files.insert(module.clone(), Files { edition, trial });
             }
         }
     }
 
-    /// Notes that a run of the module succeeded. Returns the files that have proved themselves by it.
-    pub(super) fn succeeded(&mut self, module: &ModuleName) -> Option<(Edition, FilesVerdict)> {
-        let files = self.files.get_mut(module).filter(|files| files.trial != Trial::Over)?;
+    /// Notes that a run of the module succeeded, while its enabled script fails or not. Returns the files that have proved
+    /// themselves by it.
+    pub(super) fn succeeded(&mut self, module: &ModuleName, script_fails: bool) -> Option<(Edition, FilesVerdict)> {
+        let files = self.files.get_mut(module)?;
+        let Trial::Open { has_run, .. } = &mut files.trial else {
+            return None;
+        };
+        if script_fails {
+            *has_run = true;
+            return None;
+        }
         files.trial = Trial::Over;
         Some((files.edition, FilesVerdict::Good))
+    }
+
+    /// Notes that the enabled script of the module has answered. Returns the files that have proved themselves by it.
+    pub(super) fn answered(&mut self, module: &ModuleName) -> Option<(Edition, FilesVerdict)> {
+        let files = self.files.get(module)?;
+        let has_run = matches!(files.trial, Trial::Open { has_run: true, .. });
+        has_run.then(|| self.succeeded(module, false))?
     }
 
     /// Notes that a run of the module failed. Returns the files that should be given up for it.
@@ -168,7 +199,7 @@ impl Supply {
             return None;
         }
         let files = self.files.get_mut(module)?;
-        let Trial::Open { failures, returns } = &mut files.trial else {
+        let Trial::Open { failures, returns, .. } = &mut files.trial else {
             return None;
         };
         *failures += 1;

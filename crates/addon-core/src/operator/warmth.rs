@@ -7,7 +7,7 @@
 //! that are ready, waits for an answer that is on its way if it needs it, and asks again if the preparation failed, so
 //! that it reports the failure itself.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::bindings::Bindings;
 use super::cx::Cx;
@@ -33,6 +33,8 @@ pub(super) struct Warmth {
     has_time: bool,
     /// The flags in the ConfigMap; `None` before it was read.
     flags: Option<BTreeMap<ModuleName, bool>>,
+    /// The modules whose files come from registries.
+    supplied: BTreeSet<ModuleName>,
     /// The answers of hooks, by module. Every module with a prepared monitor has one: a monitor is of use only with the
     /// answer that defined its binding.
     answers: BTreeMap<ModuleName, Answer>,
@@ -95,8 +97,13 @@ impl Warmth {
             self.flags = Some(known);
             return;
         };
-        let sections = ConfigDocument::parse(data).sections.into_iter();
-        let flags = sections.filter_map(|(name, section)| {
+        let document = ConfigDocument::parse(data);
+        match &document.module_sources {
+            Entry::Good(sources) => self.supplied = sources.keys().cloned().collect(),
+            Entry::Absent => self.supplied.clear(),
+            Entry::Bad => {}
+        }
+        let flags = document.sections.into_iter().filter_map(|(name, section)| {
             let flag = match section.enabled {
                 Entry::Good(on) => Some(on),
                 Entry::Bad => known.get(&name).copied(),
@@ -111,6 +118,10 @@ impl Warmth {
     pub(super) fn expects(&self, extenders: &Extenders, unit: &Unit) -> bool {
         let Some(flags) = &self.flags else { return false };
         let found = unit.found();
+        // The files in a directory are not those that come from a registry.
+        if self.supplied.contains(&found.name) {
+            return false;
+        }
         let opinions = Opinions {
             extenders,
             fixed: found.enabled,

@@ -138,6 +138,21 @@ fn a_source_that_is_taken_out_removes_its_module_even_if_a_flag_is_left() {
 }
 
 #[test]
+fn a_source_that_is_taken_out_twice_removes_its_module_without_files_in_between() {
+    let mut world = World::with_sources(vec![module(10, "two")], ONE);
+    world.copies_read();
+    world.fetched(1, false, module(5, "one"));
+    world.edit(&[("oneEnabled", Some("true"))]);
+    world.taken_out();
+    world.take_log();
+    world.edit(&[(KEY, Some(ONE))]);
+    world.taken_out();
+    let log = world.take_log();
+    assert!(!log.iter().any(|line| line == "one sync"), "{log:?}");
+    assert_eq!(world.state("one"), "Disabled");
+}
+
+#[test]
 fn sources_that_were_taken_out_while_no_operator_ran_are_no_loss() {
     let names = ["one", "three", "four"];
     let entry = |name: &&str| format!("{name}: {{repository: r.example.com/{name}, version: stable}}\n");
@@ -199,8 +214,39 @@ fn files_whose_script_fails_three_times_are_given_up_as_well() {
         world.sleep();
     }
     let log = world.take_log();
-    assert_eq!(log.last().map(String::as_str), Some("judged one 2 Bad"), "{log:?}");
-    assert!(!log.iter().any(|line| line == "one sync"), "{log:?}");
+    let judged: Vec<_> = log.iter().filter(|line| line.starts_with("judged")).collect();
+    assert_eq!(judged, ["judged one 2 Bad"], "{log:?}");
+}
+
+#[test]
+fn files_are_good_once_a_run_succeeded_and_their_script_answers() {
+    let mut world = World::with_sources(vec![module(10, "two")], ONE);
+    world.copies_read();
+    world.fetched(1, false, module(5, "one"));
+    world.take_log();
+    let scripted = Module {
+        has_enabled_script: true,
+        ..module(5, "one")
+    };
+    world.failing.insert("one enabled?".to_owned(), 1);
+    world.fetched(2, true, scripted);
+    let log = world.take_log();
+    assert!(!log.iter().any(|line| line.starts_with("judged")), "{log:?}");
+    world.sleep();
+    let log = world.take_log();
+    assert_eq!(log[..2], ["one enabled?", "judged one 2 Good"], "{log:?}");
+}
+
+#[test]
+fn the_script_of_a_directory_is_not_asked_where_files_are_to_come() {
+    let scripted = Module {
+        has_enabled_script: true,
+        ..module(10, "one")
+    };
+    let mut world = World::with_sources(vec![scripted], ONE);
+    world.copies_read();
+    assert_eq!(world.take_log(), [""; 0]);
+    assert!(world.waits_for("one").contains("waits for its files"));
 }
 
 #[test]

@@ -66,7 +66,9 @@ impl Verdicts {
             let opinions = self.opinions(inputs.modules, inputs.config, inputs.supply, &name);
             let (verdict, asks) = (opinions.verdict(), opinions.ask_script());
             let unit = inputs.modules.get(&name);
-            let has_script = unit.is_some_and(|unit| unit.found().has_enabled_script);
+            // The script of a directory says nothing about files that have yet to come from a registry.
+            let has_files = inputs.supply.lack(&name).is_none();
+            let has_script = has_files && unit.is_some_and(|unit| unit.found().has_enabled_script);
             if asks && has_script {
                 match self.hear_script(cx, inputs.modules, &name) {
                     Heard::Answer(answer) => {

@@ -89,10 +89,13 @@ impl Operator {
             supply: &self.supply,
             values: &self.values,
         };
-        if let Some(failure) = self.verdicts.script_finished(&mut self.cx, inputs, module, result) {
-            let judged = self.supply.failed(module, &failure);
-            self.judge_files(module, judged);
-        }
+        let failure = self.verdicts.script_finished(&mut self.cx, inputs, module, result);
+        let judged = match failure {
+            Some(failure) => self.supply.failed(module, &failure),
+            None if self.verdicts.script_failure(module).is_none() => self.supply.answered(module),
+            None => None,
+        };
+        self.judge_files(module, judged);
     }
 
     /// Takes the end of a job of a lane's head that is no hook. `take` handles its result.

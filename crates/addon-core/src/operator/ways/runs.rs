@@ -205,7 +205,8 @@ impl Operator {
             activation,
         });
         self.drifts.ran(name, now);
-        let judged = self.supply.succeeded(name);
+        let script_fails = self.verdicts.script_failure(name).is_some();
+        let judged = self.supply.succeeded(name, script_fails);
         self.judge_files(name, judged);
         if changed {
             self.rerun(name, RunReason::AfterHelmChange);
