@@ -30,6 +30,8 @@ pub(super) struct Supply {
     /// Modules that a source names again, and that still have the files of the source before.
     outlived: BTreeSet<ModuleName>,
     has_read_copies: bool,
+    /// Whether the sources could not be read, and never were.
+    are_unknown: bool,
 }
 
 /// Files that came from a source.
@@ -80,6 +82,11 @@ impl Supply {
         self.withdrawn.retain(|name| !sources.contains_key(name));
         self.returning.retain(|name| !sources.contains_key(name));
         Named { new, gone }
+    }
+
+    /// Notes whether the sources are unknown. True if they were unknown before and are known now.
+    pub(super) fn see(&mut self, are_unknown: bool) -> bool {
+        std::mem::replace(&mut self.are_unknown, are_unknown) && !are_unknown
     }
 
     /// Whether a source names the module.

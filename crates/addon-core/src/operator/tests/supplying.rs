@@ -32,6 +32,14 @@ impl World {
         self.edit(&[(KEY, None)]);
     }
 
+    /// Lets time pass until the release of `one` is purged. The directories are read again before.
+    fn wait_for_purge(&mut self) {
+        while self.operator.poll_timeout().is_some() && !self.log.iter().any(|line| line == "one delete") {
+            self.sleep();
+        }
+        assert!(self.log.contains(&"one delete".to_owned()), "{:?}", self.log);
+    }
+
     fn listed(&mut self, release: &str) {
         self.releases.push(ReleaseSummary {
             name: release.to_owned(),
@@ -163,11 +171,32 @@ fn sources_that_were_taken_out_while_no_operator_ran_are_no_loss() {
         world.listed(name);
     }
     let mut world = world.start();
-    while world.operator.poll_timeout().is_some() && !world.log.iter().any(|line| line == "one purge") {
-        world.sleep();
-    }
+    world.wait_for_purge();
     let held = |notice: &Notice| matches!(notice, Notice::PurgeHeld { .. });
     assert!(!world.notices.iter().any(held), "{:?}", world.notices);
+}
+
+#[test]
+fn the_end_of_a_source_removes_a_release_whose_files_never_came() {
+    let mut world = World::new(vec![module(10, "two")]);
+    world.data.insert(KEY.to_owned(), ONE.to_owned());
+    world.listed("one");
+    let mut world = world.start();
+    world.copies_read();
+    assert_eq!(world.take_log(), ["two sync"]);
+    world.taken_out();
+    world.wait_for_purge();
+}
+
+#[test]
+fn a_mended_key_removes_what_no_source_names() {
+    let mut world = World::new(vec![module(10, "two")]);
+    world.data.insert(KEY.to_owned(), "one: {".to_owned());
+    world.listed("one");
+    let mut world = world.start();
+    assert_eq!(world.take_log(), ["two sync"]);
+    world.edit(&[(KEY, Some(""))]);
+    world.wait_for_purge();
 }
 
 #[test]

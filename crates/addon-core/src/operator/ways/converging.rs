@@ -183,9 +183,7 @@ impl Operator {
         if self.values.version(&Owner::Global) != closed.before {
             self.request_converge(Reason::AfterAllChange, false);
         }
-        if closed.first {
-            self.purge();
-        }
+        self.purge();
         self.recovered();
         Look::Over
     }

@@ -89,7 +89,8 @@ impl Operator {
         self.lanes.ledger() != before || overdue && self.converge.restarts()
     }
 
-    /// Purges the releases of ours whose modules are gone, except held ones. Only after the first converge.
+    /// Purges the releases of ours whose modules are gone, except held ones. Only after the first converge; later ones can
+    /// follow the end of a source whose files never came.
     pub(super) fn purge(&mut self) {
         // No purge while a configuration is lost or this version is on trial. This method is called again after both.
         if !self.config.losses().releases().is_empty() || self.probation.is_on_trial() {

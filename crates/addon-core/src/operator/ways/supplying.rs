@@ -26,11 +26,12 @@ impl Operator {
             Entry::Good(sources) => sources,
             Entry::Bad => return,
         };
+        let is_mended = self.supply.see(self.config.are_sources_unknown());
         if !self.startup.has_begun() {
             self.confirm_ends(sources);
         }
         let named = self.supply.name(sources);
-        let is_news = !(named.new.is_empty() && named.gone.is_empty());
+        let is_news = is_mended || !(named.new.is_empty() && named.gone.is_empty());
         for (name, order, repository) in named.new {
             self.source_came(name, order.unwrap_or(ORDER), &repository);
         }
