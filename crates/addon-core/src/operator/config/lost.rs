@@ -71,7 +71,8 @@ pub(in crate::operator) const LOST: &str = "its configuration is lost: its relea
                                             that it is gone with `addon-operator config lost --confirm`";
 
 impl Config {
-    /// The trace of the ConfigMap that is written to a module's release. It covers the module's section and the global section.
+    /// The trace of the ConfigMap that is written to a module's release. It covers the module's section, the global section, and the
+    /// registry that the module comes from.
     pub(in crate::operator) fn trace(&self, values: &Store, name: &ModuleName) -> ConfigTrace {
         let section = |owner: &Owner| {
             let section = values.config_section(owner);
@@ -79,12 +80,22 @@ impl Config {
         };
         let of_module = self.document.sections.get(name);
         let maintenance = of_module.and_then(|section| section.maintenance.good());
-        ConfigTrace::of(&json!({
+        let mut said = json!({
             "global": section(&Owner::Global).as_deref(),
             "values": section(&name.clone().into()).as_deref(),
             "enabled": self.flag(name),
             "maintenance": maintenance,
-        }))
+        });
+        // Only there, because another field would change the traces of all releases that exist.
+        if let Some(source) = self
+            .document
+            .module_sources
+            .good()
+            .and_then(|sources| sources.get(name))
+        {
+            said["source"] = json!(source.repository);
+        }
+        ConfigTrace::of(&said)
     }
 
     /// The releases whose configuration is lost.

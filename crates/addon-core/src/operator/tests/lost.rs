@@ -1,7 +1,7 @@
 //! A lost ConfigMap, a ConfigMap that a program made in its place, and the decisions of people about both.
 
 use super::*;
-use crate::module::Module;
+use crate::module::{Edition, Module, Origin};
 
 /// Ends this life of the operator and begins the next. The cluster stays as it is; the caller may remove more of it before.
 fn next_life(world: &mut World) {
@@ -323,4 +323,26 @@ fn a_confirmation_in_the_config_map_counts_for_what_its_edit_removes_and_for_not
     world.provenance.confirms = Some("3".to_owned());
     world.edit(&[("flaggedEnabled", None), ("bothEnabled", None)]);
     assert!(!is_confirmed(&world, "both") && !is_confirmed(&world, "flagged"));
+}
+
+#[test]
+fn the_release_of_a_module_whose_source_is_lost_stays() {
+    let mut world = World::new(vec![module(10, "plain")]);
+    let sources = "fetched: {repository: r.example.com/fetched, version: stable}";
+    world.data.insert("moduleSources".to_owned(), sources.to_owned());
+    let mut world = world.start();
+    world.handle(Event::CopiesRead);
+    let origin = Origin::Source { has_former: false };
+    world.handle(Event::ModuleRead(Edition(1), origin, Box::new(silent(20, "fetched"))));
+    assert!(world.take_log().contains(&"fetched sync".to_owned()));
+    next_life(&mut world);
+    world.last_good = None;
+    start_without(&mut world);
+    for _ in 0..5 {
+        if world.operator.poll_timeout().is_some() {
+            world.sleep();
+        }
+    }
+    assert_eq!(world.take_log(), ["plain sync"]);
+    assert_eq!(world.status().config_lost, ["fetched"]);
 }
