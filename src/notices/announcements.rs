@@ -102,15 +102,7 @@ impl Announcer {
             Notice::ModuleFailed {
                 module, step, failure, ..
             } => self.failed(module, step, failure),
-            Notice::ModuleBlocked { module, failure } => {
-                self.modules.insert(module.clone(), Announced::NotReady);
-                let note = if failure.class == Class::Unavailable {
-                    failure.report.clone()
-                } else {
-                    format!("module '{module}' cannot be run as it is declared: {}", failure.report)
-                };
-                Some(of_module(module, "ModuleHeld", "Run", Weight::Warning, note))
-            }
+            Notice::ModuleBlocked { module, failure } => Some(self.blocked(module, failure)),
             Notice::ScriptFailed { module, failure, .. } => {
                 let note = format!("enabled script of module '{module}' failed: {}", failure.report);
                 let news = || of_module(module, "EnabledScriptFailed", "Enable", Weight::Warning, note);
@@ -214,6 +206,16 @@ impl Announcer {
         };
         let note = format!("module '{module}' is ready{how}");
         Some(of_module(module, "ModuleReady", "Run", Weight::Normal, note))
+    }
+
+    fn blocked(&mut self, module: &ModuleName, failure: &Failure) -> Announcement {
+        self.modules.insert(module.clone(), Announced::NotReady);
+        let note = if failure.class == Class::Unavailable {
+            failure.report.clone()
+        } else {
+            format!("module '{module}' cannot be run as it is declared: {}", failure.report)
+        };
+        of_module(module, "ModuleHeld", "Run", Weight::Warning, note)
     }
 
     fn failed(&mut self, module: &ModuleName, step: &str, failure: &Failure) -> Option<Announcement> {
