@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::flat::Flat;
+use crate::sources::FilesSpec;
 
 /// One action, with the time since the one before.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -138,6 +139,17 @@ pub enum Action {
     Meddle(Box<Self>),
     /// The wall clock is set by this many seconds.
     SetClock(i64),
+    /// The registry gets a newer version of a module.
+    Publish {
+        /// The module.
+        module: String,
+        /// The files of the version.
+        files: FilesSpec,
+    },
+    /// The registry answers from now on, or does not.
+    RegistryAnswers(bool),
+    /// All kept copies of a module's files are lost.
+    LoseCopies(String),
     /// The process is killed and started again.
     Kill,
     /// The process is asked to stop, and started again when it has stopped.

@@ -20,6 +20,7 @@ mod releases;
 mod removal;
 mod reviews;
 mod scripts;
+mod sources;
 mod standing;
 mod trial;
 mod values;
@@ -127,6 +128,7 @@ pub struct Checks {
     releases: releases::Releases,
     removal: removal::Removals,
     reviews: reviews::Reviews,
+    sources: sources::Sources,
     standbys: standing::Standbys,
 }
 
@@ -214,6 +216,7 @@ impl Checks {
         self.reviews.over(step, &starts)?;
         self.edits.over(step, &starts)?;
         needs::check(step)?;
+        self.sources.check(step)?;
         self.holds.check(step)?;
         self.jobs.check(step, &starts)
     }
@@ -221,6 +224,7 @@ impl Checks {
     /// Checks the world when nothing is left to do.
     pub fn at_rest(&self, world: &World, life: &Life, seen: &Seen, stuck: &BTreeSet<String>) -> Result<(), Violation> {
         trial::at_rest(world, seen)?;
+        self.sources.at_rest(world, life, seen)?;
         self.monitored.at_rest(life, seen, stuck)?;
         self.reviews.at_rest(world, seen, stuck)
     }

@@ -58,6 +58,8 @@ pub fn read_maintenance(text: &str) -> Option<bool> {
 pub fn is_sound(key: &str, text: &str) -> bool {
     if key.ends_with("Enabled") {
         read_flag(text).is_some()
+    } else if key == crate::sources::SOURCES {
+        crate::sources::read(text).is_some()
     } else if key.ends_with("Maintenance") {
         read_maintenance(text).is_some()
     } else {

@@ -14,6 +14,7 @@ mod reviews;
 mod shapes;
 mod silence;
 mod slow;
+mod sources;
 mod traps;
 mod trials;
 mod whims;
@@ -61,6 +62,7 @@ pub fn case(seed: u64, actions: usize) -> Case {
     trials::begin(&mut Dice::named(seed, "trials", 0), &mut setup, &mut actions);
     answers::lose(&mut Dice::named(seed, "answers", 0), &mut setup, &mut actions);
     renewals::begin(&mut Dice::named(seed, "renewals", 0), &setup, &mut actions);
+    sources::name(seed, &mut Dice::named(seed, "sources", 0), &mut setup, &mut actions);
     Case { seed, setup, actions }
 }
 
@@ -100,6 +102,7 @@ fn setup(dice: &mut Dice) -> Setup {
         common: Vec::new(),
         releases: releases(dice, &names),
         trial: None,
+        sources: Vec::new(),
         faults: faults(dice, &names),
         modules,
     }

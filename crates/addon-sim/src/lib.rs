@@ -17,6 +17,7 @@ pub mod schema;
 pub mod setup;
 pub mod show;
 pub mod shrink;
+pub mod sources;
 pub mod told;
 pub mod trial;
 pub mod world;

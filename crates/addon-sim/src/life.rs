@@ -9,8 +9,8 @@ use addon_core::operator::effect::{Effect, Job, JobId};
 use addon_core::operator::event::{Drift, Event, Finished};
 use addon_core::operator::policy::{Edits, Leadership, Mode, OnTrial, Policy};
 use addon_core::operator::query::{
-    ModuleReport, ModulesQuery, MonitorsQuery, PatchesQuery, QueueReport, QueuesQuery, Secrets, Status, StatusQuery,
-    ValuesQuery, Waiting,
+    ModuleReport, ModulesQuery, MonitorsQuery, PatchesQuery, QueueReport, QueuesQuery, Secrets, SourcesQuery, Status,
+    StatusQuery, ValuesQuery, Waiting,
 };
 use addon_core::release::ConfigTrace;
 use addon_core::time::{Now, Tick};
@@ -19,6 +19,7 @@ use serde_json::Value;
 
 use crate::monitors::Monitors;
 use crate::setup::Setup;
+use crate::sources::Named;
 use crate::told::Told;
 use crate::world::{CONFIG_MAP, module_name};
 
@@ -236,6 +237,13 @@ impl Life {
             .flat_map(Result::unwrap_or_default)
             .flat_map(|(_, bindings)| bindings);
         bindings.map(|(_, id)| id).collect()
+    }
+
+    /// The applied sources of modules, each with its order number; `None` while they are not known.
+    pub fn sources(&self) -> Option<Named> {
+        let sources = self.operator.answer(&SourcesQuery)?;
+        let named = sources.iter().map(|(name, source)| (name.to_string(), source.order));
+        Some(named.collect())
     }
 
     fn patches(&self, module: Option<&str>) -> Value {

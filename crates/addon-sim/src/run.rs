@@ -2,9 +2,11 @@
 
 mod effects;
 mod events;
+mod followers;
 mod lives;
 mod lookout;
 mod mend;
+mod registry;
 mod settle;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -89,6 +91,7 @@ enum Due {
     StandsBy,
     Leads,
     Deposed,
+    Follower(followers::Deed),
     Stop,
 }
 
@@ -114,6 +117,7 @@ struct Run<'a> {
     /// Releases that are being repaired.
     repaired: BTreeSet<String>,
     idle_timers: u32,
+    followers: followers::Followers,
     log: Option<Vec<Entry>>,
 }
 
@@ -165,6 +169,7 @@ impl<'a> Run<'a> {
             meddlers: VecDeque::new(),
             repaired: BTreeSet::new(),
             idle_timers: 0,
+            followers: followers::Followers::default(),
             log: record.then(Vec::new),
         };
         run.begin_life();
@@ -233,6 +238,7 @@ impl<'a> Run<'a> {
                 self.world.lose_state();
             }
             Action::Shutdown if self.life.stopping.is_none() => self.plan(0, Due::Stop),
+            Action::Publish { .. } | Action::RegistryAnswers(true) => self.plan_fetches(),
             Action::Depose if self.world.setup.elected => self.plan(0, Due::Deposed),
             Action::Judge => self.judge(),
             _ => {}
@@ -309,6 +315,7 @@ impl<'a> Run<'a> {
         self.checks.step(&step)?;
         self.life.clock_was_set = false;
         self.timers(event, &effects)?;
+        self.watch_sources();
         for effect in effects {
             self.threaten(&effect);
             self.carry_out(effect);

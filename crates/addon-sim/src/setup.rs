@@ -47,6 +47,8 @@ pub struct Setup {
     pub config: Option<BTreeMap<String, String>>,
     /// Releases in the cluster.
     pub releases: Vec<ReleaseSpec>,
+    /// Modules in registries.
+    pub sources: Vec<crate::sources::SourceSpec>,
     /// The trial of the version that runs.
     pub trial: Option<TrialSpec>,
     /// Work that fails this often from the beginning, by the names in `Action::Fault`.

@@ -89,6 +89,9 @@ fn smaller(setup: &Setup) -> Vec<Setup> {
     for index in 0..setup.releases.len() {
         propose(&|setup| drop(setup.releases.remove(index)));
     }
+    for index in 0..setup.sources.len() {
+        propose(&|setup| drop(setup.sources.remove(index)));
+    }
     for key in setup.config.iter().flat_map(|data| data.keys()) {
         propose(&|setup| {
             setup.config.as_mut().map(|data| data.remove(key));

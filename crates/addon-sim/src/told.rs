@@ -1,7 +1,9 @@
 //! The events that the operator has been told, and the conclusions from them. Kept beside the operator, not by it.
 
 mod read_again;
+mod sources;
 mod values_file;
+mod verdicts;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,6 +16,8 @@ use crate::flat::{self, Flat};
 use crate::life::Seen;
 use crate::schema;
 use crate::setup::{Deed, ModuleSpec, Setup, key_of};
+pub use read_again::Reread;
+use sources::Supply;
 
 /// The number of readings that an operator keeps before it may act.
 const READS_KEPT: usize = 16;
@@ -26,8 +30,10 @@ pub type Flags = Vec<(String, Option<bool>)>;
 pub struct Told {
     /// The modules of the first reading of the directories, and whether it was complete. Later readings do not count.
     pub modules: Option<(BTreeMap<String, ModuleSpec>, bool)>,
-    /// The later readings of single directories, by the number of the reading.
-    read_again: BTreeMap<u64, ModuleSpec>,
+    /// The later readings of single modules, by the number of the reading.
+    read_again: BTreeMap<u64, Reread>,
+    /// The modules that come from registries.
+    supply: Supply,
     /// The last good text of each key.
     pub config: BTreeMap<String, String>,
     /// The texts in the `ConfigMap`, broken ones included; `None` if there is no `ConfigMap`.
@@ -75,6 +81,7 @@ impl Told {
         self.state_known = true;
         self.compare_common_file(state);
         self.state_lost = state.last_good.is_none();
+        self.supply.state(state);
         self.config = state.last_good.clone().unwrap_or_default();
         let made = state.made.clone();
         self.made = made.map(|made| (made.uid, made.edited, made.unsaid));
@@ -127,6 +134,7 @@ impl Told {
 
     /// Ends a step. Readings are applied, unless the status says that sections are still being checked.
     pub fn settle(&mut self, after: &Seen) {
+        self.supply.may_confirm(!self.begun);
         // A converge without work may be over already.
         self.begun |= !after.status.not_started || after.queues.iter().any(|queue| !queue.tasks.is_empty());
         let is_vetting = |line: &String| line.ends_with("of the ConfigMap against the schema");
@@ -135,6 +143,7 @@ impl Told {
         }
         for read in std::mem::take(&mut self.unheard) {
             self.hear(&read);
+            self.take_sources();
         }
     }
 
@@ -334,59 +343,5 @@ impl Told {
         });
         let is_on = !self.state_known || self.opinion(module) == Some(true);
         self.would_run(module) && self.knows(module).is_some_and(is_free) && switched.count() == 0 && is_on
-    }
-
-    /// The verdict of a module's sources before its script is asked.
-    pub fn opinion(&self, module: &str) -> Option<bool> {
-        let flag = self.config.get(&format!("{}Enabled", key_of(module)));
-        flag.and_then(|text| flat::read_flag(text))
-            .or_else(|| self.flags.get(module).copied().flatten())
-            .or_else(|| self.knows(module).and_then(|spec| spec.enabled))
-    }
-
-    /// Whether a source switched this module off, or all sources that could name it were asked and do not.
-    pub fn says_no(&self, module: &str, setup: &Setup) -> bool {
-        match self.opinion(module) {
-            Some(false) => self.is_heard(module) || self.hooks_spoke(module, setup),
-            Some(true) => {
-                let asked = self.knows(module).is_some_and(|spec| spec.script.is_some());
-                asked && self.scripts.get(module).is_some_and(|(_, answer)| !answer) && self.heard_before(module)
-            }
-            None => {
-                let complete = self.modules.as_ref().is_some_and(|(_, complete)| *complete);
-                let flag_broken = self.broken.contains(&format!("{}Enabled", key_of(module)));
-                let heard = complete && self.common_file_spoke();
-                heard && self.silence_speaks && !flag_broken && self.hooks_spoke(module, setup)
-            }
-        }
-    }
-
-    /// Whether the scripts of all modules before this one have answered. Only then is the answer of its own script final.
-    fn heard_before(&self, module: &str) -> bool {
-        let modules = self.modules.iter().flat_map(|(modules, _)| modules.values());
-        let place = |spec: &ModuleSpec| (spec.order, spec.name.clone());
-        let own = self.knows(module).map(place);
-        let mut before =
-            modules.filter(|spec| spec.script.is_some() && own.as_ref().is_some_and(|own| place(spec) < *own));
-        before.all(|spec| self.scripts.contains_key(&spec.name) || self.opinion(&spec.name) != Some(true))
-    }
-
-    /// Whether a source above the files has decided about the module.
-    fn is_heard(&self, module: &str) -> bool {
-        let flag = self.config.get(&format!("{}Enabled", key_of(module)));
-        flag.is_some_and(|text| flat::read_flag(text).is_some()) || self.flags.get(module).is_some_and(Option::is_some)
-    }
-
-    /// Whether all global hooks that switch this module have run.
-    fn hooks_spoke(&self, module: &str, setup: &Setup) -> bool {
-        let switches = |deed: &Deed| match deed {
-            Deed::Flag { module: switched, .. } | Deed::FlagFrom { module: switched, .. } => switched == module,
-            Deed::Set { .. } | Deed::SetConfig { .. } | Deed::Tick { .. } => false,
-        };
-        let some = setup
-            .global_hooks
-            .iter()
-            .any(|hook| hook.runs() && hook.does.iter().any(switches));
-        !some || self.flags.contains_key(module)
     }
 }

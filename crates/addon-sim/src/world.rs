@@ -8,6 +8,7 @@ mod hooks;
 mod jobs;
 mod releases;
 mod sections;
+mod sources;
 mod values_file;
 mod webhooks;
 
@@ -34,6 +35,7 @@ use crate::flat::Flat;
 use crate::monitors::Objects;
 use crate::schema::SchemaSpec;
 use crate::setup::{HookSpec, ModuleSpec, Setup};
+use crate::sources::Shelf;
 use crate::trial::Trial;
 
 /// The whole world.
@@ -56,6 +58,10 @@ pub struct World {
     pub ledger: Ledger,
     /// Objects that hooks may watch, by kind.
     pub objects: BTreeMap<String, Objects>,
+    /// Modules in the registry, by name.
+    pub shelves: BTreeMap<String, Shelf>,
+    /// Whether the registry answers.
+    pub registry_answers: bool,
     /// The published webhooks.
     pub webhooks: Webhooks,
     /// The version of the object that changed last.
@@ -95,6 +101,8 @@ impl World {
             common: CommonFile::Whole,
             removed: BTreeMap::new(),
             objects: BTreeMap::new(),
+            shelves: sources::shelves(setup),
+            registry_answers: true,
             webhooks: Webhooks::default(),
             version: 0,
             trial: Trial::new(setup.trial.as_ref()),
@@ -125,7 +133,7 @@ impl World {
         if owner == "global" {
             return &self.setup.global_hooks;
         }
-        self.module(owner)
+        self.files(owner)
             .map(|module| module.hooks.as_slice())
             .unwrap_or_default()
     }
@@ -185,6 +193,9 @@ impl World {
                     objects.insert(name.clone(), self.version);
                 }
             }
+            Action::Publish { module, files } => self.publish(module, files),
+            Action::RegistryAnswers(answers) => self.registry_answers = *answers,
+            Action::LoseCopies(module) => self.lose_copies(module),
             Action::TouchWebhooks { takes: true } => self.webhooks.take_away(),
             Action::WatchDelay(_)
             | Action::TouchWebhooks { takes: false }
@@ -231,12 +242,7 @@ impl World {
             passing.map(|hook| format!("hook/{owner}/{}", hook.name)).collect()
         };
         let mut over = hooks("global", &self.setup.global_hooks);
-        over.extend(
-            self.setup
-                .modules
-                .iter()
-                .flat_map(|module| hooks(&module.name, &module.hooks)),
-        );
+        over.extend(self.all_files().flat_map(|module| hooks(&module.name, &module.hooks)));
         self.runs.extend(over.into_iter().map(|name| (name, u32::MAX / 2)));
     }
 

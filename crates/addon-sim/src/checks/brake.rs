@@ -26,6 +26,7 @@ pub(super) struct Brake {
 
 impl Brake {
     pub(super) fn check(&mut self, step: &SimStep<'_>) -> Result<(), Violation> {
+        self.confirmed.extend(step.life.told.ended().iter().cloned());
         self.confirmed.retain(|name| is_unspoken(step, name));
         self.gone.retain(|_, at| step.clock - *at < WINDOW);
         let (before, after) = (held(step.before), held(step.after));
@@ -43,7 +44,10 @@ impl Brake {
         let new = after.difference(&before).filter(|name| !has_come(name));
         let new: BTreeSet<_> = new.collect();
         let is_whole = step.life.told.modules.as_ref();
-        let is_whole = is_whole.is_some_and(|(modules, complete)| *complete && !modules.is_empty());
+        let is_whole = is_whole.is_some_and(|(modules, complete)| {
+            // A source alone is no directory.
+            *complete && modules.keys().any(|name| step.world.module(name).is_some())
+        });
         let is_whole = is_whole && !step.world.is_common_file_gone();
         let unspoken = self.unspoken(step);
         ensure(new.is_empty() || !is_whole || unspoken.len() > FEW, "R11", || {

@@ -175,7 +175,7 @@ fn releases(end: &End, world: &World, life: &Life, seen: &Seen) -> Result<(), Vi
             ensure(!off, "L1", || {
                 format!("{name} is switched off, but its release is still there: {release:?}")
             })?;
-        } else if world.setup.ignore.as_ref() != Some(name) {
+        } else if world.setup.ignore.as_ref() != Some(name) && !life.told.are_sources_unknown() {
             ensure(is_held(seen, name) || world.setup.modules.is_empty(), "L1", || {
                 format!(
                     "the module of {name} is gone, but its release is still there; held are {:?}",

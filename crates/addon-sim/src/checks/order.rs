@@ -194,7 +194,9 @@ impl Order {
         ensure(lacking.is_none(), "D1", || {
             format!("{module} runs before {lacking:?}, which it needs, was ready")
         })?;
-        ensure(!spec.broken, "D1", || {
+        // U2 looks at modules that wait for files of a source.
+        let waits = step.life.told.lacks_files(module);
+        ensure(!spec.broken || waits, "D1", || {
             format!("{module} runs, and its directory is unusable")
         })?;
         let lacks = step.life.told.without_values().contains(module);

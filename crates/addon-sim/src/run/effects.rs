@@ -21,7 +21,8 @@ impl Run<'_> {
                     self.plan(50, Due::Ends(id));
                 }
             }
-            Effect::Tell(_) | Effect::Reply(..) | Effect::TakeUpFiles(..) | Effect::JudgeFiles(..) => {}
+            Effect::JudgeFiles(module, edition, verdict) => self.judged(module.as_str(), edition, &verdict),
+            Effect::Tell(_) | Effect::Reply(..) | Effect::TakeUpFiles(..) => {}
             Effect::StopMonitors(ids) => self.life.monitors.stop(&ids),
             Effect::Exit | Effect::GiveUp(_) => self.life.exited = true,
         }

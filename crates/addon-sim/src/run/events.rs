@@ -87,6 +87,7 @@ impl Run<'_> {
                 self.life.stopping.get_or_insert(self.clock);
                 self.tell(&Event::Deposed, None)
             }
+            Due::Follower(deed) => self.follow(&deed),
             Due::Stop => {
                 self.life.stopping.get_or_insert(self.clock);
                 self.tell(&Event::ShutdownRequested, None)
@@ -120,7 +121,7 @@ impl Run<'_> {
             return Ok(());
         };
         let module = Box::new(found(&spec));
-        let edition = self.life.told.module_read(spec);
+        let edition = self.life.told.module_read(spec, Origin::Directory);
         self.tell(&Event::ModuleRead(edition, Origin::Directory, module), None)
     }
 

@@ -57,6 +57,7 @@ impl Run<'_> {
         // A late write of an earlier leader may arrive while another replica leads.
         self.future.retain(|_, due| matches!(due, Due::Late(..)));
         self.repaired.clear();
+        self.followers = super::followers::Followers::default();
         self.world.config.news.clear();
         self.world.disturbed = false;
         let (skew, with_twin) = (self.life.skew, self.case.seed.is_multiple_of(4));

@@ -9,6 +9,7 @@ use crate::dice::Dice;
 use crate::flat::{self, Flat};
 use crate::schema::{self, layered};
 use crate::setup::{HookSpec, ModuleSpec, key_of};
+use crate::sources::SOURCES;
 
 impl Run<'_> {
     pub(super) fn mend(&mut self) -> Result<(), Violation> {
@@ -24,6 +25,7 @@ impl Run<'_> {
         }
         self.mend_modules(&mut dice)?;
         self.mend_config(&mut dice)?;
+        self.mend_registry()?;
         self.end_quarrels()?;
         self.note("nothing fails any more".to_owned());
         if self.world.disturbed || self.disk_differs() {
@@ -38,6 +40,9 @@ impl Run<'_> {
         let ours = self.life.listed.iter().filter(|(_, ours)| **ours);
         let names: Vec<_> = ours.map(|(name, _)| name.clone()).collect();
         for name in names {
+            self.act(&Action::RemoveForeign(name))?;
+        }
+        for name in self.world.shelves.keys().cloned().collect::<Vec<_>>() {
             self.act(&Action::RemoveForeign(name))?;
         }
         let modules = self.world.setup.modules.clone();
@@ -70,7 +75,7 @@ impl Run<'_> {
             if !sound && (wanted.contains(&key) || dice.chance(60)) {
                 let text = match key.as_str() {
                     key if key.ends_with("Enabled") => "true",
-                    key if key.ends_with("Maintenance") => "",
+                    key if key.ends_with("Maintenance") || key == SOURCES => "",
                     _ => "k1: 4\n",
                 };
                 let text = Some(text.to_owned());
@@ -83,7 +88,7 @@ impl Run<'_> {
             let text = Some(flat::write(&section));
             self.act(&Action::Edit { key, text })?;
         }
-        for module in self.world.setup.modules.clone() {
+        for module in self.world.all_files().cloned().collect::<Vec<_>>() {
             let key = format!("{}Maintenance", module.key());
             if self.world.config.text(&key).is_some() && dice.chance(50) {
                 self.act(&Action::Edit { key, text: None })?;
@@ -96,7 +101,7 @@ impl Run<'_> {
     fn savers(&self) -> BTreeSet<String> {
         let saves = |hooks: &[HookSpec]| hooks.iter().any(HookSpec::saves);
         let setup = &self.world.setup;
-        let saving = setup.modules.iter().filter(|module| saves(&module.hooks));
+        let saving = self.world.all_files().filter(|module| saves(&module.hooks));
         let mut savers: BTreeSet<String> = saving.map(ModuleSpec::key).collect();
         if saves(&setup.global_hooks) {
             savers.insert("global".to_owned());

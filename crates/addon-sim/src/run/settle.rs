@@ -19,6 +19,7 @@ const CALM: u64 = 2_000_000;
 impl Run<'_> {
     pub(super) fn settle(&mut self) -> Result<(), Violation> {
         self.mend()?;
+        self.give_up_bad_files()?;
         self.come_to_rest()?;
         // A chart that was rendered without some files is rendered again only at the next start.
         if self.world.releases.values().any(Release::is_of_half_a_chart) {
@@ -37,7 +38,7 @@ impl Run<'_> {
         while self.next_at().is_some_and(|next| next <= crash_at) {
             self.step()?;
         }
-        let mut enabled = model::end(&self.world.setup, &self.life.told.config).enabled;
+        let mut enabled = model::end(&self.life.told.with_sources(&self.world.setup), &self.life.told.config).enabled;
         // A release that people removed is made again by the next run, whatever causes it.
         enabled.retain(|name| !self.world.ledger.taken.contains(name));
         let (before, was_ready) = (self.revisions(&enabled), self.seen.status.ready);
@@ -48,7 +49,7 @@ impl Run<'_> {
         let after = self.revisions(&enabled);
         // If a converge is held up for ever, so are the schedules of hooks.
         let is_ready = was_ready && self.seen.status.ready;
-        if is_ready && is_foreseeable(&self.world.setup) && before != after {
+        if is_ready && is_foreseeable(&self.life.told.with_sources(&self.world.setup)) && before != after {
             let text = format!("a restart without any change made new revisions: {before:?}, then {after:?}");
             return Err(Violation::new("P6", text));
         }
@@ -80,7 +81,7 @@ impl Run<'_> {
 
     /// Whether the directories differ from the reading of the running operator.
     pub(super) fn disk_differs(&self) -> bool {
-        let Some((known, complete)) = &self.life.told.modules else {
+        let Some((_, complete)) = &self.life.told.modules else {
             return self.life.number > 0;
         };
         let disk = self
@@ -89,7 +90,7 @@ impl Run<'_> {
             .modules
             .iter()
             .map(|module| (module.name.clone(), module.clone()));
-        !complete || *known != disk.collect()
+        !complete || *self.life.told.directories() != disk.collect()
     }
 
     /// A person confirms the loss of a configuration, so that its modules go on.
@@ -143,14 +144,15 @@ impl Run<'_> {
     }
 
     fn check_rest(&self) -> Result<(), Violation> {
-        let end = model::end(&self.world.setup, &self.life.told.config);
-        check_end(&end, &self.world, &self.life, &self.seen)?;
+        let world = self.world.with_setup(self.life.told.with_sources(&self.world.setup));
+        let end = model::end(&world.setup, &self.life.told.config);
+        check_end(&end, &world, &self.life, &self.seen)?;
         let status = &self.seen.status;
         if self.world.setup.strict && (!status.ready || status.converge_tasks > 0) {
             // A converge that is held up also keeps hooks from being told of changes.
             return Ok(());
         }
-        self.checks.at_rest(&self.world, &self.life, &self.seen, &end.stuck)
+        self.checks.at_rest(&world, &self.life, &self.seen, &end.stuck)
     }
 }
 

@@ -27,6 +27,7 @@ impl Told {
         }
         let modules = modules.into_iter().filter(|module| seen.contains(&module.name));
         let modules = modules.map(|module| (module.name.clone(), module)).collect();
+        self.supply.directories_read(&modules);
         self.modules = Some((modules, complete));
         (self.common.gone, self.common.unheard) = (gone, gone);
     }

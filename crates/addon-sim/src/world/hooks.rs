@@ -110,7 +110,7 @@ impl World {
     /// Runs an enabled script.
     pub(super) fn run_script(&mut self, module: &str, values: &Value) -> Result<ScriptAnswer, Failure> {
         self.fault(&format!("script/{module}"), Class::HookFailed)?;
-        let Some(script) = self.module(module).and_then(|spec| spec.script.clone()) else {
+        let Some(script) = self.files(module).and_then(|spec| spec.script.clone()) else {
             return Err(failed("no such file"));
         };
         let enabled = match &script {

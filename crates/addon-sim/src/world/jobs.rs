@@ -97,7 +97,7 @@ impl World {
                 let specs = self.hooks(&owner_name(&hook.owner));
                 specs.iter().any(|spec| spec.slow && spec.name == hook.name.as_str())
             }
-            Job::RunEnabledScript { module, .. } => self.module(module.as_str()).is_some_and(|spec| spec.slow_script),
+            Job::RunEnabledScript { module, .. } => self.files(module.as_str()).is_some_and(|spec| spec.slow_script),
             _ => false,
         };
         match job {
@@ -131,15 +131,18 @@ impl World {
                     .iter()
                     .any(|spec| spec.hangs && spec.name == run.hook.name.as_str())
             }
-            Job::SyncRelease { module, .. } => self.module(module.as_str()).is_some_and(|spec| spec.hangs),
-            Job::DeleteRelease { release, .. } => self.module(release).is_some_and(|spec| spec.hangs),
+            Job::SyncRelease { module, .. } => self.files(module.as_str()).is_some_and(|spec| spec.hangs),
+            Job::DeleteRelease { release, .. } => self.files(release).is_some_and(|spec| spec.hangs),
             _ => false,
         }
     }
 
     /// Does the job, and returns its outcome. If the answer of a write is lost, the outcome is a failure.
     pub fn finish(&mut self, job: &Job) -> Finished {
-        let finished = self.carry_out(job);
+        let finished = match self.fault_of_files(job) {
+            Some(failure) => job.clone().failed(failure),
+            None => self.carry_out(job),
+        };
         let lost = match &finished {
             Finished::StateSaved(_, Ok(_))
             | Finished::ValuesFilesSaved(_, Ok(()))

@@ -253,7 +253,7 @@ impl World {
         config: &Value,
         maintenance: Maintenance,
     ) -> Result<Synced, Failure> {
-        let Some(spec) = self.module(module).cloned() else {
+        let Some(spec) = self.files(module).cloned() else {
             return Err(Failure::new(Class::Invalid, "the chart is not there"));
         };
         if !spec.chart {

@@ -18,7 +18,7 @@ impl World {
         maintenance: Maintenance,
         config: ConfigTrace,
     ) {
-        let Some(spec) = self.module(module).filter(|spec| spec.chart).cloned() else {
+        let Some(spec) = self.files(module).filter(|spec| spec.chart).cloned() else {
             return;
         };
         let mut facts = self.facts(module);
