@@ -4,9 +4,10 @@
 //! did not ask for it, or that must not see it.
 
 pub mod channel;
-mod deeds;
+
 mod lost;
 pub mod modules;
+mod permitted;
 mod purge;
 mod queues;
 mod records;

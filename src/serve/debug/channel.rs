@@ -16,7 +16,7 @@ use super::reply::{Reply, shown, text};
 use super::route::Format;
 use crate::serve::notify::Bell;
 
-use super::deeds::Deed;
+use super::permitted::Permitted;
 use super::{ActingRole, Debug, bad_request};
 
 /// The longest wait for the registry's answer.
@@ -46,7 +46,7 @@ impl Debug {
 }
 
 /// Rings the bell, and waits for the result.
-pub(super) async fn check(Deed(debug): Deed) -> Response {
+pub(super) async fn check(Permitted(debug): Permitted) -> Response {
     let mut state = debug.channel.state.clone();
     let before = match rounds(&state.borrow_and_update()) {
         Ok(rounds) => rounds,

@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
-use super::deeds::Deed;
+use super::permitted::Permitted;
 use super::reply::{Reply, shown, text};
 use super::route::Format;
 use super::{Debug, Unanswered};
@@ -36,7 +36,7 @@ fn told(lost: &[String]) -> String {
 }
 
 /// Confirms that the configuration is lost: modules then go on with what is left of it.
-pub(super) async fn confirm(Deed(debug): Deed) -> Response {
+pub(super) async fn confirm(Permitted(debug): Permitted) -> Response {
     match confirmed(&debug).await {
         Ok(reply) => reply.into_response(),
         Err(unanswered) => unanswered.into_response(),

@@ -13,7 +13,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use thiserror::Error;
 
-use super::deeds::Deed;
+use super::permitted::Permitted;
 use super::reply::{self, Reply};
 use super::route::Format;
 use super::{Debug, bad_request, text};
@@ -41,7 +41,7 @@ pub(super) struct Confirmation {
 }
 
 /// Confirms removals, if the confirmation matches the held ones.
-pub(super) async fn confirm(Deed(debug): Deed, Form(form): Form<Confirmation>) -> Response {
+pub(super) async fn confirm(Permitted(debug): Permitted, Form(form): Form<Confirmation>) -> Response {
     let said = form.confirm.unwrap_or_default();
     match debug.confirm(&said).await {
         Ok(Ok(names)) => text(

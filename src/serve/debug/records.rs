@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::deeds::Deed;
+use super::permitted::Permitted;
 use super::reply::{Reply, document, text};
 use super::route::Format;
 use super::{Debug, Powers, bad_request};
@@ -30,7 +30,7 @@ pub(super) struct Wish {
 }
 
 /// Has the next runs of a hook recorded.
-pub(super) async fn record(Deed(debug): Deed, Form(form): Form<Wish>) -> Response {
+pub(super) async fn record(Permitted(debug): Permitted, Form(form): Form<Wish>) -> Response {
     let runs = form.runs.as_deref().unwrap_or("1");
     let Some(runs) = runs.parse().ok().filter(|runs| *runs <= MOST) else {
         return bad_request(format!("'runs' should be a number up to {MOST}, and is '{runs}'"));

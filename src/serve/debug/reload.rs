@@ -16,7 +16,7 @@ use thiserror::Error;
 use tokio::sync::Mutex;
 
 use super::bad_request;
-use super::deeds::Deed;
+use super::permitted::Permitted;
 use super::reply::text;
 use crate::serve::Unanswered;
 
@@ -81,7 +81,7 @@ pub(super) struct Wish {
 }
 
 /// Reads the directory of a module again.
-pub(super) async fn reload(Deed(debug): Deed, Form(form): Form<Wish>) -> Response {
+pub(super) async fn reload(Permitted(debug): Permitted, Form(form): Form<Wish>) -> Response {
     let name = match ModuleName::parse(&form.module.unwrap_or_default()) {
         Ok(name) => name,
         Err(error) => return bad_request(error),

@@ -13,7 +13,7 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
-use super::deeds::Deed;
+use super::permitted::Permitted;
 use super::reply::{Reply, document, text};
 use super::route::Format;
 use super::{Debug, bad_request};
@@ -87,7 +87,7 @@ pub(super) struct Asked {
 }
 
 /// Makes the operator ask the registry of a module at once.
-pub(super) async fn check(Deed(debug): Deed, Form(form): Form<Asked>) -> Response {
+pub(super) async fn check(Permitted(debug): Permitted, Form(form): Form<Asked>) -> Response {
     let name = match ModuleName::parse(&form.module.unwrap_or_default()) {
         Ok(name) => name,
         Err(error) => return bad_request(error),

@@ -12,9 +12,9 @@ use super::reply::text;
 use super::{Debug, Powers};
 
 /// The state, for a request of a client that may have deeds done, at the replica that does them.
-pub(super) struct Deed(pub(super) Debug);
+pub(super) struct Permitted(pub(super) Debug);
 
-impl FromRequestParts<Debug> for Deed {
+impl FromRequestParts<Debug> for Permitted {
     type Rejection = Response;
 
     async fn from_request_parts(parts: &mut Parts, debug: &Debug) -> Result<Self, Response> {
