@@ -85,7 +85,7 @@ impl Supply {
     }
 
     /// Notes whether the sources are unknown. True if they were unknown before and are known now.
-    pub(super) fn see(&mut self, are_unknown: bool) -> bool {
+    pub(super) fn note_unknown(&mut self, are_unknown: bool) -> bool {
         std::mem::replace(&mut self.are_unknown, are_unknown) && !are_unknown
     }
 

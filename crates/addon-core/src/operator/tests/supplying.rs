@@ -14,6 +14,23 @@ impl World {
         world.start()
     }
 
+    /// A world in which the module `one` runs with the first files of its source.
+    fn served() -> Self {
+        let mut world = Self::with_sources(vec![module(10, "two")], ONE);
+        world.copies_read();
+        world.fetched(1, false, module(5, "one"));
+        world.take_log();
+        world
+    }
+
+    /// A world with these sources, in which `one` has a release and no files.
+    fn with_release(sources: &str) -> Self {
+        let mut world = Self::new(vec![module(10, "two")]);
+        world.data.insert(KEY.to_owned(), sources.to_owned());
+        world.listed("one");
+        world.start()
+    }
+
     fn copies_read(&mut self) {
         self.handle(Event::CopiesRead);
     }
@@ -49,6 +66,13 @@ impl World {
     }
 }
 
+fn scripted(order: u32, text: &str) -> Module {
+    Module {
+        has_enabled_script: true,
+        ..module(order, text)
+    }
+}
+
 #[test]
 fn the_first_converge_waits_for_the_kept_copies() {
     let mut world = World::with_sources(vec![module(10, "two")], ONE);
@@ -81,10 +105,7 @@ fn a_module_waits_for_its_files_and_then_joins() {
 
 #[test]
 fn a_flag_switches_a_module_with_a_source_off() {
-    let mut world = World::with_sources(vec![module(10, "two")], ONE);
-    world.copies_read();
-    world.fetched(1, false, module(5, "one"));
-    world.take_log();
+    let mut world = World::served();
     world.edit(&[("oneEnabled", Some("false"))]);
     assert_eq!(world.take_log(), ["one delete", "two sync"]);
 }
@@ -117,10 +138,7 @@ fn a_directory_does_not_step_in_for_a_source() {
 
 #[test]
 fn the_release_of_a_module_without_files_stays() {
-    let mut world = World::new(vec![module(10, "two")]);
-    world.data.insert(KEY.to_owned(), ONE.to_owned());
-    world.listed("one");
-    let mut world = world.start();
+    let mut world = World::with_release(ONE);
     world.copies_read();
     assert_eq!(world.take_log(), ["two sync"]);
     // Switched off by hand, the module waits for its files as well.
@@ -178,10 +196,7 @@ fn sources_that_were_taken_out_while_no_operator_ran_are_no_loss() {
 
 #[test]
 fn the_end_of_a_source_removes_a_release_whose_files_never_came() {
-    let mut world = World::new(vec![module(10, "two")]);
-    world.data.insert(KEY.to_owned(), ONE.to_owned());
-    world.listed("one");
-    let mut world = world.start();
+    let mut world = World::with_release(ONE);
     world.copies_read();
     assert_eq!(world.take_log(), ["two sync"]);
     world.taken_out();
@@ -190,10 +205,7 @@ fn the_end_of_a_source_removes_a_release_whose_files_never_came() {
 
 #[test]
 fn a_mended_key_removes_what_no_source_names() {
-    let mut world = World::new(vec![module(10, "two")]);
-    world.data.insert(KEY.to_owned(), "one: {".to_owned());
-    world.listed("one");
-    let mut world = world.start();
+    let mut world = World::with_release("one: {");
     assert_eq!(world.take_log(), ["two sync"]);
     world.edit(&[(KEY, Some(""))]);
     world.wait_for_purge();
@@ -201,8 +213,7 @@ fn a_mended_key_removes_what_no_source_names() {
 
 #[test]
 fn nothing_is_removed_while_the_sources_cannot_be_read() {
-    let mut world = World::with_sources(vec![module(10, "two")], "one: {");
-    world.listed("one");
+    let mut world = World::with_release("one: {");
     for _ in 0..5 {
         if world.operator.poll_timeout().is_some() {
             world.sleep();
@@ -213,10 +224,7 @@ fn nothing_is_removed_while_the_sources_cannot_be_read() {
 
 #[test]
 fn files_that_fail_three_times_are_given_up_where_others_did_well() {
-    let mut world = World::with_sources(vec![module(10, "two")], ONE);
-    world.copies_read();
-    world.fetched(1, false, module(5, "one"));
-    world.take_log();
+    let mut world = World::served();
     world.failing.insert("one sync".to_owned(), 3);
     world.fetched(2, true, module(5, "one"));
     while world.failing["one sync"] > 0 {
@@ -229,16 +237,9 @@ fn files_that_fail_three_times_are_given_up_where_others_did_well() {
 
 #[test]
 fn files_whose_script_fails_three_times_are_given_up_as_well() {
-    let mut world = World::with_sources(vec![module(10, "two")], ONE);
-    world.copies_read();
-    world.fetched(1, false, module(5, "one"));
-    world.take_log();
-    let scripted = Module {
-        has_enabled_script: true,
-        ..module(5, "one")
-    };
+    let mut world = World::served();
     world.failing.insert("one enabled?".to_owned(), 3);
-    world.fetched(2, true, scripted);
+    world.fetched(2, true, scripted(5, "one"));
     while world.failing["one enabled?"] > 0 {
         world.sleep();
     }
@@ -249,16 +250,9 @@ fn files_whose_script_fails_three_times_are_given_up_as_well() {
 
 #[test]
 fn files_are_good_once_a_run_succeeded_and_their_script_answers() {
-    let mut world = World::with_sources(vec![module(10, "two")], ONE);
-    world.copies_read();
-    world.fetched(1, false, module(5, "one"));
-    world.take_log();
-    let scripted = Module {
-        has_enabled_script: true,
-        ..module(5, "one")
-    };
+    let mut world = World::served();
     world.failing.insert("one enabled?".to_owned(), 1);
-    world.fetched(2, true, scripted);
+    world.fetched(2, true, scripted(5, "one"));
     let log = world.take_log();
     assert!(!log.iter().any(|line| line.starts_with("judged")), "{log:?}");
     world.sleep();
@@ -268,11 +262,7 @@ fn files_are_good_once_a_run_succeeded_and_their_script_answers() {
 
 #[test]
 fn the_script_of_a_directory_is_not_asked_where_files_are_to_come() {
-    let scripted = Module {
-        has_enabled_script: true,
-        ..module(10, "one")
-    };
-    let mut world = World::with_sources(vec![scripted], ONE);
+    let mut world = World::with_sources(vec![scripted(10, "one")], ONE);
     world.copies_read();
     assert_eq!(world.take_log(), [""; 0]);
     assert!(world.waits_for("one").contains("waits for its files"));
@@ -294,10 +284,7 @@ fn a_module_that_failed_before_is_not_given_back() {
 
 #[test]
 fn files_with_a_mistake_are_given_up_at_once() {
-    let mut world = World::with_sources(vec![module(10, "two")], ONE);
-    world.copies_read();
-    world.fetched(1, false, module(5, "one"));
-    world.take_log();
+    let mut world = World::served();
     let broken = Some(Failure::new(Class::Invalid, "a mistake"));
     world.fetched(
         2,

@@ -26,7 +26,7 @@ impl Operator {
             Entry::Good(sources) => sources,
             Entry::Bad => return,
         };
-        let is_mended = self.supply.see(self.config.are_sources_unknown());
+        let is_mended = self.supply.note_unknown(self.config.are_sources_unknown());
         if !self.startup.has_begun() {
             self.confirm_ends(sources);
         }
