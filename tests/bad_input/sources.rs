@@ -22,9 +22,7 @@ const REFUSED: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: No_Name
 fn a_module_comes_from_a_registry_and_follows_its_tag() {
     let shop = Shop::open("from-registry");
     let first = shop.push("stable", "1.0.0", "small", &[]);
-    shop.configure(&shop.source("stable", ""));
-    let operator = shop.stage.start();
-    shop.stage.wait_for_sizes("good:small shop:small victim:small");
+    let operator = shop.install("stable", "");
     let said = wait_for_status(&operator, &first);
     assert_says(&said, &["module 'shop' from", "version stable"]);
     operator.wait_for(&["Module is enabled", "shop", "moduleSources"]);
@@ -98,9 +96,7 @@ fn the_section_the_values_and_the_variables_of_a_source_reach_the_module() {
 fn neither_a_lost_registry_nor_an_empty_disk_stops_a_module() {
     let shop = Shop::open("no-registry");
     shop.push("stable", "1.0.0", "small", &[]);
-    shop.configure(&shop.source("stable", ""));
-    let operator = shop.stage.start();
-    shop.stage.wait_for_sizes("good:small shop:small victim:small");
+    let operator = shop.install("stable", "");
     wait_for_status(&operator, "in use:");
     shop.wait_for_secrets(2);
     operator.stop();
@@ -140,9 +136,7 @@ fn neither_a_lost_registry_nor_an_empty_disk_stops_a_module() {
 fn a_version_that_fails_gives_way_to_the_last_good_one_and_is_remembered() {
     let shop = Shop::open("bad-version");
     let good = shop.push("stable", "1.0.0", "small", &[]);
-    shop.configure(&shop.source("stable", ""));
-    let operator = shop.stage.start();
-    shop.stage.wait_for_sizes("good:small shop:small victim:small");
+    let operator = shop.install("stable", "");
     wait_for_status(&operator, &good);
     let bad = shop.push("stable", "1.1.0", "large", &[("templates/b.yaml", REFUSED)]);
     operator.ask("module source check shop");
@@ -175,9 +169,7 @@ fn a_version_that_fails_gives_way_to_the_last_good_one_and_is_remembered() {
 fn a_version_with_mistakes_is_never_used() {
     let shop = Shop::open("unfit-version");
     let good = shop.push("stable", "1.0.0", "small", &[]);
-    shop.configure(&shop.source("stable", ""));
-    let operator = shop.stage.start();
-    shop.stage.wait_for_sizes("good:small shop:small victim:small");
+    let operator = shop.install("stable", "");
     wait_for_status(&operator, &good);
     let needs_more = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: more}\ndata: {a: {{ required \"no color\" .Values.shop.color }}}\n";
     let rows: [(&str, &str, &str); 4] = [
@@ -206,9 +198,7 @@ fn a_version_with_mistakes_is_never_used() {
 fn a_person_approves_holds_and_releases_versions() {
     let shop = Shop::open("held-version");
     let first = shop.push("1.0.0", "1.0.0", "small", &[]);
-    shop.configure(&shop.source(">=1.0", ", policy: {mode: manual}"));
-    let operator = shop.stage.start();
-    shop.stage.wait_for_sizes("good:small shop:small victim:small");
+    let operator = shop.install(">=1.0", ", policy: {mode: manual}");
     let second = shop.push("1.1.0", "1.1.0", "large", &[]);
     operator.ask("module source check shop");
     let said = wait_for_status(&operator, "waits:");
@@ -263,9 +253,7 @@ fn a_source_that_is_taken_out_removes_its_module_and_a_directory_steps_in_where_
 fn a_mistake_in_the_sources_changes_nothing() {
     let shop = Shop::open("bad-source");
     shop.push("stable", "1.0.0", "small", &[]);
-    shop.configure(&shop.source("stable", ""));
-    let operator = shop.stage.start();
-    shop.stage.wait_for_sizes("good:small shop:small victim:small");
+    let operator = shop.install("stable", "");
     shop.configure("shop: {repository: r.example.com/shop}\n");
     operator.wait_for(&["moduleSources", "'shop.version' is missing: write a tag"]);
     shop.stage

@@ -93,9 +93,7 @@ fn a_version_waits_for_its_window_and_its_delay() {
         time.strftime("%H:00").to_string()
     };
     let closed = format!(", policy: {{windows: [{{from: '{}', to: '{}'}}]}}", hour(3), hour(4));
-    shop.configure(&shop.source("stable", &closed));
-    let operator = shop.stage.start();
-    shop.stage.wait_for_sizes("good:small shop:small victim:small");
+    let operator = shop.install("stable", &closed);
     let next = shop.push("stable", "1.1.0", "large", &[]);
     operator.ask("module source check shop");
     assert_says(&wait_for_status(&operator, "no window is open"), &[&next]);

@@ -25,9 +25,7 @@ fn copies_of_several_megabytes_are_kept_and_larger_ones_are_told() {
     shop.write("1.0.0", "small", &[(".helmignore", "noise\n")]);
     write_random(&shop, 2_500_000);
     shop.push_written("stable", &[]);
-    shop.configure(&shop.source("stable", ""));
-    let operator = shop.stage.start();
-    shop.stage.wait_for_sizes("good:small shop:small victim:small");
+    let operator = shop.install("stable", "");
     // The record, and three parts of at most a megabyte.
     shop.wait_for_secrets(4);
     operator.stop();
@@ -73,9 +71,7 @@ fn a_version_that_never_did_well_is_kept_too() {
 fn a_registry_that_lost_the_version_in_use_changes_nothing() {
     let shop = Shop::open("lost-version");
     let only = shop.push("stable", "1.0.0", "small", &[]);
-    shop.configure(&shop.source("stable", ""));
-    let operator = shop.stage.start();
-    shop.stage.wait_for_sizes("good:small shop:small victim:small");
+    let operator = shop.install("stable", "");
     shop.guard
         .impose(vec![Aim::at("/manifests/", Trouble::Status(404, None))]);
     operator.ask("module source check shop");
@@ -92,9 +88,7 @@ fn a_registry_that_lost_the_version_in_use_changes_nothing() {
 fn a_source_that_was_taken_out_while_no_operator_ran_removes_its_module() {
     let shop = Shop::open("out-meanwhile");
     shop.push("stable", "1.0.0", "small", &[]);
-    shop.configure(&shop.source("stable", ""));
-    let operator = shop.stage.start();
-    shop.stage.wait_for_sizes("good:small shop:small victim:small");
+    let operator = shop.install("stable", "");
     shop.wait_for_secrets(2);
     operator.stop();
     shop.stage.configure(&json!({"shopEnabled": "true"}));

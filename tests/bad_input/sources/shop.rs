@@ -76,6 +76,14 @@ impl Shop {
         self.stage.configure(&json!({"moduleSources": source}));
     }
 
+    /// Names the source with more fields, starts an operator, and waits until the first version, which is small, is installed.
+    pub(crate) fn install(&self, version: &str, more: &str) -> Operator<'_> {
+        self.configure(&self.source(version, more));
+        let operator = self.stage.start();
+        self.stage.wait_for_sizes("good:small shop:small victim:small");
+        operator
+    }
+
     pub(crate) fn lose_registry(&self) {
         self.guard.impose(vec![Aim::at("", Trouble::Status(500, None))]);
     }
