@@ -9,10 +9,12 @@ mod change;
 mod create;
 mod delete;
 mod ensure;
+mod event;
+mod finalizer;
 mod race;
 
 use addon_core::failure::{Class, Failure};
-use addon_core::object::patch::{ApiVersion, Operation, OperationName, Segment};
+use addon_core::object::patch::{ApiVersion, Operation, OperationName, Segment, Target};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -77,9 +79,7 @@ impl Patcher {
                 terms,
             } => self.apply_fields(object, manager, *force, terms).await,
             Operation::Delete { target, dependents } => {
-                let address = self
-                    .address(target.api_version.as_ref(), &target.kind, target.namespace.as_ref())
-                    .await?;
+                let address = self.address_of(target).await?;
                 if let Some(failure) = address.misplaced() {
                     warn!(operation = %operation.name(), object = %target, "there is nothing to delete: {failure}");
                     return Ok(());
@@ -87,9 +87,7 @@ impl Patcher {
                 delete::delete(&address, target.name.as_str(), *dependents, cancel).await
             }
             Operation::Patch { target, change, terms } => {
-                let address = self
-                    .address(target.api_version.as_ref(), &target.kind, target.namespace.as_ref())
-                    .await?;
+                let address = self.address_of(target).await?;
                 match address.misplaced() {
                     Some(failure) if terms.ignore_missing => {
                         warn!(operation = %operation.name(), object = %target, "there is nothing to change: {failure}");
@@ -99,7 +97,13 @@ impl Patcher {
                     None => self.change(&address, target.name.as_str(), change, terms).await,
                 }
             }
+            Operation::Event { target, notice } => self.tell(target, notice).await,
         }
+    }
+
+    async fn address_of(&self, target: &Target) -> Result<Address, Failure> {
+        self.address(target.api_version.as_ref(), &target.kind, target.namespace.as_ref())
+            .await
     }
 
     async fn address(
@@ -138,7 +142,7 @@ impl Patcher {
 /// The failure in the form that hook authors know: the operation and its object.
 fn told(operation: &Operation, failure: Failure) -> Failure {
     let failure = match operation.name() {
-        OperationName::Create | OperationName::Apply | OperationName::Delete => failure,
+        OperationName::Create | OperationName::Apply | OperationName::Delete | OperationName::Event => failure,
         name => failure.within(name),
     };
     failure.within(operation)

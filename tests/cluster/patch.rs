@@ -5,6 +5,8 @@ mod apply;
 mod change;
 mod create;
 mod delete;
+mod event;
+mod finalizer;
 mod status;
 
 use std::path::PathBuf;

@@ -127,12 +127,21 @@ impl World {
                         is_namespaced: object.namespace().is_some(),
                     });
                 }
-                Operation::Delete { target, .. } | Operation::Patch { target, .. } => {
+                Operation::Delete { target, .. }
+                | Operation::Patch { target, .. }
+                | Operation::Event { target, .. } => {
                     self.mention(&Mention {
                         api_version: target.api_version.as_ref().map(ApiVersion::as_str),
                         word: Segment::as_str(&target.kind),
                         is_namespaced: target.namespace.is_some(),
                     });
+                    if let Operation::Event { .. } = operation {
+                        self.mention(&Mention {
+                            api_version: Some("v1"),
+                            word: "Event",
+                            is_namespaced: true,
+                        });
+                    }
                 }
             }
         }

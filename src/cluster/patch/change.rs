@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::Patcher;
 use super::address::{Address, Ask};
+use super::finalizer;
 use super::race::{self, Lost, is_missing};
 use crate::blocking;
 
@@ -27,6 +28,8 @@ impl Patcher {
             Change::Merge(patch) => send(address, name, subresource, MERGE_PATCH, &json!(patch.keys())).await,
             Change::Json(patch) => send(address, name, subresource, JSON_PATCH, &json!(patch.steps())).await,
             Change::Jq(filter) => race::run(|| self.refine(address, name, subresource, filter)).await,
+            Change::Hold(finalizer) => race::run(|| finalizer::hold(address, name, finalizer)).await,
+            Change::Free(finalizer) => race::run(|| finalizer::free(address, name, finalizer)).await,
         };
         match (outcome, subresource) {
             (Err(Lost::Request(error)), _) if terms.ignore_missing && is_missing(&error) => Ok(()),

@@ -76,6 +76,17 @@ pub(super) fn is_taken(error: &RequestError) -> bool {
     reason(error) == Some("AlreadyExists")
 }
 
+/// Whether the object was refused because its namespace is being deleted.
+pub(super) fn is_ending(error: &RequestError) -> bool {
+    let details = status(error).and_then(|status| status.details.as_ref());
+    details.is_some_and(|details| {
+        details
+            .causes
+            .iter()
+            .any(|cause| cause.reason == "NamespaceTerminating")
+    })
+}
+
 /// Whether other field managers own fields that were to be applied.
 pub(super) fn has_other_managers(error: &RequestError) -> bool {
     let details = status(error).and_then(|status| status.details.as_ref());

@@ -4,6 +4,7 @@
 //! without a cluster. Must never carry an operation out.
 
 mod document;
+mod event;
 mod file;
 mod manifest;
 mod print;
@@ -15,10 +16,11 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
+pub use event::{Notice, Weight};
 pub use manifest::Manifest;
 pub use problem::{BadOperation, BadPatchFile, Problem, Unreadable};
 pub use step::{PatchStep, Pointer};
-pub use word::{ApiVersion, FieldManager, NotASegment, OperationName, Segment};
+pub use word::{ApiVersion, FieldManager, Finalizer, NotASegment, OperationName, Segment};
 
 /// An operation on an object of the cluster that a hook asks for.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,6 +58,13 @@ pub enum Operation {
         change: Change,
         /// The further options.
         terms: Terms,
+    },
+    /// Tells people about an object by an Event of Kubernetes.
+    Event {
+        /// The object.
+        target: Target,
+        /// The contents of the Event.
+        notice: Notice,
     },
 }
 
@@ -103,6 +112,10 @@ pub enum Change {
     Json(JsonPatch),
     /// A jq filter: replaces the object by the result.
     Jq(JqFilter),
+    /// A finalizer that the object gets, if it is not being deleted.
+    Hold(Finalizer),
+    /// A finalizer that the object loses.
+    Free(Finalizer),
 }
 
 /// The keys and values of a merge patch; not empty.
@@ -200,14 +213,17 @@ impl Operation {
                 Change::Merge(_) => OperationName::MergePatch,
                 Change::Json(_) => OperationName::JsonPatch,
                 Change::Jq(_) => OperationName::JqPatch,
+                Change::Hold(_) => OperationName::AddFinalizer,
+                Change::Free(_) => OperationName::RemoveFinalizer,
             },
+            Self::Event { .. } => OperationName::Event,
         }
     }
 
     /// Whether the operation is made even if the hook failed. Only changes of an object's status may be.
     pub fn counts_despite_hook_error(&self) -> bool {
         match self {
-            Self::Create { .. } | Self::Delete { .. } => false,
+            Self::Create { .. } | Self::Delete { .. } | Self::Event { .. } => false,
             Self::Apply { terms, .. } | Self::Patch { terms, .. } => {
                 let status = terms.subresource.as_ref().is_some_and(|part| part.as_str() == "status");
                 terms.ignore_hook_error && status
@@ -224,6 +240,7 @@ impl fmt::Display for Operation {
             Self::Apply { object, .. } => write!(f, "Apply object {object}"),
             Self::Delete { target, .. } => write!(f, "Delete object {target}"),
             Self::Patch { target, .. } => write!(f, "Filter object {target}"),
+            Self::Event { target, .. } => write!(f, "Event of object {target}"),
         }
     }
 }

@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 
 use super::word::{OperationName, glimpse};
 use super::{
-    ApiVersion, BadOperation, Change, Dependents, Existing, FieldManager, JqFilter, JsonPatch, Manifest, MergePatch,
-    Operation, Problem, Segment, Target, Terms, step,
+    ApiVersion, BadOperation, Change, Dependents, Existing, FieldManager, Finalizer, JqFilter, JsonPatch, Manifest,
+    MergePatch, Notice, Operation, Problem, Segment, Target, Terms, Weight, step,
 };
 
 /// Reads an operation.
@@ -24,6 +24,9 @@ pub(super) fn read(document: &Document) -> Result<Operation, BadOperation> {
         OperationName::MergePatch => fields.patch(Fields::merge_patch)?,
         OperationName::JsonPatch => fields.patch(Fields::json_patch)?,
         OperationName::JqPatch => fields.patch(Fields::jq_filter)?,
+        OperationName::AddFinalizer => fields.finalizer(Change::Hold)?,
+        OperationName::RemoveFinalizer => fields.finalizer(Change::Free)?,
+        OperationName::Event => fields.event()?,
     };
     Ok(operation)
 }
@@ -171,6 +174,47 @@ impl<'document> Fields<'document> {
         };
         let filter = JqFilter::new(text).ok_or_else(|| self.bad("jqFilter", Problem::Empty))?;
         Ok(Change::Jq(filter))
+    }
+
+    fn finalizer(&self, change: impl FnOnce(Finalizer) -> Change) -> Result<Operation, BadOperation> {
+        let target = self.target()?;
+        let text = self.needed("finalizer")?;
+        let found = glimpse(&text);
+        let finalizer = Finalizer::parse(&text).ok_or_else(|| self.bad("finalizer", Problem::Finalizer { found }))?;
+        let terms = Terms {
+            ignore_missing: self.flag("ignoreMissingObject")?,
+            ..Terms::default()
+        };
+        Ok(Operation::Patch {
+            target,
+            change: change(finalizer),
+            terms,
+        })
+    }
+
+    fn event(&self) -> Result<Operation, BadOperation> {
+        let target = self.target()?;
+        let weight = match self.said("type")? {
+            None => Weight::Normal,
+            Some(text) => {
+                let found = glimpse(&text);
+                Weight::parse(&text).ok_or_else(|| self.bad("type", Problem::Weight { found }))?
+            }
+        };
+        let reason = self.needed("reason")?;
+        let found = glimpse(&reason);
+        let notice = Notice::new(weight, &reason, &self.needed("message")?, self.said("uid")?)
+            .ok_or_else(|| self.bad("reason", Problem::Reason { found }))?;
+        Ok(Operation::Event { target, notice })
+    }
+
+    /// A text that the operation requires.
+    fn needed(&self, key: &'static str) -> Result<String, BadOperation> {
+        match self.text(key)? {
+            None => Err(self.bad(key, Problem::Missing)),
+            Some(text) if text.is_empty() => Err(self.bad(key, Problem::Empty)),
+            Some(text) => Ok(text),
+        }
     }
 
     /// A map that is not empty, as it is or as a YAML string.

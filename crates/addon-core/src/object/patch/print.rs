@@ -5,7 +5,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, json};
 
-use super::{Change, FieldManager, Manifest, Operation, Target, Terms, document};
+use super::{Change, FieldManager, Manifest, Notice, Operation, Target, Terms, document};
 
 impl Operation {
     /// The document that describes the operation.
@@ -20,6 +20,7 @@ impl Operation {
             } => applied(object, manager, *force, terms),
             Self::Delete { target, .. } => on(target),
             Self::Patch { target, change, terms } => patch(target, change, terms),
+            Self::Event { target, notice } => event(target, notice),
         };
         printed["operation"] = json!(self.name().as_str());
         printed
@@ -43,9 +44,21 @@ fn patch(target: &Target, change: &Change, terms: &Terms) -> Value {
         Change::Merge(patch) => ("mergePatch", json!(patch.keys())),
         Change::Json(patch) => ("jsonPatch", json!(patch.steps())),
         Change::Jq(filter) => ("jqFilter", json!(filter.as_str())),
+        Change::Hold(finalizer) | Change::Free(finalizer) => ("finalizer", json!(finalizer.as_str())),
     };
     printed[key] = value;
     with(printed, terms)
+}
+
+fn event(target: &Target, notice: &Notice) -> Value {
+    let mut printed = on(target);
+    printed["type"] = json!(notice.weight.as_str());
+    printed["reason"] = json!(notice.reason());
+    printed["message"] = json!(notice.message());
+    if let Some(uid) = &notice.uid {
+        printed["uid"] = json!(uid);
+    }
+    printed
 }
 
 fn applied(object: &Manifest, manager: &FieldManager, force: bool, terms: &Terms) -> Value {

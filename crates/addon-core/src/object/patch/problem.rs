@@ -98,6 +98,24 @@ pub enum Problem {
         /// The invalid name.
         found: String,
     },
+    /// The value is no name of a finalizer.
+    #[error("is {found:?}, which is no name of a finalizer")]
+    Finalizer {
+        /// The invalid name.
+        found: String,
+    },
+    /// The value is no type of an Event.
+    #[error("is {found:?}, which is no type of an Event")]
+    Weight {
+        /// The invalid type.
+        found: String,
+    },
+    /// The value is no reason of an Event.
+    #[error("is {found:?}, which is no reason of an Event")]
+    Reason {
+        /// The invalid reason.
+        found: String,
+    },
     /// The string is no YAML document.
     #[error("holds a string that is not YAML: {0}")]
     Text(YamlError),
@@ -186,6 +204,11 @@ impl BadOperation {
             Problem::FieldManager { .. } => {
                 "write up to 128 printable characters, such as the name of the module".to_owned()
             }
+            Problem::Finalizer { .. } => {
+                "write a domain in small letters, a slash and a name, such as example.com/volumes".to_owned()
+            }
+            Problem::Weight { .. } => "write Normal or Warning".to_owned(),
+            Problem::Reason { .. } => "write one word of up to 128 letters and digits, such as BackupFailed".to_owned(),
             Problem::Segment(_) => "write the bare name, as kubectl shows it".to_owned(),
             Problem::Text(_) => "the lines are those inside of the string; a block that begins with | keeps them".to_owned(),
             Problem::Several { .. } => "write one operation for each document".to_owned(),

@@ -98,6 +98,32 @@ impl FieldManager {
     }
 }
 
+/// The name of a finalizer: a domain and a name, with a slash between them.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Finalizer(String);
+
+impl Finalizer {
+    /// Checks a name by the rules of the API server for a domain and for the name behind it.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (domain, name) = text.split_once('/')?;
+        let is_end = |c: char| c.is_ascii_alphanumeric();
+        let is_label = |label: &str| {
+            let is_inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+            label.starts_with(is_end) && label.ends_with(is_end) && label.chars().all(is_inner)
+        };
+        let is_domain = domain.len() <= 253 && domain.split('.').all(is_label);
+        let is_inner = |c: char| is_end(c) || matches!(c, '-' | '_' | '.');
+        let is_name =
+            name.len() <= 63 && name.starts_with(is_end) && name.ends_with(is_end) && name.chars().all(is_inner);
+        (is_domain && is_name).then(|| Self(text.to_owned()))
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
 /// The name of an operation in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[expect(
@@ -115,11 +141,14 @@ pub enum OperationName {
     JqPatch,
     MergePatch,
     JsonPatch,
+    AddFinalizer,
+    RemoveFinalizer,
+    Event,
 }
 
 impl OperationName {
     /// All operations.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 13] = [
         Self::Create,
         Self::CreateIfNotExists,
         Self::CreateOrUpdate,
@@ -130,6 +159,9 @@ impl OperationName {
         Self::JqPatch,
         Self::MergePatch,
         Self::JsonPatch,
+        Self::AddFinalizer,
+        Self::RemoveFinalizer,
+        Self::Event,
     ];
 
     /// The operation with exactly this name.
@@ -150,6 +182,9 @@ impl OperationName {
             Self::JqPatch => "JQPatch",
             Self::MergePatch => "MergePatch",
             Self::JsonPatch => "JSONPatch",
+            Self::AddFinalizer => "AddFinalizer",
+            Self::RemoveFinalizer => "RemoveFinalizer",
+            Self::Event => "Event",
         }
     }
 
@@ -162,6 +197,8 @@ impl OperationName {
             Self::JqPatch => "'kind', 'name' and 'jqFilter'",
             Self::MergePatch => "'kind', 'name' and 'mergePatch'",
             Self::JsonPatch => "'kind', 'name' and 'jsonPatch'",
+            Self::AddFinalizer | Self::RemoveFinalizer => "'kind', 'name' and 'finalizer'",
+            Self::Event => "'kind', 'name', 'reason' and 'message'",
         }
     }
 }
