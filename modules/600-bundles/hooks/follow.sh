@@ -39,10 +39,11 @@ __on_group::follow() {
 __main__() {
   # shellcheck disable=SC2016 # the dollars are for jq
   plan 'listed("bundles")[] | .generation as $generation
-    | {operation: "MergePatch", apiVersion: "\(api)/v1", kind: "Bundle", namespace, name, ignoreMissingObject: true,
+    | ({operation: "MergePatch", apiVersion: "\(api)/v1", kind: "Bundle", namespace, name, ignoreMissingObject: true,
        mergePatch: ({status: {conditions: [{type: "Ready", status: "Unknown", reason: "Off", message: "the module bundles is off",
-                                            lastTransitionTime: ($now | todate), observedGeneration: ($generation + 1)}]}}
-         + if is_ours then {metadata: {finalizers: (.finalizers - [finalizer])}} else {} end)}' | operations
+                                            lastTransitionTime: ($now | todate), observedGeneration: ($generation + 1)}]}})}),
+      (select(is_ours) | {operation: "RemoveFinalizer", apiVersion: "\(api)/v1", kind: "Bundle", namespace, name, finalizer: finalizer,
+                          ignoreMissingObject: true})' | operations
 }
 
 follow() {

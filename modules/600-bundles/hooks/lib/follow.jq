@@ -5,12 +5,11 @@ def operation($do): {operation: $do, apiVersion: "\(api)/v1", kind: "Bundle", na
 def patch($change): operation("MergePatch") + {mergePatch: $change, ignoreMissingObject: true};
 def stamp($now): $now | todate;
 
-def event($type; $reason; $message; $now):
-  {operation: "CreateIfNotExists",
-   object: {apiVersion: "v1", kind: "Event", metadata: {namespace, name: "\(.name[:200]).\([.uid, $reason, $message, "\($now)"] | join("/") | checksum)"},
-            involvedObject: {apiVersion: "\(api)/v1", kind: "Bundle", namespace, name, uid},
-            $type, $reason, message: $message[:1000], count: 1, firstTimestamp: stamp($now), lastTimestamp: stamp($now),
-            source: {component: "addon-operator"}, reportingComponent: "addon-operator", reportingInstance: "bundles"}};
+# An Event about the Bundle. The operator counts one that has been written already.
+def event($type; $reason; $message): operation("Event") + {uid, $type, $reason, $message};
+# Finalizers of others are not ours to write.
+def hold: operation("AddFinalizer") + {finalizer: finalizer, ignoreMissingObject: true};
+def let_go: operation("RemoveFinalizer") + {finalizer: finalizer, ignoreMissingObject: true};
 
 # The state of a Bundle, as status, reason and message of the condition Ready.
 def is($status; $reason; $message): {$status, $reason, $message};
@@ -50,18 +49,18 @@ def run_jobs($config; $work; $jobs; $map; $now):
       ([$jobs[] | select(.name == $rollout.job)] | .[0]) as $job
       | (($rollout.count // 0) + 1) as $count
       | if $job.state == "succeeded" and $rollout.action == "dismiss" then
-          patch({status: {rollout: {state: "uninstalled", job: null, $count}}}), event("Normal"; "Uninstalled"; "the release is uninstalled"; $now)
+          patch({status: {rollout: {state: "uninstalled", job: null, $count}}}), event("Normal"; "Uninstalled"; "the release is uninstalled")
         elif $job.state == "succeeded" then
           patch({status: {forceUpdate: 0, deploy: {digest: $rollout.digest, version: $rollout.version},
                           rollout: {state: "done", job: null, message: null, failures: 0, failed: null, again: null, $count}}}),
-          event("Normal"; "Deployed"; "\($rollout.version) is deployed"; $now)
+          event("Normal"; "Deployed"; "\($rollout.version) is deployed")
         elif $job.state == "failed" or ($job == null and $now > ($rollout.begun // 0) + 60) then
           (($rollout.failures // 0) + 1) as $failures
           | (if $job then "Job \($rollout.job) failed: \($job.message // "its pod says why")" else "Job \($rollout.job) is gone" end) as $message
           | patch({status: {forceUpdate: 0, rollout: {state: "failed", job: null, $message, $failures,
                             failed: (if $rollout.action == "dismiss" then "uninstall" else "\($rollout.digest) \($rollout.settings)" end),
                             again: ($now + ([$config.interval, 10 * pow(2; [$failures, 10] | min)] | min | floor)), $count}}}),
-            event("Warning"; "DeployFailed"; "\($rollout.version): \($message)"; $now)
+            event("Warning"; "DeployFailed"; "\($rollout.version): \($message)")
         else empty end
     elif $work == null or must_wait($now) then empty
     elif $work == "uninstall" then
@@ -77,11 +76,11 @@ def run_jobs($config; $work; $jobs; $map; $now):
       | {operation: "CreateIfNotExists", object: $job},
         patch({status: {rollout: {state: "running", action: "apply", job: $job.metadata.name, begun: $now, settings: settings, namespace: home,
                         digest: .target.digest, version: .target.version, values: ($map.sum // "")}}}),
-        event("Normal"; "Update"; "\(.target.version) is being deployed by Job \($job.metadata.name)"; $now)
+        event("Normal"; "Update"; "\(.target.version) is being deployed by Job \($job.metadata.name)")
     end;
 
-# Lets a Bundle go that is being deleted. $gone are namespaces that are being deleted, too.
-def let_go($config; $gone; $now):
+# The end of a Bundle that is being deleted. $gone are namespaces that are being deleted, too.
+def ended($config; $gone; $now):
   (.rollout.namespace // home) as $home
   | ($now - (.ending | fromdate)) as $waited
   | (if has_release | not then ""
@@ -92,8 +91,8 @@ def let_go($config; $gone; $now):
      elif $gone[.namespace] and $waited >= 30 then "the release \($home)/\(.name) stays, because the namespace of its Bundle is being deleted: \(.rollout.message // "no reason is known")"
      else null end) as $why
   | if $why == null then empty else
-      (if $why == "" then empty elif $gone[.namespace] then {note: "\(key): \($why)"} else {note: "\(key): \($why)"}, event("Warning"; "Abandoned"; $why; $now) end),
-      patch({metadata: {finalizers: (.finalizers - [finalizer])}})
+      (if $why == "" then empty elif $gone[.namespace] then {note: "\(key): \($why)"} else {note: "\(key): \($why)"}, event("Warning"; "Abandoned"; $why) end),
+      let_go
     end;
 
 ($values[0].bundles) as $config
@@ -107,8 +106,8 @@ def let_go($config; $gone; $now):
 | $refused[key] as $holder
 | (if $holder and (.ending | not) then null else work end) as $work
 | ($maps["\(.namespace)/\(.spec.values // "")"]) as $map
-| [(select(.ending and is_ours) | let_go($config; $gone; $now)),
-   (select((.ending or is_ours) | not) | select($gone[.namespace] | not) | patch({metadata: {finalizers: (.finalizers + [finalizer])}})),
+| [(select(.ending and is_ours) | ended($config; $gone; $now)),
+   (select((.ending or is_ours) | not) | select($gone[.namespace] | not) | hold),
    # The data of the ConfigMap is not the one that was deployed.
    (select((.ending | not) and .force != 1 and $map and (.rollout.state == "done" or .rollout.state == "failed")
            and .rollout.values != null and .rollout.values != $map.sum and $holder == null)
@@ -118,8 +117,10 @@ def let_go($config; $gone; $now):
     | (condition(readiness($holder; $work); $now) // empty) as $condition
     | (old_condition // {}) as $old
     | (select((["CheckFailed", "Kept", "Refused"] | any(. == $condition.reason)) and ($old.reason != $condition.reason or $old.message != $condition.message))
-       | event(if $condition.status == "True" then "Normal" else "Warning" end; $condition.reason; $condition.message; $now)),
+       | event(if $condition.status == "True" then "Normal" else "Warning" end; $condition.reason; $condition.message)),
       patch({status: {conditions: ([.conditions[] | select(.type != "Ready")] + [$condition])}}))]
-# One write for each Bundle, because each raises the generation.
-| (map(select(.operation != "MergePatch"))[]),
-  (map(select(.operation == "MergePatch")) | select(. != []) | .[0] + {mergePatch: (map(.mergePatch) | reduce .[] as $one ({}; . * $one))})
+# One patch for each Bundle, because each raises the generation. Without the finalizer it may be gone.
+| def are($wanted): map(select(.operation | IN($wanted[])));
+  (. - are(["MergePatch", "RemoveFinalizer"]))[],
+  (are(["MergePatch"]) | select(. != []) | .[0] + {mergePatch: (map(.mergePatch) | reduce .[] as $one ({}; . * $one))}),
+  are(["RemoveFinalizer"])[]
