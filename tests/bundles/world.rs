@@ -11,6 +11,7 @@ use testbed::kubectl::KubectlError;
 use testbed::namespace::Namespace;
 use testbed::part::Part;
 use testbed::process;
+use testbed::reader::Only;
 use testbed::registry::Registry;
 use testbed::registry::push::Repository;
 use testbed::shared;
@@ -225,9 +226,7 @@ impl Home {
 
     /// A Bundle, or null.
     pub(super) fn seen(&self, name: &str) -> Value {
-        let get = ["get", "bndl", name, "--ignore-not-found", "--output=json"];
-        let said = self.namespace.kubectl(get).unwrap();
-        serde_json::from_str(&said).unwrap_or_default()
+        self.namespace.object("bundle", name).unwrap().unwrap_or_default()
     }
 
     /// Waits until an object of the release has this text.
@@ -250,12 +249,11 @@ impl Home {
     /// Waits until there is an Event about a Bundle with this reason, and returns its message.
     pub(super) fn wait_for_event(&self, bundle: &str, reason: &str) -> String {
         let look = || {
-            let said = self.namespace.kubectl(["get", "events", "--output=json"]).unwrap();
-            let events: Value = serde_json::from_str(&said).unwrap();
+            let events = self.namespace.objects("events", Only::All).unwrap();
             let of_bundle = |event: &&Value| {
                 event["involvedObject"]["name"] == bundle && event["involvedObject"]["kind"] == "Bundle"
             };
-            let all: Vec<&Value> = events["items"].as_array().unwrap().iter().filter(of_bundle).collect();
+            let all: Vec<&Value> = events.iter().filter(of_bundle).collect();
             match all.iter().find(|event| event["reason"] == reason) {
                 Some(event) => Ok(Some(event["message"].as_str().unwrap().to_owned())),
                 None => Err(format!(

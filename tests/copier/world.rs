@@ -80,11 +80,8 @@ impl Places {
     /// Waits until the status of a rule has these fields, and returns it.
     pub(super) fn wait_for_status(&self, rule: &str, expected: &Value) -> Value {
         let look = || {
-            let said = self
-                .home
-                .kubectl(["get", "copyrator", rule, "--output=json"])
-                .map_err(|error| error.to_string())?;
-            let status = serde_json::from_str::<Value>(&said).unwrap()["status"].take();
+            let rule = self.home.object("copyrator", rule).map_err(|error| error.to_string())?;
+            let status = rule.unwrap_or_default()["status"].take();
             let fields = expected.as_object().expect("the fields are a map");
             if fields.iter().all(|(key, value)| status[key] == *value) {
                 Ok(Some(status))

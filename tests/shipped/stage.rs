@@ -16,6 +16,7 @@ use testbed::namespace::Namespace;
 use testbed::part::Part;
 use testbed::plane::{ControlPlane, Options, Pods, User};
 use testbed::process::{self, Bond, Bound};
+use testbed::reader::Only;
 use testbed::wait::wait_until;
 
 /// Far longer than any step takes on a busy machine.
@@ -220,15 +221,21 @@ pub(crate) fn try_change(namespace: &Namespace<'_>, name: &str, spec: &Value) ->
 
 /// An object, if it exists.
 pub(crate) fn find(namespace: &Namespace<'_>, kind: &str, name: &str) -> Option<Value> {
+    if kind != "crd" {
+        return namespace.object(bare(kind), name).unwrap();
+    }
     let said = namespace.kubectl(["get", kind, name, "--ignore-not-found", "--output=json"]);
     let said = said.unwrap();
     (!said.trim().is_empty()).then(|| serde_json::from_str(&said).unwrap())
 }
 
 pub(crate) fn list(namespace: &Namespace<'_>, kind: &str) -> Vec<Value> {
-    let said = namespace.kubectl(["get", kind, "--output=json"]).unwrap();
-    let said: Value = serde_json::from_str(&said).unwrap();
-    said["items"].as_array().unwrap().clone()
+    namespace.objects(bare(kind), Only::All).unwrap()
+}
+
+/// The name of a kind without its group.
+fn bare(kind: &str) -> &str {
+    kind.split_once('.').map_or(kind, |(bare, _)| bare)
 }
 
 /// Waits until an object fulfils a condition, and returns it.

@@ -48,8 +48,15 @@ pub enum Only<'a> {
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The API path of each kind that tests read, by kubectl's name for it.
-const KINDS: [(&str, &str, &str); 15] = [
+const KINDS: [(&str, &str, &str); 20] = [
+    (
+        "aerospikecluster",
+        "aerospikeclusters",
+        "/apis/aerospike.dzolotov.tech/v1alpha1",
+    ),
+    ("bundle", "bundles", "/apis/operator.werf.dev/v1"),
     ("configmap", "configmaps", "/api/v1"),
+    ("copyratorrule", "copyrator", "/apis/flant.com/v1"),
     ("daemonset", "daemonsets", "/apis/apps/v1"),
     ("deployment", "deployments", "/apis/apps/v1"),
     ("endpointslice", "endpointslices", "/apis/discovery.k8s.io/v1"),
@@ -58,12 +65,14 @@ const KINDS: [(&str, &str, &str); 15] = [
     ("lease", "leases", "/apis/coordination.k8s.io/v1"),
     ("persistentvolumeclaim", "persistentvolumeclaims", "/api/v1"),
     ("pod", "pods", "/api/v1"),
+    ("poddisruptionbudget", "poddisruptionbudgets", "/apis/policy/v1"),
     ("replicaset", "replicasets", "/apis/apps/v1"),
     ("role", "roles", "/apis/rbac.authorization.k8s.io/v1"),
     ("rolebinding", "rolebindings", "/apis/rbac.authorization.k8s.io/v1"),
     ("secret", "secrets", "/api/v1"),
     ("service", "services", "/api/v1"),
     ("serviceaccount", "serviceaccounts", "/api/v1"),
+    ("statefulset", "statefulsets", "/apis/apps/v1"),
 ];
 
 /// A reader of one namespace's objects, which can be sent to another thread.

@@ -21,6 +21,13 @@ pub struct TimedOut {
 /// leave the machine to the programs.
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// A pause is this many times as long as the check before it: a check that starts a process would otherwise use half of a
+/// processor, and wait for itself on a busy machine.
+const REST: u32 = 3;
+
+/// A check may be slow once, which is no reason to look away for long.
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
 /// Short compared with one request to a control plane.
 const CLOSE: Duration = Duration::from_millis(3);
 
@@ -52,6 +59,7 @@ fn wait<T, E: Display>(
     let started = Instant::now();
     let mut seen = "nothing yet".to_owned();
     loop {
+        let looked = Instant::now();
         match check() {
             Ok(Some(value)) => return Ok(value),
             Ok(None) => {}
@@ -65,7 +73,7 @@ fn wait<T, E: Display>(
                 seen,
             });
         }
-        thread::sleep(pause);
+        thread::sleep(pause.max((looked.elapsed() * REST).min(LONGEST_PAUSE)));
     }
 }
 
