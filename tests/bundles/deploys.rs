@@ -5,7 +5,7 @@ use testbed::part::Part;
 use testbed::process;
 use testbed::shared;
 
-use super::world::{Home, operator, push, ready_of, registry};
+use super::world::{Home, operator, push, ready_of, registry, untag};
 
 #[test]
 fn a_published_bundle_is_deployed_and_follows_its_tag() {
@@ -60,18 +60,27 @@ fn masks_ranges_and_pre_releases_are_followed_up_and_never_down() {
     }
     push(&repo, "1.3.1", "1.3.1");
     home.wait_for_text("any", "1.3.1");
-    // The registry answers with less: a repository of fewer tags in the place of this one.
-    let less = format!("{}/less", home.name());
-    push(&less, "1.2.0", "1.2.0");
-    home.bundle("any", &less, "v1.*.*", &json!({}));
+    // The registry loses tags.
+    untag(&repo, "1.3.1");
+    untag(&repo, "1.3.0");
     let kept = home.wait_for_reason("any", "Kept");
     assert_eq!(kept["status"]["deploy"]["version"], "1.3.1");
     let message = ready_of(&kept)["message"].as_str().unwrap();
     assert!(
-        message.contains("shows only 1.2.0 of 'v1.*.*' now, which is lower than 1.3.1"),
+        message.contains("shows only 1.2.10 of 'v1.*.*' now, which is lower than 1.3.1"),
         "{message}"
     );
     assert!(home.wait_for_event("any", "Kept").starts_with("1.3.1 stays: "));
+    home.wait_for_text("any", "1.3.1");
+    // A repository of other tags in its place is no reason to go down, either.
+    let less = format!("{}/less", home.name());
+    push(&less, "1.2.0", "1.2.0");
+    home.bundle("any", &less, "v1.*.*", &json!({}));
+    home.wait_for("any", |bundle| {
+        ready_of(bundle)["message"]
+            .as_str()
+            .is_some_and(|message| message.contains("shows only 1.2.0 of"))
+    });
     home.wait_for_text("any", "1.3.1");
     // An edit of the version that leaves the running one out asks for less.
     home.bundle("any", &less, "1.2.*", &json!({}));

@@ -122,6 +122,22 @@ fn many_bundles_of_one_repository_are_one_question() {
 }
 
 #[test]
+fn a_registry_that_nothing_can_ask_is_told() {
+    let _turn = operator().alone();
+    let home = Home::new();
+    let repo = format!("{}/app", home.name());
+    push(&repo, "latest", "one");
+    fs_err::remove_file(operator().program()).unwrap();
+    home.bundle("app", &repo, "latest", &json!({}));
+    let failed = home.wait_for_reason("app", "CheckFailed");
+    operator().give_program();
+    let message = ready_of(&failed)["message"].as_str().unwrap();
+    assert!(message.starts_with("the registry could not be asked: "), "{message}");
+    assert!(message.contains("No such file or directory"), "{message}");
+    home.wait_ready("app");
+}
+
+#[test]
 fn a_kill_in_the_middle_of_helm_heals_by_itself() {
     let _turn = operator().alone();
     let home = Home::new();

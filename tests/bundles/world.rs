@@ -1,6 +1,7 @@
 //! An operator with the module bundles, namespaces with Bundles, and charts in a registry. All tests share the operator and the
 //! registry.
 
+use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -42,10 +43,12 @@ pub(super) fn operator() -> &'static Operator {
             ("PATH", programs.into()),
             ("KUBECONFIG", own("kubeconfig")),
             ("HELM_BIN", own("helm")),
+            ("ADDON_OPERATOR_PROGRAM", own("program")),
         ]
         .into();
         operator.become_an_account();
         operator.put_before_helm("");
+        operator.give_program();
         operator.start();
         operator.configure(&json!({}));
         operator
@@ -92,6 +95,15 @@ impl Operator {
         let mut config: Value = serde_json::from_str(&config).unwrap();
         config["users"][0]["user"] = json!({"token": token.trim()});
         fs_err::write(self.folder().join("kubeconfig"), config.to_string()).unwrap();
+    }
+
+    /// Where hooks find the operator's own program.
+    pub(super) fn program(&self) -> PathBuf {
+        self.folder().join("program")
+    }
+
+    pub(super) fn give_program(&self) {
+        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_addon-operator"), self.program()).unwrap();
     }
 
     /// A program that stands in the way of helm: it may do anything, and calls the real helm at `$HELM`.
@@ -280,6 +292,16 @@ pub(super) fn push(repo: &str, tag: &str, text: &str) -> String {
     push_template(repo, tag, &template)
 }
 
+/// Deletes a tag.
+pub(super) fn untag(repo: &str, tag: &str) {
+    in_registry(async { Repository::at(registry(), repo).untag(tag).await });
+}
+
+fn in_registry<T>(work: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.unwrap().block_on(work)
+}
+
 pub(super) fn push_template(repo: &str, tag: &str, template: &str) -> String {
     let mut archive = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
     for (name, content) in [
@@ -293,11 +315,7 @@ pub(super) fn push_template(repo: &str, tag: &str, template: &str) -> String {
     }
     let layer = archive.into_inner().unwrap().finish().unwrap();
     let repository = Repository::at(registry(), repo);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    runtime.block_on(async {
+    in_registry(async {
         let config = br#"{"name":"app","version":"1.0.0","apiVersion":"v2"}"#;
         let manifest = json!({"schemaVersion": 2, "mediaType": MANIFEST,
             "config": {"mediaType": CONFIG, "digest": repository.upload(config).await, "size": config.len()},

@@ -47,10 +47,15 @@ ask() {
   interval=$(state::setting .interval) rate=$(state::setting .questionsPerSecond) plain=$(state::setting '.plainHttp | tojson')
   read_logins "$1" "$work"
   # Logins that cannot be read are answers, too.
-  answers=$(jq -c --argjson plain "$plain" --slurpfile logins "$work/logins" "$(program)
+  if ! answers=$(jq -c --argjson plain "$plain" --slurpfile logins "$work/logins" "$(program)
       (\$logins | add // {}) as \$logins
       | [.[] | package(\$logins; \$plain) | select(.login.error | not)]" <<<"$1" |
-    state::program package choose --batch - --per-second "$rate" --within 20 "${REACH[@]}")
+    state::program package choose --batch - --per-second "$rate" --within 20 "${REACH[@]}" 2>"$work/said"); then
+    # Without an answer the Bundles would say for ever that they are being checked.
+    answers=$(jq -c --arg said "$(tail -c 500 "$work/said" | tr -s '\n' ' ')" \
+      'map({id: .uid, error: "the registry could not be asked: \($said)"})' <<<"$1")
+  fi
+  cat "$work/said" >&2
   jq -c --argjson answers "$answers" --argjson plain "$plain" --slurpfile logins "$work/logins" --argjson interval "$interval" --argjson now "$(date +%s)" "$(program)
     (\$logins | add // {}) as \$logins
     | (reduce \$answers[] as \$answer ({}; .[\$answer.id] = \$answer)) as \$by_id

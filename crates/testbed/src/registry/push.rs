@@ -149,6 +149,13 @@ impl Repository {
         digest(&manifest)
     }
 
+    /// Deletes a tag; its manifest stays.
+    pub async fn untag(&self, tag: &str) {
+        let request = Request::delete(format!("{}/manifests/{tag}", self.address));
+        let (status, _, said) = self.send(request, Vec::new()).await;
+        assert_eq!(status, StatusCode::ACCEPTED, "{tag}: {said}");
+    }
+
     /// Pushes a blob and returns its digest.
     pub async fn upload(&self, content: &[u8]) -> String {
         let (status, place, said) = self
