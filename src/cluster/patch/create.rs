@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::Patcher;
 use super::address::Address;
-use super::race::{self, Lost, is_missing, is_taken};
+use super::race::{self, Lost, is_taken};
 
 impl Patcher {
     pub(super) async fn create(&self, object: &Manifest, existing: Existing) -> Result<(), Failure> {
@@ -46,17 +46,9 @@ async fn create_or_replace(address: &Address, name: &str, content: &Value) -> Re
         Err(error) if is_taken(&error) => {}
         outcome => return Ok(outcome.map(drop)?),
     }
-    // If the object is deleted between the two requests, this counts as a faster writer.
-    let gone = |error| {
-        if is_missing(&error) {
-            Lost::Race(error)
-        } else {
-            error.into()
-        }
-    };
-    let found = address.get(name).await.map_err(gone)?;
+    let found = address.get(name).await.map_err(Lost::on_existing)?;
     let mut content = content.clone();
     content["metadata"]["resourceVersion"] = found["metadata"]["resourceVersion"].clone();
-    address.replace(name, None, &content).await.map_err(gone)?;
+    address.replace(name, None, &content).await.map_err(Lost::on_existing)?;
     Ok(())
 }

@@ -11,7 +11,7 @@ use tracing::warn;
 
 use super::Patcher;
 use super::address::Address;
-use super::race::{self, Lost, is_ending, is_missing, is_taken};
+use super::race::{self, Lost, is_ending, is_taken};
 
 /// The reporting component of all Events of hooks, for field selectors.
 const COMPONENT: &str = "addon-operator";
@@ -101,18 +101,10 @@ async fn create_or_count(address: &Address, event: &Value) -> Result<(), Lost> {
         Err(error) if is_taken(&error) => {}
         outcome => return Ok(outcome.map(drop)?),
     }
-    // An Event that expires between the two requests counts as a faster writer.
-    let gone = |error| {
-        if is_missing(&error) {
-            Lost::Race(error)
-        } else {
-            error.into()
-        }
-    };
-    let mut found = address.get(name).await.map_err(gone)?;
+    let mut found = address.get(name).await.map_err(Lost::on_existing)?;
     let counted = found["count"].as_i64().unwrap_or(1);
     found["count"] = json!(counted.saturating_add(1).min(i64::from(i32::MAX)));
     found["lastTimestamp"] = event["lastTimestamp"].clone();
-    address.replace(name, None, &found).await.map_err(gone)?;
+    address.replace(name, None, &found).await.map_err(Lost::on_existing)?;
     Ok(())
 }

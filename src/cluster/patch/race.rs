@@ -36,6 +36,17 @@ impl From<RequestError> for Lost {
     }
 }
 
+impl Lost {
+    /// The failure of a request for an object that was there a moment ago. If it was deleted since, another writer was faster.
+    pub(super) fn on_existing(error: RequestError) -> Self {
+        if is_missing(&error) {
+            Self::Race(error)
+        } else {
+            error.into()
+        }
+    }
+}
+
 impl From<Lost> for Failure {
     fn from(lost: Lost) -> Self {
         match lost {
