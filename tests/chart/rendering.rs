@@ -268,7 +268,7 @@ fn the_installation_page_shows_the_widest_right_of_the_shipped_modules_and_how_t
     };
     let shown = first(&one(block(before, "rbac:")));
     assert_eq!(shown, first(&one(&shipped)));
-    assert_eq!(shown[2]["resources"], json!(["secrets"]));
+    assert_eq!(shown[1]["resources"], json!(["secrets"]));
     let sections = one(block(before, "configMap:"))["configMap"]["sections"].clone();
     let flags = [
         "sysctlTunerEnabled",
