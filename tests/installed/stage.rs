@@ -11,6 +11,7 @@ use testbed::namespace::Namespace;
 use testbed::part::Part;
 use testbed::plane::{ControlPlane, Options, Pods, User};
 use testbed::process;
+use testbed::reader::Only;
 use testbed::report;
 use testbed::wait::wait_until;
 
@@ -241,9 +242,8 @@ impl<'a> Stage<'a> {
 
     /// The names of all pods that are not being deleted.
     pub(crate) fn pods(&self) -> Vec<String> {
-        let pods = self.json(&format!("get pods --selector={POD}"));
-        let pods = pods["items"].as_array().unwrap().iter();
-        let staying = pods.filter(|pod| pod["metadata"]["deletionTimestamp"].is_null());
+        let pods = self.namespace.metadata("pods", Only::Labels(POD)).unwrap();
+        let staying = pods.iter().filter(|pod| pod["metadata"]["deletionTimestamp"].is_null());
         staying
             .map(|pod| pod["metadata"]["name"].as_str().unwrap().to_owned())
             .collect()
@@ -261,11 +261,13 @@ impl<'a> Stage<'a> {
     /// The leading pod. The lease and the Services have to agree on it.
     pub(crate) fn leader(&self) -> String {
         let look = || {
-            let lease = self.json(&format!("get lease {LEASE}"));
+            let lease = self.namespace.object("lease", LEASE).unwrap().unwrap_or_default();
             let holder = lease["spec"]["holderIdentity"].as_str().unwrap_or_default();
-            let slices = self.json(&format!("get endpointslices --selector={LED}"));
-            let ends = slices["items"].as_array().unwrap().iter();
-            let ends = ends.filter_map(|slice| slice["endpoints"].as_array()).flatten();
+            let slices = self.namespace.objects("endpointslices", Only::Labels(LED)).unwrap();
+            let ends = slices
+                .iter()
+                .filter_map(|slice| slice["endpoints"].as_array())
+                .flatten();
             let led_to: Vec<&str> = ends.filter_map(|end| end["targetRef"]["name"].as_str()).collect();
             match led_to[..] {
                 [one] if holder.starts_with(&format!("{one}.")) => Ok(Some(one.to_owned())),

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use signing::{PAYLOAD, SIGNATURE, Signer, payload};
 use testbed::part::Part;
 use testbed::plane::ControlPlane;
+use testbed::reader::Only;
 use testbed::registry::guard::Guard;
 use testbed::registry::push::{Repository, layer};
 use testbed::wait::wait_until;
@@ -241,11 +242,8 @@ impl<'a> Followed<'a> {
 
     /// The pod that holds the lease.
     pub(super) fn leader(&self) -> Option<String> {
-        let lease = self
-            .stage
-            .namespace
-            .kubectl(["get", "lease", LEASE, "--output=jsonpath={.spec.holderIdentity}"]);
-        let (pod, _) = lease.as_deref().ok()?.split_once('.')?;
+        let lease = self.stage.namespace.object("lease", LEASE).ok()??;
+        let (pod, _) = lease["spec"]["holderIdentity"].as_str()?.split_once('.')?;
         Some(pod.to_owned())
     }
 
@@ -293,9 +291,9 @@ impl<'a> Followed<'a> {
 
     /// The image that the Deployment names.
     pub(super) fn image(&self) -> String {
-        let path = "{.spec.template.spec.containers[0].image}";
-        self.stage
-            .kubectl(&format!("get deployment {DEPLOYMENT} --output=jsonpath={path}"))
+        let deployment = self.stage.namespace.object("deployment", DEPLOYMENT).unwrap().unwrap();
+        let container = &deployment["spec"]["template"]["spec"]["containers"][0];
+        container["image"].as_str().unwrap().to_owned()
     }
 
     /// The image reference pinned to this digest.
@@ -353,9 +351,8 @@ impl<'a> Followed<'a> {
 
     /// Whether the Deployment ever had pods of this version.
     pub(super) fn has_rolled_out(&self, digest: &str) -> bool {
-        let sets = self.stage.json("get replicasets");
-        let mut sets = sets["items"].as_array().into_iter().flatten();
-        sets.any(|set| {
+        let sets = self.stage.namespace.objects("replicasets", Only::All).unwrap();
+        sets.iter().any(|set| {
             let name = set["metadata"]["name"].as_str().unwrap_or_default();
             !name.ends_with("-trial") && set["spec"]["template"].to_string().contains(digest)
         })
@@ -374,11 +371,14 @@ impl<'a> Followed<'a> {
 
     /// Whether the trial has left nothing behind and a pod of the Deployment leads.
     pub(super) fn is_at_rest(&self) -> bool {
-        let sets = self.stage.kubectl("get replicasets --output=name");
-        let lease = self.stage.json(&format!("get lease {LEASE}"));
+        let namespace = &self.stage.namespace;
+        let sets = namespace.metadata("replicasets", Only::All).unwrap();
+        let mut names = sets.iter().filter_map(|set| set["metadata"]["name"].as_str());
+        let is_tried = names.any(|name| name.contains("-trial"));
+        let lease = namespace.object("lease", LEASE).unwrap().unwrap_or_default();
         let holder = lease["spec"]["holderIdentity"].as_str().unwrap_or_default();
         let is_free = lease["metadata"]["annotations"]["addon-operator/entitled"].is_null();
-        !sets.contains("-trial") && is_free && !holder.is_empty() && !holder.contains("-trial-")
+        !is_tried && is_free && !holder.is_empty() && !holder.contains("-trial-")
     }
 
     /// Waits until the Deployment names this version, all its pods run it, and the trial has left nothing behind.
@@ -425,11 +425,14 @@ impl<'a> Followed<'a> {
 
     /// The value of a key of a ConfigMap; empty if there is none.
     pub(super) fn in_map(&self, map: &str, key: &str) -> String {
-        let path = format!("--output=jsonpath={{.data.{key}}}");
-        self.stage
+        let found = self
+            .stage
             .namespace
-            .kubectl(["get", "configmap", map, &path])
-            .unwrap_or_default()
+            .object("configmap", map)
+            .ok()
+            .flatten()
+            .unwrap_or_default();
+        found["data"][key].as_str().unwrap_or_default().to_owned()
     }
 
     /// Checks that no module was changed: the revisions of all releases are these.
@@ -439,10 +442,12 @@ impl<'a> Followed<'a> {
 
     /// The newest revision of a release.
     pub(super) fn revision(&self, release: &str) -> u64 {
-        let listed = self
+        let selector = format!("owner=helm,name={release}");
+        let secrets = self
             .stage
-            .json(&format!("get secrets --selector=owner=helm,name={release}"));
-        let secrets = listed["items"].as_array().cloned().unwrap_or_default();
+            .namespace
+            .metadata("secrets", Only::Labels(&selector))
+            .unwrap();
         let versions = secrets
             .iter()
             .filter_map(|secret| secret["metadata"]["labels"]["version"].as_str());
