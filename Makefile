@@ -40,10 +40,15 @@ DEMO := $(if $(filter 0,$(shell id -u)),--image $(TARGET)/demo-image,--without-n
 
 .PHONY: demo
 demo: export RUSTFLAGS := $(strip $(RUSTFLAGS) $(STATIC))
-demo: static-libc ## watch the operator at work in a real local control plane; as root also its installation there
-	cargo build --release --locked --target $(HOST)
+demo: demo-programs ## watch the operator at work in a real local control plane; as root also its installation there
 	$(if $(filter --image,$(DEMO)),$(MAKE) --no-print-directory $(TARGET)/demo-image/index.json)
 	cargo run --release --locked --target $(HOST) --quiet --example demo -- $(DEMO)
+
+.PHONY: demo-programs
+demo-programs: export RUSTFLAGS := $(strip $(RUSTFLAGS) $(STATIC))
+demo-programs: static-libc
+	cargo build --release --locked --target $(HOST)
+	cargo build --release --locked --target $(HOST) --example demo
 
 # The image of the demo: the operator just built, and the modules of docs/modules.md on top. If mirrors have deleted pinned
 # packages, today's are used.
