@@ -203,9 +203,14 @@ class Table:
         section = f"## {self.title}\n\nTaken {when}; {load}. {remark}\n\n{self.text()}"
         print(section)
         if save:
-            sections = re.split(r"(?m)^(?=## )", RESULTS.read_text())
-            kept = [one.rstrip() + "\n" for one in sections if not one.startswith(f"## {self.title}\n")]
-            RESULTS.write_text("\n".join(kept + [section]))
+            renew(self.title, section)
+
+
+def renew(title, section):
+    """Writes a section of the results in the place of the one before."""
+    sections = re.split(r"(?m)^(?=## )", RESULTS.read_text())
+    kept = [one.rstrip() + "\n" for one in sections if not one.startswith(f"## {title}\n")]
+    RESULTS.write_text("\n".join(kept + [section]))
 
 
 def short(value):
