@@ -54,6 +54,11 @@ impl Removal {
         self.releases.is_some()
     }
 
+    /// Whether any release is ours.
+    pub(super) fn has_ours(&self) -> bool {
+        self.releases.iter().flat_map(BTreeMap::values).any(|ours| *ours)
+    }
+
     /// Whether a release of that name exists and is ours.
     pub(super) fn is_ours(&self, name: &str) -> bool {
         let known = self.releases.as_ref().and_then(|releases| releases.get(name));

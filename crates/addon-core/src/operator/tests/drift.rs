@@ -53,6 +53,24 @@ fn releases_are_watched_once_there_is_one_and_only_if_they_are_to_be_restored() 
 }
 
 #[test]
+fn after_a_restart_the_watch_begins_before_the_first_run() {
+    let mut world = restoring(vec![module(10, "one")]);
+    world.releases = vec![ReleaseSummary {
+        name: "one".to_owned(),
+        ours: true,
+        config: None,
+    }];
+    assert_eq!(world.start().log, ["watch releases", "one sync"]);
+    let mut world = restoring(vec![module(10, "one")]);
+    world.releases = vec![ReleaseSummary {
+        name: "other".to_owned(),
+        ours: false,
+        config: None,
+    }];
+    assert_eq!(world.start().log, ["one sync", "watch releases"]);
+}
+
+#[test]
 fn who_begins_to_watch_is_told_what_there_should_be() {
     let mut world = restoring(vec![module(10, "one"), module(20, "two")]);
     world.inventory.modules[1].has_chart = false;

@@ -9,10 +9,11 @@ use crate::operator::modules::Unit;
 use crate::operator::task::RunReason;
 
 impl Operator {
-    /// Starts the watch of releases once a module with a release of ours has passed. The runs before that check the
-    /// release themselves.
+    /// Starts the watch of releases once there is one of ours. After a restart it begins before the first runs, which then
+    /// need not read their releases one by one.
     pub(super) fn watch_releases(&mut self) {
-        if self.cx.policy.restores && self.modules.iter().any(Unit::is_released) {
+        let is_one_ours = self.removal.has_ours() || self.modules.iter().any(Unit::is_released);
+        if self.cx.policy.restores && is_one_ours {
             self.run_chore(Chore::WatchReleases);
         }
     }
