@@ -29,6 +29,7 @@ mod cluster {
     mod torn;
     mod trial_sections;
     mod upgrade_brake;
+    mod watched;
     mod webhook;
     mod world;
 }

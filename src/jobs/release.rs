@@ -25,7 +25,9 @@ use addon_core::failure::{Class, Failure};
 use addon_core::name::ModuleName;
 use addon_core::operator::event::{ReleaseSummary, SyncAction, Synced};
 use addon_core::release::brake::Asked;
-use addon_core::release::{self, ApplyMethod, ConfigTrace, Facts, Intent, IntentKind, Objects, Reason, ReleaseStep};
+use addon_core::release::{
+    self, ApplyMethod, ConfigTrace, Facts, Intent, IntentKind, Known, Objects, Reason, ReleaseStep,
+};
 use addon_core::values::section::Maintenance;
 use addon_core::values::vetted::Vetting;
 use tokio::sync::{OnceCell, OwnedMutexGuard};
@@ -41,7 +43,7 @@ use crate::cluster::state::Recorded;
 use crate::helm::{self, Verbosity};
 use holds::Past;
 use marks::{annotation, checksum, keys_of};
-use observed::{forget_unless_unfinished, now, observe};
+use observed::{forget_unless_unfinished, now};
 use source::Source;
 
 pub use conversions::ensure as ensure_conversions;
@@ -154,6 +156,7 @@ impl<'a> Sync<'a> {
                 version: None,
                 unmanaged: maintenance == Maintenance::NoResourceReconciliation,
                 newest: None,
+                known: Known::Read,
                 objects: Objects::Unknown,
                 base: None,
                 rendered: None,
@@ -170,10 +173,11 @@ impl<'a> Sync<'a> {
     async fn run(&mut self) -> Result<Synced, Failure> {
         // A request may take half a minute while the API server is unreachable; a stop does not wait for it.
         let cancel = self.cancel;
-        unless(cancel, self.observe()).await?;
+        unless(cancel, self.see()).await?;
         let mut repairs = 0;
         loop {
             match release::decide(&self.facts) {
+                ReleaseStep::Read => unless(cancel, self.observe()).await?,
                 ReleaseStep::LookAtObjects => unless(cancel, self.look_at_objects()).await?,
                 ReleaseStep::Render => self.facts.rendered = Some(self.rendering().await?),
                 ReleaseStep::Compare => unless(cancel, self.compare()).await?,
@@ -227,12 +231,6 @@ impl<'a> Sync<'a> {
         self.acting.get_or_try_init(acting).await
     }
 
-    async fn observe(&mut self) -> Result<(), Failure> {
-        let (revision, facts) = (&mut self.revision, &mut self.facts);
-        *revision = observe(self.tools, facts).await?;
-        Ok(())
-    }
-
     fn deployed(&self) -> Result<&Revision, Failure> {
         self.revision.as_ref().ok_or_else(|| {
             Failure::new(
@@ -240,26 +238,6 @@ impl<'a> Sync<'a> {
                 format!("release '{}' was decided on without being there", self.facts.release),
             )
         })
-    }
-
-    async fn look_at_objects(&mut self) -> Result<(), Failure> {
-        let keys = self.objects_of_deployed().await?;
-        let labels = &self.tools.helm()?.options().labels;
-        self.facts.objects = self.tools.cluster.look_for(&keys, labels, &self.apis).await?;
-        self.objects = Some(keys);
-        Ok(())
-    }
-
-    async fn objects_of_deployed(&self) -> Result<BTreeSet<ObjectKey>, Failure> {
-        let revision = self.deployed()?;
-        let marked = revision
-            .objects
-            .as_deref()
-            .and_then(|text| serde_json::from_str(text).ok());
-        match marked {
-            Some(keys) => Ok(keys),
-            None => keys_of(&self.facts.release, &self.tools.cluster.manifest(revision).await?),
-        }
     }
 
     async fn render(&mut self) -> Result<String, Failure> {

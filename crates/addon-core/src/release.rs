@@ -175,6 +175,24 @@ pub struct Rendered {
     pub parts: BTreeSet<Part>,
 }
 
+/// How the newest revision of a release is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Known {
+    /// It was read for this decision.
+    Read,
+    /// A watch shows it. Another program may have changed the release a moment ago, so nothing is written by it.
+    Watched(Notes),
+}
+
+/// Whether the notes on a revision are those of the wanted release.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Notes {
+    /// Nothing is to be written.
+    Current,
+    /// A note is outdated, or fields of objects were altered.
+    Outdated,
+}
+
 /// The facts that the decision may need. While it decides, the caller makes sure that no helm child of ours works on the
 /// release.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -191,6 +209,8 @@ pub struct Facts {
     pub unmanaged: bool,
     /// The newest revision; `None` if there is no release.
     pub newest: Option<Newest>,
+    /// How the newest revision is known.
+    pub known: Known,
     /// Whether the objects of the deployed revision exist.
     pub objects: Objects,
     /// The revision that helm would upgrade from; `None` while it is not read.
@@ -211,8 +231,19 @@ pub struct Facts {
     pub helm_timeout: Duration,
 }
 
-/// Decides the next step towards the release that the inputs describe.
+/// Decides the next step towards the release that the inputs describe. By a revision that a watch shows, no step follows
+/// that writes or refuses anything.
 pub fn decide(facts: &Facts) -> ReleaseStep {
+    match (facts.known, certain_step(facts)) {
+        (Known::Read, step)
+        | (Known::Watched(Notes::Current), step @ ReleaseStep::Keep { .. })
+        | (Known::Watched(_), step @ (ReleaseStep::LookAtObjects | ReleaseStep::LeaveAlone { .. })) => step,
+        (Known::Watched(_), _) => ReleaseStep::Read,
+    }
+}
+
+/// The next step if the newest revision was read.
+fn certain_step(facts: &Facts) -> ReleaseStep {
     match next_step(facts) {
         step @ (ReleaseStep::Repair { .. }
         | ReleaseStep::LookAtBase

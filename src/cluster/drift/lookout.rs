@@ -8,6 +8,7 @@ pub mod comparison;
 mod contents;
 mod posts;
 mod releases;
+pub mod sights;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -29,6 +30,7 @@ use tokio::time::{Instant, sleep_until};
 use self::comparison::{Comparison, Quarrels};
 use self::posts::{Joined, Look, Posts};
 use self::releases::{Judgement, KindName, Release, essence, revision_of};
+use self::sights::{Desk, Question, Questions};
 use super::{ObjectKey, Restored};
 use crate::cluster::Cluster;
 use crate::cluster::monitor::Monitors;
@@ -68,6 +70,7 @@ struct Inner {
     door: mpsc::Sender<Event>,
     releases: Mutex<BTreeMap<String, Release>>,
     quarrels: Mutex<Quarrels>,
+    questions: Questions,
 }
 
 impl Lookout {
@@ -80,6 +83,7 @@ impl Lookout {
             door,
             releases: Mutex::default(),
             quarrels: Mutex::default(),
+            questions: Questions::default(),
         }))
     }
 
@@ -88,6 +92,7 @@ impl Lookout {
     pub async fn begin(&self, expected: &[ModuleName]) -> Result<(), Failure> {
         let shared = &self.0.shared;
         let (door, turns) = mpsc::unbounded_channel();
+        let asked = self.0.questions.open();
         let key = Key::Own(RELEASES);
         let lens = Lens::through("the essence of a release", Arc::new(|secret| Ok(essence(secret))));
         // A watch whose start was given up half way is removed.
@@ -103,7 +108,7 @@ impl Lookout {
             is_read: false,
         };
         shared.join(key, &selection).await?;
-        let mut watch = Watch::new(Arc::clone(&self.0), door, turns);
+        let mut watch = Watch::new(Arc::clone(&self.0), door, turns, asked);
         watch.expect(expected);
         shared.run(shared.token(), watch.run(), |_| {});
         Ok(())
@@ -172,10 +177,17 @@ struct Watch {
     unread: BTreeMap<String, u32>,
     /// Releases whose objects are being compared.
     comparing: BTreeSet<String>,
+    /// The questions of jobs.
+    desk: Desk,
 }
 
 impl Watch {
-    fn new(inner: Arc<Inner>, door: mpsc::UnboundedSender<Turned>, turns: mpsc::UnboundedReceiver<Turned>) -> Self {
+    fn new(
+        inner: Arc<Inner>,
+        door: mpsc::UnboundedSender<Turned>,
+        turns: mpsc::UnboundedReceiver<Turned>,
+        asked: mpsc::UnboundedReceiver<Question>,
+    ) -> Self {
         let labels = &inner.settings.labels;
         let labels: Vec<String> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
         let look = if inner.settings.restored.compares_any() {
@@ -203,6 +215,7 @@ impl Watch {
             asked: BTreeMap::new(),
             unread: BTreeMap::new(),
             comparing: BTreeSet::new(),
+            desk: Desk::new(asked),
         }
     }
 
@@ -222,6 +235,7 @@ impl Watch {
                     return;
                 }
             }
+            self.answer();
             self.wait().await;
         }
     }
@@ -238,15 +252,17 @@ impl Watch {
     }
 
     async fn wait(&mut self) {
-        let next = self.again.values().copied().chain(self.posts.next()).min();
+        let due = self.again.values().copied().chain(self.posts.next());
+        let next = due.chain(self.desk.next()).min();
         tokio::select! {
-            turned = self.turns.recv() => {
-                // Events that arrive together are judged together.
-                let more = std::iter::from_fn(|| self.turns.try_recv().ok()).collect::<Vec<_>>();
-                turned.into_iter().chain(more).for_each(|turned| self.turned(turned));
-            }
+            Some(turned) = self.turns.recv() => self.turned(turned),
             Some(errand) = self.errands.join_next() => self.ended(errand),
+            Some(question) = self.desk.asked.recv() => self.desk.take(question),
             () = sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => {}
+        }
+        // Events that arrive together are judged together, and questions are answered by all that has arrived.
+        while let Ok(turned) = self.turns.try_recv() {
+            self.turned(turned);
         }
         let now = Instant::now();
         let due = self.again.extract_if(.., |_, at| *at <= now);

@@ -3,13 +3,13 @@
 //! A change enters the snapshot and is sent in one step, so that no reader sees less than was reported. Must never
 //! wait, and never make a request.
 
+mod health;
 pub(in crate::cluster) mod outlet;
 mod reading;
 mod starting;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
-use std::time::Duration;
 
 use addon_core::failure::Failure;
 use addon_core::name::{HookId, MonitorId};
@@ -18,13 +18,13 @@ use addon_core::object::{ObjectName, ObjectView};
 use addon_core::operator::event::Event;
 use kube::core::ApiResource;
 use tokio::sync::{Notify, mpsc, oneshot};
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use self::health::Health;
 use self::outlet::Outlet;
+use super::Labels;
 use super::lens::Lens;
 use super::selection::Selection;
-use super::{Labels, StaleWatch};
 
 /// The key of a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -82,14 +82,6 @@ enum Stage {
 
 /// Receives the result of the first list.
 type Starter = oneshot::Sender<Result<(), Failure>>;
-
-/// The last moment at which no change was missing, and the error since then.
-struct Health {
-    proven: Instant,
-    error: Option<String>,
-    /// Whether the kind is no longer served.
-    unserved: bool,
-}
 
 /// A target to which an object of a watch is shown.
 #[derive(Clone)]
@@ -331,24 +323,6 @@ impl Ledger {
         }
     }
 
-    /// Stale watches of hooks.
-    pub(super) fn stale(&self, bound: Duration) -> Vec<StaleWatch> {
-        let stale = self
-            .feeds
-            .values()
-            .filter(|feed| feed.is_of_hooks())
-            .filter_map(|feed| {
-                let since = feed.health.proven.elapsed();
-                (since > bound).then(|| StaleWatch {
-                    kind: feed.selection.resource.kind.clone(),
-                    namespace: feed.selection.namespace.clone().unwrap_or_default(),
-                    since,
-                    error: feed.health.error.clone(),
-                })
-            });
-        stale.collect()
-    }
-
     /// Kinds that hooks watch and that are no longer served, each with its group and version.
     pub(super) fn awaited_kinds(&self) -> BTreeSet<(String, String)> {
         let unserved = self
@@ -386,15 +360,5 @@ impl Feed {
             Key::Monitor(_) | Key::Namespaces(_) => true,
             Key::Own(_) | Key::ConfigMap => false,
         })
-    }
-}
-
-impl Health {
-    fn proven() -> Self {
-        Self {
-            proven: Instant::now(),
-            error: None,
-            unserved: false,
-        }
     }
 }

@@ -79,6 +79,11 @@ impl Shared {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether the watches of a target bring all changes, as far as is known.
+    pub(in crate::cluster) fn brings_all(&self, key: Key) -> bool {
+        self.ledger().brings_all(key, self.settings.bound)
+    }
+
     /// Tells the readers of a watch about its condition.
     pub(super) fn tell_readers(&self, id: PartId, condition: Condition<'_>) {
         let readers = self.ledger().readers(id);

@@ -1,6 +1,7 @@
 //! Restores fields that other writers have altered in the objects of an up-to-date release. Starts no helm.
 
 use addon_core::failure::Failure;
+use addon_core::release::Known;
 use tracing::info;
 
 use super::Sync;
@@ -8,10 +9,12 @@ use crate::cluster::drift::lookout::comparison;
 use crate::jobs::unless;
 
 impl Sync<'_> {
-    /// Restores the alterations that the lookout has found. Newer ones are left to its next check.
+    /// Restores the alterations that the lookout has found, if the release was read. Newer ones are left to its next
+    /// check.
     pub(super) async fn put_right(&self) -> Result<(), Failure> {
         let release = self.facts.release.as_str();
-        let Some(lookout) = &self.tools.lookout else {
+        let lookout = self.tools.lookout.as_ref();
+        let Some(lookout) = lookout.filter(|_| self.facts.known == Known::Read) else {
             return Ok(());
         };
         let altered = lookout.altered(release);

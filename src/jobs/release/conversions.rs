@@ -67,7 +67,8 @@ async fn of_module(
         // No webhooks are published for a release that is refused.
         ReleaseStep::Refuse(failure) => return Err(failure),
         ReleaseStep::Hold(held) => return Err(held.failure(module.as_str())),
-        ReleaseStep::LookAtBase
+        ReleaseStep::Read
+        | ReleaseStep::LookAtBase
         | ReleaseStep::Render
         | ReleaseStep::Compare
         | ReleaseStep::Repair { .. }

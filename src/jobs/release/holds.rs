@@ -19,9 +19,18 @@ pub struct Holds {
 /// This process's memory about a release, for the job that holds it.
 #[derive(Debug, Default)]
 pub struct Past {
+    /// The number of jobs that have held the release, the present one included.
+    jobs: u32,
     /// Whether the last helm failed without leaving a revision, so that its changes are recorded nowhere. This happens
     /// if the store is restored to an earlier time while helm works.
     pub(super) torn: bool,
+}
+
+impl Past {
+    /// Whether no other job of this life has worked on the release.
+    pub(super) fn is_first(&self) -> bool {
+        self.jobs <= 1
+    }
 }
 
 impl Holds {
@@ -37,7 +46,9 @@ impl Holds {
             let mut holds = self.ours.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(holds.entry(release.to_owned()).or_default())
         };
-        mutex.lock_owned().await
+        let mut past = mutex.lock_owned().await;
+        past.jobs = past.jobs.saturating_add(1);
+        past
     }
 }
 
@@ -49,10 +60,11 @@ mod tests {
     async fn a_release_is_held_by_one_at_a_time() {
         let holds = Holds::default();
         let first = holds.hold("one").await;
+        assert!(first.is_first());
         let _other = holds.hold("two").await;
         let mut second = std::pin::pin!(holds.hold("one"));
         assert!(futures::poll!(second.as_mut()).is_pending());
         drop(first);
-        assert!(futures::poll!(second).is_ready());
+        assert!(!second.await.is_first());
     }
 }

@@ -9,6 +9,7 @@ use helm_yaml::yaml;
 
 use super::Sync;
 use crate::cluster::drift::{self, ObjectKey};
+use crate::cluster::releases::Revision;
 use crate::cluster::releases::marks::Marks;
 
 /// The size limit of one annotation in bytes. All annotations together may have 256 KiB. A list of objects that needs
@@ -57,11 +58,21 @@ impl Sync<'_> {
             .await?)
     }
 
+    /// Whether a note is to be written on the revision of an up-to-date release.
+    pub(super) fn lacks_notes(&self, revision: &Revision) -> bool {
+        let is_held = revision.newest.held.is_some() || revision.newest.confirmed.is_some();
+        is_held || self.lacks_config(revision) || revision.asked.as_ref() != Some(&self.facts.asked)
+    }
+
+    fn lacks_config(&self, revision: &Revision) -> bool {
+        revision.config.as_deref().and_then(ConfigTrace::parse) != Some(self.config)
+    }
+
     /// Writes the digest of the ConfigMap's values. They may have changed although the effective values did not, or may
     /// never have been noted.
     pub(super) async fn note_config(&self) -> Result<(), Failure> {
         let revision = self.deployed()?;
-        if revision.config.as_deref().and_then(ConfigTrace::parse) == Some(self.config) {
+        if !self.lacks_config(revision) {
             return Ok(());
         }
         Ok(self.tools.cluster.note_config(revision, self.config).await?)

@@ -1,22 +1,83 @@
 //! Reads the state of one release in the cluster: its newest revision, and the operator's intent for unfinished work.
 //! Never decides what follows from it.
 
+use std::collections::BTreeSet;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use addon_core::failure::Failure;
-use addon_core::release::{Facts, Objects};
+use addon_core::release::{Facts, Known, Notes, Objects};
 use tracing::warn;
 
+use super::Sync;
+use super::marks::keys_of;
+use crate::cluster::drift::ObjectKey;
+use crate::cluster::drift::lookout::sights::Sight;
 use crate::cluster::error::RequestError;
 use crate::cluster::releases::Revision;
 use crate::jobs::Tools;
 use crate::report::Chain;
 
+impl Sync<'_> {
+    /// Takes what the watches show of the release, if no other job of this life has worked on it; otherwise reads it.
+    /// After a restart with nothing changed, that spares the reads of every release.
+    pub(super) async fn see(&mut self) -> Result<(), Failure> {
+        let lookout = self.tools.lookout.as_ref().filter(|_| self.hold.is_first());
+        let sight = match lookout {
+            Some(lookout) => lookout.sight(&self.facts.release).await,
+            None => None,
+        };
+        let Some(Sight {
+            revision,
+            objects,
+            is_altered,
+        }) = sight
+        else {
+            return self.observe().await;
+        };
+        let notes = if is_altered || self.lacks_notes(&revision) {
+            Notes::Outdated
+        } else {
+            Notes::Current
+        };
+        self.facts.newest = Some(revision.newest.clone());
+        (self.facts.known, self.facts.objects) = (Known::Watched(notes), objects);
+        self.revision = Some(revision);
+        Ok(())
+    }
+
+    /// Reads the release.
+    pub(super) async fn observe(&mut self) -> Result<(), Failure> {
+        self.revision = observe(self.tools, &mut self.facts).await?;
+        Ok(())
+    }
+
+    pub(super) async fn look_at_objects(&mut self) -> Result<(), Failure> {
+        let keys = self.objects_of_deployed().await?;
+        let labels = &self.tools.helm()?.options().labels;
+        self.facts.objects = self.tools.cluster.look_for(&keys, labels, &self.apis).await?;
+        self.objects = Some(keys);
+        Ok(())
+    }
+
+    async fn objects_of_deployed(&self) -> Result<BTreeSet<ObjectKey>, Failure> {
+        let revision = self.deployed()?;
+        let marked = revision
+            .objects
+            .as_deref()
+            .and_then(|text| serde_json::from_str(text).ok());
+        match marked {
+            Some(keys) => Ok(keys),
+            None => keys_of(&self.facts.release, &self.tools.cluster.manifest(revision).await?),
+        }
+    }
+}
+
 /// Reads the newest revision, and the intent if the revision is unfinished.
 pub(super) async fn observe(tools: &Tools, facts: &mut Facts) -> Result<Option<Revision>, Failure> {
     let revision = tools.cluster.newest_revision(&facts.release).await?;
     facts.newest = revision.as_ref().map(|revision| revision.newest.clone());
-    (facts.objects, facts.base, facts.likeness) = (Objects::Unknown, None, None);
+    (facts.known, facts.objects) = (Known::Read, Objects::Unknown);
+    (facts.base, facts.likeness) = (None, None);
     facts.unchanged = tools.holds.unchanged(&facts.release, revision.as_ref());
     facts.tenure = tools.spawner.warrant().tenure();
     let unfinished = facts

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use addon_core::failure::Failure;
 use addon_core::release::brake::Asked;
-use addon_core::release::{self, Facts, Intent, IntentKind, Objects};
+use addon_core::release::{self, Facts, Intent, IntentKind, Known, Objects};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
@@ -70,6 +70,7 @@ fn facts(release: &str, helm_timeout: Duration) -> Facts {
         version: None,
         unmanaged: false,
         newest: None,
+        known: Known::Read,
         objects: Objects::Unknown,
         base: None,
         rendered: None,

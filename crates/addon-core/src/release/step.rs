@@ -9,6 +9,8 @@ use crate::failure::Failure;
 /// The next step of bringing a release to its wanted state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReleaseStep {
+    /// Read the newest revision, and ask again: what a watch shows of it is not enough.
+    Read,
     /// Check whether the objects exist, and ask again.
     LookAtObjects,
     /// Render the chart, and ask again.

@@ -25,6 +25,7 @@ fn facts(newest: Option<Newest>) -> Facts {
         version: Some("0.1.0".to_owned()),
         unmanaged: false,
         newest,
+        known: Known::Read,
         objects: Objects::Unknown,
         base: Some(base(&[])),
         rendered: None,
@@ -158,6 +159,64 @@ fn equal_inputs_ask_for_the_objects_and_never_for_a_rendering() {
         decide(&facts),
         ReleaseStep::Upgrade(Reason::Absent("ns/ConfigMap/x".to_owned()))
     );
+}
+
+#[test]
+fn by_what_a_watch_shows_a_release_is_kept_and_nothing_else_is_done() {
+    let seen = |newest: Newest, known| Facts {
+        known,
+        objects: Objects::Present,
+        ..facts(Some(newest))
+    };
+    let (current, outdated) = (Known::Watched(Notes::Current), Known::Watched(Notes::Outdated));
+    let deployed = newest(Status::Deployed);
+    let kept = ReleaseStep::Keep { revision: 3 };
+    assert_eq!(decide(&seen(deployed.clone(), current)), kept);
+    assert_eq!(
+        decide(&seen(deployed.clone(), outdated)),
+        ReleaseStep::Read,
+        "a note is a write"
+    );
+    let unknown = Facts {
+        objects: Objects::Unknown,
+        ..seen(deployed.clone(), current)
+    };
+    assert_eq!(decide(&unknown), ReleaseStep::LookAtObjects);
+    let missing = Facts {
+        objects: Objects::Missing("ConfigMap/a".to_owned()),
+        ..seen(deployed.clone(), current)
+    };
+    assert_eq!(decide(&missing), ReleaseStep::Read);
+    let yielded = Newest {
+        unmanaged: true,
+        ..deployed.clone()
+    };
+    let mut left = seen(yielded.clone(), outdated);
+    left.unmanaged = true;
+    assert_eq!(decide(&left), ReleaseStep::LeaveAlone { revision: 3 });
+    let (foreign, other) = (
+        Newest {
+            ours: false,
+            ..deployed.clone()
+        },
+        Newest {
+            inputs: None,
+            ..deployed
+        },
+    );
+    let unfinished = [Status::Failed, Status::PendingUpgrade, Status::Uninstalling].map(newest);
+    for revision in [foreign, other, yielded].into_iter().chain(unfinished) {
+        assert_eq!(
+            decide(&seen(revision.clone(), current)),
+            ReleaseStep::Read,
+            "{revision:?}"
+        );
+    }
+    let absent = Facts {
+        known: current,
+        ..facts(None)
+    };
+    assert_eq!(decide(&absent), ReleaseStep::Read);
 }
 
 #[test]

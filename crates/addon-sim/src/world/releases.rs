@@ -13,7 +13,9 @@ use std::time::Duration;
 use addon_core::failure::{Class, Failure};
 use addon_core::operator::event::{ReleaseSummary, SyncAction, Synced};
 use addon_core::release::brake::{Asked, Held};
-use addon_core::release::{self, ConfigTrace, Facts, Intent, Likeness, Newest, Objects, ReleaseStep, Status};
+use addon_core::release::{
+    self, ConfigTrace, Facts, Intent, Known, Likeness, Newest, Notes, Objects, ReleaseStep, Status,
+};
 use addon_core::values::section::Maintenance;
 use serde_json::Value;
 
@@ -169,6 +171,7 @@ impl World {
     fn observe(&self, facts: &mut Facts) {
         let release = self.releases.get(&facts.release);
         facts.newest = release.map(Release::newest);
+        facts.known = Known::Read;
         facts.objects = Objects::Unknown;
         // The operator checks so often that it has seen the revision from its beginning.
         let age = release.map_or(0, |release| self.seconds().saturating_sub(release.written));
@@ -187,6 +190,7 @@ impl World {
             version: None,
             unmanaged: false,
             newest: None,
+            known: Known::Read,
             objects: Objects::Unknown,
             base: None,
             rendered: None,
@@ -205,6 +209,7 @@ impl World {
     fn approach(&mut self, facts: &mut Facts, rendering: &Rendering) -> Result<ReleaseStep, Failure> {
         loop {
             match release::decide(facts) {
+                ReleaseStep::Read => self.observe(facts),
                 ReleaseStep::LookAtObjects => {
                     let release = self.releases.get(&facts.release);
                     let missing = release.and_then(|release| release.missing.first().cloned());
@@ -228,6 +233,16 @@ impl World {
                 }
                 step => return Ok(step),
             }
+        }
+    }
+
+    /// Whether the notes on a release are those of the wanted one.
+    fn notes(&self, facts: &Facts) -> Notes {
+        let is_current = |release: &Release| release.asked.as_ref() == Some(&facts.asked) && release.held.is_none();
+        if self.releases.get(&facts.release).is_some_and(is_current) {
+            Notes::Current
+        } else {
+            Notes::Outdated
         }
     }
 
@@ -266,6 +281,7 @@ impl World {
         let mut facts = self.facts(module);
         facts.unmanaged = maintenance == Maintenance::NoResourceReconciliation;
         facts.asked = halves::asked(&spec, config);
+        facts.known = Known::Watched(self.notes(&facts));
         let (digest, rendering) = self.rendering(&spec, values, facts.unmanaged);
         facts.inputs = digest;
         match self.approach(&mut facts, &rendering)? {

@@ -136,7 +136,7 @@ mod tests {
         };
         let lookout = Lookout::new(&monitors, &cluster, settings, mpsc::channel(1).0);
         let (door, turns) = mpsc::unbounded_channel();
-        (Watch::new(lookout.0, door, turns), dir)
+        (Watch::new(lookout.0, door, turns, mpsc::unbounded_channel().1), dir)
     }
 
     fn revision(number: u32) -> Revision {

@@ -177,6 +177,20 @@ impl Posts {
         self.ask(kind, |target| names.iter().any(|name| target.holds(name)))
     }
 
+    /// Whether an object exists; none if its kind is not watched, or if the watch may lack changes.
+    pub(super) fn certainly_holds(&self, kind: &KindName, object: &Named) -> Option<bool> {
+        let post = self.by_kind.get(kind)?;
+        self.shared
+            .brings_all(Key::Own(post.id))
+            .then(|| self.holds(kind, object))?
+    }
+
+    /// Whether the first list of a kind has not ended yet.
+    pub(super) fn is_listing(&self, kind: &KindName) -> bool {
+        let stage = self.by_kind.get(kind).map(|post| &post.stage);
+        matches!(stage, Some(Stage::Joining(_)))
+    }
+
     /// A digest that changes with every write to the object; none if writes are not watched.
     pub(super) fn print(&self, kind: &KindName, object: &Named) -> Option<Digest> {
         if self.look != Look::Writes {

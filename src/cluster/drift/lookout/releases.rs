@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use addon_core::digest::Digest;
 use addon_core::operator::event::Drift;
-use addon_core::release::Status;
+use addon_core::release::{Objects as Presence, Status};
 use k8s_openapi::api::core::v1::Secret;
 use kube::core::PartialObjectMeta;
 use serde_json::{Map, Value, json};
 
 use super::super::ObjectKey;
+use crate::cluster::releases::upgrades::{CONFIRMED, HELD};
 use crate::cluster::releases::{INPUTS, MAINTENANCE, OBJECTS, Revision};
 
 /// A kind as in a manifest, in one namespace.
@@ -71,7 +72,7 @@ pub(super) enum Judgement {
 /// The part of a release Secret that is kept.
 pub(super) fn essence(secret: &Value) -> Value {
     let metadata = &secret["metadata"];
-    let kept = [INPUTS, OBJECTS].into_iter();
+    let kept = [INPUTS, OBJECTS, HELD, CONFIRMED].into_iter();
     let annotations: Map<String, Value> = kept
         .filter_map(|key| Some((key.to_owned(), metadata["annotations"].get(key)?.clone())))
         .collect();
@@ -247,6 +248,22 @@ impl Release {
             status if status.is_unfinished() && !rest.is_zero() => Judgement::Unfinished(rest),
             status => Judgement::Drifted(Drift::Status(Some(status))),
         }
+    }
+
+    /// Whether the objects of the newest revision exist, as far as is certain.
+    pub(super) fn presence(&self, namespace: &str, is_there: impl Fn(&KindName, &Named) -> Option<bool>) -> Presence {
+        let newest = self.newest_revision().map(|revision| revision.newest.revision);
+        if newest.is_none() || self.objects_of != newest {
+            return Presence::Unknown;
+        }
+        let objects = self.objects.iter();
+        let mut all = objects.flat_map(|(kind, objects)| objects.iter().map(move |object| (kind, object)));
+        let uncertain = all.find_map(|(kind, object)| match is_there(kind, object) {
+            Some(true) => None,
+            Some(false) => Some(Presence::Missing(id(namespace, kind, object))),
+            None => Some(Presence::Unknown),
+        });
+        uncertain.unwrap_or(Presence::Present)
     }
 
     fn absent(&self, namespace: &str, is_there: impl Fn(&KindName, &Named) -> Option<bool>) -> Judgement {
