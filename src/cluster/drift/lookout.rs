@@ -149,6 +149,8 @@ impl Inner {
 enum Errand {
     /// The first list of a kind has ended.
     Joined(KindName, OwnId, Joined),
+    /// The objects of a revision became known before they were read.
+    Spared(String, u32),
     /// The objects of a revision were read from its Secret.
     Read(Box<Revision>, Result<BTreeSet<ObjectKey>, Failure>),
     /// Objects were compared with the manifest of their revision.
@@ -318,6 +320,7 @@ impl Watch {
                     self.dirty.extend(touched.map(|(release, _)| release.clone()));
                 }
             }
+            Ok(Errand::Spared(release, revision)) => self.is_spared(&release, revision),
             Ok(Errand::Read(revision, read)) => self.has_read(*revision, read),
             Ok(Errand::Compared(comparison)) => self.has_compared(comparison),
             Err(error) => {

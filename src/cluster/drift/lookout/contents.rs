@@ -4,6 +4,7 @@
 //! completely.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use addon_core::failure::{Class, Failure};
@@ -13,7 +14,7 @@ use tracing::warn;
 
 use super::super::{ObjectKey, keys_of};
 use super::releases::Release;
-use super::{AGAIN, Errand, Watch};
+use super::{AGAIN, Errand, Inner, Watch};
 use crate::cluster::Cluster;
 use crate::cluster::releases::Revision;
 
@@ -28,12 +29,22 @@ impl Watch {
             return;
         }
         self.asked.insert(name.to_owned(), number);
-        let (cluster, revision) = (self.inner.cluster.clone(), revision.clone());
+        let (inner, revision) = (Arc::clone(&self.inner), revision.clone());
         self.errands.spawn(async move {
             sleep_until(now + UNMARKED).await;
-            let read = objects_of(&cluster, &revision).await;
+            if !inner.still_lacks_objects(&revision) {
+                return Errand::Spared(revision.release, revision.newest.revision);
+            }
+            let read = objects_of(&inner.cluster, &revision).await;
             Errand::Read(Box::new(revision), read)
         });
+    }
+
+    /// The objects of the revision are known by now. If they get lost again, they are read.
+    pub(super) fn is_spared(&mut self, release: &str, revision: u32) {
+        if self.asked.get(release) == Some(&revision) {
+            self.asked.remove(release);
+        }
     }
 
     pub(super) fn has_read(&mut self, revision: Revision, read: Result<BTreeSet<ObjectKey>, Failure>) {
@@ -79,6 +90,14 @@ impl Watch {
     }
 }
 
+impl Inner {
+    fn still_lacks_objects(&self, revision: &Revision) -> bool {
+        let releases = self.releases();
+        let unmarked = releases.get(&revision.release).and_then(Release::unmarked);
+        unmarked.is_some_and(|one| one.newest.revision == revision.newest.revision)
+    }
+}
+
 async fn objects_of(cluster: &Cluster, revision: &Revision) -> Result<BTreeSet<ObjectKey>, Failure> {
     let manifest = cluster.manifest(revision).await?;
     let documents = yaml::documents_v2(&manifest)
@@ -89,7 +108,6 @@ async fn objects_of(cluster: &Cluster, revision: &Revision) -> Result<BTreeSet<O
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
-    use std::sync::Arc;
 
     use addon_core::module::description::Restoring;
     use serde_json::json;
@@ -145,6 +163,31 @@ mod tests {
             "labels": {"owner": "helm", "name": "one", "version": number.to_string(), "status": "deployed"},
         }});
         revision_of(essence).unwrap().0
+    }
+
+    #[tokio::test]
+    async fn what_is_marked_meanwhile_is_not_read() {
+        let (mut watch, _dir) = watch().await;
+        let see = |watch: &Watch, revision: Revision| {
+            let mut releases = watch.inner.releases();
+            releases.entry("one".to_owned()).or_default().see(revision, false);
+        };
+        let ours = |objects: Option<&str>| {
+            let mut revision = revision(1);
+            (revision.newest.ours, revision.objects) = (true, objects.map(str::to_owned));
+            revision
+        };
+        for (marks, is_read) in [(None, true), (Some("[]"), false)] {
+            see(&watch, ours(None));
+            // The time for a mark is over once the errand begins, which is at the first wait.
+            let long_ago = Instant::now().checked_sub(UNMARKED).unwrap();
+            watch.ask_for_objects("one", &ours(None), long_ago);
+            see(&watch, ours(marks));
+            let errand = watch.errands.join_next().await.unwrap().unwrap();
+            assert_eq!(matches!(errand, Errand::Read(..)), is_read, "{marks:?}");
+            watch.is_spared("one", 1);
+        }
+        assert!(watch.asked.is_empty());
     }
 
     #[tokio::test]
