@@ -4,8 +4,9 @@
 //! anyway. An unchanged state of a module is no news, not even after a restart. Must never contain a value.
 
 pub mod channel;
+mod groups;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use addon_core::failure::{Class, Failure};
@@ -61,6 +62,8 @@ pub struct Announcer {
     modules: BTreeMap<ModuleName, Announced>,
     /// Whether the first converge is over: later switches of modules are news.
     converged: bool,
+    /// The modules whose releases the first converge has installed or upgraded so far. They are announced together.
+    upgraded: BTreeSet<ModuleName>,
 }
 
 /// The last announced state of a module; none if nothing was announced.
@@ -79,15 +82,21 @@ impl Announcer {
             meters,
             modules: BTreeMap::new(),
             converged: false,
+            upgraded: BTreeSet::new(),
         };
         (announcer, announcements)
     }
 
     pub(super) fn hear(&mut self, notice: &Notice) {
-        if let Some(announcement) = self.news(notice)
-            && self.door.try_send(announcement).is_err()
-        {
-            self.meters.add(&EVENTS_DROPPED, [], 1.0);
+        let mut news = Vec::from_iter(self.news(notice));
+        if let Notice::ConvergeFinished { first: true, .. } = notice {
+            self.converged = true;
+            news.extend(groups::ready(&std::mem::take(&mut self.upgraded)));
+        }
+        for announcement in news {
+            if self.door.try_send(announcement).is_err() {
+                self.meters.add(&EVENTS_DROPPED, [], 1.0);
+            }
         }
     }
 
@@ -111,6 +120,7 @@ impl Announcer {
             Notice::ObjectsAdopted { module, objects } => Some(adopted(module, objects)),
             Notice::ModuleDeleted { module } => {
                 self.modules.remove(module);
+                self.upgraded.remove(module);
                 let note = format!("module '{module}' is removed");
                 Some(of_module(module, "ModuleDeleted", "Delete", Weight::Normal, note))
             }
@@ -126,10 +136,6 @@ impl Announcer {
             Notice::FilesRefused { module, failure } => {
                 let note = format!("module '{module}' goes on with the files of before: {}", failure.report);
                 Some(of_module(module, "FilesRefused", "Renew", Weight::Warning, note))
-            }
-            Notice::ConvergeFinished { first: true, .. } => {
-                self.converged = true;
-                None
             }
             Notice::ConfigRejected { key, message } => {
                 let note = format!("key '{key}' of the ConfigMap cannot be used, its last good value stays: {message}");
@@ -196,6 +202,10 @@ impl Announcer {
     fn ready(&mut self, module: &ModuleName, action: Option<SyncAction>) -> Option<Announcement> {
         let before = self.modules.insert(module.clone(), Announced::Ready);
         let upgraded = action == Some(SyncAction::Upgraded);
+        if upgraded && before != Some(Announced::NotReady) && !self.converged {
+            self.upgraded.insert(module.clone());
+            return None;
+        }
         if !upgraded && before != Some(Announced::NotReady) {
             return None;
         }
@@ -223,6 +233,7 @@ impl Announcer {
             return None;
         }
         self.modules.insert(module.clone(), Announced::NotReady);
+        self.upgraded.remove(module);
         if failure.class == Class::Held {
             let note = format!("module '{module}': {}", failure.report);
             return Some(of_module(module, "UpgradeHeld", "Upgrade", Weight::Warning, note));

@@ -7,8 +7,12 @@ fn module(name: &str) -> ModuleName {
 }
 
 fn ready(action: Option<SyncAction>) -> Notice {
+    ready_of("one", action)
+}
+
+fn ready_of(name: &str, action: Option<SyncAction>) -> Notice {
     Notice::ModuleReady {
-        module: module("one"),
+        module: module(name),
         action,
         took: Duration::ZERO,
         activation: "",
@@ -83,7 +87,7 @@ fn a_start_that_finds_everything_as_it_was_is_no_news() {
 fn a_release_that_was_upgraded_is_news_each_time() {
     let upgraded = ready(Some(SyncAction::Upgraded));
     let expected = "module 'one' is ready, its release is installed or upgraded";
-    let told = told(&[upgraded.clone(), upgraded]);
+    let told = told(&[converged(), upgraded.clone(), upgraded]);
     assert_eq!(
         told,
         [
@@ -91,6 +95,24 @@ fn a_release_that_was_upgraded_is_news_each_time() {
             ("ModuleReady", expected.to_owned())
         ]
     );
+}
+
+#[test]
+fn releases_that_the_first_converge_upgrades_are_told_together_unless_they_fail_then() {
+    let upgraded = |name| ready_of(name, Some(SyncAction::Upgraded));
+    let start = [upgraded("two"), upgraded("one"), upgraded("three")];
+    assert_eq!(reasons(&start), [""; 0], "the first converge is not over");
+    let whole = [start.as_slice(), &[converged()]].concat();
+    let expected = "modules are ready, their releases are installed or upgraded: one, three, two";
+    assert_eq!(told(&whole), [("ModuleReady", expected.to_owned())]);
+    let failing = [
+        start.as_slice(),
+        &[failed(Class::Unavailable, "no answer"), converged()],
+    ]
+    .concat();
+    let told = told(&failing);
+    assert_eq!(told[0].0, "ModuleFailed");
+    assert!(told.len() == 2 && told[1].1.ends_with(": three, two"), "{told:?}");
 }
 
 #[test]
