@@ -52,9 +52,14 @@ type Data = BTreeMap<String, ByteString>;
 /// The keys of a Secret, each with its new contents; `None` removes the key.
 type Changes = BTreeMap<String, Option<Vec<u8>>>;
 
-/// An intent that was written; if the Secret has nothing else, with its metadata.
+/// An intent that was written.
 #[derive(Debug)]
-pub struct Recorded(Option<ObjectMeta>);
+pub struct Recorded {
+    key: String,
+    text: Vec<u8>,
+    /// The metadata of the Secret, if it has nothing else.
+    alone: Option<ObjectMeta>,
+}
 
 impl Cluster {
     /// Reads the saved state as far as possible. After that, no write of an earlier leader succeeds. If that leader has
@@ -106,6 +111,7 @@ impl Cluster {
         for secret in [INTENTS, NAME] {
             // Earlier versions stored the intent in the other Secret.
             let intent = self.remembered(secret).await?.remove(&key);
+            let intent = intent.filter(|text| !self.known_state.has_ended(&key, &text.0));
             match intent.map(|intent| serde_json::from_slice(&intent.0)) {
                 Some(Ok(intent)) => return Ok(Some(intent)),
                 Some(Err(error)) => warn!(secret, key, %error, "cannot read our own state, going on without it"),
@@ -115,23 +121,38 @@ impl Cluster {
         Ok(None)
     }
 
-    /// Stores that a helm child is about to work on the release.
+    /// Stores that a helm child is about to work on the release. Intents of this process whose children have ended are
+    /// removed by the same write.
     pub async fn record_intent(&self, release: &str, intent: &Intent) -> Result<Recorded, RequestError> {
         let key = intent_key(release);
         let text = json!(intent).to_string().into_bytes();
-        let secret = self.remember(INTENTS, &[(key.clone(), Some(text))].into()).await?;
+        let ended = self.known_state.ended();
+        let changes = |data: &Data| {
+            let mut changes = ended.still_in(data);
+            changes.insert(key.clone(), Some(text.clone()));
+            changes
+        };
+        let secret = Box::pin(self.change(INTENTS, changes)).await?;
+        self.known_state.are_removed(&ended);
         let alone = secret.filter(|secret| remembers_nothing_but(&key, secret));
-        Ok(Recorded(alone.map(|secret| secret.metadata)))
+        let alone = alone.map(|secret| secret.metadata);
+        Ok(Recorded { key, text, alone })
+    }
+
+    /// Notes that the child of a stored intent has ended well, without a request: the next intent takes its place. If no
+    /// other comes, the intent stays, and explains nothing that another program does.
+    pub fn note_end(&self, recorded: Recorded) {
+        self.known_state.end(recorded.key, recorded.text);
     }
 
     /// Removes a stored intent, after the child has ended with a known outcome.
-    pub async fn clear_recorded(&self, release: &str, recorded: Recorded) -> Result<(), RequestError> {
-        if let Some(seen) = recorded.0
+    pub async fn clear_recorded(&self, recorded: Recorded) -> Result<(), RequestError> {
+        if let Some(seen) = recorded.alone
             && self.drop_secret(INTENTS, seen).await?
         {
             return Ok(());
         }
-        self.forget(INTENTS, &intent_key(release)).await
+        self.forget(INTENTS, &recorded.key).await
     }
 
     /// Removes the intent for the release, whatever the version of the Secret is.

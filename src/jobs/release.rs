@@ -39,7 +39,6 @@ use crate::cluster::apis::Apis;
 use crate::cluster::drift::ObjectKey;
 use crate::cluster::releases::Revision;
 use crate::cluster::releases::marks::{Marks, labels_of_new};
-use crate::cluster::state::Recorded;
 use crate::helm::{self, Verbosity};
 use holds::Past;
 use marks::{annotation, checksum, keys_of};
@@ -315,6 +314,7 @@ impl<'a> Sync<'a> {
             revision_before,
             digest: self.facts.inputs.clone(),
             started,
+            marks: true,
             holder: self.facts.tenure.as_ref().map(|tenure| tenure.holder.clone()),
         };
         tools.helm()?.version().await?;
@@ -331,7 +331,8 @@ impl<'a> Sync<'a> {
             }
         };
         self.hold.torn = false;
-        self.mark_upgraded(&upgraded, recorded).await;
+        tools.cluster.note_end(recorded);
+        self.mark_upgraded(&upgraded).await;
         Ok(Synced {
             action: SyncAction::Upgraded,
             revision: upgraded.revision,
@@ -340,7 +341,7 @@ impl<'a> Sync<'a> {
     }
 
     /// Writes the marks on the deployed revision. A failure only costs the next sync some work.
-    async fn mark_upgraded(&self, upgraded: &helm::Upgraded, recorded: Recorded) {
+    async fn mark_upgraded(&self, upgraded: &helm::Upgraded) {
         let (cluster, release) = (&self.tools.cluster, self.facts.release.as_str());
         let marked = async {
             let keys = keys_of(release, &upgraded.manifest)?;
@@ -366,13 +367,8 @@ impl<'a> Sync<'a> {
                 .await
                 .map_err(Failure::from)
         };
-        let cleared = async {
-            let cleared = cluster.clear_recorded(release, recorded).await;
-            cleared.map_err(Failure::from)
-        };
-        let (marked, cleared) = tokio::join!(marked, cleared);
-        for error in [marked, cleared].into_iter().filter_map(Result::err) {
-            warn!(release, %error, "the release is deployed, but its marks or its record could not be written");
+        if let Err(error) = marked.await {
+            warn!(release, %error, "the release is deployed, but its marks could not be written");
         }
     }
 }

@@ -146,6 +146,7 @@ async fn what_a_removal_noted_that_was_killed_after_helm_is_forgotten() {
         revision_before: 1,
         digest: String::new(),
         started: 1,
+        marks: true,
         holder: None,
     };
     world.tools.cluster.record_intent("one", &intent).await.unwrap();

@@ -15,6 +15,7 @@ pub(crate) fn intent(revision_before: u32) -> Intent {
         revision_before,
         digest: "d".to_owned(),
         started: 7,
+        marks: true,
         holder: None,
     }
 }
@@ -78,10 +79,10 @@ async fn changes_of_others_since_the_last_write_stay() {
     let proxy = world.restart_behind_a_proxy().await;
     let cluster = &world.tools.cluster;
     let first = cluster.record_intent("one", &intent(1)).await.unwrap();
-    cluster.clear_recorded("one", first).await.unwrap();
+    cluster.clear_recorded(first).await.unwrap();
     let (before, _) = proxy.seen();
     let second = cluster.record_intent("one", &intent(2)).await.unwrap();
-    cluster.clear_recorded("one", second).await.unwrap();
+    cluster.clear_recorded(second).await.unwrap();
     assert_eq!(
         proxy.seen().0 - before,
         2,
@@ -106,6 +107,44 @@ async fn changes_of_others_since_the_last_write_stay() {
     world.kubectl("delete secret addon-operator-intents");
     cluster.record_intent("two", &intent(5)).await.unwrap();
     assert_eq!(cluster.intent("two").await.unwrap(), Some(intent(5)));
+}
+
+/// Runs of helm that end well cost one write each: the next intent takes the place of those before.
+#[tokio::test(flavor = "multi_thread")]
+async fn intents_of_children_that_have_ended_go_with_the_next_write() {
+    let mut world = World::new("ended").await;
+    let proxy = world.restart_behind_a_proxy().await;
+    let cluster = world.tools.cluster.clone();
+    let names = ["one", "two", "three"];
+    let (before, _) = proxy.seen();
+    let mut recorded = Vec::new();
+    for name in names {
+        recorded.push(cluster.record_intent(name, &intent(1)).await.unwrap());
+    }
+    for recorded in recorded {
+        cluster.note_end(recorded);
+    }
+    let four = cluster.record_intent("four", &intent(1)).await.unwrap();
+    // One look at a Secret that is not there, and four writes.
+    assert_eq!(proxy.seen().0 - before, 5);
+    let keys = |world: &World| {
+        let data = world.kubectl("get secret addon-operator-intents -o=jsonpath={.data}");
+        let data: BTreeMap<String, String> = serde_json::from_str(&data).unwrap();
+        data.into_keys().collect::<Vec<_>>()
+    };
+    assert_eq!(keys(&world), ["intent.four", "version"]);
+    cluster.note_end(four);
+    assert_eq!(cluster.intent("four").await.unwrap(), None, "its child has ended");
+    assert_eq!(keys(&world), ["intent.four", "version"], "nothing is written for that");
+
+    // Another process has an intent of its own for the same release, which stays.
+    world.restart().await;
+    world.tools.cluster.record_intent("four", &intent(2)).await.unwrap();
+    let five = cluster.record_intent("five", &intent(1)).await.unwrap();
+    assert_eq!(keys(&world), ["intent.five", "intent.four", "version"]);
+    assert_eq!(cluster.intent("four").await.unwrap(), Some(intent(2)));
+    cluster.clear_recorded(five).await.unwrap();
+    assert_eq!(keys(&world), ["intent.four", "version"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -141,7 +180,7 @@ async fn sections_that_fill_the_secret_leave_room_for_intents() {
         assert_eq!(cluster.load_state().await.unwrap().last_good.as_ref(), Some(&last_good));
         let recorded = cluster.record_intent("one", &intent(1)).await.unwrap();
         assert_eq!(cluster.intent("one").await.unwrap(), Some(intent(1)));
-        cluster.clear_recorded("one", recorded).await.unwrap();
+        cluster.clear_recorded(recorded).await.unwrap();
         assert_eq!(cluster.load_state().await.unwrap().last_good.as_ref(), Some(&last_good));
     }
     let last_good = [

@@ -12,6 +12,7 @@ pub mod tenure;
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::ops::Not;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -108,7 +109,8 @@ pub struct Newest {
     pub confirmed: Option<String>,
 }
 
-/// The note about a helm child of ours: written before its start, deleted after its end.
+/// The note about a helm child of ours: written before its start, and taken back after its end, but not necessarily at once.
+/// So the note about an ended child must never explain a revision that another program left.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Intent {
     /// The action of the helm child.
@@ -120,6 +122,9 @@ pub struct Intent {
     pub digest: String,
     /// The time at which the helm child was started, in seconds since 1970.
     pub started: u64,
+    /// Whether the child marks the revision that it begins with its start. Children of older versions may not.
+    #[serde(default, skip_serializing_if = "Not::not")]
+    pub marks: bool,
     /// The time as leader in which it was started; `None` without an election, or if an older version wrote the note.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holder: Option<Holder>,
@@ -137,12 +142,14 @@ pub enum IntentKind {
 
 impl Intent {
     /// Whether this child left the unfinished revision. A person may have begun a revision of that number, too, if the
-    /// child was killed before it wrote anything. Children of older versions left no mark on the revision.
+    /// child was killed before it wrote anything, or may be removing the revision that the child has finished.
     fn explains(&self, newest: &Newest) -> bool {
         match self.kind {
             IntentKind::Upgrade => {
+                let is_marked = newest.begun.map_or(!self.marks, |begun| begun == self.started);
                 newest.revision == self.revision_before.saturating_add(1)
-                    && newest.begun.is_none_or(|begun| begun == self.started)
+                    && newest.status != Status::Uninstalling
+                    && is_marked
             }
             IntentKind::Uninstall => newest.revision == self.revision_before && newest.status == Status::Uninstalling,
         }

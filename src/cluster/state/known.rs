@@ -2,18 +2,42 @@
 //!
 //! A write always names the version that it replaces, so an outdated copy only costs a refusal and a read. A copy must
 //! never replace a read: only a read shows that nothing has to be written.
+//!
+//! Beside them, the intents of this process whose children have ended and which are still in their Secret. They are removed
+//! by the next write, so that a run of helm costs one write for its intent and not two.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use k8s_openapi::api::core::v1::Secret;
+
+use super::{Changes, Data};
 
 /// The size in bytes up to which a Secret is kept in memory. Larger Secrets are seldom written.
 const LONGEST: usize = 64 << 10;
 
 /// The last known states of Secrets, by name.
 #[derive(Debug, Clone, Default)]
-pub struct Known(Arc<Mutex<BTreeMap<String, Last>>>);
+pub struct Known(Arc<Memory>);
+
+#[derive(Debug, Default)]
+struct Memory {
+    last: Mutex<BTreeMap<String, Last>>,
+    ended: Mutex<Ended>,
+}
+
+/// Intents whose children have ended: the text of each by its key.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Ended(BTreeMap<String, Vec<u8>>);
+
+impl Ended {
+    /// The removal of those that are in the Secret. A key with another text is the intent of another process.
+    pub(super) fn still_in(&self, data: &Data) -> Changes {
+        let is_there = |(key, text): &(&String, &Vec<u8>)| data.get(*key).is_some_and(|own| own.0 == **text);
+        let removed = self.0.iter().filter(is_there);
+        removed.map(|(key, _)| (key.clone(), None)).collect()
+    }
+}
 
 /// The last known state of a Secret.
 #[derive(Debug, Clone)]
@@ -27,16 +51,43 @@ pub(super) enum Last {
 impl Known {
     /// Takes the copy of a Secret out of the memory. A concurrent writer then has to read the Secret first.
     pub(super) fn take(&self, name: &str) -> Option<Last> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(name)
+        self.last().remove(name)
     }
 
     pub(super) fn note(&self, name: &str, secret: Option<&Secret>) {
         let is_short = secret.is_none_or(|secret| length(secret) <= LONGEST);
         let last = secret.map_or(Last::Absent, |secret| Last::Is(Box::new(secret.clone())));
         if is_short {
-            let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            known.insert(name.to_owned(), last);
+            self.last().insert(name.to_owned(), last);
         }
+    }
+
+    /// Notes that the child of an intent has ended.
+    pub(super) fn end(&self, key: String, text: Vec<u8>) {
+        self.ends().0.insert(key, text);
+    }
+
+    /// The intents whose children have ended and that may still be stored.
+    pub(super) fn ended(&self) -> Ended {
+        self.ends().clone()
+    }
+
+    /// Whether the child of this intent has ended.
+    pub(super) fn has_ended(&self, key: &str, text: &[u8]) -> bool {
+        self.ends().0.get(key).is_some_and(|own| own == text)
+    }
+
+    /// Forgets intents that are stored no more.
+    pub(super) fn are_removed(&self, removed: &Ended) {
+        self.ends().0.retain(|key, text| removed.0.get(key) != Some(text));
+    }
+
+    fn last(&self) -> MutexGuard<'_, BTreeMap<String, Last>> {
+        self.0.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn ends(&self) -> MutexGuard<'_, Ended> {
+        self.0.ended.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -62,7 +62,11 @@ impl Cluster {
         Box::pin(self.change(name, changes)).await.map(|_| ())
     }
 
-    async fn change(&self, name: &str, changes: impl Fn(&Data) -> Changes) -> Result<Option<Secret>, RequestError> {
+    pub(super) async fn change(
+        &self,
+        name: &str,
+        changes: impl Fn(&Data) -> Changes,
+    ) -> Result<Option<Secret>, RequestError> {
         let none = Data::new();
         let mut known = self.known_state.take(name);
         for _ in 0..ROUNDS {

@@ -33,6 +33,7 @@ pub async fn delete(tools: &Tools, release: &str, cancel: &CancellationToken) ->
         revision_before: revision.newest.revision,
         digest: String::new(),
         started: now(),
+        marks: true,
         holder: facts.tenure.as_ref().map(|tenure| tenure.holder.clone()),
     };
     let acting = unless(cancel, tools.acting_for(release)).await?;
@@ -55,7 +56,7 @@ pub async fn delete(tools: &Tools, release: &str, cancel: &CancellationToken) ->
             error, "the release is uninstalled, but it still claims its objects"
         );
     }
-    if let Err(error) = tools.cluster.clear_recorded(release, recorded).await {
+    if let Err(error) = tools.cluster.clear_recorded(recorded).await {
         warn!(release, error = %Chain(&error), "the release is uninstalled, but the record of the helm run could not be removed");
     }
     Ok(())

@@ -87,6 +87,7 @@ fn intent(kind: IntentKind, revision_before: u32) -> Intent {
         revision_before,
         digest: "same".to_owned(),
         started: STARTED,
+        marks: true,
         holder: None,
     }
 }
@@ -470,27 +471,37 @@ fn a_release_that_is_as_it_should_be_is_no_reason_to_wait_for_anybody() {
 }
 
 #[test]
-fn an_intent_of_an_older_version_has_no_holder() {
+fn an_intent_of_an_older_version_has_no_holder_and_may_be_of_a_child_without_a_mark() {
     let old = r#"{"kind":"upgrade","revision_before":2,"digest":"same","started":1000000}"#;
     let read: Intent = serde_json::from_str(old).unwrap();
-    assert_eq!(read, intent(IntentKind::Upgrade, 2));
+    let expected = Intent {
+        marks: false,
+        ..intent(IntentKind::Upgrade, 2)
+    };
+    assert_eq!(read, expected);
     assert_eq!(serde_json::to_string(&read).unwrap(), old);
 }
 
 #[test]
 fn what_a_person_began_where_our_child_was_killed_is_not_ours() {
-    for (begun, is_ours) in [(Some(STARTED), true), (Some(STARTED - 60), false), (None, true)] {
+    let repairs = |begun, status, marks| {
         let mut facts = facts(Some(Newest {
             begun,
-            ..newest(Status::PendingUpgrade)
+            ..newest(status)
         }));
-        facts.intent = Some(intent(IntentKind::Upgrade, 2));
-        assert_eq!(
-            matches!(decide(&facts), ReleaseStep::Repair { .. }),
-            is_ours,
-            "{begun:?}"
-        );
+        facts.intent = Some(Intent {
+            marks,
+            ..intent(IntentKind::Upgrade, 2)
+        });
+        matches!(decide(&facts), ReleaseStep::Repair { .. })
+    };
+    let pending = Status::PendingUpgrade;
+    for (begun, is_ours) in [(Some(STARTED), true), (Some(STARTED - 60), false), (None, false)] {
+        assert_eq!(repairs(begun, pending, true), is_ours, "{begun:?}");
     }
+    assert!(repairs(None, pending, false), "children of older versions left no mark");
+    // The note about a child that has ended may stay, and a person removes the revision of that child.
+    assert!(!repairs(Some(STARTED), Status::Uninstalling, true));
 }
 
 /// The facts of an upgrade after the rendering changed.

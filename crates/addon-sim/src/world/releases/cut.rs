@@ -78,6 +78,8 @@ impl World {
             revision_before: facts.newest.as_ref().map_or(0, |newest| newest.revision),
             digest: facts.inputs.clone(),
             started: self.seconds(),
+            // Revisions have no such mark here.
+            marks: false,
             holder: None,
         };
         self.ledger.intents.insert(facts.release.clone(), intent);
