@@ -25,6 +25,7 @@ mod bad_input {
     mod proxy;
     mod records;
     mod reload;
+    mod requests;
     mod scripts;
     mod secrets;
     mod sources;
