@@ -91,6 +91,11 @@ impl Brake {
         }
     }
 
+    /// Holds the removal of the named release no more, because a source names its module again.
+    pub(in crate::operator) fn let_be(&mut self, name: &str) {
+        self.held.remove(name);
+    }
+
     /// Confirms these removals, whether they are held or not.
     pub(in crate::operator) fn confirm_at_once(&mut self, names: BTreeSet<String>) {
         self.held.retain(|name, _| !names.contains(name));

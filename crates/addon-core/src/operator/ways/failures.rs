@@ -67,10 +67,17 @@ impl Operator {
 
     fn purge_failed(&mut self, lane: &Lane, release: String, failure: Failure) {
         let (_, retry_in) = self.lanes.back_off(&mut self.cx, lane, &failure);
+        // While helm was running, a source may have named a module of this name, or the sources may have become unknown.
+        let name = self.modules.of_release(&release).map(|unit| unit.name().clone());
         self.cx.tell(Notice::PurgeFailed {
             release,
             failure,
             retry_in,
         });
+        if let Some(name) = name {
+            self.spare_release(&name);
+        } else if self.config.are_sources_unknown() {
+            self.spare_all_releases();
+        }
     }
 }

@@ -52,7 +52,9 @@ impl Operator {
             return;
         }
         let blocked = graph::plan(&self.modules.nodes()).blocked;
-        for name in names.into_iter().filter(|name| !blocked.contains_key(name)) {
+        // A module may have the files of a directory, and wait for those of its source.
+        let can_run = |name: &ModuleName| !blocked.contains_key(name) && self.supply.lack(name).is_none();
+        for name in names.into_iter().filter(can_run) {
             let Some(unit) = self.modules.get(&name) else { continue };
             let needs = &unit.found().depends_on;
             if unit.found().broken.is_some() || needs.is_empty() || !self.modules.all_passed(needs) {
