@@ -14,10 +14,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use addon_core::artifact::source::{ModuleSource, ModuleSources};
+use addon_core::artifact::source::ModuleSource;
 use addon_core::name::ModuleName;
 use addon_core::operator::event::Event;
-use addon_core::operator::query::SourcesQuery;
+use addon_core::operator::query::{NamedSource, SourcesQuery};
 use futures::future::ready;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -111,6 +111,8 @@ struct Offices {
 /// A source with its follower.
 struct Followed {
     source: watch::Sender<ModuleSource>,
+    /// The number of the source's naming.
+    naming: u64,
     words: mpsc::UnboundedSender<Word>,
     shown: watch::Receiver<Shown>,
     /// Answers once the kept copy was handed over, or found missing.
@@ -151,7 +153,7 @@ impl Offices {
     }
 
     /// Takes the sources of now: begins to follow new ones, and ends with those that are gone.
-    async fn take(&mut self, sources: ModuleSources) {
+    async fn take(&mut self, sources: BTreeMap<ModuleName, NamedSource>) {
         let gone: BTreeSet<ModuleName> = self
             .followed
             .keys()
@@ -163,7 +165,11 @@ impl Offices {
             info!(module = name.as_str(), "The source of a module is gone");
         }
         let has_changed = !gone.is_empty();
-        for (name, source) in &sources {
+        // A source that was taken out and named again between two looks needs its files again.
+        let naming = |name: &ModuleName| sources.get(name).map(|named| named.naming);
+        self.followed
+            .retain(|name, followed| Some(followed.naming) == naming(name));
+        for (name, NamedSource { source, naming }) in &sources {
             match self.followed.get(name) {
                 Some(followed) => {
                     followed.source.send_if_modified(|known| {
@@ -172,7 +178,7 @@ impl Offices {
                         differs
                     });
                 }
-                None => self.begin(name.clone(), source.clone()),
+                None => self.begin(name.clone(), source.clone(), *naming),
             }
         }
         let is_first = !self.has_read_copies;
@@ -191,7 +197,7 @@ impl Offices {
         }
     }
 
-    fn begin(&mut self, name: ModuleName, source: ModuleSource) {
+    fn begin(&mut self, name: ModuleName, source: ModuleSource, naming: u64) {
         let (sender, receiver) = watch::channel(source);
         let (words, heard) = mpsc::unbounded_channel();
         let (shows, shown) = watch::channel(Shown::default());
@@ -207,6 +213,7 @@ impl Offices {
         });
         let followed = Followed {
             source: sender,
+            naming,
             words,
             shown,
             loaded: Some(loaded),
@@ -244,7 +251,7 @@ impl Offices {
 
     /// Removes the records and copies of sources that are gone. Their directories stay for hooks that run at a removal: only
     /// the first time in a life they are removed, too.
-    async fn clean(&self, sources: &ModuleSources, is_first: bool) {
+    async fn clean(&self, sources: &BTreeMap<ModuleName, NamedSource>, is_first: bool) {
         let names: BTreeSet<String> = sources.keys().map(ToString::to_string).collect();
         let is_named = |module: &str, _: Option<&str>| names.contains(module);
         if let Err(error) = self.desk.tools.cluster.drop_source_secrets(is_named).await {

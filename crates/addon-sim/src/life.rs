@@ -241,9 +241,18 @@ impl Life {
 
     /// The applied sources of modules, each with its order number; `None` while they are not known.
     pub fn sources(&self) -> Option<Named> {
-        let sources = self.operator.answer(&SourcesQuery)?;
-        let named = sources.iter().map(|(name, source)| (name.to_string(), source.order));
-        Some(named.collect())
+        let named = self.operator.answer(&SourcesQuery)?.into_iter();
+        Some(
+            named
+                .map(|(name, named)| (name.to_string(), named.source.order))
+                .collect(),
+        )
+    }
+
+    /// The number of the naming of each source.
+    pub fn namings(&self) -> BTreeMap<String, u64> {
+        let named = self.operator.answer(&SourcesQuery).into_iter().flatten();
+        named.map(|(name, named)| (name.to_string(), named.naming)).collect()
     }
 
     fn patches(&self, module: Option<&str>) -> Value {

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::artifact::choice::Activity;
 use crate::artifact::settings::Settings;
+use crate::artifact::source::ModuleSource;
 use crate::name::{BindingName, HookId, HookName, ModuleName, MonitorId, Owner};
 
 /// Whether an answer contains secrets: values that a schema or the name of their key marks as secret.
@@ -77,6 +78,16 @@ pub struct ChannelQuery;
 /// The sources of modules; `None` while they are not known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SourcesQuery;
+
+/// A source of a module.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedSource {
+    /// The source.
+    pub source: ModuleSource,
+    /// The number of its naming. A higher one than before means that the source was taken out meanwhile and named again,
+    /// so that the module waits for its files.
+    pub naming: u64,
+}
 
 /// The names of the global hooks. Without modules every hook is one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -19,6 +19,9 @@ const MOST_FAILURES: u32 = 3;
 pub(super) struct Supply {
     /// The modules that sources name, each with its repository.
     named: BTreeMap<ModuleName, Repository>,
+    /// The number of the naming of each named module. A source that went and came back has a higher one.
+    namings: BTreeMap<ModuleName, u64>,
+    last_naming: u64,
     /// The files in use that came from a source.
     files: BTreeMap<ModuleName, Files>,
     /// Modules that exist only because a source names them, and never had files.
@@ -76,6 +79,11 @@ impl Supply {
             .iter()
             .map(|(name, source)| (name.clone(), source.repository.clone()));
         self.named = named.collect();
+        self.last_naming += 1;
+        self.namings.retain(|name, _| sources.contains_key(name));
+        for name in sources.keys() {
+            self.namings.entry(name.clone()).or_insert(self.last_naming);
+        }
         let again = self.withdrawn.iter().chain(&self.returning);
         let again = again.filter(|name| sources.contains_key(*name)).cloned();
         self.outlived.extend(again);
@@ -87,6 +95,11 @@ impl Supply {
     /// Notes whether the sources are unknown. True if they were unknown before and are known now.
     pub(super) fn note_unknown(&mut self, are_unknown: bool) -> bool {
         std::mem::replace(&mut self.are_unknown, are_unknown) && !are_unknown
+    }
+
+    /// The number of the naming of a module; 0 if no source names it.
+    pub(super) fn naming(&self, module: &ModuleName) -> u64 {
+        self.namings.get(module).copied().unwrap_or_default()
     }
 
     /// Whether a source names the module.
@@ -160,6 +173,7 @@ impl Supply {
     pub(super) fn take_up(&mut self, module: &ModuleName, edition: Edition, origin: Origin, did_well: bool) {
         self.empty.remove(module);
         self.returning.remove(module);
+        self.withdrawn.remove(module);
         self.outlived.remove(module);
         match origin {
             Origin::Directory => {

@@ -28,6 +28,8 @@ pub(super) struct Followers {
 #[derive(Debug, Default)]
 struct Follower {
     order: Option<u32>,
+    /// The number of the source's naming.
+    naming: u64,
     /// The number of the reading that was handed over last.
     edition: Option<Edition>,
     /// Whether the kept copy was handed over, or found missing.
@@ -55,6 +57,12 @@ impl Followers {
         named.collect()
     }
 
+    /// Whether the followers know these numbers of namings.
+    fn know(&self, namings: &BTreeMap<String, u64>) -> bool {
+        let knows = |(name, follower): (&String, &Follower)| namings.get(name) == Some(&follower.naming);
+        self.of.len() == namings.len() && self.of.iter().all(knows)
+    }
+
     /// The names of all followers that have handed over their kept copies.
     fn loaded(&self) -> BTreeSet<String> {
         let loaded = self.of.iter().filter(|(_, follower)| follower.loaded);
@@ -71,7 +79,7 @@ impl Run<'_> {
         }
         let Some(named) = self.life.sources() else { return };
         let is_first = followers.of.is_empty() && !followers.has_read_copies;
-        if is_first || named != followers.named() {
+        if is_first || named != followers.named() || !followers.know(&self.life.namings()) {
             self.followers.looks = true;
             let delay = self.world.dice("look").between(0, 1_000);
             self.plan(delay, Due::Follower(Deed::Look));
@@ -112,7 +120,14 @@ impl Run<'_> {
             let delay = self.world.dice("reload").between(0, 3_000);
             self.plan(delay, Due::ModuleRead(name));
         }
+        let namings = self.life.namings();
+        let naming = |name: &String| namings.get(name).copied().unwrap_or_default();
+        // A source that was taken out and named again needs its files again.
+        self.followers
+            .of
+            .retain(|name, follower| follower.naming == naming(name));
         for (name, order) in named {
+            let naming = naming(&name);
             if let Some(follower) = self.followers.of.get_mut(&name) {
                 if std::mem::replace(&mut follower.order, order) != order {
                     self.plan(500, Due::Follower(Deed::GiveBack(name)));
@@ -121,6 +136,7 @@ impl Run<'_> {
             }
             let follower = Follower {
                 order,
+                naming,
                 ..Follower::default()
             };
             self.followers.of.insert(name.clone(), follower);

@@ -1,16 +1,17 @@
 //! Every question with its answer. A question that is not here cannot be asked.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
 use super::super::health::Health;
 use super::super::query::{
     ChannelQuery, ChannelReport, ConfigValuesQuery, GlobalHooksQuery, HealthQuery, HookMonitors, ModuleReport,
-    ModulesQuery, MonitorsQuery, NoSuchModule, PatchesQuery, QueueReport, QueuesQuery, ReleaseValuesQuery, Secrets,
-    SourcesQuery, Status, StatusQuery, ValuesQuery,
+    ModulesQuery, MonitorsQuery, NamedSource, NoSuchModule, PatchesQuery, QueueReport, QueuesQuery, ReleaseValuesQuery,
+    Secrets, SourcesQuery, Status, StatusQuery, ValuesQuery,
 };
 use super::super::survey::Survey;
 use super::Query;
-use crate::artifact::source::ModuleSources;
 use crate::name::{HookName, ModuleName, Owner};
 use crate::values::HookDocument;
 
@@ -104,10 +105,15 @@ impl Query for ChannelQuery {
 }
 
 impl Query for SourcesQuery {
-    type Answer = Option<ModuleSources>;
+    type Answer = Option<BTreeMap<ModuleName, NamedSource>>;
 
-    fn answer(&self, survey: &Survey<'_>) -> Option<ModuleSources> {
-        survey.of.config.module_sources()
+    fn answer(&self, survey: &Survey<'_>) -> Self::Answer {
+        let sources = survey.of.config.module_sources()?.into_iter();
+        let named = sources.map(|(name, source)| {
+            let naming = survey.of.supply.naming(&name);
+            (name, NamedSource { source, naming })
+        });
+        Some(named.collect())
     }
 }
 
