@@ -3,7 +3,7 @@
 //! A file that existed and is now missing or empty is lost. It does not count as a decision: a module that it switched on
 //! stays on, a module that it held values for is not run, and neither is removed unless the ConfigMap switches it off.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::failure::{Class, Failure};
 use crate::module::outline::{ValuesFile, ValuesFiles};
@@ -22,6 +22,8 @@ pub(in crate::operator) struct Sources {
     keeping: Option<ValuesFiles>,
     /// The lost files, each with the modules that depend on it.
     lost: BTreeMap<String, Vec<ModuleName>>,
+    /// The keys of the sections in lost files, by file. A module may come from a registry after the loss was found.
+    said: BTreeMap<String, BTreeSet<String>>,
     /// Modules that had values in a values file that is lost.
     without_values: Vec<ModuleName>,
 }
@@ -34,8 +36,12 @@ impl Sources {
     /// The lost file that would decide about this module.
     pub(in crate::operator) fn lost_for(&self, module: &ModuleName) -> Option<&str> {
         let mut lost = self.lost.iter();
-        lost.find(|(_, modules)| modules.contains(module))
-            .map(|(file, _)| file.as_str())
+        let known = lost.find(|(_, modules)| modules.contains(module));
+        let key = module.values_key();
+        let is_later = |keys: &BTreeSet<String>| keys.contains(&key) || keys.contains(GLOBAL_KEY);
+        let later = || self.said.iter().find(|(_, keys)| is_later(keys));
+        let file = known.map(|(file, _)| file).or_else(|| Some(later()?.0));
+        file.map(String::as_str)
     }
 
     /// Whether the module's only fault is that a lost file held values of it.
@@ -87,6 +93,11 @@ impl Sources {
             let stands = |other: &ValuesFile| other.sections.contains(key);
             said.sections.contains(key) && !(is_left && present.iter().any(stands))
         };
+        if !is_left {
+            let flags = said.flags.keys().map(ModuleName::values_key);
+            let keys = said.sections.iter().cloned().chain(flags).collect();
+            self.said.insert(file.to_owned(), keys);
+        }
         let lost = self.lost.entry(file.to_owned()).or_default();
         for unit in modules.iter_mut() {
             let name = unit.name().clone();
