@@ -179,6 +179,17 @@ fn a_source_that_is_taken_out_twice_removes_its_module_without_files_in_between(
 }
 
 #[test]
+fn a_directory_that_comes_after_the_end_of_a_source_counts() {
+    let mut world = World::served();
+    world.taken_out();
+    assert_eq!(world.take_log(), ["one delete", "two sync"]);
+    let found = Box::new(module(5, "one"));
+    world.handle(Event::ModuleRead(Edition(2), Origin::Directory, found));
+    let log = world.take_log();
+    assert_eq!(log[..2], ["files of one 2", "one sync"], "{log:?}");
+}
+
+#[test]
 fn sources_that_were_taken_out_while_no_operator_ran_are_no_loss() {
     let names = ["one", "three", "four"];
     let entry = |name: &&str| format!("{name}: {{repository: r.example.com/{name}, version: stable}}\n");
@@ -269,6 +280,53 @@ fn the_script_of_a_directory_is_not_asked_where_files_are_to_come() {
 }
 
 #[test]
+fn a_module_without_files_does_not_run_when_the_module_that_it_needs_succeeds() {
+    let one = Module {
+        depends_on: vec![name("two")],
+        ..module(10, "one")
+    };
+    let mut world = World::with_sources(vec![one, module(5, "two")], ONE);
+    world.failing.insert("two sync".to_owned(), 1);
+    world.copies_read();
+    assert_eq!(world.take_log(), ["two sync fails"]);
+    world.sleep();
+    assert_eq!(world.take_log(), ["two sync"]);
+    assert!(world.waits_for("one").contains("waits for its files"));
+}
+
+#[test]
+fn a_purge_that_waits_for_its_retry_is_given_up_when_a_source_names_its_module() {
+    let mut world = World::new(vec![module(10, "two")]);
+    world.listed("one");
+    world.failing.insert("one delete".to_owned(), 1);
+    let mut world = world.start();
+    while world.failing["one delete"] > 0 {
+        world.sleep();
+    }
+    world.edit(&[(KEY, Some(ONE))]);
+    world.copies_read();
+    assert_eq!(world.tasks("main"), [""; 0]);
+    assert!(!world.log.contains(&"one delete".to_owned()), "{:?}", world.log);
+}
+
+#[test]
+fn a_purge_that_fails_after_a_source_named_its_module_is_not_tried_again() {
+    let mut world = World::new(vec![module(10, "two")]);
+    world.listed("one");
+    world.open.insert("one delete".to_owned());
+    world.failing.insert("one delete".to_owned(), 1);
+    let mut world = world.start();
+    while world.tasks("main").is_empty() {
+        world.sleep();
+    }
+    world.edit(&[(KEY, Some(ONE))]);
+    world.copies_read();
+    world.close("one delete");
+    assert_eq!(world.tasks("main"), [""; 0]);
+    assert!(!world.log.contains(&"one delete".to_owned()), "{:?}", world.log);
+}
+
+#[test]
 fn a_module_that_failed_before_is_not_given_back() {
     let mut world = World::with_sources(vec![module(10, "two")], ONE);
     world.copies_read();
@@ -312,4 +370,106 @@ fn files_that_come_after_their_source_went_are_refused_and_not_judged() {
             .iter()
             .any(|notice| matches!(notice, Notice::FilesRefused { .. }))
     );
+}
+
+#[test]
+fn a_source_that_goes_and_comes_back_has_a_higher_number() {
+    let mut world = World::served();
+    let naming = |world: &World| {
+        let named = world.operator.answer(&query::SourcesQuery).unwrap();
+        named[&name("one")].naming
+    };
+    let before = naming(&world);
+    world.edit(&[("one", Some("a: 1"))]);
+    assert_eq!(naming(&world), before);
+    world.taken_out();
+    world.edit(&[(KEY, Some(ONE))]);
+    assert!(naming(&world) > before);
+    assert!(world.waits_for("one").contains("waits for its files"));
+}
+
+#[test]
+fn a_source_ends_the_hold_of_its_release() {
+    let mut world = World::new(vec![module(10, "two")]);
+    for name in ["one", "three", "four"] {
+        world.listed(name);
+    }
+    let mut world = world.start();
+    let held = |world: &World| {
+        world
+            .status()
+            .held
+            .into_iter()
+            .map(|held| held.release)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(held(&world), ["four", "one", "three"]);
+    world.open.insert("two sync".to_owned());
+    world.edit(&[("two", Some("a: 1"))]);
+    world.edit(&[(KEY, Some(ONE))]);
+    assert_eq!(held(&world), ["four", "three"]);
+}
+
+#[test]
+fn a_run_that_was_queued_does_not_begin_once_files_are_awaited() {
+    let mut world =
+        World::new(vec![module(10, "one")]).hook("", "slow.sh", "schedule: [{name: s, crontab: '* * * * *'}]");
+    world.open.insert("slow.sh schedule".to_owned());
+    let mut world = world.start();
+    assert_eq!(world.take_log(), ["one sync"]);
+    while world.pending.is_empty() {
+        world.sleep();
+    }
+    // The converge waits for the hook.
+    world.edit(&[("one", Some("a: 1")), (KEY, Some(ONE))]);
+    assert_eq!(world.take_log(), [""; 0]);
+}
+
+#[test]
+fn a_source_waits_for_the_values_that_a_lost_file_held_for_its_module() {
+    let said = crate::module::outline::ValuesFile {
+        sections: ["one".to_owned()].into(),
+        ..Default::default()
+    };
+    let mut world = World::new(vec![module(10, "two")]);
+    world.data.insert(KEY.to_owned(), ONE.to_owned());
+    world.inventory.values_files = [("values.yaml".to_owned(), None)].into();
+    world.values_files = Some([("values.yaml".to_owned(), Some(said))].into());
+    let mut world = world.start();
+    world.copies_read();
+    world.fetched(1, false, module(5, "one"));
+    assert_eq!(world.take_log(), ["two sync"]);
+    assert!(
+        world
+            .notices
+            .iter()
+            .any(|notice| matches!(notice, Notice::FilesRefused { .. }))
+    );
+}
+
+#[test]
+fn a_purge_that_waits_for_its_retry_waits_for_the_sources_to_be_read() {
+    let mut world = World::new(vec![module(10, "two")]);
+    world.listed("one");
+    world.failing.insert("one delete".to_owned(), 1);
+    let mut world = world.start();
+    while world.failing["one delete"] > 0 {
+        world.sleep();
+    }
+    world.edit(&[(KEY, Some("one: {"))]);
+    assert_eq!(world.tasks("main"), [""; 0]);
+    world.edit(&[(KEY, Some(""))]);
+    world.wait_for_purge();
+}
+
+#[test]
+fn files_that_fail_are_given_up_where_this_life_has_seen_no_run() {
+    let mut world = World::with_sources(vec![module(10, "two")], ONE);
+    world.copies_read();
+    world.failing.insert("one sync".to_owned(), 3);
+    world.fetched(1, true, module(5, "one"));
+    while world.failing["one sync"] > 0 {
+        world.sleep();
+    }
+    assert!(world.log.contains(&"judged one 1 Bad".to_owned()), "{:?}", world.log);
 }
