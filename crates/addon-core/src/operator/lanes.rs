@@ -152,6 +152,11 @@ impl Lanes {
         }
     }
 
+    /// Drops the purges that wait, of the releases that match.
+    pub(super) fn drop_purges(&mut self, cx: &mut Cx, reason: &'static str, matches: impl Fn(&str) -> bool) {
+        self.drop_tasks(cx, reason, |task| task.purged().is_some_and(&matches));
+    }
+
     /// Drops the runs and removals of modules that have no running job. Returns the modules with a lane, and the number
     /// of dropped tasks.
     pub(super) fn drop_waiting_runs(&mut self, cx: &Cx) -> (Vec<ModuleName>, usize) {

@@ -170,6 +170,20 @@ impl Task {
         self.module_at_work().is_some() && !self.is_run()
     }
 
+    /// The release that the task purges; `None` for other tasks.
+    pub(super) fn purged(&self) -> Option<&str> {
+        match self {
+            Self::Purge { release } => Some(release),
+            Self::Hook(_)
+            | Self::EnableKubernetes(_)
+            | Self::EnableSchedules(_)
+            | Self::AwaitFirstRuns
+            | Self::Converge(_)
+            | Self::ModuleRun { .. }
+            | Self::ModuleDelete { .. } => None,
+        }
+    }
+
     pub(super) fn is_converge(&self) -> bool {
         self.converge_reason().is_some()
     }

@@ -9,7 +9,7 @@ use crate::operator::task::{Lane, Task};
 impl Operator {
     /// Advances the removal at the head of a module's lane. False if it must wait for a slot.
     pub(super) fn advance_delete(&mut self, lane: &Lane, name: &ModuleName) -> bool {
-        if self.modules.get(name).is_none_or(Unit::is_enabled) || self.begins_without_files(lane, name) {
+        if self.modules.get(name).is_none_or(Unit::is_enabled) || self.survey().begins_without_files(lane, name) {
             self.lanes.finish(&self.cx, lane);
             return true;
         }

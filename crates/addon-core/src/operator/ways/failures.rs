@@ -67,17 +67,15 @@ impl Operator {
 
     fn purge_failed(&mut self, lane: &Lane, release: String, failure: Failure) {
         let (_, retry_in) = self.lanes.back_off(&mut self.cx, lane, &failure);
-        // While helm was running, a source may have named a module of this name, or the sources may have become unknown.
-        let name = self.modules.of_release(&release).map(|unit| unit.name().clone());
         self.cx.tell(Notice::PurgeFailed {
             release,
             failure,
             retry_in,
         });
-        if let Some(name) = name {
-            self.spare_release(&name);
-        } else if self.config.are_sources_unknown() {
-            self.spare_all_releases();
-        }
+        // While helm was running, a source may have named a module of this name, or the sources may have become unknown.
+        let (modules, are_unknown) = (&self.modules, self.config.are_sources_unknown());
+        let may_have_module = |release: &str| are_unknown || modules.of_release(release).is_some();
+        let reason = "their release may have a module again";
+        self.lanes.drop_purges(&mut self.cx, reason, may_have_module);
     }
 }

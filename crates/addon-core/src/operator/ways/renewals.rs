@@ -96,8 +96,8 @@ impl Operator {
         }
     }
 
-    /// Drops the purge of a release that has a module by now. A running helm goes on to its end.
-    pub(super) fn spare_release(&mut self, name: &ModuleName) {
+    /// Drops the purge of a release that has a module by now.
+    fn spare_release(&mut self, name: &ModuleName) {
         let of_release = |task: &Task| match task {
             Task::Purge { release } => release == name.as_str(),
             Task::Hook(_)

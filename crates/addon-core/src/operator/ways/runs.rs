@@ -15,7 +15,7 @@ use crate::operator::warmth::Warm;
 impl Operator {
     /// Advances the run at the head of a module's lane. False if it must wait for a slot.
     pub(super) fn advance_run(&mut self, lane: &Lane, name: &ModuleName) -> bool {
-        if !self.modules.is_enabled(name) || self.begins_without_files(lane, name) {
+        if !self.modules.is_enabled(name) || self.survey().begins_without_files(lane, name) {
             self.lanes.finish(&self.cx, lane);
             return true;
         }

@@ -12,7 +12,7 @@ use crate::module::{Edition, Module};
 use crate::name::{ModuleName, Owner};
 use crate::operator::Operator;
 use crate::operator::effect::{Effect, FilesVerdict};
-use crate::operator::task::{Lane, Reason, Task};
+use crate::operator::task::Reason;
 use crate::values::section::{ConfigDocument, Entry};
 
 /// The order number of a module whose files have not come yet, without one in its source.
@@ -29,7 +29,8 @@ impl Operator {
         let are_unknown = self.config.are_sources_unknown();
         let is_mended = self.supply.note_unknown(are_unknown);
         if are_unknown {
-            self.spare_all_releases();
+            let reason = "the sources of modules cannot be read";
+            self.lanes.drop_purges(&mut self.cx, reason, |_| true);
         }
         if !self.startup.has_begun() {
             self.confirm_ends(sources);
@@ -84,7 +85,9 @@ impl Operator {
             .values
             .renew_files(&Owner::Module(name.clone()), Schemas::default(), values);
         self.modules.add(module);
-        self.spare_release(&name);
+        let reason = "their release has a module again";
+        let is_its = |release: &str| release == name.as_str();
+        self.lanes.drop_purges(&mut self.cx, reason, is_its);
         self.supply.begin_empty(name);
     }
 
@@ -94,20 +97,6 @@ impl Operator {
             self.modules.remove(name);
             self.removal.brake_mut().confirm_at_once([name.to_string()].into());
         }
-    }
-
-    /// Drops all purges that wait, because each release may belong to a module that a source names. A running helm goes on
-    /// to its end.
-    pub(super) fn spare_all_releases(&mut self) {
-        let is_purge = |task: &Task| matches!(task, Task::Purge { .. });
-        self.lanes
-            .drop_tasks(&mut self.cx, "the sources of modules cannot be read", is_purge);
-    }
-
-    /// Whether the head of the lane has not begun, and its module has to wait for files since the head was queued.
-    pub(super) fn begins_without_files(&self, lane: &Lane, name: &ModuleName) -> bool {
-        let begins = self.lanes.head(lane).is_some_and(|head| !head.begun);
-        begins && self.supply.lack(name).is_some()
     }
 
     /// The modules that have no files that they may use, each with the reason.
