@@ -126,6 +126,12 @@ impl Unit {
         self.enabled && self.turn == Turn::Passed
     }
 
+    /// Whether the module's last run succeeded, or this life has seen none. The module may wait for its next turn.
+    pub(in crate::operator) fn is_well(&self) -> bool {
+        let did_well = self.life == Lifecycle::Disabled || self.life.released().is_some();
+        !self.enabled || did_well || self.has_passed()
+    }
+
     /// Whether the module's run has succeeded and left a release.
     pub(in crate::operator) fn is_released(&self) -> bool {
         self.turn == Turn::Passed && self.found.has_chart

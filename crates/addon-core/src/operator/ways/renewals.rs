@@ -4,7 +4,6 @@
 //! Must never end a running step, and must never give up files that work for files that cannot be used.
 
 use crate::failure::{Class, Failure};
-use crate::module::lifecycle::Lifecycle;
 use crate::module::{Edition, Module, Origin};
 use crate::name::{ModuleName, Owner};
 use crate::operator::Operator;
@@ -71,7 +70,7 @@ impl Operator {
         if origin == Origin::Directory {
             self.directories.rereading_mut().module_read(&name, found.enabled);
         }
-        let is_well = |unit: &Unit| unit.has_passed() || !unit.is_enabled() || *unit.life() == Lifecycle::Disabled;
+        let is_well = Unit::is_well;
         let did_well = self.modules.get(&name).is_none_or(is_well);
         self.end_hooks(&owner, "their module begins a new life");
         self.cool(&name);
