@@ -95,6 +95,12 @@ impl SimStep<'_> {
         !is_due && !self.life.clock_was_set
     }
 
+    /// Whether the module's removal had begun before this step.
+    fn is_being_removed(&self, module: &str) -> bool {
+        let before = self.before.modules.get(module);
+        before.is_some_and(|module| module.state == "Deleting")
+    }
+
     /// Whether the module waits for people to decide about a lost configuration, or for the end of a trial.
     fn is_held_back(&self, module: &str) -> bool {
         let mut lost = self.after.status.config_lost.iter();

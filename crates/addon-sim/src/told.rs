@@ -16,6 +16,7 @@ use crate::flat::{self, Flat};
 use crate::life::Seen;
 use crate::schema;
 use crate::setup::{Deed, ModuleSpec, Setup, key_of};
+use crate::sources::{Named, SOURCES};
 pub use read_again::Reread;
 use sources::Supply;
 
@@ -199,7 +200,10 @@ impl Told {
             return BTreeSet::new();
         }
         let is_flag = |key: &str| key.ends_with("Enabled") || key.ends_with("Maintenance");
-        let says = |key: &str, text: &str| is_flag(key) || flat::read(text, key == "global") != Some(Flat::new());
+        let says = |key: &str, text: &str| match key {
+            SOURCES => crate::sources::read(text) != Some(Named::new()),
+            key => is_flag(key) || flat::read(text, key == "global") != Some(Flat::new()),
+        };
         let (edited, mut unsaid) = match self.made.take().filter(|(known, ..)| known == uid) {
             Some((_, edited, unsaid)) => (edited, unsaid),
             None => (false, self.config.keys().cloned().collect()),

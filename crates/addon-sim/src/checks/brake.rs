@@ -44,9 +44,11 @@ impl Brake {
         let new = after.difference(&before).filter(|name| !has_come(name));
         let new: BTreeSet<_> = new.collect();
         let is_whole = step.life.told.modules.as_ref();
-        let is_whole = is_whole.is_some_and(|(modules, complete)| {
+        let is_whole = is_whole.is_some_and(|(_, complete)| {
             // A source alone is no directory.
-            *complete && modules.keys().any(|name| step.world.module(name).is_some())
+            let mut directories = step.life.told.directories().keys();
+            let is_left = directories.any(|name| step.world.module(name).is_some());
+            *complete && step.life.told.found_any_directory() && is_left
         });
         let is_whole = is_whole && !step.world.is_common_file_gone();
         let unspoken = self.unspoken(step);

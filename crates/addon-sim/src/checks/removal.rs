@@ -107,11 +107,15 @@ impl Removals {
         let Some(spec) = step.life.told.knows(name) else {
             // A release that another program has uninstalled meanwhile cannot be lost.
             let is_there = step.world.releases.contains_key(name);
-            return ensure(self.gone.contains(name) || !is_there, "R5", || {
+            // People have taken its source out, so that no reading is needed.
+            let is_ended = step.life.told.ended().contains(name);
+            return ensure(self.gone.contains(name) || is_ended || !is_there, "R5", || {
                 format!("{name} is deleted without a reading of the directories that says that its module is gone")
             });
         };
         let begun = !self.deleting.insert(name.to_owned());
+        // A source may have named the module while the steps before this one were under way.
+        let begun = begun || step.is_being_removed(name);
         ensure(!spec.broken || begun, "R3", || {
             format!("{name} is deleted and its directory is unusable")
         })?;

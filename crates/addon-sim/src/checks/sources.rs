@@ -10,7 +10,7 @@ use addon_core::module::{Edition, Origin};
 use addon_core::name::ModuleName;
 use addon_core::operator::effect::{Effect, FilesVerdict, HookRun, Job, Notice};
 use addon_core::operator::event::Event;
-use addon_core::operator::query::HeldBy;
+use addon_core::operator::query::{HeldBy, ModuleReport};
 use serde_json::Value;
 
 use super::{SimStep, Violation, ensure};
@@ -85,6 +85,7 @@ impl Sources {
         for (module, edition, verdict) in judged {
             self.judged(step, module, edition, verdict)?;
         }
+        none_begins_without_files(step)?;
         no_end_is_held(step)
     }
 
@@ -133,9 +134,9 @@ impl Sources {
             .iter()
             .any(|effect| matches!(effect, Effect::JudgeFiles(_, other, _) if other == edition));
         let waits = self.failing_scripts.contains(module.as_str());
-        // The source may have ended while the run was under way.
-        let is_named = step.life.told.named().contains_key(module.as_str());
-        ensure(is_judged || waits || !is_named, "U3", || {
+        // The source may have ended while the run was under way, even if it was named again since.
+        let are_in_use = step.life.told.has_files_of_source(module.as_str());
+        ensure(is_judged || waits || !are_in_use, "U3", || {
             format!("{module} ran with new files, and they are not called good")
         })
     }
@@ -219,7 +220,7 @@ fn keeps(step: &SimStep<'_>, job: &Job) -> Result<(), Violation> {
         _ => return Ok(()),
     };
     let told = &step.life.told;
-    ensure(!told.lacks_files(name), "U1", || {
+    ensure(!told.lacks_files(name) || step.is_being_removed(name), "U1", || {
         format!("{name} is removed while it waits for its files")
     })?;
     let is_known = told.knows(name).is_some();
@@ -247,15 +248,7 @@ fn works_with_its_files(step: &SimStep<'_>, job: &Job) -> Result<(), Violation> 
     };
     let name = name.as_str();
     // A run that was under way when a source came or went goes on to its end, and so do the hooks of the files in use.
-    let begins = match job {
-        Job::RunEnabledScript { .. } => true,
-        Job::SyncRelease { .. } => {
-            let before = step.before.modules.get(name);
-            before.is_some_and(|module| module.state == "Ready" || module.state == "Disabled")
-        }
-        _ => false,
-    };
-    if !begins {
+    if matches!(job, Job::SyncRelease { .. }) && !step.before.modules.get(name).is_some_and(is_idle) {
         return Ok(());
     }
     let version = version_in(name, &values);
@@ -269,6 +262,25 @@ fn works_with_its_files(step: &SimStep<'_>, job: &Job) -> Result<(), Violation> 
     ensure(!told.lacks_files(name), "U2", || {
         format!("{name} begins to work while it waits for its files")
     })
+}
+
+/// U2: no run begins while its module waits for its files.
+fn none_begins_without_files(step: &SimStep<'_>) -> Result<(), Violation> {
+    let told = &step.life.told;
+    let begins = |after: &&ModuleReport| {
+        let before = step.before.modules.get(&after.name);
+        let runs = !is_idle(after) && after.state != "Deleting";
+        runs && before.is_some_and(is_idle) && told.lacks_files(&after.name)
+    };
+    let begun = step.after.modules.values().find(begins).map(|module| &module.name);
+    ensure(begun.is_none(), "U2", || {
+        format!("a run of {begun:?} begins, and it waits for its files")
+    })
+}
+
+/// Whether neither a run nor a removal of the module is under way.
+fn is_idle(module: &ModuleReport) -> bool {
+    module.state == "Ready" || module.state == "Disabled"
 }
 
 /// U7.

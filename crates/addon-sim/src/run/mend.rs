@@ -131,7 +131,7 @@ impl Run<'_> {
     /// others render.
     fn end_quarrels(&mut self) -> Result<(), Violation> {
         let mut sharing: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        for module in &self.world.setup.modules {
+        for module in self.world.all_files() {
             if let Some(object) = &module.shares {
                 sharing.entry(object.clone()).or_default().push(module.name.clone());
             }

@@ -33,6 +33,8 @@ pub(super) struct Supply {
     compares: bool,
     /// The directories, as they were read last.
     directories: BTreeMap<String, ModuleSpec>,
+    /// Whether the first reading of the directories found a module.
+    found_any: bool,
 }
 
 impl Supply {
@@ -47,11 +49,14 @@ impl Supply {
 
     pub(super) fn directories_read(&mut self, modules: &BTreeMap<String, ModuleSpec>) {
         self.directories.clone_from(modules);
+        self.found_any = !modules.is_empty();
     }
 
     pub(super) fn took_up(&mut self, spec: &ModuleSpec, origin: Origin) {
         self.empty.remove(&spec.name);
         self.returning.remove(&spec.name);
+        self.withdrawn.remove(&spec.name);
+        self.ended.remove(&spec.name);
         match origin {
             Origin::Directory => {
                 self.files.remove(&spec.name);
@@ -101,7 +106,9 @@ impl Told {
                     supply.returning.insert(name.clone());
                     modules.entry(name.clone()).and_modify(|spec| spec.broken = true);
                 } else {
+                    // The files in use could be used, even if the source was named again without new ones.
                     supply.withdrawn.insert(name.clone());
+                    modules.entry(name.clone()).and_modify(|spec| spec.broken = false);
                 }
             } else if supply.empty.remove(name) {
                 modules.remove(name);
@@ -148,6 +155,11 @@ impl Told {
         &self.supply.ended
     }
 
+    /// Whether the first reading of the directories found a module. Empty directories are not complete.
+    pub fn found_any_directory(&self) -> bool {
+        self.supply.found_any
+    }
+
     /// The directories, as they were read last.
     pub fn directories(&self) -> &BTreeMap<String, ModuleSpec> {
         &self.supply.directories
@@ -163,6 +175,10 @@ impl Told {
                 spec.enabled = spec.enabled.or(Some(true));
                 setup.modules.push(spec);
             }
+        }
+        // The script of a directory is not asked for files that have yet to come.
+        for spec in setup.modules.iter_mut().filter(|spec| self.lacks_files(&spec.name)) {
+            spec.script = None;
         }
         setup
     }

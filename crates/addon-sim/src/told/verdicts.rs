@@ -45,7 +45,11 @@ impl Told {
         let own = self.knows(module).map(place);
         let mut before =
             modules.filter(|spec| spec.script.is_some() && own.as_ref().is_some_and(|own| place(spec) < *own));
-        before.all(|spec| self.scripts.contains_key(&spec.name) || self.opinion(&spec.name) != Some(true))
+        // The script of a directory is not asked for files that have yet to come from a registry.
+        before.all(|spec| {
+            let answered = self.scripts.contains_key(&spec.name) || self.lacks_files(&spec.name);
+            answered || self.opinion(&spec.name) != Some(true)
+        })
     }
 
     /// Whether a source above the files has decided about the module.
