@@ -9,7 +9,9 @@ use crate::operator::task::{Lane, Task};
 impl Operator {
     /// Advances the removal at the head of a module's lane. False if it must wait for a slot.
     pub(super) fn advance_delete(&mut self, lane: &Lane, name: &ModuleName) -> bool {
-        if self.modules.get(name).is_none_or(Unit::is_enabled) || self.survey().begins_without_files(lane, name) {
+        let begins = self.lanes.head(lane).is_some_and(|head| !head.begun);
+        let lacks_files = begins && self.supply.lack(name).is_some();
+        if lacks_files || self.modules.get(name).is_none_or(Unit::is_enabled) {
             self.lanes.finish(&self.cx, lane);
             return true;
         }
