@@ -85,6 +85,22 @@ fn a_registry_that_lost_the_version_in_use_changes_nothing() {
 }
 
 #[test]
+fn a_source_that_goes_and_comes_back_at_once_has_its_files_again() {
+    let shop = Shop::open("back-at-once");
+    shop.push("stable", "1.0.0", "small", &[]);
+    let operator = shop.install("stable", "");
+    for size in ["wide", "large", "small"] {
+        // The followers look at the sources once a second.
+        shop.configure("");
+        shop.stage
+            .configure(&json!({"moduleSources": shop.source("stable", ""), "shop": format!("size: {size}")}));
+        shop.stage
+            .wait_for_sizes(&format!("good:small shop:{size} victim:small"));
+    }
+    operator.stop();
+}
+
+#[test]
 fn a_source_that_was_taken_out_while_no_operator_ran_removes_its_module() {
     let shop = Shop::open("out-meanwhile");
     shop.push("stable", "1.0.0", "small", &[]);
