@@ -40,7 +40,7 @@ impl Patcher {
             "name": name,
             "uid": uid,
         });
-        let event = event(namespace, name, involved, notice);
+        let event = event(namespace, name, &involved, notice);
         let address = self.events(namespace).await?;
         match race::run(|| create_or_count(&address, &event)).await {
             Err(Lost::Request(error)) if is_ending(&error) => {
@@ -60,7 +60,7 @@ impl Patcher {
 }
 
 /// The Event of a first occurrence. Its name follows from its contents, so that the next occurrence finds it.
-fn event(namespace: &str, object: &str, involved: Value, notice: &Notice) -> Value {
+fn event(namespace: &str, object: &str, involved: &Value, notice: &Notice) -> Value {
     let parts = [
         &involved.to_string(),
         notice.weight.as_str(),
