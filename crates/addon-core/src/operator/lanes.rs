@@ -40,6 +40,11 @@ impl Lanes {
         self.queues.head(lane)
     }
 
+    /// Whether the head of the lane has not begun.
+    pub(super) fn begins(&self, lane: &Lane) -> bool {
+        self.head(lane).is_some_and(|head| !head.begun)
+    }
+
     pub(super) fn tasks(&self, lane: &Lane) -> impl ExactSizeIterator<Item = &Entry<Task>> {
         self.queues.tasks(lane)
     }

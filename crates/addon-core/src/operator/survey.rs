@@ -163,12 +163,6 @@ impl<'a> Survey<'a> {
         !self.of.lanes.head(&lane).is_some_and(busy) && !self.of.lanes.behind_head(&lane).any(deletes)
     }
 
-    /// Whether the head of the lane has not begun, and its module has to wait for files since the head was queued.
-    pub(super) fn begins_without_files(&self, lane: &Lane, name: &ModuleName) -> bool {
-        let begins = self.of.lanes.head(lane).is_some_and(|head| !head.begun);
-        begins && self.of.supply.lack(name).is_some()
-    }
-
     /// The first run of this monitor, if it is at the head of its queue.
     pub(super) fn queued_first_run(&self, id: MonitorId) -> Option<&Entry<Task>> {
         let Served { hook, binding, .. } = self.of.monitors.binding_of(&self.of.bindings, id)?;

@@ -49,6 +49,11 @@ impl World {
         self.edit(&[(KEY, None)]);
     }
 
+    fn has_refused_files(&self) -> bool {
+        let is_refusal = |notice: &Notice| matches!(notice, Notice::FilesRefused { .. });
+        self.notices.iter().any(is_refusal)
+    }
+
     /// Lets time pass until the release of `one` is purged. The directories are read again before.
     fn wait_for_purge(&mut self) {
         while self.operator.poll_timeout().is_some() && !self.log.iter().any(|line| line == "one delete") {
@@ -121,8 +126,7 @@ fn a_directory_does_not_step_in_for_a_source() {
         Origin::Directory,
         Box::new(module(10, "one")),
     ));
-    let refused = |notice: &Notice| matches!(notice, Notice::FilesRefused { .. });
-    assert!(world.notices.iter().any(refused));
+    assert!(world.has_refused_files());
     world.fetched(2, false, module(5, "one"));
     assert_eq!(world.take_log(), ["files of one 2", "one sync", "judged one 2 Good"]);
     // Without the source the directory counts again, once it is read. Nothing is removed meanwhile.
@@ -364,12 +368,7 @@ fn files_that_come_after_their_source_went_are_refused_and_not_judged() {
     world.take_log();
     world.fetched(1, false, module(5, "one"));
     assert_eq!(world.take_log(), [""; 0]);
-    assert!(
-        world
-            .notices
-            .iter()
-            .any(|notice| matches!(notice, Notice::FilesRefused { .. }))
-    );
+    assert!(world.has_refused_files());
 }
 
 #[test]
@@ -439,12 +438,7 @@ fn a_source_waits_for_the_values_that_a_lost_file_held_for_its_module() {
     world.copies_read();
     world.fetched(1, false, module(5, "one"));
     assert_eq!(world.take_log(), ["two sync"]);
-    assert!(
-        world
-            .notices
-            .iter()
-            .any(|notice| matches!(notice, Notice::FilesRefused { .. }))
-    );
+    assert!(world.has_refused_files());
 }
 
 #[test]

@@ -9,14 +9,14 @@ use crate::operator::task::{Lane, Task};
 impl Operator {
     /// Advances the removal at the head of a module's lane. False if it must wait for a slot.
     pub(super) fn advance_delete(&mut self, lane: &Lane, name: &ModuleName) -> bool {
-        let begins = self.lanes.head(lane).is_some_and(|head| !head.begun);
+        let begins = self.lanes.begins(lane);
         let lacks_files = begins && self.supply.lack(name).is_some();
         if lacks_files || self.modules.get(name).is_none_or(Unit::is_enabled) {
             self.lanes.finish(&self.cx, lane);
             return true;
         }
         // The removal is from before the current converge. It waits, because the converge may want the module after all.
-        if self.converge.assesses_by_itself() && self.lanes.head(lane).is_some_and(|head| !head.begun) {
+        if begins && self.converge.assesses_by_itself() {
             return false;
         }
         if self.lanes.begin_head(&mut self.cx, lane)

@@ -70,8 +70,7 @@ impl Operator {
         if origin == Origin::Directory {
             self.directories.rereading_mut().module_read(&name, found.enabled);
         }
-        let is_well = Unit::is_well;
-        let did_well = self.modules.get(&name).is_none_or(is_well);
+        let did_well = self.modules.get(&name).is_none_or(Unit::is_well);
         self.end_hooks(&owner, "their module begins a new life");
         self.cool(&name);
         self.stop_monitors(&owner);

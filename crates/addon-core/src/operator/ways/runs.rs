@@ -15,14 +15,16 @@ use crate::operator::warmth::Warm;
 impl Operator {
     /// Advances the run at the head of a module's lane. False if it must wait for a slot.
     pub(super) fn advance_run(&mut self, lane: &Lane, name: &ModuleName) -> bool {
-        if !self.modules.is_enabled(name) || self.survey().begins_without_files(lane, name) {
+        let begins = self.lanes.begins(lane);
+        // The module may have to wait for files since the run was queued.
+        let lacks_files = begins && self.supply.lack(name).is_some();
+        if lacks_files || !self.modules.is_enabled(name) {
             self.lanes.finish(&self.cx, lane);
             return true;
         }
         // A run must not begin before its turn in the converge: it needs the values that the hooks before all modules
         // set, and the verdicts.
         let to_come = self.modules.get(name).is_some_and(|unit| unit.turn().is_to_come());
-        let begins = self.lanes.head(lane).is_some_and(|head| !head.begun);
         if begins && to_come {
             // The run took too long and was to begin anew. The module's turn brings another run.
             self.lanes.finish(&self.cx, lane);
