@@ -97,7 +97,7 @@ impl Patcher {
                     None => self.change(&address, target.name.as_str(), change, terms).await,
                 }
             }
-            Operation::Event { target, notice } => self.tell(target, notice).await,
+            Operation::Event { target, contents } => self.tell(target, contents).await,
         }
     }
 

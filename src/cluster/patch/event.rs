@@ -4,7 +4,7 @@
 
 use addon_core::digest::Digest;
 use addon_core::failure::Failure;
-use addon_core::object::patch::{ApiVersion, Notice, Segment, Target};
+use addon_core::object::patch::{ApiVersion, EventContents, Segment, Target};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use tracing::warn;
@@ -22,13 +22,13 @@ const NAME_PART: usize = 180;
 
 impl Patcher {
     /// Writes the Event, or counts on the one with the same contents.
-    pub(super) async fn tell(&self, target: &Target, notice: &Notice) -> Result<(), Failure> {
+    pub(super) async fn tell(&self, target: &Target, contents: &EventContents) -> Result<(), Failure> {
         let about = self.address_of(target).await?;
         if let Some(failure) = about.misplaced() {
             return Err(failure);
         }
         let name = target.name.as_str();
-        let uid = match &notice.uid {
+        let uid = match &contents.uid {
             Some(uid) => json!(uid),
             None => about.get(name).await?["metadata"]["uid"].clone(),
         };
@@ -40,11 +40,11 @@ impl Patcher {
             "name": name,
             "uid": uid,
         });
-        let event = event(namespace, name, &involved, notice);
+        let event = event(namespace, name, &involved, contents);
         let address = self.events(namespace).await?;
         match race::run(|| create_or_count(&address, &event)).await {
             Err(Lost::Request(error)) if is_ending(&error) => {
-                warn!(object = %target, reason = notice.reason(), "the Event is not written: its namespace is being deleted");
+                warn!(object = %target, reason = contents.reason(), "the Event is not written: its namespace is being deleted");
                 Ok(())
             }
             outcome => Ok(outcome?),
@@ -60,12 +60,12 @@ impl Patcher {
 }
 
 /// The Event of a first occurrence. Its name follows from its contents, so that the next occurrence finds it.
-fn event(namespace: &str, object: &str, involved: &Value, notice: &Notice) -> Value {
+fn event(namespace: &str, object: &str, involved: &Value, contents: &EventContents) -> Value {
     let parts = [
         &involved.to_string(),
-        notice.weight.as_str(),
-        notice.reason(),
-        notice.message(),
+        contents.weight.as_str(),
+        contents.reason(),
+        contents.message(),
     ];
     let digest = Digest::of_bytes(parts.join("\0").as_bytes()).to_string();
     // A name of RBAC may have colons, and that of an Event may not.
@@ -83,9 +83,9 @@ fn event(namespace: &str, object: &str, involved: &Value, notice: &Notice) -> Va
         "kind": "Event",
         "metadata": {"namespace": namespace, "name": name.collect::<Vec<_>>().join(".")},
         "involvedObject": involved,
-        "type": notice.weight.as_str(),
-        "reason": notice.reason(),
-        "message": notice.message(),
+        "type": contents.weight.as_str(),
+        "reason": contents.reason(),
+        "message": contents.message(),
         "count": 1,
         "firstTimestamp": now,
         "lastTimestamp": now,

@@ -16,7 +16,7 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-pub use event::{Notice, Weight};
+pub use event::{EventContents, Weight};
 pub use manifest::Manifest;
 pub use problem::{BadOperation, BadPatchFile, Problem, Unreadable};
 pub use step::{PatchStep, Pointer};
@@ -64,7 +64,7 @@ pub enum Operation {
         /// The object.
         target: Target,
         /// The contents of the Event.
-        notice: Notice,
+        contents: EventContents,
     },
 }
 

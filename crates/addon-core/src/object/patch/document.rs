@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 
 use super::word::{OperationName, glimpse};
 use super::{
-    ApiVersion, BadOperation, Change, Dependents, Existing, FieldManager, Finalizer, JqFilter, JsonPatch, Manifest,
-    MergePatch, Notice, Operation, Problem, Segment, Target, Terms, Weight, step,
+    ApiVersion, BadOperation, Change, Dependents, EventContents, Existing, FieldManager, Finalizer, JqFilter,
+    JsonPatch, Manifest, MergePatch, Operation, Problem, Segment, Target, Terms, Weight, step,
 };
 
 /// Reads an operation.
@@ -203,9 +203,9 @@ impl<'document> Fields<'document> {
         };
         let reason = self.needed("reason")?;
         let found = glimpse(&reason);
-        let notice = Notice::new(weight, &reason, &self.needed("message")?, self.said("uid")?)
+        let contents = EventContents::new(weight, &reason, &self.needed("message")?, self.said("uid")?)
             .ok_or_else(|| self.bad("reason", Problem::Reason { found }))?;
-        Ok(Operation::Event { target, notice })
+        Ok(Operation::Event { target, contents })
     }
 
     /// A text that the operation requires.

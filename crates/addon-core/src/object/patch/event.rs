@@ -30,7 +30,7 @@ impl Weight {
 
 /// The contents of an Event.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Notice {
+pub struct EventContents {
     /// How much it matters.
     pub weight: Weight,
     /// The UID of the object that it is about; `None`: that of the object at the time of the operation.
@@ -39,7 +39,7 @@ pub struct Notice {
     message: String,
 }
 
-impl Notice {
+impl EventContents {
     /// The largest length of a reason, in characters.
     const LONGEST_REASON: usize = 128;
     /// The largest size of a message that the API server accepts, in bytes.
@@ -71,9 +71,9 @@ impl Notice {
 
 fn cut(message: &str) -> String {
     const SIGN: &str = "…";
-    if message.len() <= Notice::LARGEST_MESSAGE {
+    if message.len() <= EventContents::LARGEST_MESSAGE {
         return message.to_owned();
     }
-    let end = message.floor_char_boundary(Notice::LARGEST_MESSAGE - SIGN.len());
+    let end = message.floor_char_boundary(EventContents::LARGEST_MESSAGE - SIGN.len());
     format!("{}{SIGN}", &message[..end])
 }

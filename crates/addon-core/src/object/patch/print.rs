@@ -5,7 +5,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, json};
 
-use super::{Change, FieldManager, Manifest, Notice, Operation, Target, Terms, document};
+use super::{Change, EventContents, FieldManager, Manifest, Operation, Target, Terms, document};
 
 impl Operation {
     /// The document that describes the operation.
@@ -20,7 +20,7 @@ impl Operation {
             } => applied(object, manager, *force, terms),
             Self::Delete { target, .. } => on(target),
             Self::Patch { target, change, terms } => patch(target, change, terms),
-            Self::Event { target, notice } => event(target, notice),
+            Self::Event { target, contents } => event(target, contents),
         };
         printed["operation"] = json!(self.name().as_str());
         printed
@@ -50,12 +50,12 @@ fn patch(target: &Target, change: &Change, terms: &Terms) -> Value {
     with(printed, terms)
 }
 
-fn event(target: &Target, notice: &Notice) -> Value {
+fn event(target: &Target, contents: &EventContents) -> Value {
     let mut printed = on(target);
-    printed["type"] = json!(notice.weight.as_str());
-    printed["reason"] = json!(notice.reason());
-    printed["message"] = json!(notice.message());
-    if let Some(uid) = &notice.uid {
+    printed["type"] = json!(contents.weight.as_str());
+    printed["reason"] = json!(contents.reason());
+    printed["message"] = json!(contents.message());
+    if let Some(uid) = &contents.uid {
         printed["uid"] = json!(uid);
     }
     printed
