@@ -89,24 +89,18 @@ pub(super) fn is_taken(error: &RequestError) -> bool {
 
 /// Whether the object was refused because its namespace is being deleted.
 pub(super) fn is_ending(error: &RequestError) -> bool {
-    let details = status(error).and_then(|status| status.details.as_ref());
-    details.is_some_and(|details| {
-        details
-            .causes
-            .iter()
-            .any(|cause| cause.reason == "NamespaceTerminating")
-    })
+    has_cause(error, "NamespaceTerminating")
 }
 
 /// Whether other field managers own fields that were to be applied.
 pub(super) fn has_other_managers(error: &RequestError) -> bool {
+    has_cause(error, "FieldManagerConflict")
+}
+
+/// Whether the server names a cause of this kind.
+fn has_cause(error: &RequestError, kind: &str) -> bool {
     let details = status(error).and_then(|status| status.details.as_ref());
-    details.is_some_and(|details| {
-        details
-            .causes
-            .iter()
-            .any(|cause| cause.reason == "FieldManagerConflict")
-    })
+    details.is_some_and(|details| details.causes.iter().any(|cause| cause.reason == kind))
 }
 
 /// Whether the object does not exist. An unknown path gives the same status without an object's name, and does not
