@@ -18,7 +18,7 @@ use crate::jobs::Tools;
 use crate::report::Chain;
 
 impl Sync<'_> {
-    /// Takes what the watches show of the release, if no other job of this life has worked on it; otherwise reads it.
+    /// Takes the view of the watches, if no other job of this life has worked on the release; otherwise reads the release.
     /// After a restart with nothing changed, that spares the reads of every release.
     pub(super) async fn see(&mut self) -> Result<(), Failure> {
         let lookout = self.tools.lookout.as_ref().filter(|_| self.hold.is_first());

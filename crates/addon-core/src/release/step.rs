@@ -9,7 +9,7 @@ use crate::failure::Failure;
 /// The next step of bringing a release to its wanted state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReleaseStep {
-    /// Read the newest revision, and ask again: what a watch shows of it is not enough.
+    /// Read the newest revision, and ask again: the view of a watch is not enough.
     Read,
     /// Check whether the objects exist, and ask again.
     LookAtObjects,

@@ -1,5 +1,5 @@
-//! Answers jobs what the watches show of a release, so that a job need not read it. An answer may be a moment old, so
-//! nothing may be written by it.
+//! Gives jobs the view that the watches have of a release, so that a job need not read it. The view may be a moment old, so
+//! nothing may be written because of it.
 //!
 //! The first answers wait for the first lists of the watches, but never long: a list that does not end must not hold up a
 //! module.
@@ -18,7 +18,7 @@ use crate::cluster::releases::Revision;
 /// The time within which the first lists must have ended. After that, answers leave out what is not listed.
 const FIRST_LISTS: Duration = Duration::from_secs(5);
 
-/// What the watches show of a release.
+/// The view that the watches have of a release.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sight {
     /// The newest revision.
@@ -80,8 +80,7 @@ impl Desk {
 }
 
 impl Lookout {
-    /// What the watches show of a release; `None` if they do not run, if they may lack changes, or if they show no
-    /// release of this name.
+    /// The view of a release; `None` if the watches do not run, may lack changes, or show no release of this name.
     pub async fn sight(&self, release: &str) -> Option<Sight> {
         let (answer, answered) = oneshot::channel();
         let release = release.to_owned();
