@@ -19,6 +19,7 @@ use addon_core::module::outline::ValuesFiles;
 use addon_core::operator::event::SavedState;
 use addon_core::operator::provenance::Made;
 use addon_core::release::Intent;
+use futures::future::try_join;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use kube::core::ObjectMeta;
@@ -108,9 +109,10 @@ impl Cluster {
     /// The intent of a helm child on this release whose end was not observed.
     pub async fn intent(&self, release: &str) -> Result<Option<Intent>, RequestError> {
         let key = intent_key(release);
-        for secret in [INTENTS, NAME] {
-            // Earlier versions stored the intent in the other Secret.
-            let intent = self.remembered(secret).await?.remove(&key);
+        // Earlier versions stored the intent in the other Secret.
+        let (intents, state) = try_join(self.remembered(INTENTS), self.remembered(NAME)).await?;
+        for (secret, mut data) in [(INTENTS, intents), (NAME, state)] {
+            let intent = data.remove(&key);
             let intent = intent.filter(|text| !self.known_state.has_ended(&key, &text.0));
             match intent.map(|intent| serde_json::from_slice(&intent.0)) {
                 Some(Ok(intent)) => return Ok(Some(intent)),

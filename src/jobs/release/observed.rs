@@ -6,6 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use addon_core::failure::Failure;
 use addon_core::release::{Facts, Known, Notes, Objects};
+use futures::future::try_join;
 use tracing::warn;
 
 use super::Sync;
@@ -74,22 +75,27 @@ impl Sync<'_> {
 
 /// Reads the newest revision, and the intent if the revision is unfinished.
 pub(super) async fn observe(tools: &Tools, facts: &mut Facts) -> Result<Option<Revision>, Failure> {
-    let revision = tools.cluster.newest_revision(&facts.release).await?;
+    facts.tenure = tools.spawner.warrant().tenure();
+    // An earlier leader may still be at work, so its intent counts even before its helm has written anything.
+    let may_overlap = facts.tenure.as_ref().is_some_and(|tenure| !tenure.overlap.is_zero());
+    let newest = Box::pin(tools.cluster.newest_revision(&facts.release));
+    let (revision, intent) = if may_overlap {
+        try_join(newest, Box::pin(tools.cluster.intent(&facts.release))).await?
+    } else {
+        (newest.await?, None)
+    };
     facts.newest = revision.as_ref().map(|revision| revision.newest.clone());
     (facts.known, facts.objects) = (Known::Read, Objects::Unknown);
     (facts.base, facts.likeness) = (None, None);
     facts.unchanged = tools.holds.unchanged(&facts.release, revision.as_ref());
-    facts.tenure = tools.spawner.warrant().tenure();
     let unfinished = facts
         .newest
         .as_ref()
         .is_some_and(|newest| newest.status.is_unfinished());
-    // An earlier leader may still be at work, so its intent counts even before its helm has written anything.
-    let may_overlap = facts.tenure.as_ref().is_some_and(|tenure| !tenure.overlap.is_zero());
-    facts.intent = if unfinished || may_overlap {
-        tools.cluster.intent(&facts.release).await?
+    facts.intent = if unfinished && !may_overlap {
+        Box::pin(tools.cluster.intent(&facts.release)).await?
     } else {
-        None
+        intent
     };
     Ok(revision)
 }
