@@ -116,10 +116,25 @@ async fn a_child_knows_only_what_we_tell_it() {
             "HELM_PLUGINS",
             "HOME",
             "KUBECONFIG",
+            "LC_MESSAGES",
             "PATH",
             "TMPDIR",
         ]
     );
+}
+
+#[test]
+fn a_credential_plugin_gets_no_language() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut helm = helm(dir.path().join("helm"), dir.path());
+    let speaks = |helm: &Helm| {
+        helm.environment(None, &[])
+            .iter()
+            .any(|(name, _)| name == "LC_MESSAGES")
+    };
+    assert!(speaks(&helm));
+    helm.options.home = Some(dir.path().to_owned());
+    assert!(!speaks(&helm));
 }
 
 #[test]
