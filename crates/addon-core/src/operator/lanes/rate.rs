@@ -1,6 +1,10 @@
-//! How often hooks may run: a bucket of tokens for each hook that has `settings`, full at the start.
+//! How often hooks may run: a bucket of tokens for each hook, full at the start.
+//!
+//! A hook with `settings` never runs more often than they allow. The runs of another hook are only spread out, as far as
+//! nothing else waits for them.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use super::Lanes;
 use crate::hook::config::RateLimit;
@@ -12,13 +16,30 @@ use crate::operator::query::Waiting;
 use crate::operator::task::Lane;
 use crate::time::Tick;
 
+/// The pace of a hook without `settings` while its objects change all the time. A run that starts a moment later is told
+/// of all changes until then, so that fewer processes tell the same. A few runs come at once: changes that
+/// follow from each other are not delayed.
+const PACE: RateLimit = RateLimit {
+    min_interval: Duration::from_millis(25),
+    burst: 8,
+};
+
 /// The token buckets of hooks, and the lanes that wait for a token.
 #[derive(Debug, Default)]
 pub(super) struct Rates {
     /// The time at which the bucket of a hook will be full again.
     full: BTreeMap<HookId, Tick>,
     /// The lanes whose heads wait for a token, with their hooks.
-    waiting: BTreeMap<Lane, HookId>,
+    waiting: BTreeMap<Lane, (HookId, Limit)>,
+}
+
+/// The limit of a hook's runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Limit {
+    /// The `settings` of the hook.
+    Settings,
+    /// [`PACE`].
+    Pace,
 }
 
 /// Whether a hook may start.
@@ -54,7 +75,7 @@ impl Rates {
 
     /// The hook for whose token the head of a lane waits.
     fn waits(&self, lane: &Lane) -> Option<&HookId> {
-        self.waiting.get(lane)
+        self.waiting.get(lane).map(|(hook, _)| hook)
     }
 }
 
@@ -84,8 +105,7 @@ impl Lanes {
     ) -> Admission {
         let earliest = self.rate_allows_from(bindings, hook);
         if earliest > cx.now.tick {
-            self.rates.waiting.insert(lane.clone(), hook.clone());
-            self.queues.hold(lane, earliest, cx.now.tick);
+            self.hold_head(cx, lane, (hook.clone(), Limit::Settings), earliest);
             return Admission::Later;
         }
         if jobs.hook_slot(&cx.policy) {
@@ -108,16 +128,43 @@ impl Lanes {
         }
     }
 
+    /// Makes the lane wait until the pace allows another run of the hook. False if it allows one now. The caller knows that the
+    /// run at the head tells of changes, and that no other waits behind it.
+    pub(in crate::operator) fn spreads_out(
+        &mut self,
+        cx: &Cx,
+        bindings: &Bindings,
+        lane: &Lane,
+        hook: &HookId,
+    ) -> bool {
+        let earliest = PACE.earliest(self.rates.full(hook));
+        let waits = earliest > cx.now.tick && bindings.rate_limit(hook).is_none();
+        if waits {
+            self.hold_head(cx, lane, (hook.clone(), Limit::Pace), earliest);
+        }
+        waits
+    }
+
+    fn hold_head(&mut self, cx: &Cx, lane: &Lane, waiting: (HookId, Limit), until: Tick) {
+        self.rates.waiting.insert(lane.clone(), waiting);
+        self.queues.hold(lane, until, cx.now.tick);
+    }
+
     /// Takes a token for a run at the head of a lane.
     pub(in crate::operator) fn take_token(&mut self, cx: &Cx, bindings: &Bindings, lane: &Lane, hook: &HookId) {
         self.rates.waiting.remove(lane);
-        self.take_rate(cx, bindings, hook);
+        let limit = bindings.rate_limit(hook).unwrap_or(PACE);
+        self.rates.take(hook, limit, cx.now.tick);
     }
 
-    /// The text about the rate limit that the head of a lane waits for.
+    /// The text about the limit that the head of a lane waits for.
     pub(in crate::operator) fn describe_rate_limit(&self, cx: &Cx, lane: &Lane) -> String {
-        let hook = self.rates.waits(lane).map(|hook| cx.policy.mode.told(hook).to_string());
-        format!("the rate limit of {}", hook.unwrap_or_default())
+        let told = |hook: &HookId| cx.policy.mode.told(hook).to_string();
+        match self.rates.waiting.get(lane) {
+            Some((hook, Limit::Settings)) => format!("the rate limit of {}", told(hook)),
+            Some((hook, Limit::Pace)) => format!("more changes for {}", told(hook)),
+            None => "a rate limit".to_owned(),
+        }
     }
 }
 

@@ -31,6 +31,9 @@ impl Operator {
             self.first_run_over(&first_runs, &BTreeMap::new());
             return true;
         }
+        if self.tells_of_all_in(lane) && self.lanes.spreads_out(&self.cx, &self.bindings, lane, &hook) {
+            return true;
+        }
         match self.lanes.admit(&self.cx, &self.jobs, &self.bindings, lane, &hook) {
             Admission::Now => {}
             Admission::NoSlot => return false,
@@ -79,6 +82,17 @@ impl Operator {
                 !both || (waits(head) == waits(next) && head.is_skipped == next.is_skipped)
             }
         }
+    }
+
+    /// Whether the run at the head of the lane tells of changes of objects, and takes up all that waits behind it and more changes.
+    fn tells_of_all_in(&self, lane: &Lane) -> bool {
+        let mut tasks = self.lanes.tasks(lane).map(|entry| entry.task.as_hook());
+        let Some(head) = tasks.next().flatten() else {
+            return false;
+        };
+        let is_of_changes = head.trigger == Trigger::Objects && !head.is_first_run();
+        let belongs = |next: Option<&HookTask>| next.is_some_and(|next| self.belongs(head, next));
+        is_of_changes && belongs(Some(head)) && tasks.all(belongs)
     }
 
     /// The run of a hook at a stage of the operator or of a module.
