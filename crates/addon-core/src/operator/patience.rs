@@ -31,11 +31,12 @@ impl Survey<'_> {
                 Some(awaited + self.of.cx.policy.patience)
             }
             State::Backoff(_) => Some(head.queued + self.of.cx.policy.patience),
-            // A slot will become free, unless all jobs with slots hang.
+            // A slot will become free, unless all jobs with slots hang. This is asked first, because it is known without a look
+            // at the module, and hundreds of modules may wait.
             State::Ready => {
-                let starves = self
-                    .wanted_slot(head)
-                    .is_some_and(|slot| self.of.jobs.all_hang(slot, &self.of.cx.policy));
+                let all_hang = |slot| self.of.jobs.all_hang(slot, &self.of.cx.policy);
+                let may_starve = all_hang(Slot::Hook) || all_hang(Slot::Helm);
+                let starves = may_starve && self.wanted_slot(head).is_some_and(all_hang);
                 starves.then_some(self.of.cx.now.tick)
             }
         }
@@ -54,16 +55,17 @@ impl Survey<'_> {
         let phase = self.of.converge.phase();
         let waits = phase
             .is_some_and(|phase| matches!(phase, Phase::Settling | Phase::Modules(_)) || self.of.converge.restarts());
+        let late_from = |lane| self.hangs_from(lane).filter(|at| *at > self.of.cx.now.tick);
         let lanes = self.of.lanes.all().filter_map(|(lane, _)| match lane {
-            Lane::Module(name) if waits => {
-                Some((self.hangs_from(lane)?, Waiting::Patience(format!("module '{name}'"))))
-            }
+            Lane::Module(name) if waits => Some((late_from(lane)?, name)),
             Lane::Module(_) | Lane::Global | Lane::Release(_) | Lane::Named(_) => None,
         });
-        let to_come = lanes.filter(|(at, _)| *at > self.of.cx.now.tick);
-        let slots = self.of.jobs.next_late(&self.of.cx.policy);
-        let slots = slots.map(|(at, holder)| (at, Waiting::Patience(holder.words.to_owned())));
-        to_come.chain(slots).min_by_key(|(at, _)| *at)
+        let run = lanes.min_by_key(|(at, _)| *at);
+        let run = run.map(|(at, name)| (at, format!("module '{name}'")));
+        let slot = self.of.jobs.next_late(&self.of.cx.policy);
+        let slot = slot.map(|(at, holder)| (at, holder.words.to_owned()));
+        let next = run.into_iter().chain(slot).min_by_key(|(at, _)| *at);
+        next.map(|(at, run)| (at, Waiting::Patience(run)))
     }
 
     /// The kind of slot that the head of a lane needs to advance.
