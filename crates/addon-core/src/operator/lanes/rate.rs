@@ -20,7 +20,7 @@ use crate::time::Tick;
 /// of all changes until then, so that fewer processes tell the same. A few runs come at once: changes that
 /// follow from each other are not delayed.
 const PACE: RateLimit = RateLimit {
-    min_interval: Duration::from_millis(25),
+    min_interval: Duration::from_millis(40),
     burst: 8,
 };
 
