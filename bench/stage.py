@@ -103,12 +103,12 @@ class Operator:
         self.process.wait()
         self.place.cleanup()
 
-    def wait_for(self, what, condition, patience=60):
+    def wait_for(self, what, condition, patience=60, pause=0.0005):
         def checked():
             if self.process.poll() is not None:
                 sys.exit(f"the operator ended: {self.log.read_text()[-2000:]}")
             return condition()
-        wait_for(what, checked, patience)
+        wait_for(what, checked, patience, pause)
 
     def acts(self):
         """How many lines its hooks have written."""
@@ -144,26 +144,29 @@ def fill(path, objects):
         list(pool.map(create, (objects[first::CONNECTIONS] for first in range(CONNECTIONS))))
 
 
-def wait_for(what, condition, patience=60):
+def wait_for(what, condition, patience=60, pause=0.0005):
     deadline = time.monotonic() + patience
     while not condition():
         if time.monotonic() > deadline:
             sys.exit(f"waited in vain for {what}")
-        time.sleep(0.0005)
+        time.sleep(pause)
 
 
 def arguments(about, **numbers):
     """The command line: what is measured, and numbers with their defaults."""
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     parser.add_argument("operator", help="our binary, release build")
-    parser.add_argument("--other", metavar="BINARY", help="a shell-operator to be measured by turns with ours")
-    parser.add_argument("--save", action="store_true", help="renew the section of bench/results.md")
+    parser.add_argument("--other", metavar="BINARY", help="another operator to be measured by turns with ours")
+    parser.add_argument("--label", metavar="NAME", default="theirs", help="how tables and plots call the other operator")
+    parser.add_argument("--save", action="store_true", help="renew the section of bench/results.md, and the plots if the script has some")
     for name, default in numbers.items():
         parser.add_argument("--" + name, type=type(default), default=default, help=" ")
     given = parser.parse_args()
+    if given.label == "ours":
+        parser.error("the label of the other operator must differ from that of ours")
     given.operators = {"ours": [given.operator, "hooks", "start"]}
     if given.other:
-        given.operators["theirs"] = [given.other, "start"]
+        given.operators[given.label] = [given.other, "start"]
     return given
 
 
@@ -185,9 +188,10 @@ class Table:
         print(self.title, who, " ".join(f"{name}={short(value)}" for name, value in figures.items()), file=sys.stderr)
 
     def text(self):
-        lines = ["| figure | ours | min – max | aim | theirs | min – max | theirs / ours |", "|---|---|---|---|---|---|---|"]
+        label = next((who for by in self.figures.values() for who in by if who != "ours"), "theirs")
+        lines = [f"| figure | ours | min – max | aim | {label} | min – max | {label} / ours |", "|---|---|---|---|---|---|---|"]
         for name, by in self.figures.items():
-            ours, theirs = (by.get(who, []) for who in ("ours", "theirs"))
+            ours, theirs = (by.get(who, []) for who in ("ours", label))
             aim = self.aims.get(name, "")
             if aim != "" and ours:
                 aim = f"≤ {short(aim)} ({'met' if statistics.median(ours) <= aim else 'missed'})"
