@@ -27,8 +27,10 @@ const PACE: RateLimit = RateLimit {
 /// The token buckets of hooks, and the lanes that wait for a token.
 #[derive(Debug, Default)]
 pub(super) struct Rates {
-    /// The time at which the bucket of a hook will be full again.
+    /// The time at which the bucket of a hook with `settings` will be full again.
     full: BTreeMap<HookId, Tick>,
+    /// The same for [`PACE`] and the other hooks.
+    paced: BTreeMap<HookId, Tick>,
     /// The lanes whose heads wait for a token, with their hooks.
     waiting: BTreeMap<Lane, (HookId, Limit)>,
 }
@@ -71,6 +73,14 @@ impl Rates {
     fn take(&mut self, hook: &HookId, limit: RateLimit, now: Tick) {
         let full = self.full(hook).max(now) + limit.min_interval;
         self.full.insert(hook.clone(), full);
+    }
+
+    /// Takes a token of the pace for a run. Runs that did not wait for one leave no debt: no run waits longer than the interval.
+    fn take_pace(&mut self, hook: &HookId, now: Tick) {
+        let empty = now + PACE.min_interval * PACE.burst;
+        let full = self.paced.get(hook).copied().unwrap_or_default();
+        let full = (full.max(now) + PACE.min_interval).min(empty);
+        self.paced.insert(hook.clone(), full);
     }
 
     /// The hook for whose token the head of a lane waits.
@@ -137,7 +147,8 @@ impl Lanes {
         lane: &Lane,
         hook: &HookId,
     ) -> bool {
-        let earliest = PACE.earliest(self.rates.full(hook));
+        let full = self.rates.paced.get(hook).copied().unwrap_or_default();
+        let earliest = PACE.earliest(full);
         let waits = earliest > cx.now.tick && bindings.rate_limit(hook).is_none();
         if waits {
             self.hold_head(cx, lane, (hook.clone(), Limit::Pace), earliest);
@@ -153,8 +164,10 @@ impl Lanes {
     /// Takes a token for a run at the head of a lane.
     pub(in crate::operator) fn take_token(&mut self, cx: &Cx, bindings: &Bindings, lane: &Lane, hook: &HookId) {
         self.rates.waiting.remove(lane);
-        let limit = bindings.rate_limit(hook).unwrap_or(PACE);
-        self.rates.take(hook, limit, cx.now.tick);
+        match bindings.rate_limit(hook) {
+            Some(limit) => self.rates.take(hook, limit, cx.now.tick),
+            None => self.rates.take_pace(hook, cx.now.tick),
+        }
     }
 
     /// The text about the limit that the head of a lane waits for.

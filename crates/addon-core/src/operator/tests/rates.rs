@@ -97,6 +97,10 @@ fn no_run_is_spread_out_while_another_waits_behind_it() {
         assert_eq!(world.tick, begun, "waits: {:?}", world.tasks("side"));
         world.sleep();
     }
+    // The runs that did not wait are not made up for.
+    world.change("a.sh pods", Modified, "p");
+    let (at, _) = world.operator.poll_timeout().unwrap();
+    assert!(at - world.tick <= Duration::from_millis(40), "{:?}", at - world.tick);
 }
 
 #[test]
