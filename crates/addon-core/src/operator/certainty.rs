@@ -59,11 +59,11 @@ impl<'a> Certainty<'a> {
     /// The existing releases that no source names, whether they may be removed yet or not.
     pub(super) fn unspoken(self) -> BTreeSet<String> {
         let modules: Vec<&str> = if self.verdicts.is_known() {
-            let silent = self.modules.iter().filter(|unit| {
-                let verdict = self.verdicts.on(unit.name()).filter(|verdict| !verdict.enabled);
-                verdict.is_some_and(|verdict| verdict.source == Source::Default) && self.is_there(unit)
+            let refused = self.verdicts.refused();
+            let silent = refused.filter(|(name, verdict)| {
+                verdict.source == Source::Default && self.modules.get(name).is_some_and(|unit| self.is_there(unit))
             });
-            silent.map(|unit| unit.name().as_str()).collect()
+            silent.map(|(name, _)| name.as_str()).collect()
         } else {
             // While the verdicts are being renewed, the last known set of silent modules is used.
             let known = self.removal.brake().known().map(String::as_str);
@@ -145,8 +145,20 @@ impl<'a> Certainty<'a> {
         is_confirmed && self.is_unwanted(name) && is_free
     }
 
+    /// The modules that may be removed now, by name.
+    pub(super) fn removable(self) -> impl Iterator<Item = &'a ModuleName> {
+        let refused = self.verdicts.refused().map(|(name, _)| name);
+        refused.filter(move |name| self.is_removable(name))
+    }
+
+    /// Whether a module is off because no source names it, and only the second reading of the directories is still missing.
+    pub(super) fn some_wait_for_rereading(self) -> bool {
+        let mut refused = self.verdicts.refused();
+        refused.any(|(name, _)| self.waits_for_rereading(name))
+    }
+
     /// Whether the module is off because no source names it, and only the second reading of the directories is still missing.
-    pub(super) fn waits_for_rereading(self, name: &ModuleName) -> bool {
+    fn waits_for_rereading(self, name: &ModuleName) -> bool {
         let is_next =
             self.is_silently_off(name) && self.is_unwanted(name) && !self.removal.brake().holds(name.as_str());
         is_next && !self.directories.rereading().confirms_silence(name)

@@ -91,6 +91,11 @@ impl Verdicts {
         wanted.map(|(name, _)| name.clone()).collect()
     }
 
+    /// The modules that the last verdicts switch off, by name.
+    pub(super) fn refused(&self) -> impl Iterator<Item = (&ModuleName, &Verdict)> {
+        self.given.iter().filter(|(_, verdict)| !verdict.enabled)
+    }
+
     /// The decisions of all sources except the enabled script.
     pub(super) fn opinions(
         &self,

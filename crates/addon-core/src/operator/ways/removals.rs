@@ -78,9 +78,11 @@ impl Operator {
         let planned = planned.filter(|_| self.converge.first_took_up() && self.verdicts.is_known());
         let overdue = planned.is_some_and(|planned| {
             let certainty = self.certainty();
-            let due = |name: &ModuleName| certainty.is_removable(name) && certainty.outlived_by(name).is_none();
-            let mut names = self.modules.names();
-            names.any(|name| due(name) && !self.lanes.is_being_deleted(name) && !planned.contains(name))
+            let is_due = |name: &ModuleName| {
+                let waits = self.lanes.is_being_deleted(name) || planned.contains(name);
+                !waits && certainty.outlived_by(name).is_none()
+            };
+            certainty.removable().any(is_due)
         });
         let before = self.lanes.ledger();
         if overdue {
@@ -173,9 +175,7 @@ impl Operator {
         if rereading.is_confirmed() {
             return;
         }
-        let certainty = self.certainty();
-        let is_module_waiting = || self.modules.names().any(|name| certainty.waits_for_rereading(name));
-        if rereading.purge_waits() || is_module_waiting() {
+        if rereading.purge_waits() || self.certainty().some_wait_for_rereading() {
             self.run_chore(Chore::ReadDirectories);
         } else {
             self.chores.give_up(Chore::ReadDirectories);
