@@ -53,8 +53,8 @@ pub(crate) const MACHINES: Table = Table {
             "bindings lanes modules directories removal config supply verdicts",
         ),
         row("survey", "lanes monitors modules certainty"),
-        row("patience", "jobs modules converge survey"),
-        row("health", "jobs converge survey"),
+        row("patience", "modules converge survey"),
+        row("health", "converge survey"),
         // `health` is the machine whose report answers one of the questions; a question names its answer.
         row("explain", "lanes modules converge survey health"),
     ],

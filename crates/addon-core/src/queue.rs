@@ -23,9 +23,9 @@ pub enum State {
     Held(Tick),
 }
 
-/// A task in its lane.
+/// A task in its lane. `S` names the kinds of slots that heads need.
 #[derive(Debug, Clone)]
-pub struct Entry<T> {
+pub struct Entry<T, S> {
     /// The task itself.
     pub task: T,
     /// The time at which the task was queued.
@@ -40,12 +40,18 @@ pub struct Entry<T> {
     pub since: Tick,
     state: State,
     ready_since: u64,
+    lacks: Option<S>,
 }
 
-impl<T> Entry<T> {
+impl<T, S: Copy> Entry<T, S> {
     /// The state of the task.
     pub fn state(&self) -> State {
         self.state
+    }
+
+    /// The slot that was not free when the ready task was tried last.
+    pub fn lacks(&self) -> Option<S> {
+        self.lacks
     }
 
     /// The time until the task's wait ends.
@@ -59,6 +65,12 @@ impl<T> Entry<T> {
     /// Whether an attempt at the task has begun and not failed.
     pub fn is_active(&self) -> bool {
         self.begun && !matches!(self.state, State::Backoff(_))
+    }
+
+    fn grows_ready(&mut self, sequence: u64) {
+        self.state = State::Ready;
+        self.ready_since = sequence;
+        self.lacks = None;
     }
 }
 
@@ -77,13 +89,13 @@ pub struct Ledger {
 
 /// All lanes.
 #[derive(Debug, Clone)]
-pub struct Queues<L, T> {
-    lanes: BTreeMap<L, VecDeque<Entry<T>>>,
+pub struct Queues<L, T, S> {
+    lanes: BTreeMap<L, VecDeque<Entry<T, S>>>,
     sequence: u64,
     ledger: Ledger,
 }
 
-impl<L: Ord + Clone, T> Default for Queues<L, T> {
+impl<L: Ord + Clone, T, S: Copy> Default for Queues<L, T, S> {
     fn default() -> Self {
         Self {
             lanes: BTreeMap::new(),
@@ -93,7 +105,7 @@ impl<L: Ord + Clone, T> Default for Queues<L, T> {
     }
 }
 
-impl<L: Ord + Clone, T> Queues<L, T> {
+impl<L: Ord + Clone, T, S: Copy> Queues<L, T, S> {
     /// Appends a task to a lane. A lane is created with its first task.
     pub fn push(&mut self, lane: L, task: T, now: Tick) {
         self.sequence += 1;
@@ -107,6 +119,7 @@ impl<L: Ord + Clone, T> Queues<L, T> {
             since: now,
             state: State::Ready,
             ready_since: self.sequence,
+            lacks: None,
         };
         self.lanes.entry(lane).or_default().push_back(entry);
     }
@@ -134,41 +147,51 @@ impl<L: Ord + Clone, T> Queues<L, T> {
     }
 
     /// The head of a lane.
-    pub fn head(&self, lane: &L) -> Option<&Entry<T>> {
+    pub fn head(&self, lane: &L) -> Option<&Entry<T, S>> {
         self.lanes.get(lane)?.front()
     }
 
     /// The head of a lane, to be changed.
-    pub fn head_mut(&mut self, lane: &L) -> Option<&mut Entry<T>> {
+    pub fn head_mut(&mut self, lane: &L) -> Option<&mut Entry<T, S>> {
         self.lanes.get_mut(lane)?.front_mut()
     }
 
     /// All tasks of a lane.
-    pub fn tasks(&self, lane: &L) -> impl ExactSizeIterator<Item = &Entry<T>> {
+    pub fn tasks(&self, lane: &L) -> impl ExactSizeIterator<Item = &Entry<T, S>> {
         self.lanes.get(lane).map(VecDeque::iter).unwrap_or_default()
     }
 
     /// The tasks of a lane behind its head.
-    pub fn behind_head(&self, lane: &L) -> impl Iterator<Item = &Entry<T>> {
+    pub fn behind_head(&self, lane: &L) -> impl Iterator<Item = &Entry<T, S>> {
         self.lanes.get(lane).into_iter().flat_map(|tasks| tasks.iter().skip(1))
     }
 
     /// All lanes with their tasks, in the order of the lanes.
-    pub fn lanes(&self) -> impl Iterator<Item = (&L, &VecDeque<Entry<T>>)> {
+    pub fn lanes(&self) -> impl Iterator<Item = (&L, &VecDeque<Entry<T, S>>)> {
         self.lanes.iter()
     }
 
-    /// The lanes whose heads may start now. The head that has been ready longest comes first.
-    pub fn ready(&self) -> Vec<L> {
-        let mut ready: Vec<(u64, &L)> = self
+    /// The lanes whose heads may start now, each with the slot that its head lacked. The head that has been ready longest
+    /// comes first. A head that lacked a slot is left out if `is_free` says that there is still none.
+    pub fn ready(&self, is_free: impl Fn(S) -> bool) -> Vec<(L, Option<S>)> {
+        let heads = self
             .lanes
             .iter()
-            .filter_map(|(lane, tasks)| Some((tasks.front()?, lane)))
-            .filter(|(head, _)| head.state == State::Ready)
-            .map(|(head, lane)| (head.ready_since, lane))
-            .collect();
-        ready.sort_unstable();
-        ready.into_iter().map(|(_, lane)| lane.clone()).collect()
+            .filter_map(|(lane, tasks)| Some((lane, tasks.front()?)));
+        let ready = heads.filter(|(_, head)| head.state == State::Ready && head.lacks.is_none_or(&is_free));
+        let mut ready: Vec<_> = ready.collect();
+        ready.sort_unstable_by_key(|(_, head)| head.ready_since);
+        ready
+            .into_iter()
+            .map(|(lane, head)| (lane.clone(), head.lacks))
+            .collect()
+    }
+
+    /// Notes that the ready head of the lane needs a slot and found none.
+    pub fn lack(&mut self, lane: &L, slot: S) {
+        if let Some(head) = self.head_mut(lane) {
+            head.lacks = Some(slot);
+        }
     }
 
     /// Ends the back-offs and holds whose time has come.
@@ -179,8 +202,7 @@ impl<L: Ord + Clone, T> Queues<L, T> {
                 && until <= now
             {
                 self.sequence += 1;
-                head.state = State::Ready;
-                head.ready_since = self.sequence;
+                head.grows_ready(self.sequence);
             }
         }
     }
@@ -197,7 +219,7 @@ impl<L: Ord + Clone, T> Queues<L, T> {
     }
 
     /// Begins the head of the lane. Returns the head as it was queued if this is the first time.
-    pub fn begin(&mut self, lane: &L) -> Option<&Entry<T>> {
+    pub fn begin(&mut self, lane: &L) -> Option<&Entry<T, S>> {
         let head = self.lanes.get_mut(lane)?.front_mut()?;
         let first = !head.begun;
         head.begun = true;
@@ -223,6 +245,7 @@ impl<L: Ord + Clone, T> Queues<L, T> {
         if let Some(head) = self.head_mut(lane) {
             head.state = state;
             head.since = now;
+            head.lacks = None;
         }
     }
 
@@ -231,6 +254,7 @@ impl<L: Ord + Clone, T> Queues<L, T> {
         if let Some(head) = self.head_mut(lane) {
             head.begun = false;
             head.queued = now;
+            head.lacks = None;
         }
     }
 
@@ -239,8 +263,7 @@ impl<L: Ord + Clone, T> Queues<L, T> {
         self.sequence += 1;
         let sequence = self.sequence;
         if let Some(head) = self.head_mut(lane) {
-            head.state = State::Ready;
-            head.ready_since = sequence;
+            head.grows_ready(sequence);
         }
     }
 
@@ -269,6 +292,7 @@ impl<L: Ord + Clone, T> Queues<L, T> {
         let sequence = self.sequence;
         if let Some(next) = self.head_mut(lane) {
             next.ready_since = sequence;
+            next.lacks = None;
         }
         Some(entry.task)
     }

@@ -12,9 +12,9 @@ use super::modules::{Turn, Unit};
 use super::policy::Mode;
 use super::query::{ModuleReport, QueueReport, Status, TaskReport};
 use super::survey::Survey;
-use super::task::{Lane, RunReason, Task};
+use super::task::{Entry, Lane, RunReason, Task};
 use crate::name::{ModuleName, QueueName};
-use crate::queue::{Entry, State};
+use crate::queue::State;
 
 /// A question that the operator answers.
 pub trait Query: Send + 'static {
@@ -120,7 +120,7 @@ impl Survey<'_> {
     /// then the global lane.
     fn main_report(&self) -> QueueReport {
         let main = QueueName::main();
-        let mut entries: Vec<(&Lane, &Entry<Task>)> = Vec::new();
+        let mut entries: Vec<(&Lane, &Entry)> = Vec::new();
         let lanes = |wanted: fn(&Lane) -> bool| self.of.lanes.all().filter(move |(lane, _)| wanted(lane));
         let position = |lane: &Lane| match lane {
             Lane::Module(name) => self.of.modules.get(name).map(|unit| unit.found().order),
@@ -153,7 +153,7 @@ impl Survey<'_> {
     }
 
     /// The status of `main`. In the original `main` has one head; here it has many, of which the most informative one is shown.
-    fn main_status(&self, entries: &[(&Lane, &Entry<Task>)]) -> String {
+    fn main_status(&self, entries: &[(&Lane, &Entry)]) -> String {
         let global = self.of.lanes.head(&Lane::Global).map(|head| (&Lane::Global, head));
         let heads = entries.iter().copied().chain(global);
         let heads: Vec<_> = heads
@@ -194,7 +194,7 @@ impl Survey<'_> {
         waiting.map(report).collect()
     }
 
-    fn task_report(&self, entry: &Entry<Task>, queue: &QueueName) -> TaskReport {
+    fn task_report(&self, entry: &Entry, queue: &QueueName) -> TaskReport {
         let mut description = self.describe(&entry.task, queue);
         if entry.failures > 0 {
             let error = entry.error.as_deref().unwrap_or_default();
@@ -237,7 +237,7 @@ impl Survey<'_> {
         format!("waiting for task {time}")
     }
 
-    fn head_status(&self, lane: &Lane, head: &Entry<Task>) -> String {
+    fn head_status(&self, lane: &Lane, head: &Entry) -> String {
         match head.state() {
             State::Running => match self.of.commits.waits(lane) {
                 Some(wait) => format!("waits for {wait}"),

@@ -3,15 +3,13 @@
 use std::collections::BTreeMap;
 
 use super::converge::Phase;
-use super::jobs::Slot;
 use super::policy::Mode;
 use super::survey::Survey;
-use super::task::{Lane, Task};
+use super::task::{Entry, Lane, Slot, Task};
 use crate::artifact::choice::Activity;
 use crate::artifact::trial::record::Failures;
 use crate::hook::config::Stage;
 use crate::name::{HookId, ModuleName, Owner};
-use crate::queue::Entry;
 
 /// The health of the operator at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,7 +50,7 @@ impl Survey<'_> {
             Lane::Named(_) => false,
         };
         // A task that failed and waits for its retry does not count: it may fail for ever.
-        let is_due = |head: &Entry<Task>| head.failures == 0;
+        let is_due = |head: &Entry| head.failures == 0;
         let mut heads = self.of.lanes.heads();
         let queued = heads.any(|(lane, head)| of_main(lane) && is_due(head));
         let helm_runs = self.of.jobs.holders(Slot::Helm).next().is_some();
@@ -93,7 +91,7 @@ impl Survey<'_> {
     }
 
     /// The module or the global hook whose failures these are.
-    fn subject(&self, entry: &Entry<Task>) -> Option<String> {
+    fn subject(&self, entry: &Entry) -> Option<String> {
         match &entry.task {
             Task::Hook(task) => Some(of_hook(&task.hook)),
             Task::EnableKubernetes(hook) | Task::EnableSchedules(hook) => Some(of_hook(hook)),

@@ -6,20 +6,10 @@ use std::time::Duration;
 use super::cx::Cx;
 use super::effect::{Effect, Job, JobId};
 use super::policy::{Mode, Policy};
-use super::task::Lane;
+use super::task::{Lane, Slot};
 use super::ticket::{RunFor, Ticket};
 use crate::name::Owner;
 use crate::time::Tick;
-
-/// The kind of slot that a job occupies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Slot {
-    Hook,
-    /// A slot for hooks that answer the API server.
-    Review,
-    Helm,
-    None,
-}
 
 fn slot(job: &Job) -> Slot {
     match job {
@@ -137,15 +127,28 @@ impl Jobs {
         self.has_room(Slot::Helm, policy)
     }
 
-    fn has_room(&self, slot: Slot, policy: &Policy) -> bool {
+    /// Whether a slot of this kind is free.
+    pub(super) fn has_room(&self, slot: Slot, policy: &Policy) -> bool {
         let (slots, lent) = bounds(slot, policy);
         let (timely, late) = self.count(slot);
         timely + late.saturating_sub(lent) < slots
     }
 
+    /// The kinds of slots of which heads of lanes could take one now.
+    pub(super) fn free(&self, policy: &Policy) -> Vec<Slot> {
+        let of_heads = [Slot::Hook, Slot::Helm].into_iter();
+        of_heads.filter(|slot| self.has_room(*slot, policy)).collect()
+    }
+
     /// Whether no slot of this kind is free and all jobs with such slots hang.
     pub(super) fn all_hang(&self, slot: Slot, policy: &Policy) -> bool {
         !self.has_room(slot, policy) && self.count(slot).0 == 0
+    }
+
+    /// The kinds of slots of heads of lanes of which none is free, because all jobs with such slots hang.
+    pub(super) fn hanging(&self, policy: &Policy) -> Vec<Slot> {
+        let of_heads = [Slot::Hook, Slot::Helm].into_iter();
+        of_heads.filter(|slot| self.all_hang(*slot, policy)).collect()
     }
 
     /// The number of jobs with a slot of this kind: those that have not held it for long, and those that have.

@@ -16,17 +16,17 @@ use self::rate::Rates;
 use super::cx::Cx;
 use super::effect::{Job, Notice};
 use super::jobs::Jobs;
-use super::task::{HookTask, Lane, Task};
+use super::task::{Entry, HookTask, Lane, Slot, Task};
 use super::ticket::{AtHead, Ticket};
 use crate::failure::{Class, Failure};
 use crate::name::{ModuleName, QueueName};
-use crate::queue::{Entry, Ledger, Queues, State};
+use crate::queue::{Ledger, Queues, State};
 use crate::time::{Backoff, Tick};
 
 /// All lanes, and the work of their heads.
 #[derive(Debug, Default)]
 pub(super) struct Lanes {
-    queues: Queues<Lane, Task>,
+    queues: Queues<Lane, Task, Slot>,
     /// The hooks that the heads of lanes run.
     doing: BTreeMap<Lane, Doing>,
     rates: Rates,
@@ -36,7 +36,7 @@ pub(super) struct Lanes {
 
 /// The contents of the lanes.
 impl Lanes {
-    pub(super) fn head(&self, lane: &Lane) -> Option<&Entry<Task>> {
+    pub(super) fn head(&self, lane: &Lane) -> Option<&Entry> {
         self.queues.head(lane)
     }
 
@@ -45,29 +45,29 @@ impl Lanes {
         self.head(lane).is_some_and(|head| !head.begun)
     }
 
-    pub(super) fn tasks(&self, lane: &Lane) -> impl ExactSizeIterator<Item = &Entry<Task>> {
+    pub(super) fn tasks(&self, lane: &Lane) -> impl ExactSizeIterator<Item = &Entry> {
         self.queues.tasks(lane)
     }
 
-    pub(super) fn behind_head(&self, lane: &Lane) -> impl Iterator<Item = &Entry<Task>> {
+    pub(super) fn behind_head(&self, lane: &Lane) -> impl Iterator<Item = &Entry> {
         self.queues.behind_head(lane)
     }
 
     /// All lanes with their tasks, in the order of the lanes.
-    pub(super) fn all(&self) -> impl Iterator<Item = (&Lane, &VecDeque<Entry<Task>>)> {
+    pub(super) fn all(&self) -> impl Iterator<Item = (&Lane, &VecDeque<Entry>)> {
         self.queues.lanes()
     }
 
     /// All lanes with their heads.
-    pub(super) fn heads(&self) -> impl Iterator<Item = (&Lane, &Entry<Task>)> {
+    pub(super) fn heads(&self) -> impl Iterator<Item = (&Lane, &Entry)> {
         self.queues
             .lanes()
             .filter_map(|(lane, tasks)| Some((lane, tasks.front()?)))
     }
 
-    /// The lanes whose heads may advance now.
-    pub(super) fn ready(&self) -> Vec<Lane> {
-        self.queues.ready()
+    /// The lanes whose heads may advance now, each with the slot that its head lacked until now.
+    pub(super) fn ready(&self, free: &[Slot]) -> Vec<(Lane, Option<Slot>)> {
+        self.queues.ready(|slot| free.contains(&slot))
     }
 
     /// The time since which an empty queue is empty.
@@ -107,7 +107,7 @@ impl Lanes {
     }
 
     /// The time for which the head of a lane has not advanced, as the end of a sentence; empty while that time is short.
-    pub(super) fn describe_time(cx: &Cx, head: &Entry<Task>) -> String {
+    pub(super) fn describe_time(cx: &Cx, head: &Entry) -> String {
         let since = match head.state() {
             State::Running | State::Parked | State::Held(_) => head.since,
             State::Ready | State::Backoff(_) => return String::new(),
@@ -239,9 +239,18 @@ impl Lanes {
         }
     }
 
-    /// Ends the head's wait for a time at once.
+    /// Whether a slot is free for the head of the lane. If not, the head is not tried again before there is one.
+    pub(super) fn finds_slot(&mut self, cx: &Cx, jobs: &Jobs, lane: &Lane, slot: Slot) -> bool {
+        let is_free = jobs.has_room(slot, &cx.policy);
+        if !is_free {
+            self.queues.lack(lane, slot);
+        }
+        is_free
+    }
+
+    /// Ends the head's wait for a time or for a slot at once.
     pub(super) fn cut_wait_short(&mut self, lane: &Lane) {
-        let waits = |head: &Entry<Task>| matches!(head.state(), State::Backoff(_) | State::Held(_));
+        let waits = |head: &Entry| matches!(head.state(), State::Backoff(_) | State::Held(_)) || head.lacks().is_some();
         if self.head(lane).is_some_and(waits) {
             self.resume(lane);
         }

@@ -12,12 +12,12 @@ use super::modules::Unit;
 use super::monitors::Served;
 use super::policy::Mode;
 use super::query::FailingTask;
-use super::task::{HookTask, Lane, Task};
+use super::task::{Entry, HookTask, Lane};
 use crate::module::graph;
 use crate::module::lifecycle::Facts;
 use crate::name::{ModuleName, QueueName};
 use crate::name::{MonitorId, Owner};
-use crate::queue::{Entry, State};
+use crate::queue::State;
 use crate::values::section::Maintenance;
 use crate::values::{Globals, HookDocument};
 
@@ -74,7 +74,7 @@ impl<'a> Survey<'a> {
         all
     }
 
-    fn report(&self, lane: &Lane, entry: &Entry<Task>) -> FailingTask {
+    fn report(&self, lane: &Lane, entry: &Entry) -> FailingTask {
         let queue = match lane {
             Lane::Named(name) => name.clone(),
             Lane::Global | Lane::Module(_) | Lane::Release(_) => QueueName::main(),
@@ -155,8 +155,8 @@ impl<'a> Survey<'a> {
             return false;
         }
         let lane = Lane::Module(name.clone());
-        let deletes = |entry: &Entry<Task>| entry.task.is_removal();
-        let busy = |head: &Entry<Task>| {
+        let deletes = |entry: &Entry| entry.task.is_removal();
+        let busy = |head: &Entry| {
             let run = head.task.is_run();
             head.is_active() || deletes(head) || run && head.begun
         };
@@ -164,7 +164,7 @@ impl<'a> Survey<'a> {
     }
 
     /// The first run of this monitor, if it is at the head of its queue.
-    pub(super) fn queued_first_run(&self, id: MonitorId) -> Option<&Entry<Task>> {
+    pub(super) fn queued_first_run(&self, id: MonitorId) -> Option<&Entry> {
         let Served { hook, binding, .. } = self.of.monitors.binding_of(&self.of.bindings, id)?;
         let lane = match self.of.cx.policy.mode {
             Mode::Hooks => Lane::Global,
@@ -187,7 +187,7 @@ impl<'a> Survey<'a> {
 }
 
 /// The text about how often the head of a lane has failed. It follows the name of the task.
-pub(super) fn failed(head: &Entry<Task>) -> String {
+pub(super) fn failed(head: &Entry) -> String {
     let error = head.error.as_deref().unwrap_or_default();
     match head.failures {
         0 => String::new(),

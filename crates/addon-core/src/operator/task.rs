@@ -12,6 +12,7 @@ use super::policy::Mode;
 use crate::hook::cause::Cause;
 use crate::hook::context::BindingContext;
 use crate::name::{HookId, ModuleName, MonitorId, Owner, QueueName};
+use crate::queue;
 
 /// A lane, in which tasks run one after another. The queue `main` consists of all lanes except the named ones. Without
 /// modules it is the global lane.
@@ -37,6 +38,14 @@ impl Lane {
         }
     }
 
+    /// The module of the lane, if it is the lane of one.
+    pub(super) fn module(&self) -> Option<&ModuleName> {
+        match self {
+            Self::Module(name) => Some(name),
+            Self::Global | Self::Release(_) | Self::Named(_) => None,
+        }
+    }
+
     /// The queue under which people know this lane.
     pub(super) fn queue(&self) -> QueueName {
         match self {
@@ -45,6 +54,19 @@ impl Lane {
         }
     }
 }
+
+/// The kind of slot that a job occupies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Slot {
+    Hook,
+    /// A slot for hooks that answer the API server.
+    Review,
+    Helm,
+    None,
+}
+
+/// A task in its lane. While the task is the head and ready, it keeps the kind of slot that it lacked.
+pub(super) type Entry = queue::Entry<Task, Slot>;
 
 /// One run of one hook.
 #[derive(Debug, Clone)]

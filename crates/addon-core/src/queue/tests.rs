@@ -4,12 +4,17 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn queues(tasks: &[u32]) -> Queues<&'static str, u32> {
+fn queues(tasks: &[u32]) -> Queues<&'static str, u32, char> {
     let mut queues = Queues::default();
     for task in tasks {
         queues.push("a", *task, Tick::ZERO);
     }
     queues
+}
+
+/// The lanes that may start while no slot of any kind is free.
+fn ready(queues: &Queues<&'static str, u32, char>) -> Vec<&'static str> {
+    queues.ready(|_| false).into_iter().map(|(lane, _)| lane).collect()
 }
 
 #[test]
@@ -35,10 +40,10 @@ fn a_failing_head_stays_the_head_until_its_time_has_come() {
     let second = Duration::from_secs(1);
     assert_eq!(queues.fail(&"a", Tick::ZERO, second, "no".to_owned()), 1);
     queues.wake(Tick::ZERO + Duration::from_millis(999));
-    assert!(queues.ready().is_empty());
+    assert!(ready(&queues).is_empty());
     assert_eq!(queues.next_wake().map(|(at, _)| at), Some(Tick::ZERO + second));
     queues.wake(Tick::ZERO + second);
-    assert_eq!(queues.ready(), ["a"]);
+    assert_eq!(ready(&queues), ["a"]);
     assert_eq!(queues.head(&"a").map(|head| (head.task, head.failures)), Some((1, 1)));
 }
 
@@ -46,10 +51,41 @@ fn a_failing_head_stays_the_head_until_its_time_has_come() {
 fn who_has_been_ready_longest_comes_first() {
     let mut queues = queues(&[1]);
     queues.push("b", 2, Tick::ZERO);
-    assert_eq!(queues.ready(), ["a", "b"]);
+    assert_eq!(ready(&queues), ["a", "b"]);
     queues.running(&"a", Tick::ZERO);
     queues.resume(&"a");
-    assert_eq!(queues.ready(), ["b", "a"]);
+    assert_eq!(ready(&queues), ["b", "a"]);
+}
+
+#[test]
+fn a_head_that_lacks_a_slot_is_left_out_until_there_is_one() {
+    let mut queues = queues(&[1, 2]);
+    queues.push("b", 3, Tick::ZERO);
+    queues.lack(&"a", 'h');
+    assert_eq!(ready(&queues), ["b"]);
+    assert!(queues.ready(|slot| slot != 'h').iter().all(|(lane, _)| *lane == "b"));
+    assert_eq!(queues.ready(|slot| slot == 'h'), [("a", Some('h')), ("b", None)]);
+}
+
+#[test]
+fn a_head_lacks_nothing_once_anything_about_it_has_changed() {
+    type Change = fn(&mut Queues<&'static str, u32, char>);
+    let changes: [Change; 5] = [
+        |queues| queues.resume(&"a"),
+        |queues| queues.renew(&"a", Tick::ZERO),
+        |queues| _ = queues.finish(&"a"),
+        |queues| _ = queues.drop_waiting(&"a", |task| *task == 1),
+        |queues| {
+            queues.hold(&"a", Tick::from_micros(1), Tick::ZERO);
+            queues.wake(Tick::from_micros(1));
+        },
+    ];
+    for change in changes {
+        let mut queues = queues(&[1, 2]);
+        queues.lack(&"a", 'h');
+        change(&mut queues);
+        assert_eq!(ready(&queues), ["a"]);
+    }
 }
 
 #[test]

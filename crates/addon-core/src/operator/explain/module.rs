@@ -4,11 +4,11 @@ use super::super::lanes::Lanes;
 use super::super::modules::{Turn, Unit};
 use super::super::query::{FailingTask, ModuleReport};
 use super::super::survey::Survey;
-use super::super::task::{Lane, Task};
+use super::super::task::{Entry, Lane};
 use crate::module::enabling::Source;
 use crate::module::lifecycle::Lifecycle;
 use crate::name::{ModuleName, QueueName};
-use crate::queue::{Entry, State};
+use crate::queue::State;
 use crate::time::Tick;
 use crate::values::section::Maintenance;
 
@@ -85,7 +85,7 @@ impl Survey<'_> {
         }
     }
 
-    fn waits_for(&self, unit: &Unit, head: Option<&Entry<Task>>) -> String {
+    fn waits_for(&self, unit: &Unit, head: Option<&Entry>) -> String {
         if let Some(head) = head {
             return format!(
                 "{}{}",
@@ -96,7 +96,7 @@ impl Survey<'_> {
         self.turn_waits_for(unit)
     }
 
-    fn head_waits_for(&self, unit: &Unit, head: &Entry<Task>) -> String {
+    fn head_waits_for(&self, unit: &Unit, head: &Entry) -> String {
         let lane = Lane::Module(unit.name().clone());
         match head.state() {
             State::Ready if !head.begun && self.of.converge.assesses_by_itself() => self.converge().unwrap_or_default(),

@@ -13,7 +13,7 @@ use crate::operator::bindings::Bindings;
 use crate::operator::cx::Cx;
 use crate::operator::jobs::Jobs;
 use crate::operator::query::Waiting;
-use crate::operator::task::Lane;
+use crate::operator::task::{Lane, Slot};
 use crate::time::Tick;
 
 /// The pace of a hook without `settings` while its objects change all the time. A run that starts a moment later is told
@@ -118,7 +118,7 @@ impl Lanes {
             self.hold_head(cx, lane, (hook.clone(), Limit::Settings), earliest);
             return Admission::Later;
         }
-        if jobs.hook_slot(&cx.policy) {
+        if self.finds_slot(cx, jobs, lane, Slot::Hook) {
             Admission::Now
         } else {
             Admission::NoSlot

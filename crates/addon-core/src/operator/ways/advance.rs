@@ -61,10 +61,9 @@ impl Operator {
             let before = self.lanes.ledger();
             let mut progress = self.advance_verdicts();
             self.restore_releases();
+            // The converge is ready last, so it looks at the modules after their heads have found a slot or lacked one.
             self.lanes.wake_parked(&Lane::Global, Task::is_converge);
-            for lane in self.lanes.ready() {
-                progress |= self.advance_lane(&lane);
-            }
+            progress |= self.advance_lanes();
             progress |= self.request_removals();
             if !progress && self.lanes.ledger() == before {
                 break;
@@ -111,6 +110,21 @@ impl Operator {
             self.request_converge(cause.unwrap_or(Reason::ScriptAnswered), true);
         }
         true
+    }
+
+    /// Advances the heads of all lanes that can go on. False if none moved.
+    fn advance_lanes(&mut self) -> bool {
+        let mut progress = false;
+        let mut free = self.jobs.free(&self.cx.policy);
+        for (lane, lacked) in self.lanes.ready(&free) {
+            // Heads before this one may have taken the last slot.
+            let is_hopeless = lacked.is_some_and(|slot| !free.contains(&slot));
+            if !is_hopeless && self.advance_lane(&lane) {
+                progress = true;
+                free = self.jobs.free(&self.cx.policy);
+            }
+        }
+        progress
     }
 
     /// Advances the head of a lane. False if it did not move, for example for lack of a slot.

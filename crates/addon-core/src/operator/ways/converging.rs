@@ -6,10 +6,9 @@ use crate::name::{ModuleName, Owner};
 use crate::operator::Operator;
 use crate::operator::converge::{Look, Phase};
 use crate::operator::effect::{Job, Notice};
-use crate::operator::jobs::Slot;
 use crate::operator::lanes::Admission;
 use crate::operator::modules::Turn;
-use crate::operator::task::{Lane, Reason, Task};
+use crate::operator::task::{Lane, Reason, Slot, Task};
 use crate::queue::State;
 
 impl Operator {

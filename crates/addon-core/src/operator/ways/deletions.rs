@@ -4,7 +4,7 @@ use crate::name::{ModuleName, Owner};
 use crate::operator::Operator;
 use crate::operator::effect::Notice;
 use crate::operator::modules::Unit;
-use crate::operator::task::{Lane, Task};
+use crate::operator::task::{Lane, Slot, Task};
 
 impl Operator {
     /// Advances the removal at the head of a module's lane. False if it must wait for a slot.
@@ -64,7 +64,7 @@ impl Operator {
     }
 
     pub(super) fn advance_purge(&mut self, lane: &Lane, release: String) -> bool {
-        if !self.jobs.helm_slot(&self.cx.policy) {
+        if !self.lanes.finds_slot(&self.cx, &self.jobs, lane, Slot::Helm) {
             return false;
         }
         self.lanes.begin_head(&mut self.cx, lane);

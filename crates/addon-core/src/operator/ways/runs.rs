@@ -9,7 +9,7 @@ use crate::name::{HookId, HookName, ModuleName, Owner};
 use crate::operator::Operator;
 use crate::operator::effect::{Job, Notice};
 use crate::operator::lanes::Admission;
-use crate::operator::task::{Lane, RunReason, Task};
+use crate::operator::task::{Lane, RunReason, Slot, Task};
 use crate::operator::warmth::Warm;
 
 impl Operator {
@@ -109,7 +109,7 @@ impl Operator {
             self.lanes.running(&self.cx, lane);
             return true;
         }
-        if !self.jobs.hook_slot(&self.cx.policy) {
+        if !self.lanes.finds_slot(&self.cx, &self.jobs, lane, Slot::Hook) {
             return false;
         }
         let owner = Owner::Module(name.clone());
@@ -135,7 +135,7 @@ impl Operator {
     }
 
     fn start_own_conversions(&mut self, lane: &Lane, name: &ModuleName) -> bool {
-        if !self.jobs.helm_slot(&self.cx.policy) {
+        if !self.lanes.finds_slot(&self.cx, &self.jobs, lane, Slot::Helm) {
             return false;
         }
         let globals = self.survey().globals_of_run(name);
@@ -149,7 +149,7 @@ impl Operator {
     }
 
     fn start_release(&mut self, lane: &Lane, name: &ModuleName) -> bool {
-        if !self.jobs.helm_slot(&self.cx.policy) {
+        if !self.lanes.finds_slot(&self.cx, &self.jobs, lane, Slot::Helm) {
             return false;
         }
         let owner = Owner::Module(name.clone());
@@ -218,7 +218,7 @@ impl Operator {
     }
 
     pub(super) fn start_uninstall(&mut self, lane: &Lane, release: String) -> bool {
-        if !self.jobs.helm_slot(&self.cx.policy) {
+        if !self.lanes.finds_slot(&self.cx, &self.jobs, lane, Slot::Helm) {
             return false;
         }
         self.lanes

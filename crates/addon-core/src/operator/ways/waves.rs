@@ -10,8 +10,7 @@ use crate::operator::config::lost::LOST;
 use crate::operator::converge::wave::Wave;
 use crate::operator::effect::Notice;
 use crate::operator::modules::{Hold, Turn, Unit};
-use crate::operator::task::{Lane, RunReason, Task};
-use crate::queue::Entry;
+use crate::operator::task::{Entry, Lane, RunReason, Task};
 
 impl Operator {
     /// Takes up the verdicts: which modules run, which are removed, and which cannot run.
@@ -146,7 +145,7 @@ impl Operator {
         loop {
             if let Some(name) = wave.removing() {
                 let lane = Lane::Module(name.clone());
-                let pending = |entry: &Entry<Task>| entry.task.is_removal() && (strict || entry.failures == 0);
+                let pending = |entry: &Entry| entry.task.is_removal() && (strict || entry.failures == 0);
                 let is_pending =
                     self.lanes.head(&lane).is_some_and(pending) || self.lanes.behind_head(&lane).any(pending);
                 if is_pending && !self.survey().hangs(&lane) {
@@ -172,7 +171,7 @@ impl Operator {
             self.count_removal(&name);
             let lane = Lane::Module(name.clone());
             // A removal from before the converge may still be in the lane. Then no second removal is queued.
-            let deletes = |head: &Entry<Task>| head.task.is_removal();
+            let deletes = |head: &Entry| head.task.is_removal();
             if !self.lanes.head(&lane).is_some_and(deletes) {
                 let task = Task::ModuleDelete {
                     module: name.clone(),
@@ -269,8 +268,8 @@ impl Operator {
     /// Lets the converge go on without the modules whose runs hang. True if there are any new ones.
     fn leave_behind(&mut self) -> bool {
         let survey = self.survey();
-        let hangs = |unit: &Unit| *unit.turn() == Turn::Running && survey.hangs(&Lane::Module(unit.name().clone()));
-        let names = self.modules.names_of(hangs);
+        let runs = |name: &&ModuleName| self.modules.get(name).is_some_and(|unit| *unit.turn() == Turn::Running);
+        let names: Vec<ModuleName> = survey.hanging().filter(runs).cloned().collect();
         let found = !names.is_empty();
         for name in names {
             if let Some(unit) = self.modules.get_mut(&name) {
