@@ -12,14 +12,21 @@ pub(in crate::operator) struct Wave {
     removing: Option<ModuleName>,
     /// Groups to run, the next one first.
     groups: VecDeque<Vec<ModuleName>>,
+    /// The modules of the first group whose turn had not come when it was last looked at. None gets into this list again.
+    waiting: Vec<ModuleName>,
+    /// The place in the first group of a module that was not over when it was last looked at.
+    awaited: usize,
 }
 
 impl Wave {
     pub(in crate::operator) fn new(removals: VecDeque<ModuleName>, groups: VecDeque<Vec<ModuleName>>) -> Self {
+        let waiting = groups.front().cloned().unwrap_or_default();
         Self {
             removals,
             removing: None,
             groups,
+            waiting,
+            awaited: 0,
         }
     }
 
@@ -53,13 +60,66 @@ impl Wave {
         self.groups.front()
     }
 
+    /// The modules of that group whose turn has not come, in their order.
+    pub(in crate::operator) fn waiting_mut(&mut self) -> &mut Vec<ModuleName> {
+        &mut self.waiting
+    }
+
+    /// Whether all modules of that group are over. Looks first at the one that was not when this was asked last.
+    pub(in crate::operator) fn is_group_over(&mut self, is_over: impl Fn(&ModuleName) -> bool) -> bool {
+        let group = self.group().map(Vec::as_slice).unwrap_or_default();
+        let (before, after) = group.split_at(self.awaited.min(group.len()));
+        let awaited = after.iter().chain(before).position(|name| !is_over(name));
+        let awaited = awaited.map(|steps| (self.awaited + steps) % group.len().max(1));
+        self.awaited = awaited.unwrap_or_default();
+        awaited.is_none()
+    }
+
     /// Drops the group that is running now.
     pub(in crate::operator) fn end_group(&mut self) {
         self.groups.pop_front();
+        self.waiting = self.groups.front().cloned().unwrap_or_default();
+        self.awaited = 0;
     }
 
     /// Drops all groups. Returns the modules of the groups that had not begun.
     pub(in crate::operator) fn give_up_groups(&mut self) -> Vec<ModuleName> {
         self.groups.drain(..).skip(1).flatten().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names<const N: usize>(texts: [&str; N]) -> Vec<ModuleName> {
+        texts.map(|text| ModuleName::parse(text).unwrap()).into()
+    }
+
+    #[test]
+    fn a_group_is_over_when_all_of_it_is_wherever_the_search_begins() {
+        let mut wave = Wave::new(VecDeque::new(), [names(["a", "b", "c"]), names(["d"])].into());
+        let mut over_but = |running: &[&str]| wave.is_group_over(|name| !running.contains(&name.as_str()));
+        assert!(!over_but(&["a", "c"]));
+        assert!(!over_but(&["c"]));
+        assert!(
+            !over_but(&["a"]),
+            "it runs again, and comes before the one that was looked at"
+        );
+        assert!(!over_but(&["b"]));
+        assert!(over_but(&[]));
+        assert!(!over_but(&["b"]));
+    }
+
+    #[test]
+    fn the_next_group_waits_as_a_whole() {
+        let mut wave = Wave::new(VecDeque::new(), [names(["a", "b"]), names(["c"])].into());
+        wave.waiting_mut().clear();
+        wave.end_group();
+        assert_eq!(*wave.waiting_mut(), names(["c"]));
+        assert!(!wave.is_group_over(|_| false));
+        wave.end_group();
+        assert!(wave.group().is_none());
+        assert!(wave.is_group_over(|_| false), "nothing is left");
     }
 }

@@ -12,6 +12,16 @@ use crate::operator::effect::Notice;
 use crate::operator::modules::{Hold, Turn, Unit};
 use crate::operator::task::{Entry, Lane, RunReason, Task};
 
+/// The answer to a module that waits for its turn.
+enum Given {
+    /// The modules that it needs have not succeeded.
+    Nothing,
+    /// Its run was queued.
+    Run,
+    /// It is held, because a module that it needs will not succeed soon.
+    Hold,
+}
+
 impl Operator {
     /// Takes up the verdicts: which modules run, which are removed, and which cannot run.
     pub(super) fn take_up(&mut self) -> Wave {
@@ -125,12 +135,10 @@ impl Operator {
         if !self.advance_removals(wave) {
             return false;
         }
-        while let Some(group) = wave.group() {
-            let group = group.clone();
-            self.give_turns(&group);
+        while wave.group().is_some() {
+            self.give_turns(wave.waiting_mut());
             let strict = self.cx.policy.strict_order;
-            let over = |name: &ModuleName| self.modules.is_over(name, strict);
-            if !wave.group().is_some_and(|group| group.iter().all(over)) {
+            if !wave.is_group_over(|name| self.modules.is_over(name, strict)) {
                 return self.strict_order_waits_for_trial(wave);
             }
             wave.end_group();
@@ -183,26 +191,30 @@ impl Operator {
         }
     }
 
-    /// Gives turns until none changes: a held module may hold modules that were looked at before it.
-    fn give_turns(&mut self, group: &[ModuleName]) {
+    /// Gives turns until none changes.
+    fn give_turns(&mut self, waiting: &mut Vec<ModuleName>) {
         loop {
-            let mut has_changed = false;
-            for name in group {
-                has_changed = self.give_turn(name);
-                if has_changed {
-                    break;
+            waiting.retain(|name| self.modules.is_waiting(name));
+            let mut held = 0;
+            waiting.retain(|name| match self.give_turn(name) {
+                Given::Nothing => true,
+                Given::Run => false,
+                Given::Hold => {
+                    held += 1;
+                    false
                 }
-            }
-            if !has_changed && !self.leave_behind() {
+            });
+            // A module that is held or left behind may hold modules that were looked at before it.
+            if held == 0 && !self.leave_behind() {
                 return;
             }
         }
     }
 
-    /// Runs a module of the current group once the modules that it depends on have succeeded. True if its turn changed.
-    fn give_turn(&mut self, name: &ModuleName) -> bool {
-        let Some(unit) = self.modules.get(name).filter(|unit| *unit.turn() == Turn::Waiting) else {
-            return false;
+    /// Runs a module of the current group once the modules that it depends on have succeeded.
+    fn give_turn(&mut self, name: &ModuleName) -> Given {
+        let Some(unit) = self.modules.get(name) else {
+            return Given::Nothing;
         };
         let needs = unit.found().depends_on.clone();
         if let Some(hold) = self.lacking_need(&needs) {
@@ -213,10 +225,10 @@ impl Operator {
             if let Some(unit) = self.modules.get_mut(name) {
                 unit.hold(hold);
             }
-            return true;
+            return Given::Hold;
         }
         if !self.modules.all_passed(&needs) {
-            return false;
+            return Given::Nothing;
         }
         let task = Task::ModuleRun {
             module: name.clone(),
@@ -226,7 +238,7 @@ impl Operator {
         if let Some(unit) = self.modules.get_mut(name) {
             unit.run_queued();
         }
-        true
+        Given::Run
     }
 
     /// The reason of the runs and removals of this converge.
