@@ -436,6 +436,8 @@ impl Operator<'_> {
 /// The status and body of a path at any address.
 pub(crate) fn get_from(address: &str, path: &str) -> io::Result<(u16, String)> {
     let mut stream = TcpStream::connect(address)?;
+    // A server that does not answer must fail the test, not block it.
+    stream.set_read_timeout(Some(PATIENCE))?;
     write!(stream, "GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n")?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;

@@ -305,6 +305,7 @@ impl Running {
             let Ok(mut stream) = std::net::TcpStream::connect(self.address) else {
                 return Ok(None);
             };
+            stream.set_read_timeout(Some(PATIENCE))?;
             write!(stream, "GET /readyz HTTP/1.0\r\nHost: localhost\r\n\r\n")?;
             let mut answer = String::new();
             stream.read_to_string(&mut answer)?;

@@ -144,7 +144,6 @@ fn shown(stage: &Stage<'_>, address: SocketAddr, host: &str, trusted: &Certifica
     let name = ServerName::try_from(host.to_owned()).unwrap();
     let mut connection = ClientConnection::new(Arc::new(config), name).unwrap();
     let mut stream = stage.namespace.plane().connect(address)?;
-    stream.set_read_timeout(Some(Duration::from_secs(5)))?;
     while connection.is_handshaking() {
         connection.complete_io(&mut stream)?;
     }

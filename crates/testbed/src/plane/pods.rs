@@ -23,6 +23,9 @@ use crate::space::Network;
 
 pub(super) const NODE: &str = "testbed";
 
+/// The longest wait for a pod to answer.
+const ANSWER: Duration = Duration::from_secs(5);
+
 /// The folder of the node's agent.
 const AGENT: &str = "node";
 
@@ -73,15 +76,18 @@ fn is_inhabited(folder: &Path) -> bool {
 }
 
 impl ControlPlane {
-    /// Connects to an address of a pod from the namespace of the API server. The stream can be used from any namespace.
+    /// Connects to an address of a pod from the namespace of the API server. The stream can be used from any namespace. A pod that
+    /// goes takes its network along, so neither an attempt nor a read gets an answer then: both end with an error after 5 s.
     pub fn connect(&self, pod: SocketAddr) -> io::Result<TcpStream> {
         let Some(home) = &self.home else {
             return Err(io::Error::other(
                 "no pods of this control plane can be reached from here",
             ));
         };
-        let connected = home.network.within(|| Ok(TcpStream::connect(pod)));
-        connected.map_err(io::Error::other)?
+        let connected = home.network.within(|| Ok(TcpStream::connect_timeout(&pod, ANSWER)));
+        let stream = connected.map_err(io::Error::other)??;
+        stream.set_read_timeout(Some(ANSWER))?;
+        Ok(stream)
     }
 
     /// A plain HTTP guard before the registry. Pods and their node find it at its own address.
