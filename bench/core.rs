@@ -141,20 +141,12 @@ impl World {
 }
 
 fn module(at: usize) -> Module {
+    let name = ModuleName::parse(&format!("module{at}")).expect("the name of a module");
     Module {
-        name: ModuleName::parse(&format!("module{at}")).expect("the name of a module"),
-        order: 10,
-        values: json!({}),
-        schemas: Schemas::default(),
         enabled: Some(true),
         has_chart: true,
-        has_crds: false,
-        has_conversions: false,
-        has_enabled_script: false,
         has_hooks: true,
-        has_account: false,
-        depends_on: Vec::new(),
-        broken: None,
+        ..Module::without_files(name, 10)
     }
 }
 

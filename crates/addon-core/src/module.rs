@@ -7,7 +7,7 @@ pub mod graph;
 pub mod lifecycle;
 pub mod outline;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use values_schema::schema::Schemas;
 
 use self::outline::ValuesFiles;
@@ -43,6 +43,27 @@ pub struct Module {
     pub depends_on: Vec<ModuleName>,
     /// The error that makes the module's files unusable. The module is then not run, and nothing of it is removed.
     pub broken: Option<Failure>,
+}
+
+impl Module {
+    /// A module of which no file is known: it has a name and a place, and nothing else.
+    pub fn without_files(name: ModuleName, order: u32) -> Self {
+        Self {
+            name,
+            order,
+            values: Value::Object(Map::new()),
+            schemas: Schemas::default(),
+            enabled: None,
+            has_chart: false,
+            has_crds: false,
+            has_conversions: false,
+            has_enabled_script: false,
+            has_hooks: false,
+            has_account: false,
+            depends_on: Vec::new(),
+            broken: None,
+        }
+    }
 }
 
 /// The number of one reading of a module's directory. A later reading has a higher number.

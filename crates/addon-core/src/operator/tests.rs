@@ -120,19 +120,9 @@ fn name(text: &str) -> ModuleName {
 
 fn module(order: u32, text: &str) -> Module {
     Module {
-        name: name(text),
-        order,
-        values: json!({}),
-        schemas: Schemas::default(),
         enabled: Some(true),
         has_chart: true,
-        has_crds: false,
-        has_conversions: false,
-        has_enabled_script: false,
-        has_hooks: false,
-        has_account: false,
-        depends_on: Vec::new(),
-        broken: None,
+        ..Module::without_files(name(text), order)
     }
 }
 

@@ -2,9 +2,6 @@
 //!
 //! Must never remove a module because its files cannot be had.
 
-use serde_json::{Map, Value};
-use values_schema::schema::Schemas;
-
 use crate::artifact::reference::Repository;
 use crate::artifact::source::ModuleSources;
 use crate::failure::{Class, Failure};
@@ -63,27 +60,16 @@ impl Operator {
         if self.modules.contains(&name) {
             return;
         }
-        let values = Value::Object(Map::new());
         let report = format!("no files have come from {repository} yet");
         let module = Module {
-            name: name.clone(),
-            order,
-            values: values.clone(),
-            schemas: Schemas::default(),
-            enabled: None,
-            has_chart: false,
-            has_crds: false,
-            has_conversions: false,
-            has_enabled_script: false,
-            has_hooks: false,
-            has_account: false,
-            depends_on: Vec::new(),
             broken: Some(Failure::new(Class::Unavailable, report)),
+            ..Module::without_files(name.clone(), order)
         };
+        let owner = Owner::Module(name.clone());
         // Without schemas nothing is refused.
         let _ = self
             .values
-            .renew_files(&Owner::Module(name.clone()), Schemas::default(), values);
+            .renew_files(&owner, module.schemas.clone(), module.values.clone());
         self.modules.add(module);
         let reason = "their release has a module again";
         let is_its = |release: &str| release == name.as_str();
