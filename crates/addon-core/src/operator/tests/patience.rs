@@ -313,3 +313,29 @@ fn a_release_that_helm_left_at_its_deadline_goes_although_one_of_others_was_ther
     sleep_for(&mut world, 5 * MINUTE);
     assert_eq!(world.take_log(), ["one delete"]);
 }
+
+#[test]
+fn a_converge_that_waits_for_a_slot_names_its_holder_and_starts_over_at_once() {
+    let mut world = world("a", "", with_slots(1, 1))
+        .hook("a", "w.sh", "kubernetes:\n- {name: pods, kind: Pod, queue: own}")
+        .hook("", "g.sh", "beforeAll: 1")
+        .start();
+    world.open.insert("a/w.sh kubernetes".to_owned());
+    world.change("a/w.sh pods", WatchEvent::Added, "o");
+    world.notices.clear();
+    let started = |world: &World| {
+        let is_start = |notice: &&Notice| matches!(notice, Notice::ConvergeStarted { .. });
+        world.notices.iter().filter(is_start).count()
+    };
+    world.edit(&[("global", Some("x: 1"))]);
+    assert_eq!(started(&world), 1);
+    let queues = world.operator.answer(&QueuesQuery);
+    let main = queues.into_iter().find(|queue| queue.name == "main").unwrap();
+    assert!(
+        main.status.contains("a free slot for hooks, held by"),
+        "{}",
+        main.status
+    );
+    world.edit(&[("global", Some("x: 2"))]);
+    assert_eq!(started(&world), 2);
+}
