@@ -112,21 +112,6 @@ pub(super) struct Jobs {
 }
 
 impl Jobs {
-    /// Whether a slot for a hook is free.
-    pub(super) fn hook_slot(&self, policy: &Policy) -> bool {
-        self.has_room(Slot::Hook, policy)
-    }
-
-    /// Whether a slot for a hook that answers the API server is free.
-    pub(super) fn review_slot(&self, policy: &Policy) -> bool {
-        self.has_room(Slot::Review, policy)
-    }
-
-    /// Whether a slot for a helm job is free.
-    pub(super) fn helm_slot(&self, policy: &Policy) -> bool {
-        self.has_room(Slot::Helm, policy)
-    }
-
     /// Whether a slot of this kind is free.
     pub(super) fn has_room(&self, slot: Slot, policy: &Policy) -> bool {
         let (slots, lent) = bounds(slot, policy);

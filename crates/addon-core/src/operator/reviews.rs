@@ -22,6 +22,7 @@ use super::lanes::Lanes;
 use super::modules::Modules;
 use super::monitors::Monitors;
 use super::query::Waiting;
+use super::task::Slot;
 use super::ticket::RunFor;
 use crate::failure::{Class, Failure};
 use crate::hook::context::BindingContext;
@@ -173,7 +174,7 @@ impl Reviews {
             self.open.remove(&id);
             return reply(needs.cx, id, Reply::NoAnswer(NoAnswer::NotStarted(hook, kind)));
         }
-        if needs.jobs.review_slot(&needs.cx.policy) {
+        if needs.jobs.has_room(Slot::Review, &needs.cx.policy) {
             self.start(needs, id);
         }
     }

@@ -17,7 +17,7 @@ use super::jobs::Jobs;
 use super::modules::{Modules, Unit};
 use super::monitors::Monitors;
 use super::query::Waiting;
-use super::task::Lane;
+use super::task::{Lane, Slot};
 use super::ticket::{AskFor, WatchFor};
 use crate::failure::Failure;
 use crate::hook::config::HookConfig;
@@ -204,7 +204,7 @@ pub(super) enum Warm {
 impl Warmth {
     /// Asks the hooks of the modules that would run.
     pub(super) fn ask(&mut self, cx: &mut Cx, jobs: &mut Jobs, modules: &Modules) {
-        while jobs.hook_slot(&cx.policy) {
+        while jobs.has_room(Slot::Hook, &cx.policy) {
             let expected = modules
                 .iter()
                 .filter(|unit| !self.answers.contains_key(unit.name()) && self.expects(&cx.policy.extenders, unit));

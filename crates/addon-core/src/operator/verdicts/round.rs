@@ -18,7 +18,7 @@ use crate::operator::jobs::Jobs;
 use crate::operator::modules::Modules;
 use crate::operator::query::Waiting;
 use crate::operator::supply::Supply;
-use crate::operator::task::Reason;
+use crate::operator::task::{Reason, Slot};
 use crate::time::{Backoff, Tick};
 use crate::values::Store;
 
@@ -77,7 +77,7 @@ impl Verdicts {
                     }
                     Heard::NothingYet => return Round::Waits { moved },
                     Heard::NothingForLong => self.decided(cx, &name, None),
-                    Heard::NotAsked if !jobs.hook_slot(&cx.policy) => return Round::Waits { moved },
+                    Heard::NotAsked if !jobs.has_room(Slot::Hook, &cx.policy) => return Round::Waits { moved },
                     Heard::NotAsked => {
                         self.ask_script(cx, jobs, inputs, name);
                         return Round::Waits { moved: true };

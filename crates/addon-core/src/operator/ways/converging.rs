@@ -258,7 +258,8 @@ impl Operator {
         let conversions: Vec<_> = names.filter_map(|name| self.conversions_of(&name, &globals)).collect();
         let is_needed = !conversions.is_empty();
         // If all helm slots hang, one more helm process is better than a wait of all modules.
-        let has_slot = self.jobs.helm_slot(&self.cx.policy) || self.jobs.all_hang(Slot::Helm, &self.cx.policy);
+        let has_slot =
+            self.jobs.has_room(Slot::Helm, &self.cx.policy) || self.jobs.all_hang(Slot::Helm, &self.cx.policy);
         if is_needed && !has_slot {
             return Look::NoSlot;
         }
