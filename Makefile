@@ -23,7 +23,8 @@ NAMELESS = $(strip $(foreach path,$(RENAMED),--remap-path-prefix=$(path)))
 # Texts that show these folders in a program built without the replacement.
 TELLTALES = $(CURDIR)/src/ $(CURDIR)/crates/ $(abspath $(TARGET))/ $(REGISTRIES)/registry/ $(SYSROOT)/lib/
 
-# Relocations in their packed form: the kernel has to read 1.4 MB less when the program starts. glibc understands it from 2.36 on.
+# Relocations in their packed form: the program is 1.4 MB smaller, and reads so much less when it starts. glibc understands it from
+# 2.36 on.
 PACKED := $(shell printf '%s\n' 'glibc 2.36' "$$(getconf GNU_LIBC_VERSION)" | sort --version-sort --check=quiet && \
   echo '-C link-arg=-Wl,-z,pack-relative-relocs')
 

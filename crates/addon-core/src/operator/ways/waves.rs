@@ -195,17 +195,17 @@ impl Operator {
     fn give_turns(&mut self, waiting: &mut Vec<ModuleName>) {
         loop {
             waiting.retain(|name| self.modules.is_waiting(name));
-            let mut held = 0;
+            let mut has_held = false;
             waiting.retain(|name| match self.give_turn(name) {
                 Given::Nothing => true,
                 Given::Run => false,
                 Given::Hold => {
-                    held += 1;
+                    has_held = true;
                     false
                 }
             });
             // A module that is held or left behind may hold modules that were looked at before it.
-            if held == 0 && !self.leave_behind() {
+            if !has_held && !self.leave_behind() {
                 return;
             }
         }
