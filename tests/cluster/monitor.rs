@@ -2,6 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::task::Poll;
 
 use addon_core::failure::Class;
 use addon_core::name::MonitorId;
@@ -334,10 +336,26 @@ async fn all_monitors_of_a_hook_start_or_none() {
         .await
         .unwrap_err();
     assert_eq!(failure.class, Class::Invalid);
-    // A start whose caller gives up.
+    assert_eq!(stage.monitors.watches(), 0);
+    stage.monitors.shutdown().await;
+}
+
+// On one thread, so that the watch cannot have its first list when it is first seen.
+#[tokio::test(flavor = "current_thread")]
+async fn a_start_whose_caller_gives_up_leaves_no_watch() {
+    let stage = Stage::new("given-up").await;
     let (hook, starts) = (hook(), stage.starts(1, &json!([config_maps(json!({}))])));
-    let start = stage.monitors.start(&hook, starts);
-    assert!(futures::poll!(Box::pin(start)).is_pending());
+    let mut start = Box::pin(stage.monitors.start(&hook, starts));
+    poll_fn(|context| {
+        assert!(start.as_mut().poll(context).is_pending());
+        if stage.monitors.watches() == 1 {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    })
+    .await;
+    drop(start);
     assert_eq!(stage.monitors.watches(), 0);
     stage.monitors.shutdown().await;
 }
