@@ -4,7 +4,6 @@
 //! resource usage is recorded. No process of a run is left behind: at its end, at the deadline, at a cancellation and
 //! when the future is dropped, all processes that it has started are ended. A child also dies with the operator. This
 //! module knows nothing of hooks and charts, and never repeats a program that has run.
-#![expect(clippy::disallowed_methods, reason = "this is where processes are started")]
 
 mod descendants;
 mod forkers;
@@ -12,6 +11,7 @@ mod mark;
 mod nursery;
 mod ourselves;
 mod output;
+mod program;
 mod reaper;
 mod spawner;
 mod starting;
@@ -19,6 +19,7 @@ mod sys;
 mod table;
 mod traced;
 mod undertaker;
+mod vfork;
 pub mod warrant;
 
 use std::ffi::OsString;
@@ -26,7 +27,6 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::pin::{Pin, pin};
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use thiserror::Error;
@@ -40,7 +40,6 @@ pub use spawner::Spawner;
 pub(crate) use starting::exhausted;
 
 use descendants::Descendants;
-use mark::Mark;
 use output::Reader;
 use spawner::Child;
 use sys::{Pid, Signal};
@@ -89,26 +88,6 @@ impl Spawn {
             deadline,
             grace: GRACE,
         }
-    }
-
-    fn command(&self, mark: &Mark) -> Command {
-        let mut command = Command::new(&self.program);
-        command
-            .args(&self.args)
-            .env_clear()
-            .envs(self.env.iter().map(|(name, value)| (name, value)))
-            .env(mark::VARIABLE, mark.as_str());
-        if let Some(cwd) = &self.cwd {
-            command.current_dir(cwd);
-        }
-        command.stdin(if self.stdin.is_some() {
-            Stdio::piped()
-        } else {
-            Stdio::null()
-        });
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        sys::start_in_group(&mut command);
-        command
     }
 }
 

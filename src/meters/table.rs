@@ -77,7 +77,7 @@ pub static GLOBAL_HOOK_RUN_MAX_RSS: Meter<Gauge, 4> = Meter::new(
     "global_hook_run_max_rss_bytes",
     Unit::Bytes,
     HOOK,
-    "Peak resident memory of the last run of a global hook.",
+    "Peak resident memory of the last run of a global hook, or the operator's own peak if that is larger.",
 )
 .of_modules();
 pub static GLOBAL_HOOK_RUN_SECONDS: Meter<Histogram, 4> = Meter::new(
@@ -180,7 +180,7 @@ pub static MODULE_HOOK_RUN_MAX_RSS: Meter<Gauge, 5> = Meter::new(
     "module_hook_run_max_rss_bytes",
     Unit::Bytes,
     MODULE_HOOK,
-    "Peak resident memory of the last run of a module hook or enabled script.",
+    "Peak resident memory of the last run of a module hook or enabled script, or the operator's own peak if that is larger.",
 )
 .of_modules();
 pub static MODULE_HOOK_RUN_SECONDS: Meter<Histogram, 5> = Meter::new(

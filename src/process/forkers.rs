@@ -2,8 +2,7 @@
 //! forked ends. Usually there is one. A program on a file system that hangs blocks its thread; then another thread
 //! takes over, up to a limit.
 
-use std::io::{self, PipeReader, PipeWriter};
-use std::process::Command;
+use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 
@@ -11,8 +10,10 @@ use tokio::sync::oneshot;
 
 use super::mark::Mark;
 use super::nursery::{BirthId, Nursery};
+use super::program::Program;
 use super::spawner::{Grave, Home, Newborn};
-use super::sys::{self, Pid};
+use super::sys;
+use super::vfork::{self, Number};
 use super::warrant::Warrant;
 
 /// The largest number of threads. If so many hang, the machine has lost its disks.
@@ -20,7 +21,7 @@ pub(super) const MOST: usize = 16;
 
 /// A request to start a program.
 pub(super) struct Request {
-    pub(super) command: Box<Command>,
+    pub(super) program: Box<Program>,
     pub(super) warrant: Warrant,
     pub(super) mark: Mark,
     pub(super) home: Home,
@@ -103,7 +104,7 @@ fn serve(inbox: &Mutex<mpsc::Receiver<Request>>, nursery: &Nursery) {
         let next = inbox.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(request) = next else { return };
         let Request {
-            command,
+            program,
             warrant,
             mark,
             home,
@@ -114,45 +115,28 @@ fn serve(inbox: &Mutex<mpsc::Receiver<Request>>, nursery: &Nursery) {
         if !reply.is_closed() {
             let allowed = warrant.may_begin().map_err(io::Error::other);
             // If no task waits for the reply any more, `send` fails and drops the new process, which kills it.
-            drop(reply.send(allowed.and_then(|()| fork(nursery, *command, mark, home, &progress))));
+            drop(reply.send(allowed.and_then(|()| fork(nursery, &program, mark, home, &progress))));
         }
     }
 }
 
-fn fork(nursery: &Nursery, mut command: Command, mark: Mark, home: Home, progress: &Progress) -> io::Result<Newborn> {
-    let (word, teller) = pipe_for_a_word()?;
-    sys::tell_number(&mut command, teller);
-    let birth = nursery.expect(word);
+fn fork(nursery: &Nursery, program: &Program, mark: Mark, home: Home, progress: &Progress) -> io::Result<Newborn> {
+    let (streams, theirs) = program.streams()?;
+    let number = Arc::<Number>::default();
+    let birth = nursery.expect(Arc::clone(&number));
     progress.begin(birth);
-    let started = command.spawn();
-    // Dropping the command closes the parent's end of the pipe.
-    drop(command);
-    let numbered = started.and_then(|started| {
-        let pid = Pid::new(started.id()).ok_or_else(|| io::Error::other("the kernel gave an impossible number"))?;
-        Ok((started, pid))
-    });
-    let (mut started, pid) = match numbered {
-        Ok(numbered) => numbered,
-        Err(error) => {
-            nursery.stillborn(birth);
-            return Err(error);
-        }
-    };
-    nursery.born(birth, pid);
+    let started = vfork::start(program, &theirs, &number);
+    match started {
+        Ok(pid) => nursery.born(birth, pid),
+        Err(_) => nursery.stillborn(birth),
+    }
+    let pid = started?;
     // From here on dropping the guard ends the group if a step fails.
     let grave = Grave::new(pid, mark, home);
     sys::die_first(pid);
     Ok(Newborn {
         pidfd: sys::open_pidfd(pid)?,
-        stdin: started.stdin.take(),
-        stdout: started.stdout.take(),
-        stderr: started.stderr.take(),
+        streams,
         grave,
     })
-}
-
-fn pipe_for_a_word() -> io::Result<(PipeReader, PipeWriter)> {
-    let (word, teller) = io::pipe()?;
-    sys::never_wait(&word)?;
-    Ok((word, teller))
 }

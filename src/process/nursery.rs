@@ -3,12 +3,14 @@
 //! during anything slow.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, PipeReader, Read as _};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::io;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::mark::Mark;
 use super::sys::{self, Ended, Pid, Signal};
 use super::table;
+use super::vfork::Number;
 
 /// The children of one life of the process.
 #[derive(Debug, Default)]
@@ -16,9 +18,8 @@ pub(super) struct Nursery(Mutex<Children>);
 
 #[derive(Debug, Default)]
 struct Children {
-    /// The children that are being started, by a number. Fork returns the id only after exec, so the child reports its
-    /// id itself.
-    births: BTreeMap<u64, Birth>,
+    /// The process ids of children that are being started, by a number. The start returns the id only after exec.
+    births: BTreeMap<u64, Arc<Number>>,
     last_birth: u64,
     /// Children whose end a run awaits.
     running: BTreeSet<Pid>,
@@ -26,53 +27,26 @@ struct Children {
     abandoned: BTreeMap<Pid, Mark>,
 }
 
-/// A child between fork and exec.
-#[derive(Debug)]
-struct Birth {
-    word: PipeReader,
-    told: Option<Pid>,
-}
-
-impl Birth {
-    /// The process id of the child, if the child has reported it.
-    fn pid(&mut self) -> Option<Pid> {
-        if self.told.is_none() {
-            let mut number = [0; size_of::<u32>()];
-            // The pipe does not block, and contains the whole id or nothing.
-            if self.word.read_exact(&mut number).is_ok() {
-                self.told = Pid::new(u32::from_ne_bytes(number));
-            }
-        }
-        self.told
-    }
+/// The process id of a child that is being started; none if there is no child yet.
+fn pid_of(id: &Number) -> Option<Pid> {
+    Pid::new(id.load(Ordering::Acquire).unsigned_abs())
 }
 
 /// The number of a child that is being started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct BirthId(u64);
 
-/// The knowledge about a process id.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Known {
-    /// A child of the operator that a task waits for.
-    Ours,
-    /// Possibly a child of the operator that a task waits for.
-    Perhaps,
-    /// The process is no child of the operator.
-    Nobodys,
-}
-
 impl Nursery {
     fn children(&self) -> MutexGuard<'_, Children> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Records that a child is about to be forked. It reports its id through this non-blocking pipe.
-    pub(super) fn expect(&self, word: PipeReader) -> BirthId {
+    /// Records that a child is about to be forked. Its id will be stored here before it runs.
+    pub(super) fn expect(&self, id: Arc<Number>) -> BirthId {
         let mut children = self.children();
         children.last_birth += 1;
         let number = children.last_birth;
-        children.births.insert(number, Birth { word, told: None });
+        children.births.insert(number, id);
         BirthId(number)
     }
 
@@ -90,7 +64,7 @@ impl Nursery {
 
     /// Kills a child whose start hangs.
     pub(super) fn give_up(&self, birth: BirthId) -> io::Result<()> {
-        let told = self.children().births.get_mut(&birth.0).and_then(Birth::pid);
+        let told = self.children().births.get(&birth.0).and_then(|id| pid_of(id));
         let Some(pid) = told else { return Ok(()) };
         // The child may have been waited for meanwhile. Another process with its id is no child of this process.
         match (sys::find(pid)?, table::row(pid)?) {
@@ -144,19 +118,10 @@ impl Nursery {
         }
     }
 
-    /// The knowledge about an ended child's id.
-    pub(super) fn know(&self, pid: Pid) -> Known {
-        let mut children = self.children();
-        if children.running.contains(&pid) || children.abandoned.contains_key(&pid) {
-            return Known::Ours;
-        }
-        let told: Vec<Option<Pid>> = children.births.values_mut().map(Birth::pid).collect();
-        if told.contains(&Some(pid)) {
-            Known::Ours
-        } else if told.contains(&None) {
-            Known::Perhaps
-        } else {
-            Known::Nobodys
-        }
+    /// Whether this process, which has ended, is a child of the operator that a task waits for, or will wait for.
+    pub(super) fn owns(&self, pid: Pid) -> bool {
+        let children = self.children();
+        let mut births = children.births.values().filter_map(|id| pid_of(id));
+        children.running.contains(&pid) || children.abandoned.contains_key(&pid) || births.any(|born| born == pid)
     }
 }

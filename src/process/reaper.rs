@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use super::nursery::{Known, Nursery};
+use super::nursery::Nursery;
 use super::sys::{self, Pid};
 use super::table;
 
@@ -21,7 +21,7 @@ impl Reaper {
         let rows = table::rows().unwrap_or_default();
         let us = std::process::id();
         for row in rows.iter().filter(|row| row.ended && row.parent == us) {
-            if nursery.know(row.pid) != Known::Nobodys {
+            if nursery.owns(row.pid) {
                 continue;
             }
             let life = (row.pid, row.started);

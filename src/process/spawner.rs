@@ -3,7 +3,6 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::process::{ChildStderr, ChildStdin, ChildStdout, Command};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
@@ -17,6 +16,7 @@ use super::descendants::{Descendants, Where, Whose};
 use super::forkers::{Forkers, Progress, Request};
 use super::mark::{Mark, Marks};
 use super::nursery::Nursery;
+use super::program::{Ours, Program};
 use super::sys::{self, Ended, Pid, Signal};
 use super::undertaker::{self, Orphans};
 use super::warrant::Warrant;
@@ -114,7 +114,7 @@ impl Spawner {
     /// Returns when the program runs, could not be started, or was not started in time.
     pub(super) async fn spawn(
         &self,
-        command: Command,
+        program: Program,
         mark: Mark,
         until: Instant,
         cancel: &CancellationToken,
@@ -122,7 +122,7 @@ impl Spawner {
         let (reply, mut answer) = oneshot::channel();
         let progress = Arc::<Progress>::default();
         let request = Request {
-            command: Box::new(command),
+            program: Box::new(program),
             warrant: self.warrant.clone(),
             mark,
             home: self.home.clone(),
@@ -172,38 +172,28 @@ pub(super) struct Home {
 /// A child from a forking thread, not yet connected to the async runtime.
 pub(super) struct Newborn {
     pub(super) pidfd: OwnedFd,
-    pub(super) stdin: Option<ChildStdin>,
-    pub(super) stdout: Option<ChildStdout>,
-    pub(super) stderr: Option<ChildStderr>,
+    pub(super) streams: Ours,
     pub(super) grave: Grave,
 }
 
 impl Newborn {
     /// Connects the child to the async runtime.
     fn settle(self) -> io::Result<(Child, Pipes)> {
-        let Self {
-            pidfd,
-            stdin,
-            stdout,
-            stderr,
-            grave,
-        } = self;
+        let Self { pidfd, streams, grave } = self;
         let child = Child {
             pidfd: sys::watch(pidfd)?,
             grave,
         };
         let pipes = Pipes {
-            stdin: stdin.map(|end| pipe::Sender::from_owned_fd(end.into())).transpose()?,
-            stdout: receiver(stdout)?,
-            stderr: receiver(stderr)?,
+            stdin: streams
+                .stdin
+                .map(|end| pipe::Sender::from_owned_fd(end.into()))
+                .transpose()?,
+            stdout: pipe::Receiver::from_owned_fd(streams.stdout.into())?,
+            stderr: pipe::Receiver::from_owned_fd(streams.stderr.into())?,
         };
         Ok((child, pipes))
     }
-}
-
-fn receiver(end: Option<impl Into<OwnedFd>>) -> io::Result<pipe::Receiver> {
-    let end = end.ok_or_else(|| io::Error::other("the program was started without a pipe"))?;
-    pipe::Receiver::from_owned_fd(end.into())
 }
 
 /// The operator's ends of the child's pipes.

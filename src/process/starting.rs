@@ -8,6 +8,7 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::mark::Mark;
+use super::program::Program;
 use super::spawner::{Child, Pipes, Spawner, Unborn};
 use super::{ProcessError, Spawn};
 
@@ -17,6 +18,8 @@ const START_WITHIN: Duration = Duration::from_mins(1);
 /// same time (ETXTBSY).
 const BUSY_RETRIES: u32 = 20;
 const BUSY_PAUSE: Duration = Duration::from_millis(25);
+const NO_FORMAT: &str =
+    "is it built for this machine's processor? a script needs a first line like `#!/bin/sh` that names its interpreter";
 /// The kernel reads at most this much of a first line.
 const FIRST_LINE: u64 = 256;
 
@@ -32,7 +35,11 @@ impl Spawner {
         let until = Instant::now() + within;
         let mut busy = 0;
         loop {
-            let why = match self.spawn(spawn.command(mark), mark.clone(), until, cancel).await {
+            let started = match Program::of(spawn, mark) {
+                Ok(program) => self.spawn(program, mark.clone(), until, cancel).await,
+                Err(error) => Err(Unborn::Refused(error)),
+            };
+            let why = match started {
                 Ok(started) => return Ok(started),
                 Err(why) => why,
             };
@@ -67,6 +74,9 @@ impl Spawner {
 fn start_hint(spawn: &Spawn, error: &io::Error) -> Option<String> {
     if let Some(hint) = exhausted(error) {
         return Some(hint.to_owned());
+    }
+    if error.raw_os_error() == Some(libc::ENOEXEC) {
+        return Some(NO_FORMAT.to_owned());
     }
     match error.kind() {
         io::ErrorKind::NotFound if spawn.cwd.as_deref().is_some_and(|cwd| !cwd.is_dir()) => {

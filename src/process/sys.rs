@@ -1,16 +1,12 @@
-//! The system calls that the standard library lacks: signals to a group, a descriptor for a child's end, the wait with
-//! its resource usage, and the child's steps between fork and exec. Nothing here decides anything; every function is
-//! one call with typed arguments.
+//! The system calls that the standard library lacks: signals to a group, a descriptor for a child's end, and the wait
+//! with its resource usage. Nothing here decides anything; every function is one call with typed arguments.
 #![expect(unsafe_code, reason = "libc is the only way to these calls; each block is one call")]
 
-use std::io::{self, PipeReader, PipeWriter};
+use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
-use std::os::unix::process::CommandExt;
-use std::process::Command;
 use std::time::Duration;
 
-use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, PidfdFlags, Resource, Rlimit, WaitId, WaitIdOptions, WaitIdStatus};
 use tokio::io::Interest;
@@ -18,8 +14,8 @@ use tokio::io::unix::AsyncFd;
 
 use super::Exit;
 
-/// The process id of a child that is not reaped, so it cannot belong to another process. After [`start_in_group`] it is
-/// also the id of its process group.
+/// The process id of a child that is not reaped, so it cannot belong to another process. It is also the
+/// id of the child's process group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Pid(libc::pid_t);
 
@@ -36,7 +32,7 @@ impl Pid {
         self.0.unsigned_abs()
     }
 
-    fn of_rustix(self) -> rustix::process::Pid {
+    pub(super) fn of_rustix(self) -> rustix::process::Pid {
         rustix::process::Pid::from_raw(self.0).expect("a number of a process is positive")
     }
 }
@@ -65,37 +61,6 @@ pub(super) struct Ended {
     pub(super) max_rss_bytes: u64,
 }
 
-/// Makes the command the leader of a process group, without inherited file descriptors, and with a parent-death signal
-/// if asked.
-pub(super) fn start_in_group(command: &mut Command) {
-    let parent = std::process::id();
-    command.process_group(0);
-    let prepare = move || {
-        // An old kernel lacks the call; then `O_CLOEXEC` has already closed everything, so the answer does not matter.
-        // SAFETY: a plain system call without pointers; it only marks descriptors of the child.
-        unsafe { libc::syscall(libc::SYS_close_range, 3u32, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) };
-        die_with(parent)
-    };
-    // SAFETY: the closure runs in the child between fork and exec, where only async-signal-safe calls are allowed: it
-    // makes system calls and reads a copied number; it neither allocates nor locks.
-    unsafe { command.pre_exec(prepare) };
-}
-
-/// Asks the kernel to kill this process when the thread that forked it ends.
-fn die_with(parent: u32) -> io::Result<()> {
-    // SAFETY: PR_SET_PDEATHSIG takes one number and touches no memory.
-    let asked = unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
-    if asked != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // The parent may have ended between fork and the line above; then no signal will be sent.
-    if std::os::unix::process::parent_id() == parent {
-        Ok(())
-    } else {
-        Err(io::Error::from_raw_os_error(libc::ESRCH))
-    }
-}
-
 /// Sends the signal to every process of the group. A group that has ended is no error.
 pub(super) fn signal_group(leader: Pid, signal: Signal) {
     let number = match signal {
@@ -104,22 +69,6 @@ pub(super) fn signal_group(leader: Pid, signal: Signal) {
     };
     // SAFETY: kill takes two numbers; the leader is not reaped, so the group id belongs to no other group.
     unsafe { libc::kill(-leader.0, number) };
-}
-
-/// Makes the child report its id just before exec. The parent learns it only after exec, which may hang for ever.
-pub(super) fn tell_number(command: &mut Command, teller: PipeWriter) {
-    let tell = move || {
-        rustix::io::write(&teller, &std::process::id().to_ne_bytes())?;
-        Ok(())
-    };
-    // SAFETY: the closure runs in the child between fork and exec, where only async-signal-safe calls are allowed: it
-    // makes two system calls; it neither allocates nor locks.
-    unsafe { command.pre_exec(tell) };
-}
-
-/// Makes a read from the pipe fail where it would block.
-pub(super) fn never_wait(pipe: &PipeReader) -> io::Result<()> {
-    Ok(rustix::fs::fcntl_setfl(pipe, OFlags::NONBLOCK)?)
 }
 
 /// Makes the kernel kill the child before this process when memory runs out, so that this process can report it.

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use tempfile::TempDir;
 
+use super::program::Program;
 use super::spawner::Unborn;
 use super::undertaker::Orphans;
 use super::*;
@@ -83,6 +84,69 @@ async fn the_child_gets_no_descriptor_of_ours() {
     let finished = run(bash("ls /proc/self/fd | wc -l")).await.unwrap();
     // Descriptors 0, 1, 2 and the directory that ls itself opens.
     assert_eq!(finished.stdout.text().trim(), "4");
+}
+
+#[tokio::test]
+async fn signals_mean_to_the_child_what_they_mean_to_a_new_process() {
+    // A signal with a handler, as those that end the operator are.
+    let mut hangups = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::hangup()).unwrap();
+    let status = Spawn {
+        args: vec!["/proc/self/status".into()],
+        stdout: Output::captured(1 << 16),
+        ..Spawn::new("/bin/cat", LONG)
+    };
+    let status = run(status).await.unwrap().stdout.text();
+    let ours = fs_err::read_to_string("/proc/self/status").unwrap();
+    let mask = |status: &str, name: &str| {
+        let mask = status.lines().find_map(|line| line.strip_prefix(name));
+        u64::from_str_radix(mask.unwrap().trim(), 16).unwrap()
+    };
+    let broken_pipe = 1 << (libc::SIGPIPE - 1);
+    assert_eq!(mask(&status, "SigBlk:"), 0, "none is blocked");
+    assert_eq!(mask(&ours, "SigIgn:") & broken_pipe, broken_pipe, "Rust ignores it");
+    assert_eq!(mask(&status, "SigIgn:"), mask(&ours, "SigIgn:") & !broken_pipe);
+    let finished = run(bash("kill -HUP $$")).await.unwrap();
+    assert_eq!(finished.exit, Exit::Signal(libc::SIGHUP));
+    assert!(
+        futures::poll!(Box::pin(hangups.recv())).is_pending(),
+        "it was the child's"
+    );
+}
+
+#[tokio::test]
+async fn a_name_without_a_folder_is_searched_in_the_childs_path() {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("some-hook");
+    fs_err::write(&path, "#!/bin/sh\necho \"$0\" \"$PWD\"\n").unwrap();
+    let found = || Spawn {
+        env: vec![("PATH".into(), format!("/nowhere:{}", dir.path().display()).into())],
+        cwd: Some(dir.path().to_owned()),
+        stdout: Output::captured(4096),
+        ..Spawn::new("some-hook", LONG)
+    };
+    let error = run(found()).await.unwrap_err();
+    let ProcessError::Start { source, .. } = &error else {
+        unreachable!("{error:?}")
+    };
+    assert_eq!(
+        source.kind(),
+        io::ErrorKind::PermissionDenied,
+        "it is there and may not be run"
+    );
+    fs_err::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let said = run(found()).await.unwrap().stdout.text();
+    assert_eq!(said, format!("{} {}\n", path.display(), dir.path().display()));
+    let error = run(Spawn::new("some-hook", LONG)).await.unwrap_err();
+    assert!(error.to_string().starts_with("cannot start some-hook"), "{error}");
+}
+
+#[tokio::test]
+async fn a_zero_byte_is_refused() {
+    let spawn = Spawn {
+        args: vec!["a\0b".into()],
+        ..Spawn::new("/bin/true", LONG)
+    };
+    assert_eq!(run(spawn).await.unwrap_err().to_string(), "cannot start /bin/true");
 }
 
 #[tokio::test]
@@ -309,6 +373,10 @@ async fn what_cannot_be_started_says_why() {
             Some("asks for `/no/such/python3 -u`"),
         ),
         (dir.path().to_owned(), Some("it is a directory")),
+        (
+            write("nameless", "exit 0\n", 0o755),
+            Some("a script needs a first line"),
+        ),
     ];
     for (program, hint) in rows {
         let error = run(Spawn::new(&program, LONG)).await.unwrap_err();
@@ -339,9 +407,9 @@ async fn a_file_that_is_still_being_written_is_tried_again() {
     let cancel = CancellationToken::new();
     let release = async {
         let mark = spawner.marks().next();
-        let command = Spawn::new(&path, LONG).command(&mark);
+        let program = Program::of(&Spawn::new(&path, LONG), &mark).unwrap();
         let refused = spawner
-            .spawn(command, mark, Instant::now() + LONG, &cancel)
+            .spawn(program, mark, Instant::now() + LONG, &cancel)
             .await
             .map(drop);
         let Err(Unborn::Refused(refused)) = refused else {

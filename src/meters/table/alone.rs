@@ -44,7 +44,7 @@ pub static HOOK_RUN_MAX_RSS: Meter<Gauge, 3> = Meter::new(
     "hook_run_max_rss_bytes",
     Unit::Bytes,
     RUN,
-    "Peak resident memory of a hook's last run.",
+    "Peak resident memory of a hook's last run, or the operator's own peak if that is larger.",
 )
 .of_hooks_alone();
 pub static HOOK_RUN_SECONDS: Meter<Histogram, 3> =

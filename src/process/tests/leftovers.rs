@@ -1,4 +1,10 @@
 //! Processes that programs start and leave: in their group, in a session of their own, without a parent.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "an operator that is killed is started without the spawner, which would end what it left"
+)]
+
+use std::process::{Command, Stdio};
 
 use rustix::process::{Resource, Rlimit};
 
