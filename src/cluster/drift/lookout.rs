@@ -337,7 +337,9 @@ impl Watch {
         let dirty = std::mem::take(&mut self.dirty);
         let inner = Arc::clone(&self.inner);
         let mut releases = inner.releases();
-        let kinds: BTreeSet<&KindName> = releases.values().flat_map(Release::kinds).collect();
+        // Few kinds in many releases: `collect` would sort all mentions of them.
+        let mut kinds = BTreeSet::<&KindName>::new();
+        kinds.extend(releases.values().flat_map(Release::kinds));
         self.posts.want(&kinds, now, &mut self.errands);
         let mut sights = Vec::new();
         for name in dirty {

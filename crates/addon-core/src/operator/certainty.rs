@@ -51,8 +51,14 @@ impl<'a> Certainty<'a> {
     }
 
     /// Releases of ours whose modules are gone, without the ignored release.
-    pub(super) fn orphans(self) -> impl DoubleEndedIterator<Item = &'a str> {
-        let is_orphan = move |name: &&str| self.modules.of_release(name).is_none() && Some(*name) != self.ignored;
+    pub(super) fn orphans(self) -> impl Iterator<Item = &'a str> {
+        // Both are in the order of names, and this is asked after each event: one walk through both is cheaper than a search
+        // for each release.
+        let mut modules = self.modules.iter().map(|unit| unit.name().as_str()).peekable();
+        let is_orphan = move |name: &&str| {
+            while modules.next_if(|module| module < name).is_some() {}
+            modules.peek() != Some(name) && Some(*name) != self.ignored
+        };
         self.removal.ours().filter(is_orphan)
     }
 
