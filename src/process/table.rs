@@ -8,6 +8,8 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use super::sys::Pid;
 
+/// More bytes than the kernel's line about a process takes: 52 numbers and a short name.
+const STAT: usize = 2048;
 /// The size limit for an environment: the kernel's default maximum.
 const ENVIRONMENT: u64 = 8 << 20;
 
@@ -38,8 +40,11 @@ pub(super) fn rows() -> io::Result<Vec<Row>> {
 
 /// The process with this id, if there is one.
 pub(super) fn row(pid: Pid) -> io::Result<Option<Row>> {
-    match read(pid, "stat", 4096) {
-        Ok(stat) => Ok(stat.and_then(|stat| parse(pid, &String::from_utf8_lossy(&stat)))),
+    let mut line = [0; STAT];
+    // One read: the kernel gives the whole line if there is room for it.
+    let read = open(pid, "stat").and_then(|mut file| file.read(&mut line));
+    match unless_gone(read) {
+        Ok(length) => Ok(length.and_then(|length| parse(pid, &String::from_utf8_lossy(line.get(..length)?)))),
         // Some systems hide the processes of other users.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(None),
         Err(error) => Err(error),
@@ -52,8 +57,10 @@ pub(super) struct Environment(Vec<u8>);
 
 impl Environment {
     pub(super) fn of(pid: Pid) -> io::Result<Self> {
-        match read(pid, "environ", ENVIRONMENT) {
-            Ok(environment) => Ok(Self(environment.unwrap_or_default())),
+        let mut bytes = Vec::new();
+        let read = open(pid, "environ").and_then(|file| file.take(ENVIRONMENT).read_to_end(&mut bytes));
+        match unless_gone(read) {
+            Ok(read) => Ok(read.map(|_| Self(bytes)).unwrap_or_default()),
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(Self::default()),
             Err(error) => Err(error),
         }
@@ -71,20 +78,18 @@ impl Environment {
     }
 }
 
-fn read(pid: Pid, what: &str, limit: u64) -> io::Result<Option<Vec<u8>>> {
-    let mut bytes = Vec::new();
+fn open(pid: Pid, what: &str) -> io::Result<File> {
     // The error code is needed here, which `fs_err` would hide.
-    let read =
-        File::open(format!("/proc/{}/{what}", pid.number())).and_then(|file| file.take(limit).read_to_end(&mut bytes));
-    match read {
-        Ok(_) => Ok(Some(bytes)),
-        Err(error) if is_gone(&error) => Ok(None),
-        Err(error) => Err(error),
-    }
+    File::open(format!("/proc/{}/{what}", pid.number()))
 }
 
-fn is_gone(error: &io::Error) -> bool {
-    error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ESRCH)
+/// None for a process that has gone.
+fn unless_gone<T>(read: io::Result<T>) -> io::Result<Option<T>> {
+    match read {
+        Ok(read) => Ok(Some(read)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ESRCH) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// Parses `id (name) state parent …`; the name may contain anything, including blanks and brackets.
