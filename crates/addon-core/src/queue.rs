@@ -286,7 +286,12 @@ impl<L: Ord + Clone, T, S: Copy> Queues<L, T, S> {
 
     /// Removes the head, which is done.
     pub fn finish(&mut self, lane: &L) -> Option<T> {
-        let entry = self.lanes.get_mut(lane)?.pop_front()?;
+        let tasks = self.lanes.get_mut(lane)?;
+        let entry = tasks.pop_front()?;
+        if tasks.is_empty() {
+            // Each module has a lane, and most lanes are empty most of the time.
+            tasks.shrink_to_fit();
+        }
         self.ledger.done += 1;
         self.sequence += 1;
         let sequence = self.sequence;

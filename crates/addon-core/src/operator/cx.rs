@@ -8,6 +8,9 @@ use super::effect::{Effect, Notice};
 use super::policy::Policy;
 use crate::time::{Jitter, Now, Tick};
 
+/// The number of effects for which room is kept between two events.
+const EFFECTS: usize = 64;
+
 /// The time of the event that is being handled, the settings, and the effects and notices that the operator has put out.
 #[derive(Debug)]
 pub(super) struct Cx {
@@ -54,6 +57,11 @@ impl Cx {
 
     /// The next effect to carry out.
     pub(super) fn poll_effect(&mut self) -> Option<Effect> {
-        self.effects.pop_front()
+        let next = self.effects.pop_front();
+        if next.is_none() {
+            // A start puts out effects for every module at once, and later events put out few.
+            self.effects.shrink_to(EFFECTS);
+        }
+        next
     }
 }

@@ -96,7 +96,7 @@ impl Removal {
     }
 
     /// The releases that are ours, by name.
-    pub(super) fn ours(&self) -> impl Iterator<Item = &str> {
+    pub(super) fn ours(&self) -> impl DoubleEndedIterator<Item = &str> {
         let all = self.releases.iter().flatten();
         all.filter(|(_, ours)| **ours).map(|(name, _)| name.as_str())
     }

@@ -33,17 +33,17 @@ pub(super) struct Named {
     pub(super) name: String,
 }
 
-type Objects = BTreeMap<KindName, BTreeSet<Named>>;
-
 /// An object of a release: its kind and its name.
 pub(super) type Object = (KindName, Named);
 
 /// A release as the lookout knows it.
 #[derive(Debug, Default)]
 pub(super) struct Release {
-    /// The revisions that are not superseded, by number.
-    revisions: BTreeMap<u32, Known>,
-    objects: Objects,
+    /// The revisions that are not superseded, by number. Boxed, because there is nearly always one, and a node of the map has
+    /// room for eleven.
+    revisions: BTreeMap<u32, Box<Known>>,
+    /// The objects of each kind; both in their order.
+    objects: Vec<(KindName, Vec<Named>)>,
     /// The revision that `objects` belongs to.
     objects_of: Option<u32>,
     /// The digest of each object's writers at its last comparison with the manifest.
@@ -97,7 +97,7 @@ impl Release {
     pub(super) fn see(&mut self, revision: Revision, is_unmanaged: bool) {
         let number = revision.newest.revision;
         let known = Known { revision, is_unmanaged };
-        self.revisions.insert(number, known);
+        self.revisions.insert(number, Box::new(known));
         self.read_marks();
     }
 
@@ -131,9 +131,7 @@ impl Release {
         let revision = self
             .watched()
             .filter(|revision| self.objects_of == Some(revision.newest.revision))?;
-        let objects = self.objects.iter();
-        let all = objects.flat_map(|(kind, objects)| objects.iter().map(move |object| (kind, object)));
-        let suspects = all.filter_map(|(kind, object)| {
+        let suspects = self.objects().filter_map(|(kind, object)| {
             let (id, print) = ((kind.clone(), object.clone()), print(kind, object)?);
             (self.compared.get(&id) != Some(&print)).then_some((id, print))
         });
@@ -178,13 +176,24 @@ impl Release {
                 kind,
                 namespace: namespace.clone(),
             };
-            let of_kind = self.objects.entry(kind).or_default();
-            of_kind.insert(Named { namespace, name });
+            let object = Named { namespace, name };
+            // The keys are sorted by kind.
+            match self.objects.last_mut() {
+                Some((last, objects)) if *last == kind => objects.push(object),
+                _ => self.objects.push((kind, vec![object])),
+            }
         }
+        self.objects.shrink_to_fit();
+    }
+
+    /// Each object, with its kind.
+    fn objects(&self) -> impl Iterator<Item = (&KindName, &Named)> {
+        let objects = self.objects.iter();
+        objects.flat_map(|(kind, objects)| objects.iter().map(move |object| (kind, object)))
     }
 
     fn newest(&self) -> Option<&Known> {
-        self.revisions.last_key_value().map(|(_, known)| known)
+        self.revisions.last_key_value().map(|(_, known)| known.as_ref())
     }
 
     /// The newest revision, if its objects have to exist.
@@ -207,13 +216,12 @@ impl Release {
 
     /// The kinds of the release's objects.
     pub(super) fn kinds(&self) -> impl Iterator<Item = &KindName> {
-        self.objects.keys()
+        self.objects.iter().map(|(kind, _)| kind)
     }
 
     /// Whether the release may have an object of this kind and name.
     pub(super) fn may_hold(&self, kind: &KindName, name: &str) -> bool {
-        let of_kind = self.objects.get(kind);
-        of_kind.is_some_and(|objects| objects.iter().any(|object| object.name == name))
+        self.objects().any(|(own, object)| object.name == name && own == kind)
     }
 
     /// The newest revision.
@@ -256,9 +264,7 @@ impl Release {
         if newest.is_none() || self.objects_of != newest {
             return Presence::Unknown;
         }
-        let objects = self.objects.iter();
-        let mut all = objects.flat_map(|(kind, objects)| objects.iter().map(move |object| (kind, object)));
-        let uncertain = all.find_map(|(kind, object)| match is_there(kind, object) {
+        let uncertain = self.objects().find_map(|(kind, object)| match is_there(kind, object) {
             Some(true) => None,
             Some(false) => Some(Presence::Missing(id(namespace, kind, object))),
             None => Some(Presence::Unknown),
@@ -267,9 +273,9 @@ impl Release {
     }
 
     fn absent(&self, namespace: &str, is_there: impl Fn(&KindName, &Named) -> Option<bool>) -> Judgement {
-        let objects = self.objects.iter();
-        let mut all = objects.flat_map(|(kind, objects)| objects.iter().map(move |object| (kind, object)));
-        let absent = all.find(|(kind, object)| is_there(kind, object) == Some(false));
+        let absent = self
+            .objects()
+            .find(|(kind, object)| is_there(kind, object) == Some(false));
         absent.map_or(Judgement::Whole, |(kind, object)| {
             Judgement::Drifted(Drift::Absent(id(namespace, kind, object)))
         })
@@ -278,8 +284,7 @@ impl Release {
     /// The objects of the release, in the form for people; `None` if they are not watched.
     pub(super) fn shown(&self, namespace: &str) -> Option<Vec<String>> {
         self.watched()?;
-        let objects = self.objects.iter();
-        let ids = objects.flat_map(|(kind, objects)| objects.iter().map(move |object| id(namespace, kind, object)));
+        let ids = self.objects().map(|(kind, object)| id(namespace, kind, object));
         let mut ids: Vec<String> = ids.collect();
         ids.sort_unstable();
         Some(ids)
