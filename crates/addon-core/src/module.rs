@@ -23,7 +23,7 @@ pub struct Module {
     pub order: u32,
     /// The module's values from files: the common `values.yaml`, overlaid by the module's own.
     pub values: Value,
-    /// The schemas of the module's values.
+    /// The schemas of the module's values. The operator moves both into its store of values.
     pub schemas: Schemas,
     /// The flag `fooEnabled` in the common `values.yaml` files.
     pub enabled: Option<bool>,

@@ -27,7 +27,8 @@ pub(super) struct Reading {
 /// All modules that were found on disk.
 #[derive(Debug, Default)]
 pub(super) struct Modules {
-    units: BTreeMap<ModuleName, Unit>,
+    /// Boxed, because nodes of the map that grow in order are half empty.
+    units: BTreeMap<ModuleName, Box<Unit>>,
     /// Later readings of directories. Their modules have not begun a new life yet.
     read: BTreeMap<ModuleName, Reading>,
 }
@@ -35,7 +36,7 @@ pub(super) struct Modules {
 impl Modules {
     /// Adds a module that was found on disk.
     pub(super) fn add(&mut self, found: Module) {
-        self.units.insert(found.name.clone(), Unit::new(found));
+        self.units.insert(found.name.clone(), Box::new(Unit::new(found)));
     }
 
     /// Keeps a later reading of a module's directory in the place of an earlier one.
@@ -62,16 +63,16 @@ impl Modules {
     }
 
     pub(super) fn get(&self, name: &ModuleName) -> Option<&Unit> {
-        self.units.get(name)
+        self.units.get(name).map(Box::as_ref)
     }
 
     pub(super) fn get_mut(&mut self, name: &ModuleName) -> Option<&mut Unit> {
-        self.units.get_mut(name)
+        self.units.get_mut(name).map(Box::as_mut)
     }
 
     /// The module with the name of this release.
     pub(super) fn of_release(&self, release: &str) -> Option<&Unit> {
-        self.units.get(release)
+        self.units.get(release).map(Box::as_ref)
     }
 
     pub(super) fn contains(&self, name: &ModuleName) -> bool {
@@ -80,12 +81,12 @@ impl Modules {
 
     /// All modules, by name.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Unit> {
-        self.units.values()
+        self.units.values().map(Box::as_ref)
     }
 
     /// All modules, by name, to be changed.
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Unit> {
-        self.units.values_mut()
+        self.units.values_mut().map(Box::as_mut)
     }
 
     pub(super) fn names(&self) -> impl Iterator<Item = &ModuleName> {

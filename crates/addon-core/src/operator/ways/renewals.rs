@@ -62,7 +62,7 @@ impl Operator {
         if let Some(failure) = found.broken.take() {
             return self.find_fault(name, edition, origin, failure);
         }
-        let (schemas, files) = (std::mem::take(&mut found.schemas), found.values.clone());
+        let (schemas, files) = (std::mem::take(&mut found.schemas), std::mem::take(&mut found.values));
         if let Err(rejected) = self.values.renew_files(&owner, schemas, files) {
             return self.find_fault(name, edition, origin, Failure::of(Class::Invalid, &rejected));
         }

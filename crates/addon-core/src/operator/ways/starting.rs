@@ -40,7 +40,7 @@ impl Operator {
         }
         for mut module in inventory.modules {
             let owner = Owner::Module(module.name.clone());
-            let (schemas, files) = (std::mem::take(&mut module.schemas), module.values.clone());
+            let (schemas, files) = (std::mem::take(&mut module.schemas), std::mem::take(&mut module.values));
             if let Err(rejected) = self.values.renew_files(&owner, schemas, files) {
                 module.broken.get_or_insert(Failure::of(Class::Invalid, &rejected));
             }
