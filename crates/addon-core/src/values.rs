@@ -274,6 +274,9 @@ impl Store {
         let key = owner.values_key();
         let apply = || {
             change(&mut layers, &key)?;
+            if layers == before {
+                return Ok(());
+            }
             let sum = layers.sum(&key, layers.config.as_deref(), &layers.patches)?;
             if sum != *before.effective {
                 layers.effective = Arc::new(sum);

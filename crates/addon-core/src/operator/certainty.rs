@@ -115,9 +115,9 @@ impl<'a> Certainty<'a> {
                 config: None,
                 ..self.opinions(name)
             };
-            let goes = self.is_removable(name) || self.config.is_removal_confirmed(name);
-            let stands = unit.found().broken.is_none() && self.is_there(unit) && !goes;
-            stands && !others.verdict().enabled
+            // Other sources want most modules, so they are asked first.
+            let depends = !others.verdict().enabled && unit.found().broken.is_none() && self.is_there(unit);
+            depends && !self.is_removable(name) && !self.config.is_removal_confirmed(name)
         });
         units.map(|unit| unit.name().clone()).collect()
     }
