@@ -223,6 +223,7 @@ mod tests {
             group: number,
             started: 1,
             ended: false,
+            has_run: true,
         };
         let mut children: BTreeMap<u32, Vec<Row>> = BTreeMap::new();
         // The last two form a cycle, which cannot exist and would lead to an endless walk.

@@ -12,8 +12,9 @@ use super::mark::Mark;
 use super::nursery::{BirthId, Nursery};
 use super::program::Program;
 use super::spawner::{Grave, Home, Newborn};
-use super::sys;
-use super::vfork::{self, Number};
+use super::sys::{self, Pid};
+use super::table;
+use super::vfork::{self, PidCell};
 use super::warrant::Warrant;
 
 /// The largest number of threads. If so many hang, the machine has lost its disks.
@@ -122,10 +123,10 @@ fn serve(inbox: &Mutex<mpsc::Receiver<Request>>, nursery: &Nursery) {
 
 fn fork(nursery: &Nursery, program: &Program, mark: Mark, home: Home, progress: &Progress) -> io::Result<Newborn> {
     let (streams, theirs) = program.streams()?;
-    let number = Arc::<Number>::default();
-    let birth = nursery.expect(Arc::clone(&number));
+    let cell = Arc::<PidCell>::default();
+    let birth = nursery.expect(Arc::clone(&cell));
     progress.begin(birth);
-    let started = vfork::start(program, &theirs, &number);
+    let started = vfork::start(program, &theirs, &cell);
     match started {
         Ok(pid) => nursery.born(birth, pid),
         Err(_) => nursery.stillborn(birth),
@@ -133,10 +134,20 @@ fn fork(nursery: &Nursery, program: &Program, mark: Mark, home: Home, progress: 
     let pid = started?;
     // From here on dropping the guard ends the group if a step fails.
     let grave = Grave::new(pid, mark, home);
+    until_it_left_our_memory(pid)?;
     sys::die_first(pid);
     Ok(Newborn {
         pidfd: sys::open_pidfd(pid)?,
         streams,
         grave,
     })
+}
+
+/// Returns when the child has a memory of its own, or has ended. A start returns a moment before that, and a kernel before 5.10
+/// gives a score for the lack of memory to all processes that share the memory: to the operator, too.
+fn until_it_left_our_memory(child: Pid) -> io::Result<()> {
+    while table::row(child)?.is_some_and(|row| !row.has_run && !row.ended) {
+        std::thread::yield_now();
+    }
+    Ok(())
 }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::mark::Mark;
 use super::sys::{self, Ended, Pid, Signal};
 use super::table;
-use super::vfork::Number;
+use super::vfork::PidCell;
 
 /// The children of one life of the process.
 #[derive(Debug, Default)]
@@ -19,7 +19,7 @@ pub(super) struct Nursery(Mutex<Children>);
 #[derive(Debug, Default)]
 struct Children {
     /// The process ids of children that are being started, by a number. The start returns the id only after exec.
-    births: BTreeMap<u64, Arc<Number>>,
+    births: BTreeMap<u64, Arc<PidCell>>,
     last_birth: u64,
     /// Children whose end a run awaits.
     running: BTreeSet<Pid>,
@@ -28,8 +28,8 @@ struct Children {
 }
 
 /// The process id of a child that is being started; none if there is no child yet.
-fn pid_of(id: &Number) -> Option<Pid> {
-    Pid::new(id.load(Ordering::Acquire).unsigned_abs())
+fn pid_in(cell: &PidCell) -> Option<Pid> {
+    Pid::new(cell.load(Ordering::Acquire).unsigned_abs())
 }
 
 /// The number of a child that is being started.
@@ -41,12 +41,12 @@ impl Nursery {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Records that a child is about to be forked. Its id will be stored here before it runs.
-    pub(super) fn expect(&self, id: Arc<Number>) -> BirthId {
+    /// Records that a child is about to be forked. Its process id will be in the cell before it runs.
+    pub(super) fn expect(&self, cell: Arc<PidCell>) -> BirthId {
         let mut children = self.children();
         children.last_birth += 1;
         let number = children.last_birth;
-        children.births.insert(number, id);
+        children.births.insert(number, cell);
         BirthId(number)
     }
 
@@ -64,7 +64,7 @@ impl Nursery {
 
     /// Kills a child whose start hangs.
     pub(super) fn give_up(&self, birth: BirthId) -> io::Result<()> {
-        let told = self.children().births.get(&birth.0).and_then(|id| pid_of(id));
+        let told = self.children().births.get(&birth.0).and_then(|cell| pid_in(cell));
         let Some(pid) = told else { return Ok(()) };
         // The child may have been waited for meanwhile. Another process with its id is no child of this process.
         match (sys::find(pid)?, table::row(pid)?) {
@@ -121,7 +121,7 @@ impl Nursery {
     /// Whether this process, which has ended, is a child of the operator that a task waits for, or will wait for.
     pub(super) fn owns(&self, pid: Pid) -> bool {
         let children = self.children();
-        let mut births = children.births.values().filter_map(|id| pid_of(id));
+        let mut births = children.births.values().filter_map(|cell| pid_in(cell));
         children.running.contains(&pid) || children.abandoned.contains_key(&pid) || births.any(|born| born == pid)
     }
 }

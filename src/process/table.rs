@@ -8,6 +8,8 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use super::sys::Pid;
 
+/// The flag of a process that was forked and has run no program since (`PF_FORKNOEXEC` in the kernel).
+const FORKED: u32 = 0x40;
 /// More bytes than the kernel's line about a process takes: 52 numbers and a short name.
 const STAT: usize = 2048;
 /// The size limit for an environment: the kernel's default maximum.
@@ -24,6 +26,8 @@ pub(super) struct Row {
     pub(super) started: u64,
     /// Whether the process has ended and is not reaped.
     pub(super) ended: bool,
+    /// Whether the process has run a program since it was forked. Before that it may share the memory of its parent.
+    pub(super) has_run: bool,
 }
 
 /// All processes.
@@ -102,6 +106,7 @@ fn parse(pid: Pid, stat: &str) -> Option<Row> {
         group: fields.get(2)?.parse().ok()?,
         started: fields.get(19)?.parse().ok()?,
         ended: matches!(*fields.first()?, "Z" | "X"),
+        has_run: fields.get(6)?.parse::<u32>().ok()? & FORKED == 0,
     })
 }
 
@@ -112,16 +117,19 @@ mod tests {
     #[test]
     fn the_process_table_is_read_past_strange_names() {
         let after = "1 17 17 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 1 0 4711 0 0";
+        let forked = after.replace("4194560", "4194624");
         let rows = [
-            (format!("17 (sleep) Z {after}"), Some((1, 4711, true))),
-            (format!("17 (sleep) S {after}"), Some((1, 4711, false))),
-            (format!("17 (a) Z 9) S {after}"), Some((1, 4711, false))),
+            (format!("17 (sleep) Z {after}"), Some((1, 4711, true, true))),
+            (format!("17 (sleep) S {after}"), Some((1, 4711, false, true))),
+            (format!("17 (sleep) S {forked}"), Some((1, 4711, false, false))),
+            (format!("17 (a) Z 9) S {after}"), Some((1, 4711, false, true))),
             ("17 (sleep) S 1".to_owned(), None),
             (String::new(), None),
         ];
         for (stat, expected) in rows {
             let row = parse(Pid::new(17).unwrap(), &stat);
-            assert_eq!(row.map(|row| (row.parent, row.started, row.ended)), expected, "{stat}");
+            let seen = row.map(|row| (row.parent, row.started, row.ended, row.has_run));
+            assert_eq!(seen, expected, "{stat}");
         }
     }
 

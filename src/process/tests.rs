@@ -469,6 +469,34 @@ async fn children_die_with_us() {
 }
 
 #[tokio::test]
+async fn a_start_copies_none_of_our_memory() {
+    const PAGES: usize = 8192;
+    if !is_actor() {
+        // In a process of its own, where no other test starts a program meanwhile.
+        let finished = run(actor("a_start_copies_none_of_our_memory")).await.unwrap();
+        let said = finished.stdout.text() + &finished.stderr.text();
+        assert!(finished.exit.is_success() && said.contains("1 passed"), "{said}");
+        return;
+    }
+    let mut memory = vec![1_u8; PAGES * 4096];
+    run(bash("exit 0")).await.unwrap();
+    // A page that was shared with a child faults at the next write.
+    let before = faults_of_this_thread();
+    for page in memory.chunks_mut(4096) {
+        page[0] += 1;
+    }
+    let faults = faults_of_this_thread() - before;
+    assert!(std::hint::black_box(&memory).contains(&2));
+    assert!(faults < PAGES / 2, "{faults} faults");
+}
+
+fn faults_of_this_thread() -> usize {
+    let stat = fs_err::read_to_string("/proc/thread-self/stat").unwrap();
+    let fields = stat.rsplit_once(')').unwrap().1.split_ascii_whitespace();
+    fields.skip(7).map(|field| field.parse().unwrap()).next().unwrap()
+}
+
+#[tokio::test]
 async fn orphans_are_reaped_and_our_own_keep_their_exit_code() {
     if is_actor() {
         return play_init().await;

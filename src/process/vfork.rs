@@ -27,8 +27,9 @@ const LAST_SIGNAL: c_int = 64;
 /// The child's exit code if it could not run the program; nobody sees it.
 const NOT_RUN: c_int = 127;
 
-/// The number of a child that is being started: zero until there is a child, and known before the child runs.
-pub(super) type Number = AtomicI32;
+/// The cell for the process id of a child that is being started: zero until there is a child, and set before the child
+/// runs.
+pub(super) type PidCell = AtomicI32;
 
 /// What the child reads, and the cell for the reason why it did not run the program.
 struct Orders<'a> {
@@ -43,8 +44,8 @@ struct Orders<'a> {
 
 /// Runs the program in a new child: the leader of a process group, with these streams and no other descriptor, and
 /// killed when the calling *thread* ends. Returns when the child runs the program or has failed, which on a file system
-/// that hangs takes as long as that hangs. The number is stored as soon as there is a child.
-pub(super) fn start(program: &Program, theirs: &Theirs, number: &Number) -> io::Result<Pid> {
+/// that hangs takes as long as that hangs. The process id is stored as soon as there is a child.
+pub(super) fn start(program: &Program, theirs: &Theirs, cell: &PidCell) -> io::Result<Pid> {
     let (args, env) = (pointers(&program.args), pointers(&program.env));
     let mut orders = Orders {
         files: &program.files,
@@ -60,14 +61,14 @@ pub(super) fn start(program: &Program, theirs: &Theirs, number: &Number) -> io::
     let blocked = Blocked::all();
     // SAFETY: this thread stands still until the child runs the program or ends (CLONE_VFORK), so everything that the
     // child borrows outlives it. The child has a stack of its own; its end is aligned to 16 bytes. `live` only makes
-    // system calls, and its signal handlers are blocked. The number is valid for writing during the call.
+    // system calls, and its signal handlers are blocked. The cell is valid for writing during the call.
     let answer = unsafe {
         libc::clone(
             live,
             stack.as_mut_ptr_range().end.cast(),
             flags,
             (&raw mut orders).cast(),
-            number.as_ptr(),
+            cell.as_ptr(),
         )
     };
     let answer = if answer < 0 {
