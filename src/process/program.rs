@@ -15,7 +15,7 @@ use super::mark::{self, Mark};
 /// Where a program without a slash in its name is searched if its environment has no `PATH`.
 const PLACES: &str = "/bin:/usr/bin";
 
-/// What a child gets, as the kernel takes it.
+/// The files, arguments, environment, folder and input of a child, as the kernel takes them.
 #[derive(Debug)]
 pub(super) struct Program {
     /// The files that may be the program; the first one that exists is run.

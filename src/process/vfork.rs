@@ -31,7 +31,7 @@ const NOT_RUN: c_int = 127;
 /// runs.
 pub(super) type PidCell = AtomicI32;
 
-/// What the child reads, and the cell for the reason why it did not run the program.
+/// The orders of a child, which it only reads, and a cell for its error: zero as long as there is none.
 struct Orders<'a> {
     files: &'a [CString],
     args: &'a [*const c_char],
