@@ -267,8 +267,8 @@ impl Installation<'_> {
 
     fn process_of(&self, leader: &Leader) -> anyhow::Result<u32> {
         let pod = self.site.namespace().object("pod", &leader.pod)?.unwrap_or_default();
-        let uid = pod["metadata"]["uid"].as_str().unwrap_or_default();
-        let process = self.site.plane().process_of(uid, NAME);
+        let id = pod["status"]["containerStatuses"][0]["containerID"].as_str();
+        let process = id.and_then(|id| self.site.plane().process_of(id));
         process.with_context(|| format!("{} has no process", leader.pod))
     }
 

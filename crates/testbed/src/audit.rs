@@ -44,6 +44,8 @@ pub struct Record {
     /// The verb of Kubernetes: `get`, `list`, `watch`, `create`, `update`, `patch`, `delete` or `deletecollection`.
     pub verb: String,
     pub user: String,
+    /// The id of the user's token, as in `JTI=5b1c…`; empty if the user showed another credential.
+    pub credential: String,
     /// The account as which the user acted; empty if it was the user's own.
     pub acting_as: String,
     pub user_agent: String,
@@ -244,9 +246,17 @@ struct Line {
 }
 
 #[derive(Default, Deserialize)]
+#[serde(default)]
 struct Asker {
-    #[serde(default)]
     username: String,
+    extra: Extra,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Extra {
+    #[serde(rename = "authentication.kubernetes.io/credential-id")]
+    credential: Vec<String>,
 }
 
 #[derive(Default, Deserialize)]
@@ -277,6 +287,7 @@ impl From<Line> for Record {
         Self {
             verb: line.verb,
             user: line.user.username,
+            credential: line.user.extra.credential.concat(),
             acting_as: line.impersonated_user.username,
             user_agent: line.user_agent,
             resource,

@@ -23,6 +23,11 @@ pub(crate) fn campaign(name: &str) -> Option<String> {
     variable(name).map(|text| text.to_string_lossy().into_owned())
 }
 
+/// Whether this is a build server. They set this variable, and no person does.
+pub(crate) fn is_build_server() -> bool {
+    variable("CI").is_some()
+}
+
 pub(crate) fn plane() -> Option<PathBuf> {
     variable(PLANE).map(PathBuf::from)
 }

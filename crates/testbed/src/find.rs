@@ -241,6 +241,8 @@ fn will_do(part: Part, file: &Path, source: Source) -> bool {
         | Part::KubeApiserver
         | Part::KubeControllerManager
         | Part::KubeScheduler
+        | Part::Kubelet
+        | Part::KubeProxy
         | Part::Kwok
         | Part::Registry
         | Part::Cosign => true,

@@ -14,8 +14,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow, bail};
 use clap::{Args, Parser, Subcommand};
 use testbed::find::Finder;
-use testbed::node::init::{self, Order};
-use testbed::node::{self, Settings};
+use testbed::node::{init, needs};
 use testbed::part::Part;
 use testbed::plane::{self, ControlPlane, Options, Pods, User};
 use testbed::process::{self, Asked, Bond, Bound};
@@ -71,62 +70,20 @@ enum Command {
         #[arg(long)]
         operator: bool,
     },
-    /// Be the agent of a node
+    /// Say which packages a real node lacks on this machine, and install them with apt
+    ///
+    /// Exits well in any case: without a node the tests and chapters that need one are left out.
+    Needs {
+        /// Install the missing packages (as root) [default: only name them]
+        #[arg(long)]
+        install: bool,
+    },
+    /// Start the first process of a node
     #[command(hide = true)]
-    Node(Agent),
-    /// Start a container, or a command in one
+    Node { file: PathBuf },
+    /// Be the first process of a node
     #[command(hide = true)]
-    PodInit(Contained),
-    /// Become the process of a container, or a command in one
-    #[command(hide = true)]
-    PodProcess(Contained),
-}
-
-#[derive(Args)]
-struct Agent {
-    #[arg(long)]
-    kubeconfig: PathBuf,
-    #[arg(long)]
-    folder: PathBuf,
-    #[arg(long)]
-    name: String,
-    #[arg(long)]
-    registry: Option<u16>,
-}
-
-impl Agent {
-    fn run(self) -> ExitCode {
-        let settings = Settings {
-            kubeconfig: self.kubeconfig,
-            folder: self.folder,
-            name: self.name,
-            registry: self.registry,
-        };
-        if let Err(error) = node::run(&settings) {
-            say(&format!("error: {}", report::chain(&error)));
-        }
-        // The agent should run as long as its control plane, so an earlier end is a failure.
-        ExitCode::FAILURE
-    }
-}
-
-#[derive(Args)]
-struct Contained {
-    /// The first process of the container that a command is to run in
-    #[arg(long)]
-    within: Option<u32>,
-    spec: PathBuf,
-    #[arg(last = true)]
-    words: Vec<std::ffi::OsString>,
-}
-
-impl Contained {
-    fn order(self) -> Order {
-        match self.within {
-            Some(process) => Order::Command(self.spec, process, self.words),
-            None => Order::Container(self.spec),
-        }
-    }
+    NodeInit { file: PathBuf },
 }
 
 #[derive(Args)]
@@ -134,7 +91,7 @@ struct Wishes {
     /// Add a node on which pods become ready although nothing runs (kube-scheduler and kwok)
     #[arg(long, conflicts_with = "node")]
     kwok: bool,
-    /// Add a node on which pods are real processes of this machine (kube-scheduler, registry and an agent; as root)
+    /// Add a real node (kube-scheduler, kubelet, kube-proxy and a registry; as root, with containerd)
     #[arg(long)]
     node: bool,
     /// Add an OCI registry (plain HTTP, on loopback); its address is `TESTBED_REGISTRY` to commands and `env`
@@ -173,10 +130,9 @@ type Outcome = anyhow::Result<Option<ControlPlane>>;
 
 fn main() -> ExitCode {
     let command = match Cli::parse().command {
-        // These commands run until they are killed, and the last two must have no other thread in their process.
-        Command::Node(agent) => return agent.run(),
-        Command::PodInit(contained) => return init::start(&contained.order()),
-        Command::PodProcess(contained) => return init::become_it(&contained.order()),
+        // These commands run until they are killed, and must have no other thread in their process.
+        Command::Node { file } => return init::start(&file),
+        Command::NodeInit { file } => return init::live(&file),
         other => other,
     };
     let (tell, events) = mpsc::channel();
@@ -205,7 +161,8 @@ fn execute(command: Command, tell: &Sender<Event>, events: &Receiver<Event>) -> 
             });
             Ok(built?.err().unwrap_or(ExitCode::SUCCESS))
         }
-        Command::Node(_) | Command::PodInit(_) | Command::PodProcess(_) => bail!("that must be called alone"),
+        Command::Needs { install } => Ok(needs(install)),
+        Command::Node { .. } | Command::NodeInit { .. } => bail!("that must be called alone"),
         Command::Env { dir, operator } => env(dir, if operator { User::Operator } else { User::Admin }),
     }
 }
@@ -338,6 +295,21 @@ fn run(
     Ok(ExitCode::from(process::exit_code(
         status.context("cannot learn how the command ended")?,
     )))
+}
+
+fn needs(install: bool) -> ExitCode {
+    if install {
+        match needs::install() {
+            Ok(packages) if packages.is_empty() => {}
+            Ok(packages) => say(&format!("installed {}", packages.join(", "))),
+            Err(error) => say(&report::chain(&error)),
+        }
+    }
+    match needs::obstacle() {
+        None => say("this machine can have a real node"),
+        Some(obstacle) => say(&format!("everything with a real node is left out: {obstacle}")),
+    }
+    ExitCode::SUCCESS
 }
 
 fn env(folder: Option<PathBuf>, user: User) -> anyhow::Result<ExitCode> {

@@ -1,220 +1,196 @@
-//! A node whose pods are real processes of this machine.
+//! A real node beside a control plane: containerd, kubelet and kube-proxy, as people run them.
 //!
-//! The agent registers the node, takes the pods that the scheduler binds to it, and runs each container from the
-//! unpacked layers of its image, in namespaces of its own. It runs in the network namespace of its control plane, from
-//! which no route leads out, and knows nothing of the purpose of the pods. Everything it makes ends with it: processes
-//! by parent-death signals, mounts and interfaces with their namespaces, files with the folder of the control plane.
-//!
-//! Deliberately absent: names of services (there is no DNS), services that are not TCP, enforcement of resource limits
-//! and seccomp profiles (both are accepted and ignored), terminals and port-forwarding, volumes other than `ConfigMap`,
-//! Secret, projected, downward API and `emptyDir`, namespaces of the machine in pods, and init containers that keep
-//! running (sidecars). A pod that needs one of these says so in its status.
+//! The programs of a node run in namespaces of their own: processes and mounts end with the first process of the
+//! node, and the first process ends with the owner of the control plane. Nodes use the network namespace of their
+//! control plane, from which no route leads out. This module writes files and starts nothing; [`init`] starts the
+//! programs. It must never change a file of the machine outside of the node's folder and its control groups.
 
 pub mod init;
 
-mod board;
+mod configuration;
 
-mod child;
+mod groups;
 
-mod container;
+pub mod needs;
 
-mod environment;
+mod pause;
 
-mod identity;
-
-mod images;
-
-mod layer;
-
-mod life;
-
-pub(crate) mod network;
-
-mod probe;
-
-mod reference;
-
-mod registration;
-
-mod serve;
-
-mod services;
-
-mod spec;
-
-mod status;
-
-mod tls;
-
-mod volumes;
-
-use std::collections::HashMap;
 use std::io;
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use fs_err as fs;
-use futures::StreamExt as _;
-use k8s_openapi::api::core::v1::Pod;
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::runtime::WatchStreamExt as _;
-use kube::runtime::watcher::{self, Event, watcher};
-use kube::{Api, Client};
-use thiserror::Error;
-use tokio::runtime::Builder;
-use tokio::sync::watch;
-use tokio::task::JoinSet;
+use serde::{Deserialize, Serialize};
 
-use crate::report;
-use crate::space::SpaceError;
-use images::Images;
-use life::Orders;
-use network::Addresses;
+pub(crate) use groups::sweep;
+pub(crate) use pause::{PauseError, push as push_pause, reference as pause_image};
 
-/// The settings of an agent.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// The kubeconfig for the API server.
-    pub kubeconfig: PathBuf,
-    /// The folder for images, logs and volumes.
-    pub folder: PathBuf,
-    /// The name of the node.
-    pub name: String,
-    /// The port of the registry on loopback. Pods and the node find the registry at the same port of the node's
-    /// address.
-    pub registry: Option<u16>,
-}
+/// The network of the nodes' pods: each node has its own 256 addresses of it.
+pub(crate) const PODS: &str = "10.0.0.0/16";
 
-#[derive(Debug, Error)]
-pub enum NodeError {
-    #[error("cannot start the agent")]
-    Runtime(#[source] io::Error),
-    #[error("cannot make the network of the pods")]
-    Network(#[from] SpaceError),
-    #[error("cannot read how to reach the API server")]
-    Config(#[from] kube::config::KubeconfigError),
-    #[error("cannot talk to the API server")]
-    Api(#[from] kube::Error),
-    #[error("cannot listen where pods and the API server look for the node")]
-    Listen(#[source] io::Error),
-}
+/// The addresses of Services.
+pub(crate) const SERVICES: &str = "10.0.0.0/24";
 
-/// The state that all pods of a node share.
-#[derive(Debug)]
-pub(crate) struct Agent {
-    client: ClientOf,
-    name: String,
+/// The address of the first node. The API server and the registry are there for pods.
+pub(crate) const FIRST: Ipv4Addr = Ipv4Addr::new(10, 0, 1, 1);
+
+/// One node. The init reads it from a file in the node's folder.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Node {
+    /// The name of the node in the cluster.
+    pub(crate) name: String,
+    /// The number of the node, from 1.
+    number: u8,
+    /// The folder for images, volumes, logs and configuration.
     folder: PathBuf,
-    images: Images,
-    addresses: Addresses,
+    /// The kubeconfig for the API server.
+    kubeconfig: PathBuf,
+    /// The kubelet and kube-proxy.
+    kubelet: PathBuf,
+    proxy: PathBuf,
+    /// The image of the process that keeps the namespaces of a pod.
+    pause: String,
+    /// The cgroup of the node's pods, as a path below the root of each hierarchy.
+    group: String,
 }
 
-/// A client that has a `Debug` form, which errors need.
-struct ClientOf(Client);
+/// The parts of a node that its control plane provides.
+pub(crate) struct Provided<'a> {
+    /// The folder of the control plane.
+    pub(crate) plane: &'a Path,
+    pub(crate) kubeconfig: PathBuf,
+    pub(crate) kubelet: PathBuf,
+    pub(crate) proxy: PathBuf,
+    pub(crate) pause: String,
+}
 
-impl std::fmt::Debug for ClientOf {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.write_str("Client")
+impl Node {
+    /// Writes the files of a node, and makes its control group.
+    pub(crate) fn write(name: &str, number: u8, provided: Provided<'_>) -> io::Result<Self> {
+        let node = Self {
+            name: name.to_owned(),
+            number,
+            folder: folder_of(provided.plane, name),
+            kubeconfig: provided.kubeconfig,
+            kubelet: provided.kubelet,
+            proxy: provided.proxy,
+            pause: provided.pause,
+            group: groups::name(provided.plane, name),
+        };
+        fs::create_dir_all(&node.folder)?;
+        fs::create_dir_all(registries_of(provided.plane))?;
+        groups::make(&node.group)?;
+        configuration::write(&node, &registries_of(provided.plane))?;
+        fs::write(node.file(), serde_json::to_string(&node)?)?;
+        Ok(node)
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The file that describes the node to its init.
+    pub(crate) fn file(&self) -> PathBuf {
+        self.folder.join("node.json")
+    }
+
+    fn read(file: &Path) -> io::Result<Self> {
+        Ok(serde_json::from_slice(&fs::read(file)?)?)
+    }
+
+    /// The commands of `ip` that make the bridge of the node's pods. The bridge's own address is that of the node. The
+    /// hardware address is fixed: without that a bridge takes the lowest one of its ports, so that a pod that comes or
+    /// goes would cut off all others until they have asked for it again.
+    pub(crate) fn bridge(&self) -> String {
+        let (bridge, address, number) = (self.bridge_name(), self.address(), self.number);
+        // The rules of kube-proxy replace the address of a Service, but only in a packet that has a way.
+        let services = if self.is_first() {
+            format!("route add {SERVICES} dev {bridge}\n")
+        } else {
+            String::new()
+        };
+        format!(
+            "link add name {bridge} address 02:00:0a:00:{number:02x}:01 type bridge\n\
+             addr add {address}/24 dev {bridge}\n\
+             link set {bridge} up\n{services}"
+        )
+    }
+
+    fn bridge_name(&self) -> String {
+        format!("pods{}", self.number)
+    }
+
+    /// The address of the node, which is also the gateway of its pods.
+    pub(crate) fn address(&self) -> Ipv4Addr {
+        Ipv4Addr::new(10, 0, self.number, 1)
+    }
+
+    fn is_first(&self) -> bool {
+        self.number == 1
+    }
+
+    fn log(&self, program: &str) -> PathBuf {
+        self.folder.join(format!("{program}.log"))
+    }
+
+    /// The socket of containerd.
+    fn socket(&self) -> PathBuf {
+        self.folder.join("containerd.sock")
     }
 }
 
-impl Agent {
-    pub(crate) fn client(&self) -> Client {
-        self.client.0.clone()
-    }
+fn folder_of(plane: &Path, name: &str) -> PathBuf {
+    plane.join("nodes").join(name)
 }
 
-/// Runs an agent until the process ends. The caller is in the network namespace of the control plane.
-pub fn run(settings: &Settings) -> Result<(), NodeError> {
-    let runtime = Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .map_err(NodeError::Runtime)?;
-    runtime.block_on(work(settings))
+/// The folder that tells containerd how to reach registries.
+fn registries_of(plane: &Path) -> PathBuf {
+    plane.join("nodes/registries")
 }
 
-async fn work(settings: &Settings) -> Result<(), NodeError> {
-    let read = Kubeconfig::read_from(&settings.kubeconfig)?;
-    let config = kube::Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await?;
-    network::prepare()?;
-    let mut tasks = JoinSet::new();
-    let server = network::server(&config.cluster_url);
-    tasks.spawn(network::lead_to_server(server).await.map_err(NodeError::Listen)?);
-    if let Some(port) = settings.registry {
-        tasks.spawn(network::lead_to_registry(port).await.map_err(NodeError::Listen)?);
-    }
-    let agent = Arc::new(Agent {
-        client: ClientOf(Client::try_from(config)?),
-        name: settings.name.clone(),
-        folder: settings.folder.clone(),
-        images: Images::new(settings.folder.join("images")),
-        addresses: Addresses::default(),
+/// Lets the nodes of a control plane pull from the registry at this host and port without TLS.
+pub(crate) fn allow_plain(plane: &Path, registry: &str) -> io::Result<()> {
+    let folder = registries_of(plane).join(registry);
+    fs::create_dir_all(&folder)?;
+    let text = format!(
+        "server = \"http://{registry}\"\n[host.\"http://{registry}\"]\n  capabilities = [\"pull\", \"resolve\"]\n"
+    );
+    fs::write(folder.join("hosts.toml"), text)
+}
+
+/// The id, on this machine, of the first process of a container; none if no such process runs. `container` is the id
+/// as the status of a pod has it, as in `containerd://1b2c`.
+pub(crate) fn process_of(container: &str) -> Option<u32> {
+    let id = container.rsplit("://").next().filter(|id| !id.is_empty())?;
+    find(|process| {
+        let groups = fs::read_to_string(process.join("cgroup")).unwrap_or_default();
+        groups.contains(id) && is_first_of_its_namespace(process)
+    })
+}
+
+/// The id, on this machine, of a program of a node; none if it does not run. `program` is its file name.
+pub(crate) fn program_of(plane: &Path, node: &str, program: &str) -> Option<u32> {
+    let folder = folder_of(plane, node).display().to_string();
+    find(|process| {
+        let line = fs::read(process.join("cmdline")).unwrap_or_default();
+        let line = String::from_utf8_lossy(&line).into_owned();
+        let mut words = line.split('\0');
+        let is_program = words.next().is_some_and(|first| Path::new(first).ends_with(program));
+        is_program && words.any(|word| word.contains(&folder))
+    })
+}
+
+fn find(is_wanted: impl Fn(&Path) -> bool) -> Option<u32> {
+    let entries = fs::read_dir("/proc").ok()?.filter_map(Result::ok);
+    let processes = entries.filter_map(|entry| {
+        let id: u32 = entry.file_name().to_str()?.parse().ok()?;
+        is_wanted(&entry.path()).then_some(id)
     });
-    let listener = serve::listen().await.map_err(NodeError::Listen)?;
-    tasks.spawn(serve::serve(Arc::clone(&agent), listener));
-    registration::register(&agent).await?;
-    tasks.spawn(services::play(agent.client()));
-    tasks.spawn(registration::stay_registered(Arc::clone(&agent)));
-    follow(agent, tasks).await;
-    Ok(())
+    processes.min()
 }
 
-/// Starts a task for each pod, and passes changes of the pod's object on to the task.
-async fn follow(agent: Arc<Agent>, mut tasks: JoinSet<()>) {
-    let ours = watcher::Config::default().fields(&format!("spec.nodeName={}", agent.name));
-    let mut events = watcher(Api::<Pod>::all(agent.client()), ours).default_backoff().boxed();
-    let mut lives: HashMap<String, watch::Sender<Orders>> = HashMap::new();
-    let mut listed = Vec::new();
-    while let Some(event) = events.next().await {
-        match event {
-            Ok(Event::Init) => listed.clear(),
-            Ok(Event::InitApply(pod)) => {
-                listed.push(identifier(&pod));
-                applied(&agent, &mut lives, &mut tasks, pod);
-            }
-            Ok(Event::InitDone) => lives.retain(|id, life| {
-                let there = listed.contains(id);
-                if !there {
-                    life.send_replace(Orders::Gone);
-                }
-                there
-            }),
-            Ok(Event::Apply(pod)) => applied(&agent, &mut lives, &mut tasks, pod),
-            Ok(Event::Delete(pod)) => {
-                if let Some(life) = lives.remove(&identifier(&pod)) {
-                    life.send_replace(Orders::Gone);
-                }
-            }
-            Err(error) => say(&format!("cannot watch pods: {}", report::chain(&error))),
-        }
-        while tasks.try_join_next().is_some() {}
-    }
-}
-
-fn applied(agent: &Arc<Agent>, lives: &mut HashMap<String, watch::Sender<Orders>>, tasks: &mut JoinSet<()>, pod: Pod) {
-    let pod = Arc::new(pod);
-    if let Some(life) = lives.get(&identifier(&pod)) {
-        life.send_replace(Orders::Is(pod));
-        return;
-    }
-    let (life, orders) = watch::channel(Orders::Is(Arc::clone(&pod)));
-    lives.insert(identifier(&pod), life);
-    tasks.spawn(life::live(Arc::clone(agent), pod, orders));
-}
-
-fn identifier(pod: &Pod) -> String {
-    pod.metadata.uid.clone().unwrap_or_default()
-}
-
-/// The id of a container's first process on this machine, while it runs. `folder` is the agent's.
-pub(crate) fn process_of(folder: &Path, pod: &str, container: &str) -> Option<u32> {
-    let (_, run) = serve::runs(&folder.join("pods").join(pod).join("containers").join(container)).pop()?;
-    fs::read_to_string(run.join(spec::PROCESS)).ok()?.trim().parse().ok()
-}
-
-/// Writes a line of the agent's own log.
-fn say(line: &str) {
-    use std::io::Write as _;
-    let _ = writeln!(io::stderr(), "node: {line}");
+fn is_first_of_its_namespace(process: &Path) -> bool {
+    let status = fs::read_to_string(process.join("status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
+    line.is_some_and(|line| line.split_whitespace().next_back() == Some("1"))
 }

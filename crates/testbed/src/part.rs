@@ -13,6 +13,8 @@ pub enum Part {
     KubeApiserver,
     KubeControllerManager,
     KubeScheduler,
+    Kubelet,
+    KubeProxy,
     Kubectl,
     Helm3,
     Helm4,
@@ -33,6 +35,9 @@ pub const BASIC: [Part; 5] = [
 /// The additional programs with which pods get a node and become ready.
 pub const ALIVE: [Part; 2] = [Part::KubeScheduler, Part::Kwok];
 
+/// The additional programs of a real node. Containerd and its kin come from the distribution.
+pub const RUNNING: [Part; 3] = [Part::KubeScheduler, Part::Kubelet, Part::KubeProxy];
+
 impl Part {
     /// The program's name in messages, in the cache and on the `PATH` of the control plane's users.
     pub fn name(self) -> &'static str {
@@ -41,6 +46,8 @@ impl Part {
             Self::KubeApiserver => "kube-apiserver",
             Self::KubeControllerManager => "kube-controller-manager",
             Self::KubeScheduler => "kube-scheduler",
+            Self::Kubelet => "kubelet",
+            Self::KubeProxy => "kube-proxy",
             Self::Kubectl => "kubectl",
             Self::Helm3 => "helm",
             Self::Helm4 => "helm4",
@@ -59,6 +66,8 @@ impl Part {
             Self::KubeApiserver => &["kube-apiserver"],
             Self::KubeControllerManager => &["kube-controller-manager"],
             Self::KubeScheduler => &["kube-scheduler"],
+            Self::Kubelet => &["kubelet"],
+            Self::KubeProxy => &["kube-proxy"],
             Self::Kubectl => &["kubectl"],
             Self::Kwok => &["kwok"],
             Self::Cosign => &["cosign"],
@@ -74,6 +83,8 @@ impl Part {
             Self::KubeApiserver => "k8s.io/kubernetes/cmd/kube-apiserver",
             Self::KubeControllerManager => "k8s.io/kubernetes/cmd/kube-controller-manager",
             Self::KubeScheduler => "k8s.io/kubernetes/cmd/kube-scheduler",
+            Self::Kubelet => "k8s.io/kubernetes/cmd/kubelet",
+            Self::KubeProxy => "k8s.io/kubernetes/cmd/kube-proxy",
             Self::Kubectl => "k8s.io/kubernetes/cmd/kubectl",
             Self::Helm3 => "helm.sh/helm/v3/cmd/helm",
             Self::Helm4 => "helm.sh/helm/v4/cmd/helm",
@@ -87,7 +98,12 @@ impl Part {
     pub(crate) fn module(self) -> &'static Module {
         match self {
             Self::Etcd => &ETCD,
-            Self::KubeApiserver | Self::KubeControllerManager | Self::KubeScheduler | Self::Kubectl => &KUBERNETES,
+            Self::KubeApiserver
+            | Self::KubeControllerManager
+            | Self::KubeScheduler
+            | Self::Kubelet
+            | Self::KubeProxy
+            | Self::Kubectl => &KUBERNETES,
             Self::Helm3 => &HELM3,
             Self::Helm4 => &HELM4,
             Self::Kwok => &KWOK,
@@ -246,11 +262,13 @@ pub(crate) fn major_minor(version: &str) -> (&str, &str) {
 mod tests {
     use super::*;
 
-    const ALL: [Part; 10] = [
+    const ALL: [Part; 12] = [
         Part::Etcd,
         Part::KubeApiserver,
         Part::KubeControllerManager,
         Part::KubeScheduler,
+        Part::Kubelet,
+        Part::KubeProxy,
         Part::Kubectl,
         Part::Helm3,
         Part::Helm4,

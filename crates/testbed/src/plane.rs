@@ -56,8 +56,8 @@ pub enum Pods {
     Pending,
     /// There is one node, on which pods become ready at once although nothing runs.
     Alive,
-    /// There is one node, on which pods are real processes of this machine, from images of the registry (which is
-    /// started too). Needs root.
+    /// There is one real node, whose containerd pulls from the registry (which is started too). Needs root, and
+    /// containerd and its kin: see [`node::needs`].
     Running,
 }
 
@@ -67,7 +67,7 @@ impl Options {
         let alive: &[Part] = match self.pods {
             Pods::Pending => &[],
             Pods::Alive => &part::ALIVE,
-            Pods::Running => &[Part::KubeScheduler],
+            Pods::Running => &part::RUNNING,
         };
         let registry: &[Part] = if self.has_registry() { &[Part::Registry] } else { &[] };
         let mut parts: Vec<Part> = [&part::BASIC, alive, registry, &self.tools].concat();
@@ -189,7 +189,7 @@ impl ControlPlane {
         &self.facts.server
     }
 
-    /// The file with the API server's self-signed certificate.
+    /// The file with the API server's certificate and the authority that signed it.
     pub fn authority(&self) -> PathBuf {
         setup::authority(&self.path)
     }
@@ -206,7 +206,7 @@ impl ControlPlane {
     /// The host and port of the same registry for pods and their node, if pods run.
     pub fn registry_of_pods(&self) -> Option<String> {
         let (_, port) = self.registry()?.rsplit_once(':')?;
-        (self.pods() == Pods::Running).then(|| format!("{}:{port}", node::network::NODE))
+        (self.pods() == Pods::Running).then(|| format!("{}:{port}", node::FIRST))
     }
 
     /// A folder with links to all programs, by the names of [`Part::name`].
@@ -322,10 +322,14 @@ impl Drop for ControlPlane {
         while let Some(component) = self.components().pop() {
             drop(component);
         }
-        if self.home.take().is_some() {
+        let has_nodes = self.home.take().is_some();
+        if has_nodes && self.folder.is_some() {
             pods::wait_until_gone(&self.path);
         }
         drop(self.folder.take());
+        if has_nodes {
+            node::sweep();
+        }
     }
 }
 

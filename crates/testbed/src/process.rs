@@ -13,7 +13,7 @@ use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Output, Stdio};
+use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -71,11 +71,6 @@ impl Bound {
 
     pub fn id(&self) -> u32 {
         self.child.id()
-    }
-
-    /// Takes the child's standard input. None if that is not a pipe or was taken before.
-    pub(crate) fn take_stdin(&mut self) -> Option<ChildStdin> {
-        self.child.stdin.take()
     }
 
     /// Takes the child's standard output. None if that is not a pipe or was taken before.

@@ -1,7 +1,7 @@
 //! A real OCI registry, alone or in a control plane, and a guard in front of it.
 //!
 //! Every process of this machine may push and delete. All content is deleted with its folder. The registry uses plain
-//! HTTP and must never listen on another address than loopback.
+//! HTTP and must never listen on an address that another machine reaches.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpStream};
@@ -53,7 +53,7 @@ impl Registry {
         let folder = Folder::create_for_registry()?;
         let kept = KeptPort::keep()?;
         let port = kept.number();
-        let order = prepare(folder.path(), port)?;
+        let order = prepare(folder.path(), Ipv4Addr::LOCALHOST, port)?;
         let mut component = Component::start(Part::Registry.name(), program, &order, folder.path(), None)?;
         wait_for(std::slice::from_mut(&mut component), "the registry to answer", || {
             answers(port)
@@ -72,8 +72,9 @@ impl Registry {
     }
 }
 
-/// Writes the registry's configuration file, and returns the arguments for its program.
-pub(crate) fn prepare(folder: &Path, port: u16) -> io::Result<[String; 2]> {
+/// Writes the registry's configuration file, and returns the arguments for its program. `address` is the one on which
+/// it listens.
+pub(crate) fn prepare(folder: &Path, address: Ipv4Addr, port: u16) -> io::Result<[String; 2]> {
     let file = folder.join("registry.json");
     let setup = json!({
         "version": "0.1",
@@ -83,7 +84,7 @@ pub(crate) fn prepare(folder: &Path, port: u16) -> io::Result<[String; 2]> {
             "delete": { "enabled": true },
             "maintenance": { "uploadpurging": { "enabled": false } },
         },
-        "http": { "addr": format!("127.0.0.1:{port}"), "secret": "of no worth elsewhere" },
+        "http": { "addr": format!("{address}:{port}"), "secret": "of no worth elsewhere" },
         "health": { "storagedriver": { "enabled": false } },
     });
     fs::write(&file, setup.to_string())?;

@@ -11,6 +11,7 @@ use thiserror::Error;
 
 use crate::environment;
 use crate::find::{FindError, Finder, is_executable};
+use crate::node::needs;
 use crate::part::Part;
 use crate::plane::launch::StartError;
 use crate::plane::{ControlPlane, JoinError, Options};
@@ -38,6 +39,16 @@ pub fn plane() -> &'static ControlPlane {
         Ok(plane) => plane,
         Err(error) => panic!("{}", report::chain(error)),
     }
+}
+
+/// Whether a test that needs a real node has to be left out, because this machine can have none. Then a line on
+/// standard error names the reason. On a build server no test is left out, so that the start of its node fails there.
+pub fn has_no_node() -> bool {
+    let obstacle = needs::obstacle().filter(|_| !environment::is_build_server());
+    if let Some(obstacle) = &obstacle {
+        report::tell(&format!("a test with a real node is left out: {obstacle}"));
+    }
+    obstacle.is_some()
 }
 
 /// The path of a program, also of one that is not part of the shared control plane.

@@ -96,11 +96,6 @@ impl Network {
     }
 }
 
-/// Runs the commands of `ip`, one a line, in the namespace of this process.
-pub(crate) fn furnish_ours(orders: &str) -> Result<(), SpaceError> {
-    carry_out(ip(), orders)
-}
-
 fn ip() -> Command {
     let mut command = process::command("ip");
     // `ip` is often in a folder that is on the `PATH` of root only.

@@ -1,4 +1,5 @@
-//! A node on which pods are real processes. The tests need root and fail without it.
+//! A real node: what the testbed adds to kubelet and containerd. Kubernetes itself is not tested here. The tests need
+//! root and the packages of `make node-packages`.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 #![expect(clippy::disallowed_methods, reason = "a test asks the machine about itself")]
 
@@ -8,17 +9,11 @@ mod machine;
 #[path = "node/death.rs"]
 mod death;
 
-#[path = "node/end.rs"]
-mod end;
-
-#[path = "node/run.rs"]
-mod run;
-
 #[path = "node/stage.rs"]
 mod stage;
 
-#[path = "node/talk.rs"]
-mod talk;
+#[path = "node/trouble.rs"]
+mod trouble;
 
 #[path = "node/wire.rs"]
 mod wire;

@@ -148,10 +148,9 @@ impl Followed<'_> {
     /// Kills the operator in a pod, as the kernel does when memory runs out. Returns false if none runs there.
     pub(super) fn kill(&self, pod: &str) -> bool {
         let namespace = &self.stage.namespace;
-        let uid = namespace.kubectl(["get", "pod", pod, "--output=jsonpath={.metadata.uid}"]);
-        let process = uid
-            .ok()
-            .and_then(|uid| namespace.plane().process_of(&uid, "addon-operator"));
+        let id = "--output=jsonpath={.status.containerStatuses[0].containerID}";
+        let id = namespace.kubectl(["get", "pod", pod, id]);
+        let process = id.ok().and_then(|id| namespace.plane().process_of(&id));
         let process = process.and_then(|process| Pid::from_raw(process.cast_signed()));
         process.is_some_and(|process| kill_process(process, Signal::KILL).is_ok())
     }

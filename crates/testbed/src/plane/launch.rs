@@ -17,6 +17,7 @@ use super::{AUDIT, ControlPlane, FACTS, Facts, Options, Pods, User};
 use crate::find::{FindError, Finder};
 use crate::folder::Folder;
 use crate::kubectl::KubectlError;
+use crate::node;
 use crate::part::Part;
 use crate::port::KeptPort;
 use crate::registry;
@@ -36,19 +37,31 @@ pub enum StartError {
     Network(#[from] SpaceError),
     #[error("cannot open a way to the control plane")]
     Door(#[source] io::Error),
-    #[error("cannot find the program testbed, which is the agent of the node")]
+    #[error("cannot find the program testbed, which is the first process of a node")]
     Own(#[source] io::Error),
+    #[error("cannot have a node here: {0}")]
+    Needs(String),
+    #[error("cannot make the image that each pod needs")]
+    Pause(#[from] node::PauseError),
 }
 
 /// The time limit of a probe. A probe that hangs must not delay the report of a dead program or an interruption.
 pub(super) const SOON: &str = "--request-timeout=5s";
 
 pub(super) fn launch(options: &Options, finder: &Finder) -> Result<ControlPlane, StartError> {
+    if options.pods == Pods::Running
+        && let Some(obstacle) = node::needs::obstacle()
+    {
+        return Err(StartError::Needs(obstacle));
+    }
     let tools = finder.find(&options.parts())?;
     let folder = match &options.folder {
         Some(path) => Folder::create_at(path)?,
         None => Folder::create()?,
     };
+    if options.pods == Pods::Running {
+        node::sweep();
+    }
     let ports = Ports::keep()?;
     let path = folder.path().to_owned();
     let address = |port: &KeptPort| format!("127.0.0.1:{}", port.number());
@@ -57,7 +70,7 @@ pub(super) fn launch(options: &Options, finder: &Finder) -> Result<ControlPlane,
         pods: options.pods,
         registry: options.has_registry().then(|| address(&ports.registry)),
     };
-    setup::write(&path, &tools, &facts.server)?;
+    setup::write(&path, &tools, &facts.server, advertised(options.pods))?;
     let home = match options.pods {
         Pods::Running => Some(Home::make(&ports)?),
         Pods::Pending | Pods::Alive => None,
@@ -113,7 +126,7 @@ impl ControlPlane {
     }
 
     fn add_registry(&mut self, port: u16) -> Result<(), StartError> {
-        let order = registry::prepare(&self.path, port)?;
+        let order = registry::prepare(&self.path, address_in(self.pods()), port)?;
         self.add(Part::Registry, &order)?;
         wait_for(self.components(), "the registry to answer", || registry::answers(port))?;
         Ok(())
@@ -148,22 +161,20 @@ fn store_url(port: &KeptPort) -> String {
 
 fn server_flags(folder: &Path, ports: &Ports, pods: Pods) -> Vec<String> {
     let file = |name: &str| folder.join(name).display().to_string();
-    // The API server creates the key of its own certificate before it reads any other key. The tokens of service
-    // accounts are signed with the same key, so that no key has to be generated here.
-    let key = format!("{}/apiserver.key", file(CERTIFICATES));
+    let key = |name: &str| format!("{}/{name}", file(CERTIFICATES));
     flags([
         ("etcd-servers", store_url(&ports.store)),
-        ("bind-address", "127.0.0.1".to_owned()),
-        ("advertise-address", "127.0.0.1".to_owned()),
+        ("bind-address", address_in(pods).to_string()),
+        ("advertise-address", advertised(pods).to_string()),
         ("secure-port", ports.server.number().to_string()),
         ("cert-dir", file(CERTIFICATES)),
         ("token-auth-file", file(TOKENS)),
         ("authorization-mode", "RBAC".to_owned()),
         ("allow-privileged", "true".to_owned()),
-        ("service-account-key-file", key.clone()),
-        ("service-account-signing-key-file", key),
+        ("service-account-key-file", key("apiserver.pub")),
+        ("service-account-signing-key-file", key("apiserver.key")),
         ("service-account-issuer", "https://kubernetes.default.svc".to_owned()),
-        ("service-cluster-ip-range", "10.0.0.0/24".to_owned()),
+        ("service-cluster-ip-range", node::SERVICES.to_owned()),
         (
             "admission-control-config-file",
             caller::configuration(folder).display().to_string(),
@@ -175,16 +186,29 @@ fn server_flags(folder: &Path, ports: &Ports, pods: Pods) -> Vec<String> {
         ("audit-log-mode", "blocking".to_owned()),
         ("audit-log-maxsize", "0".to_owned()),
         ("kubelet-preferred-address-types", "InternalIP".to_owned()),
-        // With real pods webhooks are called directly at the addresses of pods, because the API server's machine does
-        // not have the addresses of services. Without real pods a service is a name of this machine, which this way of
-        // routing cannot resolve.
-        ("enable-aggregator-routing", (pods == Pods::Running).to_string()),
     ])
+}
+
+/// The address on which programs listen: with a node all of their network namespace, which no route leads into.
+fn address_in(pods: Pods) -> Ipv4Addr {
+    match pods {
+        Pods::Running => Ipv4Addr::UNSPECIFIED,
+        Pods::Pending | Pods::Alive => Ipv4Addr::LOCALHOST,
+    }
+}
+
+/// The address at which pods reach the API server.
+fn advertised(pods: Pods) -> Ipv4Addr {
+    match pods {
+        Pods::Running => node::FIRST,
+        Pods::Pending | Pods::Alive => Ipv4Addr::LOCALHOST,
+    }
 }
 
 fn controller_flags(folder: &Path, pods: Pods) -> Vec<String> {
     let certificate = |name: &str| folder.join(CERTIFICATES).join(name).display().to_string();
     let controllers = match pods {
+        // The node's own plugins give addresses to pods.
         Pods::Running => "*,-nodeipam",
         // The node controllers are switched off: without kubelets they would only evict pods.
         Pods::Pending | Pods::Alive => "*,-nodeipam,-nodelifecycle",

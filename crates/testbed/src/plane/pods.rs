@@ -1,8 +1,8 @@
-//! The programs that make pods run: a scheduler, and a simulated or a real node.
+//! The nodes of a control plane, and the ways to their pods.
 //!
-//! With a real node the whole control plane is in a network namespace of its own, together with the pods. So the API
-//! server reaches the pods by their addresses, pods reach nothing else, and the interfaces end with the last process.
-//! The ports for outside users lead into the namespace from the machine's loopback, under the same numbers.
+//! With real nodes all programs run in a network namespace of their own, so that two control planes have the same
+//! addresses and do not meet. The namespace ends with the last process. The ports for outside users lead into it from
+//! the machine's loopback, under the same numbers.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -12,22 +12,22 @@ use std::time::{Duration, Instant};
 
 use fs_err as fs;
 
+use super::component::{Component, wait_for};
 use super::launch::StartError;
+use super::outage::OutageError;
 use super::setup::{Inmate, KWOK, Ports};
-use super::{ControlPlane, Pods, component::Component, component::wait_for};
+use super::{ControlPlane, Pods};
 use crate::forward::Door;
-use crate::node;
+use crate::node::{self, Node, Provided};
 use crate::part::Part;
 use crate::registry::guard::{self, Guard, GuardError};
 use crate::space::Network;
 
+/// The name of the first node.
 pub(super) const NODE: &str = "testbed";
 
 /// The longest wait for a pod to answer.
 const ANSWER: Duration = Duration::from_secs(5);
-
-/// The folder of the node's agent.
-const AGENT: &str = "node";
 
 /// The network namespace of a control plane, and the forwarded ports.
 #[derive(Debug)]
@@ -45,10 +45,10 @@ impl Home {
     }
 }
 
-/// Waits until the processes of all pods of the folder have ended. The caller has made sure that their agent is dead;
-/// the kernel then kills them, which takes a moment.
+/// Waits until no process of a node has a mount of the folder. The caller has made sure that the first process of each
+/// node is dead; the kernel then kills all others, which takes a moment.
 pub(super) fn wait_until_gone(folder: &Path) {
-    const PATIENCE: Duration = Duration::from_secs(10);
+    const PATIENCE: Duration = Duration::from_secs(20);
     const PAUSE: Duration = Duration::from_millis(10);
     let begun = Instant::now();
     while begun.elapsed() < PATIENCE && is_inhabited(folder) {
@@ -56,27 +56,20 @@ pub(super) fn wait_until_gone(folder: &Path) {
     }
 }
 
-/// Whether an init of this folder runs, or a process that still has a mount of the folder in its namespace.
+/// Whether a process still has a mount of this folder in a mount namespace of its own.
 fn is_inhabited(folder: &Path) -> bool {
     let Some(folder) = folder.to_str() else { return false };
     let ours = std::fs::read_link("/proc/self/ns/mnt").ok();
     let entries = std::fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
     let mut processes = entries.map(|entry| entry.path());
     processes.any(|process| {
-        let line = fs::read(process.join("cmdline")).unwrap_or_default();
-        let line = String::from_utf8_lossy(&line).into_owned();
-        let mounted = || {
-            fs::read_to_string(process.join("mountinfo"))
-                .unwrap_or_default()
-                .contains(folder)
-        };
-        let apart = std::fs::read_link(process.join("ns/mnt")).is_ok_and(|its| Some(its) != ours);
-        (line.contains("\0pod-") && line.contains(folder)) || (apart && mounted())
+        let is_apart = std::fs::read_link(process.join("ns/mnt")).is_ok_and(|its| Some(its) != ours);
+        is_apart && fs::read_to_string(process.join("mountinfo")).is_ok_and(|table| table.contains(folder))
     })
 }
 
 impl ControlPlane {
-    /// Connects to an address of a pod from the namespace of the API server. The stream can be used from any namespace. A pod that
+    /// Connects to an address of a pod from the namespace of the nodes. The stream can be used from any namespace. A pod that
     /// goes takes its network along, so neither an attempt nor a read gets an answer then: both end with an error after 5 s.
     pub fn connect(&self, pod: SocketAddr) -> io::Result<TcpStream> {
         let Some(home) = &self.home else {
@@ -90,13 +83,14 @@ impl ControlPlane {
         Ok(stream)
     }
 
-    /// A plain HTTP guard before the registry. Pods and their node find it at its own address.
+    /// A plain HTTP guard before the registry. Pods and their nodes find it at its own address.
     pub fn guard_for_pods(&self) -> Result<Guard, GuardError> {
         let (socket, registry) = self.before_pods()?;
+        node::allow_plain(&self.path, &socket.local_addr()?.to_string())?;
         Guard::start_plain_on(socket, registry)
     }
 
-    /// A guard with TLS before the registry, for pods. The node cannot pull from it, because it knows neither the
+    /// A guard with TLS before the registry, for pods. Nodes cannot pull from it, because they know neither the
     /// authority nor a login.
     pub fn mirror_for_pods(&self) -> Result<Guard, GuardError> {
         let (socket, registry) = self.before_pods()?;
@@ -107,7 +101,7 @@ impl ControlPlane {
     fn before_pods(&self) -> Result<(TcpListener, &str), GuardError> {
         let nowhere = || GuardError::Address("of a control plane without pods and registry".to_owned());
         let (home, registry) = self.home.as_ref().zip(self.registry()).ok_or_else(nowhere)?;
-        let socket = home.network.within(|| guard::bound(node::network::NODE));
+        let socket = home.network.within(|| guard::bound(node::FIRST));
         Ok((socket.map_err(io::Error::other)?, registry))
     }
 
@@ -118,41 +112,80 @@ impl ControlPlane {
                 self.add(Part::KubeScheduler, &self.scheduler_flags())?;
                 self.add(Part::Kwok, &self.kwok_flags())?;
                 self.add_node(NODE)?;
+                let admin = self.admin();
+                wait_for(self.components(), "the node to be ready", || {
+                    admin.run(["wait", "node", NODE, "--for=condition=Ready", "--timeout=5s"])
+                })?;
             }
             Pods::Running => {
                 self.add(Part::KubeScheduler, &self.scheduler_flags())?;
-                self.add_agent()?;
+                self.prepare_pulls()?;
+                self.add_real_node(NODE)?;
             }
         }
-        let admin = self.admin();
-        wait_for(self.components(), "the node to be ready", || {
-            admin.run(["wait", "node", NODE, "--for=condition=Ready", "--timeout=5s"])
+        self.admin()
+            .run(["label", "node", NODE, "node-role.kubernetes.io/control-plane="])?;
+        Ok(())
+    }
+
+    /// Lets nodes pull from the registry, and pushes the image that each pod needs.
+    fn prepare_pulls(&self) -> Result<(), StartError> {
+        if let (Some(registry), Some(of_pods)) = (self.registry(), self.registry_of_pods()) {
+            node::allow_plain(&self.path, &of_pods)?;
+            node::push_pause(&self.path, registry)?;
+        }
+        Ok(())
+    }
+
+    /// Starts one more real node, and returns when it is ready. All nodes of a control plane share its network, so that
+    /// their pods reach each other.
+    pub fn add_real_node(&self, name: &str) -> Result<(), StartError> {
+        let home = self.home.as_ref().ok_or_else(|| {
+            StartError::Needs("the control plane was started without real nodes, or by another process".to_owned())
         })?;
-        admin.run(["label", "node", NODE, "node-role.kubernetes.io/control-plane="])?;
+        let mut running = self.running();
+        let there = running.iter().filter(|component| component.name() == COMPONENT).count();
+        let number = u8::try_from(there + 1).map_err(|_| StartError::Needs("it has 255 nodes".to_owned()))?;
+        let provided = Provided {
+            plane: &self.path,
+            kubeconfig: Inmate::Node.kubeconfig(&self.path),
+            kubelet: self.program(Part::Kubelet),
+            proxy: self.program(Part::KubeProxy),
+            pause: node::pause_image(&self.registry_of_pods().unwrap_or_default()),
+        };
+        let node = Node::write(name, number, provided)?;
+        home.network.furnish(&node.bridge())?;
+        let flags = ["node".to_owned(), node.file().display().to_string()];
+        let program = own().map_err(StartError::Own)?;
+        let node = Component::start(COMPONENT, &program, &flags, node.folder(), Some(&home.network))?;
+        running.push(node);
+        let admin = self.admin();
+        wait_for(&mut running, "the node to be ready", || {
+            admin.run(["wait", "node", name, "--for=condition=Ready", "--timeout=5s"])
+        })?;
         Ok(())
     }
 
-    /// The process id of the first process of a container, for a test that kills or stops it from outside. `pod` is the
-    /// uid of the pod. None if no such process runs.
-    pub fn process_of(&self, pod: &str, container: &str) -> Option<u32> {
-        node::process_of(&self.path.join(AGENT), pod, container)
+    /// Cuts the power of the first node: all its processes are killed at once, and its programs start again with the
+    /// files that they left.
+    pub fn reboot(&self) -> Result<(), OutageError> {
+        let mut running = self.running();
+        let node = running.iter_mut().find(|component| component.name() == COMPONENT);
+        let node = node.ok_or(OutageError::NotOurs(COMPONENT))?;
+        node.kill()?;
+        wait_until_gone(&self.path);
+        Ok(node.again()?)
     }
 
-    fn add_agent(&mut self) -> Result<(), StartError> {
-        let kubeconfig = Inmate::Node.kubeconfig(&self.path);
-        let registry = self.registry().and_then(|address| address.rsplit_once(':'));
-        let registry = registry.map(|(_, port)| format!("--registry={port}"));
-        let flags = [
-            "node".to_owned(),
-            format!("--kubeconfig={}", kubeconfig.display()),
-            format!("--folder={}", self.path.join(AGENT).display()),
-            format!("--name={NODE}"),
-        ];
-        let flags: Vec<String> = flags.into_iter().chain(registry).collect();
-        let network = self.home.as_ref().map(|home| &home.network);
-        let agent = Component::start("node", &agent().map_err(StartError::Own)?, &flags, &self.path, network)?;
-        self.components().push(agent);
-        Ok(())
+    /// The process id of the first process of a container, for a test that kills or stops it from outside. `container`
+    /// is the id in the status of its pod. None if no such process runs.
+    pub fn process_of(&self, container: &str) -> Option<u32> {
+        node::process_of(container)
+    }
+
+    /// The process id of a program of the first node: `containerd`, `kubelet` or `kube-proxy`. None if it does not run.
+    pub fn program_of_node(&self, program: &str) -> Option<u32> {
+        node::program_of(&self.path, NODE, program)
     }
 
     fn scheduler_flags(&self) -> Vec<String> {
@@ -174,8 +207,11 @@ impl ControlPlane {
     }
 }
 
+/// The name of the component that is the first process of a node.
+const COMPONENT: &str = "node";
+
 /// The path of the program `testbed`: this one, or, in a test, the one built beside it.
-fn agent() -> io::Result<PathBuf> {
+fn own() -> io::Result<PathBuf> {
     const NAME: &str = "testbed";
     let own = std::env::current_exe()?;
     let places = own.ancestors().skip(1).take(2).map(|folder| folder.join(NAME));

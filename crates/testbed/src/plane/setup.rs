@@ -4,14 +4,17 @@
 //! elsewhere.
 
 use std::io;
+use std::net::{IpAddr, Ipv4Addr};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
+use rcgen::{CertificateParams, ExtendedKeyUsagePurpose, KeyPair, KeyUsagePurpose, SanType};
 use serde_json::json;
 
 use super::caller;
 use super::{DISCOVERY, PROGRAMS, User};
+use crate::certificate::{Authority, named};
 use crate::find::Tools;
 use crate::port::KeptPort;
 
@@ -71,7 +74,8 @@ impl Ports {
     }
 }
 
-pub(super) fn write(folder: &Path, tools: &Tools, server: &str) -> io::Result<()> {
+/// `advertised` is the address at which pods reach the API server.
+pub(super) fn write(folder: &Path, tools: &Tools, server: &str, advertised: Ipv4Addr) -> io::Result<()> {
     fs::create_dir(folder.join(PROGRAMS))?;
     fs::create_dir(folder.join(DISCOVERY))?;
     for (part, found) in tools {
@@ -80,6 +84,7 @@ pub(super) fn write(folder: &Path, tools: &Tools, server: &str) -> io::Result<()
     fs::write(folder.join(TOKENS), tokens())?;
     fs::write(folder.join(POLICY), policy().to_string())?;
     caller::write(folder)?;
+    write_certificate(folder, advertised)?;
     fs::write(folder.join(KWOK), include_str!("../../parts/kwok/stages.yaml"))?;
     for user in [User::Admin, User::Operator] {
         fs::write(folder.join(user.file()), kubeconfig(folder, server, user.name(), None))?;
@@ -91,6 +96,38 @@ pub(super) fn write(folder: &Path, tools: &Tools, server: &str) -> io::Result<()
         )?;
     }
     Ok(())
+}
+
+/// The first address of the range for Services: that of the API server.
+const SERVICE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+
+/// Writes the API server's certificate and key, and the public key that checks tokens of service accounts: they are
+/// signed with the same key, so that no other has to be made.
+fn write_certificate(folder: &Path, advertised: Ipv4Addr) -> io::Result<()> {
+    let (authority, key) = (
+        Authority::new("testbed").map_err(io::Error::other)?,
+        KeyPair::generate().map_err(io::Error::other)?,
+    );
+    let names = [
+        "localhost",
+        "kubernetes",
+        "kubernetes.default",
+        "kubernetes.default.svc",
+    ];
+    let mut params = CertificateParams::new(names.map(str::to_owned)).map_err(io::Error::other)?;
+    let addresses = [Ipv4Addr::LOCALHOST, SERVICE, advertised];
+    params
+        .subject_alt_names
+        .extend(addresses.map(|address| SanType::IpAddress(IpAddr::V4(address))));
+    params.distinguished_name = named("kube-apiserver");
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyEncipherment];
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    let certificate = authority.sign(&params, &key).map_err(io::Error::other)?;
+    let place = folder.join(CERTIFICATES);
+    fs::create_dir(&place)?;
+    fs::write(place.join("apiserver.crt"), certificate.pem() + authority.pem())?;
+    fs::write(place.join("apiserver.key"), key.serialize_pem())?;
+    fs::write(place.join("apiserver.pub"), key.public_key_pem())
 }
 
 /// One line per user: token, name, id, groups.
@@ -121,7 +158,7 @@ fn policy() -> serde_json::Value {
     })
 }
 
-/// The file with the API server's self-signed certificate.
+/// The file with the API server's certificate and the authority that signed it.
 pub(super) fn authority(folder: &Path) -> PathBuf {
     folder.join(CERTIFICATES).join("apiserver.crt")
 }

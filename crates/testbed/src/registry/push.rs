@@ -42,6 +42,8 @@ pub fn layer(files: &[(&str, &[u8])]) -> Vec<u8> {
 /// A layer with everything in a folder, below `place` in the image.
 pub fn layer_of(folder: &Path, place: &str) -> Vec<u8> {
     let mut layer = tar::Builder::new(Vec::new());
+    // Containerd refuses entries with holes.
+    layer.sparse(false);
     layer.append_dir_all(place.trim_start_matches('/'), folder).unwrap();
     layer.into_inner().unwrap()
 }

@@ -8,6 +8,8 @@ use std::process::Command;
 /// and content.
 pub(crate) fn layer(programs: &[&Path], files: &[(&str, &str)]) -> Vec<u8> {
     let mut builder = tar::Builder::new(Vec::new());
+    // Containerd refuses entries with holes.
+    builder.sparse(false);
     let mut needed = BTreeSet::new();
     for program in programs {
         let program = found(program);

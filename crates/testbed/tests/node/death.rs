@@ -1,6 +1,5 @@
 //! However the owner of a node ends, no process and no mount of its pods stays.
 
-use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -47,43 +46,57 @@ fn mounts_of(folder: &Path) -> usize {
         .count()
 }
 
-fn devices() -> BTreeSet<String> {
-    let entries = fs_err::read_dir("/sys/class/net").unwrap();
+/// The control groups whose name contains the folder of their owner.
+fn groups_of(folder: &Path) -> usize {
+    let name = folder.to_str().unwrap().replace('/', "+");
+    let hierarchies = fs_err::read_dir("/sys/fs/cgroup").unwrap().filter_map(Result::ok);
+    let folders = hierarchies
+        .filter_map(|entry| std::fs::read_dir(entry.path()).ok())
+        .flatten();
+    let entries = folders.chain(std::fs::read_dir("/sys/fs/cgroup").unwrap());
     entries
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect()
+        .filter(|entry| entry.as_ref().unwrap().file_name().to_str().unwrap().contains(&name))
+        .count()
 }
 
 #[test]
-fn a_killed_owner_leaves_no_process_no_mount_and_no_device() {
-    let devices_before = devices();
+fn a_killed_owner_leaves_no_process_and_no_mount_and_the_next_one_removes_its_files() {
+    if testbed::shared::has_no_node() {
+        return;
+    }
     let (mut owner, folder) = owner();
     let users = || {
         let entries = fs_err::read_dir("/proc").unwrap().filter_map(Result::ok);
         let tables = entries.filter_map(|entry| fs_err::read_to_string(entry.path().join("mountinfo")).ok());
         tables.filter(|table| table.contains(folder.to_str().unwrap())).count()
     };
-    assert!(users() >= 2, "the shell of the pod and its child");
+    assert!(users() >= 6, "containerd, kubelet, kube-proxy, and those of the pod");
     assert_eq!(
-        (mounts_of(&folder), devices()),
-        (0, devices_before),
-        "the machine's mount namespace has no new mount and no new device"
+        mounts_of(&folder),
+        0,
+        "the mount namespace of the machine has no new mount"
     );
+    assert!(groups_of(&folder) > 0);
     process::signal(owner.id(), libc::SIGKILL);
     owner.wait().unwrap();
-    wait_until(PATIENCE, "the processes of the pod to end", || match users() {
+    wait_until(PATIENCE, "the processes of the node to end", || match users() {
         0 => Ok(Some(())),
         count => Err(format!("{count} are there")),
     })
     .unwrap();
-    drop(ControlPlane::start(&testbed::plane::Options::default()).unwrap());
+    drop(stage::start());
     assert!(!folder.exists(), "the next start removes its files");
+    assert_eq!(groups_of(&folder), 0, "and its control groups");
 }
 
 #[test]
 fn an_owner_that_ends_in_order_has_removed_everything() {
+    if testbed::shared::has_no_node() {
+        return;
+    }
     let (mut owner, folder) = owner();
     process::signal(owner.id(), libc::SIGINT);
     assert_eq!(process::exit_code(owner.wait().unwrap()), 0);
     assert!(!folder.exists());
+    assert_eq!(groups_of(&folder), 0);
 }

@@ -18,7 +18,6 @@ pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 pub(crate) struct Stage {
     pub(crate) plane: ControlPlane,
     pub(crate) image: String,
-    pub(crate) digest: String,
 }
 
 #[expect(clippy::panic, reason = "without root there is no node, and the text says so")]
@@ -37,8 +36,8 @@ pub(crate) fn stage() -> &'static Stage {
     static STAGE: OnceLock<Stage> = OnceLock::new();
     STAGE.get_or_init(|| {
         let plane = start();
-        let (image, digest) = push_image(&plane, "app", "1");
-        Stage { plane, image, digest }
+        let (image, _) = push_image(&plane, "app", "1");
+        Stage { plane, image }
     })
 }
 
@@ -65,9 +64,21 @@ pub(crate) fn push_image(plane: &ControlPlane, name: &str, tag: &str) -> (String
     (format!("{registry}/{name}:{tag}"), digest)
 }
 
-/// Creates a pod with one container. `more` is merged into the container, `pod` into the pod.
+/// Creates a pod with one container on the shared node. `more` is merged into the container, `pod` into the pod.
 pub(crate) fn create(namespace: &Namespace<'_>, name: &str, script: &str, more: &Value, pod: &Value) {
-    let mut container = json!({ "name": "main", "image": stage().image, "args": [script] });
+    create_from(stage(), namespace, name, script, more, pod);
+}
+
+/// Like `create`, with the image of another stage.
+pub(crate) fn create_from(
+    stage: &Stage,
+    namespace: &Namespace<'_>,
+    name: &str,
+    script: &str,
+    more: &Value,
+    pod: &Value,
+) {
+    let mut container = json!({ "name": "main", "image": stage.image, "args": [script] });
     let mut spec = json!({ "terminationGracePeriodSeconds": 2 });
     merge(&mut container, more);
     merge(&mut spec, pod);

