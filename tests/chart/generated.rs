@@ -46,7 +46,7 @@ fn rules(modules: &Path, arguments: &[&str]) -> (Value, String) {
 #[test]
 fn what_a_module_does_by_an_account_of_its_own_is_not_granted_to_the_operator() {
     let modules = tempfile::tempdir().unwrap();
-    let guest = root().join("tests/installed/modules/040-guest");
+    let guest = root().join("tests/installed/trial/story/040-guest");
     std::os::unix::fs::symlink(guest, modules.path().join("040-guest")).unwrap();
     let (rules, said) = rules(modules.path(), &[]);
     assert_eq!(said, "");
@@ -78,7 +78,7 @@ fn rights_of_global_hooks_that_cannot_be_used_are_told_by_file_and_field() {
     assert!(said.contains(&told), "{said}");
 
     say("rights: [{apiGroups: [''], resources: [pods], verbs: [get], inRelease: true}]");
-    let modules = root().join("tests/installed/modules");
+    let modules = root().join("tests/installed/trial/story");
     let (text, _) = generate(&modules, &arguments);
     let rule = "# global hooks\n      - apiGroups: [\"\"]\n        resources: [pods]\n        verbs: [get]\n";
     assert!(text.contains(rule), "{text}");

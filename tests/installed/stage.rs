@@ -1,7 +1,10 @@
 //! A control plane with a node, the image in its registry, and a namespace in which a person uses helm and kubectl.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock};
+use std::thread;
 use std::time::Duration;
 
 use fs_err as fs;
@@ -12,7 +15,7 @@ use testbed::part::Part;
 use testbed::plane::{ControlPlane, Options, Pods, User};
 use testbed::process;
 use testbed::reader::Only;
-use testbed::report;
+use testbed::report::{self, tell};
 use testbed::wait::wait_until;
 
 /// The longest wait: a lease has to expire, and then a busy machine needs time for a converge.
@@ -27,11 +30,6 @@ pub(crate) const LEASE: &str = "addon-operator-leader-election";
 
 pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
-}
-
-/// The folder of modules in the repository. In the image they are in `/trial`.
-fn modules(name: &str) -> PathBuf {
-    root().join("tests/installed").join(name)
 }
 
 pub(crate) fn chart() -> PathBuf {
@@ -49,41 +47,20 @@ pub(crate) fn start() -> ControlPlane {
     plane.unwrap()
 }
 
-/// An image in the registry, without a tag, and its modules.
+/// An image in the registry, without a tag, and the modules of a story in it.
 #[derive(Clone)]
 pub(crate) struct Image {
     repository: String,
     pub(crate) digest: String,
-    modules: PathBuf,
+    /// The folder of the modules below `trial`, here and in the image.
+    modules: &'static str,
 }
 
 impl Image {
-    /// Assembles the image with the modules of this folder on top, and pushes it.
-    pub(crate) fn push(plane: &ControlPlane, name: &str) -> Self {
-        let folder = tempfile::tempdir_in(plane.folder()).unwrap();
-        let layout = folder.path().join("image");
-        let place = |path: &Path| path.to_str().unwrap().to_owned();
-        let modules = modules(name);
-        let added = format!("{}:/trial", place(&modules));
-        let packages = place(&packages());
-        // Mirrors delete old packages. The operator can be tested with today's packages as well.
-        let today = place(&folder.path().join("today"));
-        let definition = printed(&["fetch", "--packages", &packages, "--or-today", &today]);
-        printed(&[
-            "build",
-            "--definition",
-            definition.trim(),
-            "--to",
-            &place(&layout),
-            "--operator",
-            OPERATOR,
-            "--packages",
-            &packages,
-            "--add",
-            &added,
-        ]);
+    /// Pushes the image.
+    pub(crate) fn push(plane: &ControlPlane, modules: &'static str) -> Self {
         let reference = format!("{}/addon-operator:trial", plane.registry().unwrap());
-        let pushed = printed(&["push", &place(&layout), &reference]);
+        let pushed = printed(&["push", &place(layout()), &reference]);
         let (repository, digest) = pushed.trim().split_once('@').unwrap();
         Self {
             repository: repository.to_owned(),
@@ -91,6 +68,47 @@ impl Image {
             modules,
         }
     }
+
+    fn modules_here(&self) -> PathBuf {
+        root().join("tests/installed/trial").join(self.modules)
+    }
+
+    /// The chart value with the folder of the modules in the image.
+    pub(crate) fn modules_value(&self) -> String {
+        format!("modules.dirs={{/trial/{}}}", self.modules)
+    }
+}
+
+fn place(path: &Path) -> String {
+    path.to_str().unwrap().to_owned()
+}
+
+/// The image with the modules of all stories on top. It is assembled once for all tests of this run, because that takes
+/// most of a minute.
+fn layout() -> &'static Path {
+    static LAYOUT: OnceLock<PathBuf> = OnceLock::new();
+    LAYOUT.get_or_init(|| {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("installed");
+        fs::create_dir_all(&folder).unwrap();
+        let (layout, operator) = (folder.join("image"), folder.join("addon-operator"));
+        // A debug build is mostly names for debuggers.
+        let mut strip = process::command("strip");
+        strip.arg("-o").arg(&operator).arg(OPERATOR);
+        assert!(process::run(strip, None).unwrap().status.success());
+        let packages = place(&packages());
+        // Mirrors delete old packages. The operator can be tested with today's packages as well.
+        let definition = printed(&[
+            "fetch",
+            "--packages",
+            &packages,
+            "--or-today",
+            &place(&folder.join("today")),
+        ]);
+        let order = ["build", "--definition", definition.trim(), "--to", &place(&layout)];
+        let content = ["--operator", &place(&operator), "--packages", &packages];
+        printed(&[&order[..], &content, &["--add", "tests/installed/trial:/trial"]].concat());
+        layout
+    })
 }
 
 /// The folder in which `make image` also keeps packages.
@@ -109,10 +127,45 @@ fn printed(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
+/// The test of one installation.
+pub(crate) type Story = fn(&ControlPlane, &Image);
+
+/// The number of installations at the same time, which leaves the machine usable for others.
+const AT_ONCE: usize = 6;
+
+/// Plays all stories at the same time, each to its end, and reports the failed ones.
+pub(crate) fn play(plane: &ControlPlane, image: &Image, stories: &[(&str, Story)]) {
+    let left = Mutex::new(stories.iter().rev().collect::<Vec<_>>());
+    let failed = Mutex::new(Vec::new());
+    thread::scope(|scope| {
+        for _ in 0..AT_ONCE.min(stories.len()) {
+            scope.spawn(|| {
+                loop {
+                    let Some((name, story)) = left.lock().unwrap().pop() else {
+                        return;
+                    };
+                    let begun = std::time::Instant::now();
+                    let played = catch_unwind(AssertUnwindSafe(|| story(plane, image)));
+                    tell(&format!(
+                        "{name}: {} after {:.0?}",
+                        if played.is_ok() { "well" } else { "FAILED" },
+                        begun.elapsed()
+                    ));
+                    if played.is_err() {
+                        failed.lock().unwrap().push(*name);
+                    }
+                }
+            });
+        }
+    });
+    let failed = failed.into_inner().unwrap();
+    assert!(failed.is_empty(), "failed: {failed:?}; each has told why above");
+}
+
 pub(crate) struct Stage<'a> {
     pub(crate) namespace: Namespace<'a>,
     folder: TempDir,
-    image: Image,
+    pub(crate) image: Image,
 }
 
 impl<'a> Stage<'a> {
@@ -185,7 +238,8 @@ impl<'a> Stage<'a> {
         let mut arguments = vec!["upgrade", "--install", "ao"];
         let chart = chart();
         arguments.extend([chart.to_str().unwrap(), "--values", rights.to_str().unwrap()]);
-        arguments.extend(["--set", "modules.dirs={/trial}"]);
+        let modules = self.image.modules_value();
+        arguments.extend(["--set", &modules]);
         arguments.extend(image.iter().flat_map(|value| ["--set", value]));
         arguments.extend(more.iter().flat_map(|value| ["--set", value]));
         self.helm(helm, &arguments);
@@ -227,7 +281,7 @@ impl<'a> Stage<'a> {
     /// The file with the rights that `rbac generate` finds for the modules.
     fn rights(&self) -> PathBuf {
         let mut command = process::command(OPERATOR);
-        command.args(["rbac", "generate"]).arg(&self.image.modules);
+        command.args(["rbac", "generate"]).arg(self.image.modules_here());
         command.arg("--global-hooks-dir").arg(root().join("global-hooks"));
         command.args(["--namespace", self.namespace.name()]);
         command.env_clear().env("PATH", "/usr/bin:/bin");

@@ -156,14 +156,8 @@ impl<'a> Followed<'a> {
     pub(super) fn rendered(&self) -> String {
         let (repository, tag) = (&self.image_repository, &self.tag);
         let image = [format!("image.repository={repository}"), format!("image.tag={tag}")];
-        let chart = chart();
-        let mut words = vec![
-            "template",
-            "ao",
-            chart.to_str().unwrap(),
-            "--set",
-            "modules.dirs={/trial}",
-        ];
+        let (chart, modules) = (chart(), self.stage.image.modules_value());
+        let mut words = vec!["template", "ao", chart.to_str().unwrap(), "--set", &modules];
         words.extend(["--show-only", "templates/deployment.yaml"]);
         words.extend(image.iter().chain(&self.values).flat_map(|value| ["--set", value]));
         self.stage.helm(Part::Helm3, &words)
