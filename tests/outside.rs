@@ -1,6 +1,5 @@
-//! Commands typed outside of the operator's pod. A real API server passes them on to a kubelet, and the built program
-//! runs there beside a running operator. There is no container: the kubelet is kwok's, which starts programs of this
-//! machine.
+//! Commands typed outside of the operator's pod. A real API server passes them on to a real kubelet, which runs the
+//! program beside a running operator. Needs root and the packages of a node.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends there")]
 
 use std::path::{Path, PathBuf};
@@ -9,119 +8,96 @@ use std::time::Duration;
 
 use fs_err as fs;
 use serde_json::{Value, json};
+use tempfile::TempDir;
 use testbed::namespace::Namespace;
-use testbed::part::Part;
-use testbed::plane::{ControlPlane, Options, User};
-use testbed::process::{self, Bond, Bound};
+use testbed::plane::{ControlPlane, Options, Pods, User};
+use testbed::process;
+use testbed::registry::programs;
+use testbed::registry::push::{Repository, layer};
 use testbed::wait::wait_until;
+use tokio::runtime::Runtime;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_addon-operator");
-const NODE: &str = "outside";
-const PATIENCE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = Duration::from_mins(2);
 const HOOK: &str = "#!/bin/sh\nif [ \"$1\" = --config ]; then echo '{\"configVersion\":\"v1\",\"onStartup\":1}'; fi\n";
 
-fn executable(path: &Path, text: &str) {
-    use std::os::unix::fs::PermissionsExt as _;
-    fs::write(path, text).unwrap();
-    fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
-}
+/// The operator of a pod ends before its container does, so that commands in the pod find none.
+const OPERATOR: &str = "addon-operator hooks start & echo $! >/shared/process; wait; sleep 100000";
 
 struct World<'a> {
     namespace: &'a Namespace<'a>,
-    dir: PathBuf,
+    folder: TempDir,
+    image: String,
 }
 
-impl World<'_> {
-    fn path(&self, inside: &str) -> PathBuf {
-        self.dir.join(inside)
+impl<'a> World<'a> {
+    fn build(plane: &ControlPlane, namespace: &'a Namespace<'a>) -> Self {
+        let name = namespace.name();
+        namespace.kubectl(["create", "serviceaccount", "operator"]).unwrap();
+        let account = format!("--serviceaccount={name}:operator");
+        let binding = [
+            "create",
+            "clusterrolebinding",
+            name,
+            "--clusterrole=cluster-admin",
+            &account,
+        ];
+        namespace.kubectl(binding).unwrap();
+        let below = programs::layer(&["sh", "sleep", "rm"].map(Path::new), &[]);
+        let above = programs::layer(&[Path::new(PROGRAM)], &[]);
+        let config = json!({ "Env": ["PATH=/bin", "DEBUG_UNIX_SOCKET=/shared/debug.socket"] });
+        let hooks = layer(&[("hooks/greet.sh", HOOK.as_bytes())]);
+        let registry = plane.registry().unwrap();
+        let repository = Repository::at(registry, "operator");
+        Runtime::new()
+            .unwrap()
+            .block_on(repository.push("1", &config, &[below, above, hooks]));
+        Self {
+            namespace,
+            folder: tempfile::tempdir_in(plane.folder()).unwrap(),
+            image: format!("{registry}/operator:1"),
+        }
     }
 
     fn plane(&self) -> &ControlPlane {
         self.namespace.plane()
     }
 
-    fn patch_status(&self, what: &[&str], status: &Value) {
-        let patch = format!("--patch={}", json!({ "status": status }));
-        let arguments = ["patch", "--subresource=status", "--type=merge", &patch];
-        self.namespace.kubectl([&arguments[..], what].concat()).unwrap();
-    }
-
-    /// A node whose kubelet starts programs in the test's folder.
-    fn kubelet(&self) -> Bound {
-        let port = self.namespace.port().unwrap();
-        self.plane().add_node(NODE).unwrap();
-        let status = json!({
-            "phase": "Running",
-            "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
-            "daemonEndpoints": {"kubeletEndpoint": {"Port": port}},
-        });
-        self.patch_status(&["node", NODE], &status);
-        fs::create_dir(self.path("bin")).unwrap();
-        fs::os::unix::fs::symlink(PROGRAM, self.path("bin/addon-operator")).unwrap();
-        let env = json!([{"name": "DEBUG_UNIX_SOCKET", "value": self.path("debug.socket")}]);
-        let runs = json!({
-            "apiVersion": "kwok.x-k8s.io/v1alpha1", "kind": "ClusterExec", "metadata": {"name": "programs"},
-            "spec": {"execs": [{"local": {"workDir": self.dir, "envs": env}}]},
-        });
-        let stages = include_str!("../crates/testbed/parts/kwok/stages.yaml");
-        fs::write(self.path("kwok.yaml"), format!("{stages}\n---\n{runs}\n")).unwrap();
-        let certificate = self.plane().authority();
-        let mut command = process::command(testbed::shared::program(Part::Kwok));
-        command
-            .env_clear()
-            .env("PATH", self.path("bin"))
-            .arg(flag("kubeconfig", &self.plane().kubeconfig(User::Admin)))
-            .arg(flag("config", &self.path("kwok.yaml")))
-            .arg(format!(
-                "--manage-nodes-with-label-selector=kubernetes.io/hostname={NODE}"
-            ))
-            .arg(format!("--server-address=127.0.0.1:{port}"))
-            .arg(flag("tls-cert-file", &certificate))
-            .arg(flag("tls-private-key-file", &certificate.with_extension("key")));
-        let log = fs::File::create(self.path("kwok.log")).unwrap().into_parts().0;
-        command.stdout(log.try_clone().unwrap()).stderr(log);
-        self.namespace.show_on_panic("kwok", &self.path("kwok.log"));
-        Bound::start(command, Bond::Group).unwrap()
-    }
-
-    fn operator(&self) -> Bound {
-        fs::create_dir(self.path("hooks")).unwrap();
-        executable(&self.path("hooks/greet.sh"), HOOK);
-        let mut command = process::command(PROGRAM);
-        command
-            .args(["hooks", "start"])
-            .env_clear()
-            .env("PATH", "/usr/bin:/bin");
-        command
-            .env("KUBECONFIG", self.namespace.kubeconfig(User::Operator))
-            .env("SHELL_OPERATOR_HOOKS_DIR", self.path("hooks"))
-            .env("SHELL_OPERATOR_TMP_DIR", self.path("tmp"))
-            .env("SHELL_OPERATOR_LISTEN_PORT", self.namespace.port().unwrap().to_string())
-            .env("DEBUG_UNIX_SOCKET", self.path("debug.socket"));
-        let log = fs::File::create(self.path("operator.log")).unwrap().into_parts().0;
-        command.stdout(log.try_clone().unwrap()).stderr(log);
-        self.namespace.show_on_panic("operator", &self.path("operator.log"));
-        Bound::start(command, Bond::Group).unwrap()
-    }
-
+    /// A pod with an operator, and with containers beside it.
     fn pod(&self, name: &str) {
+        let container = |name: &str, script: &str| {
+            json!({
+                "name": name, "image": self.image, "command": ["sh", "-c", script],
+                "env": [{"name": "SHELL_OPERATOR_HOOKS_DIR", "value": "/hooks"},
+                    {"name": "SHELL_OPERATOR_TMP_DIR", "value": "/shared/tmp"}],
+                "volumeMounts": [{"name": "shared", "mountPath": "/shared"}],
+            })
+        };
+        let waits = "sleep 100000";
         let pod = json!({
             "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": {"app": "shell-operator"}},
             "spec": {
-                "nodeName": NODE,
+                "serviceAccountName": "operator",
+                "terminationGracePeriodSeconds": 1,
+                "volumes": [{"name": "shared", "emptyDir": {}}],
                 "containers": [
-                    {"name": "side", "image": "x"},
-                    {"name": "shell-operator", "image": "x"},
-                    {"name": "addon-operator", "image": "x"},
+                    {"name": "side", "image": self.image, "command": ["sh", "-c", waits]},
+                    container("shell-operator", OPERATOR),
+                    container("addon-operator", waits),
                 ],
             },
         });
         let kubectl = self.namespace.kubectl_as(User::Admin);
         kubectl.feed(["create", "--filename=-"], &pod.to_string()).unwrap();
-        let running = "--for=jsonpath={.status.phase}=Running";
-        self.namespace
-            .kubectl(["wait", "pod", name, running, "--timeout=60s"])
-            .unwrap();
+        let ready = ["wait", "pod", name, "--for=condition=Ready", "--timeout=120s"];
+        self.namespace.kubectl(ready).unwrap();
+    }
+
+    /// Ends the operator of a pod; its container goes on.
+    fn end(&self, pod: &str) {
+        let end = "read -r process </shared/process; kill $process";
+        let words = ["exec", pod, "--container=shell-operator", "--", "sh", "-c", end];
+        self.namespace.kubectl(words).unwrap();
     }
 
     fn asked(&self, arguments: &str) -> (bool, String, String) {
@@ -155,7 +131,7 @@ impl World<'_> {
         let text = fs::read_to_string(self.namespace.kubeconfig(User::Operator)).unwrap();
         let mut config: Value = serde_json::from_str(&text).unwrap();
         config["users"][0]["user"]["token"] = token.trim().into();
-        let path = self.path("stranger.kubeconfig");
+        let path = self.folder.path().join("stranger.kubeconfig");
         fs::write(&path, config.to_string()).unwrap();
         path
     }
@@ -171,21 +147,18 @@ fn typed(kubeconfig: &Path, arguments: &str) -> Output {
     process::run(command, None).unwrap()
 }
 
-fn flag(name: &str, path: &Path) -> String {
-    format!("--{name}={}", path.display())
-}
-
 #[test]
 fn what_is_typed_outside_is_answered_by_the_operator_in_its_pod() {
-    let plane = ControlPlane::start(&Options::default()).unwrap();
-    let namespace = plane.namespace("outside").unwrap();
-    let dir = tempfile::Builder::new().tempdir_in(plane.folder()).unwrap();
-    let world = World {
-        namespace: &namespace,
-        dir: dir.path().to_owned(),
+    if testbed::shared::has_no_node() {
+        return;
+    }
+    let asked = Options {
+        pods: Pods::Running,
+        ..Options::default()
     };
-    let _kubelet = world.kubelet();
-    let mut operator = world.operator();
+    let plane = ControlPlane::start(&asked).unwrap();
+    let namespace = plane.namespace("outside").unwrap();
+    let world = World::build(&plane, &namespace);
     world.pod("first");
 
     let answered = |arguments: &str| {
@@ -237,10 +210,14 @@ fn what_is_typed_outside_is_answered_by_the_operator_in_its_pod() {
     );
 
     // Standard error of the program in the pod is passed on too.
-    process::signal(operator.id(), libc::SIGTERM);
-    wait_until(PATIENCE, "the end of the operator", || operator.ended()).unwrap();
-    let (good, _, why) = world.asked("hooks hook list --pod first");
-    assert!(!good && why.contains("debug socket"), "{why}");
-    drop(operator);
-    drop(namespace);
+    world.end("first");
+    let look = || {
+        let (good, said, why) = world.asked("hooks hook list --pod first");
+        if !good && why.contains("debug socket") {
+            Ok(Some(()))
+        } else {
+            Err(said + &why)
+        }
+    };
+    wait_until(PATIENCE, "no operator in the pod", look).unwrap();
 }

@@ -1,17 +1,17 @@
-//! The servers of the aerospike module as processes on the node of the testbed. A small program stands in for the
-//! server: it reads the mounted file as strictly as a server of the Community Edition. Needs root and fails without it.
+//! The servers of the aerospike module on a real node. A small program stands in for the server: it reads the mounted
+//! file as strictly as a server of the Community Edition. Needs root and the packages of a node.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 use std::io::Read as _;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use fs_err as fs;
 use serde_json::{Value, json};
 use testbed::namespace::Namespace;
 use testbed::plane::{ControlPlane, Options, Pods};
-use testbed::process;
-use testbed::registry::push::{Repository, layer, layer_of};
+use testbed::registry::programs;
+use testbed::registry::push::{Repository, layer};
 use testbed::report;
 use testbed::wait::wait_until;
 
@@ -117,31 +117,11 @@ fn wait_for_answer(namespace: &Namespace<'_>, pod: &str, words: &[&str]) {
 
 /// Pushes an image with the program that stands in for the server, and returns its name.
 fn push_server(plane: &ControlPlane) -> String {
-    let perl = Path::new("/usr/bin/perl");
-    let folder = tempfile::tempdir_in(plane.folder()).unwrap();
-    let mut files = libraries(perl);
-    files.push(perl.to_owned());
-    for file in files {
-        let inside = folder.path().join(file.strip_prefix("/").unwrap());
-        fs::create_dir_all(inside.parent().unwrap()).unwrap();
-        fs::copy(fs::canonicalize(&file).unwrap(), inside).unwrap();
-    }
-    // The volume is mounted here.
-    fs::create_dir_all(folder.path().join("etc/aerospike")).unwrap();
     let program = fs::read(root().join("tests/shipped/asd.pl")).unwrap();
-    let layers = [layer_of(folder.path(), "."), layer(&[("asd", &program)])];
+    let layers = [programs::layer(&[Path::new("perl")], &[]), layer(&[("asd", &program)])];
     let registry = plane.registry().unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let config = json!({"Entrypoint": ["/usr/bin/perl", "/asd"]});
+    let config = json!({"Entrypoint": ["/bin/perl", "/asd"]});
     runtime.block_on(Repository::at(registry, "aerospike").push("1", &config, &layers));
     format!("{registry}/aerospike:1")
-}
-
-fn libraries(program: &Path) -> Vec<PathBuf> {
-    let mut command = process::command("ldd");
-    command.arg(program);
-    let output = process::run(command, None).unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
-    let words = text.split_whitespace().filter(|word| word.starts_with('/'));
-    words.map(PathBuf::from).collect()
 }

@@ -20,6 +20,8 @@ use crate::port::KeptPort;
 
 pub mod guard;
 
+pub mod programs;
+
 pub mod push;
 
 pub mod tunnel;

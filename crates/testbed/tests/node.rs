@@ -3,9 +3,6 @@
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 #![expect(clippy::disallowed_methods, reason = "a test asks the machine about itself")]
 
-#[path = "images/machine.rs"]
-mod machine;
-
 #[path = "node/death.rs"]
 mod death;
 
@@ -18,4 +15,4 @@ mod trouble;
 #[path = "node/wire.rs"]
 mod wire;
 
-use testbed::registry::push;
+use testbed::registry::{programs, push};

@@ -10,7 +10,7 @@ use testbed::plane::{ControlPlane, Options, Pods};
 use testbed::report;
 use testbed::wait::wait_until;
 
-use super::{machine, push};
+use super::{programs, push};
 
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
@@ -45,14 +45,14 @@ pub(crate) fn stage() -> &'static Stage {
 pub(crate) fn push_image(plane: &ControlPlane, name: &str, tag: &str) -> (String, String) {
     let programs = ["sh", "cat", "ls", "id", "sleep", "touch", "grep", "env", "curl"].map(Path::new);
     let inhabitant = Path::new(env!("CARGO_BIN_EXE_inhabitant"));
-    let below = machine::layer(
+    let below = programs::layer(
         &[programs.as_slice(), &[inhabitant]].concat(),
         &[
             ("etc/passwd", "root:x:0:0::/:\napp:x:1001:1001::/:\n"),
             ("old", "from below"),
         ],
     );
-    let above = machine::layer(&[], &[(".wh.old", ""), ("new", "from above")]);
+    let above = programs::layer(&[], &[(".wh.old", ""), ("new", "from above")]);
     let registry = plane.registry().unwrap();
     let config = json!({
         "User": "1001", "Env": ["FROM_IMAGE=1"], "WorkingDir": "/tmp",

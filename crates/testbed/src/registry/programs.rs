@@ -1,12 +1,16 @@
-//! Layers made of programs of this machine with their shared libraries.
+//! Layers of images made of programs of this machine with their shared libraries.
+//!
+//! A program that cannot be read panics, because the test cannot go on. The layers must never leave this machine.
+#![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+
+use crate::{environment, process};
 
 /// A layer with the programs in `/bin`, their libraries at the paths where they are looked for, and other files by path
 /// and content.
-pub(crate) fn layer(programs: &[&Path], files: &[(&str, &str)]) -> Vec<u8> {
+pub fn layer(programs: &[&Path], files: &[(&str, &str)]) -> Vec<u8> {
     let mut builder = tar::Builder::new(Vec::new());
     // Containerd refuses entries with holes.
     builder.sparse(false);
@@ -49,7 +53,7 @@ fn found(program: &Path) -> PathBuf {
     if program.is_absolute() {
         return program.to_owned();
     }
-    let path = std::env::var_os("PATH").unwrap();
+    let path = environment::path();
     let mut places = std::env::split_paths(&path).map(|folder| folder.join(program));
     places
         .find(|file| file.is_file())
@@ -57,7 +61,9 @@ fn found(program: &Path) -> PathBuf {
 }
 
 fn libraries(program: &Path) -> Vec<PathBuf> {
-    let output = Command::new("ldd").arg(program).output().unwrap();
+    let mut command = process::command("ldd");
+    command.arg(program);
+    let output = process::run(command, None).unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let words = text.split_whitespace().filter(|word| word.starts_with('/'));
     words.map(|word| PathBuf::from(word.trim_end_matches(':'))).collect()
