@@ -1,4 +1,4 @@
-//! The last chapters of the tour: the chart is installed from a pushed image, on a node whose pods are processes.
+//! The last chapters of the tour: the chart is installed from a pushed image, on a real node.
 //!
 //! Each command is shown exactly as it is run. Every claim is checked at the API server and in its audit log.
 
@@ -38,8 +38,8 @@ pub(crate) struct Installation<'a> {
 pub(crate) fn show(narrator: &Narrator, program: &Program, image: &Image) -> anyhow::Result<()> {
     narrator.chapter("14  Install it with helm");
     narrator
-        .say("A new control plane, and a node that runs pods as processes, each in namespaces of its own. The image");
-    narrator.say("has the modules of docs/modules.md on top: storage, and guestbook with a schema, a CRD and a hook.");
+        .say("A new control plane, and a real node: containerd, kubelet and kube-proxy. The image has the modules of");
+    narrator.say("docs/modules.md on top: storage, and guestbook with a schema, a CRD and a hook.");
     let started = Instant::now();
     let plane = ControlPlane::start(&Options {
         pods: Pods::Running,

@@ -245,6 +245,7 @@ mod tests {
         let lease = resource == "leases";
         Record {
             verb: "update".to_owned(),
+            credential: String::new(),
             user: user.to_owned(),
             acting_as: String::new(),
             user_agent: String::new(),
