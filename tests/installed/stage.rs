@@ -106,7 +106,10 @@ fn layout() -> &'static Path {
         ]);
         let order = ["build", "--definition", definition.trim(), "--to", &place(&layout)];
         let content = ["--operator", &place(&operator), "--packages", &packages];
-        printed(&[&order[..], &content, &["--add", "tests/installed/trial:/trial"]].concat());
+        // Each folder of modules gets a manifest of its files.
+        let added = ["story", "versions"].map(|name| format!("tests/installed/trial/{name}:/trial/{name}"));
+        let added = ["--add", &added[0], "--add", &added[1]];
+        printed(&[&order[..], &content, &added].concat());
         layout
     })
 }
@@ -240,6 +243,8 @@ impl<'a> Stage<'a> {
         arguments.extend([chart.to_str().unwrap(), "--values", rights.to_str().unwrap()]);
         let modules = self.image.modules_value();
         arguments.extend(["--set", &modules]);
+        // Twenty pods share two processors.
+        arguments.extend(["--set", "resources.requests.cpu=10m"]);
         arguments.extend(image.iter().flat_map(|value| ["--set", value]));
         arguments.extend(more.iter().flat_map(|value| ["--set", value]));
         self.helm(helm, &arguments);

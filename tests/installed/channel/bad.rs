@@ -9,10 +9,10 @@ use crate::installed::stage::{Image, LEASE};
 
 pub(super) const SHORT: &str = "configMap.sections.releasePolicy=trialLimit: 2m";
 
-pub(super) const HOOK: &str = "trial/010-greeter/hooks/greet.sh";
+pub(super) const HOOK: &str = "trial/versions/010-greeter/hooks/greet.sh";
 
 /// A whiteout for the manifest of the modules directory, which would report that files were changed.
-pub(super) const UNKEPT: (&str, &[u8]) = ("trial/.wh..addon-operator-manifest.json", b"");
+pub(super) const UNKEPT: (&str, &[u8]) = ("trial/versions/.wh..addon-operator-manifest.json", b"");
 
 /// A hook that takes the place of the good one: it saves a section, and fails from then on.
 pub(super) const FAILS: &[u8] = br#"#!/usr/bin/env bash
@@ -62,7 +62,7 @@ pub(super) fn is_torn(plane: &ControlPlane, image: &Image) {
     let followed = Followed::begin(plane, image, &[]);
     let first = followed.first.clone();
     let torn = Change {
-        files: &[("trial/010-greeter/values.yaml", b"greeter:\n  text: bonjour\n")],
+        files: &[("trial/versions/010-greeter/values.yaml", b"greeter:\n  text: bonjour\n")],
         ..Change::default()
     };
     let bad = followed.push("0.2.0", &torn);
@@ -141,13 +141,13 @@ pub(super) fn breaks_a_module_drops_one_and_brings_another_helm(plane: &ControlP
     let side = followed.revision("side");
 
     let helm = fs::read(plane.program(Part::Helm4)).unwrap_or_default();
-    let values = "trial/010-greeter/values.yaml";
+    let values = "trial/versions/010-greeter/values.yaml";
     let bad = Change {
         files: &[
             UNKEPT,
             (HOOK, FAILS),
             (values, VALUES),
-            ("trial/.wh.020-side", b""),
+            ("trial/versions/.wh.020-side", b""),
             ("usr/local/bin/helm", &helm),
         ],
         ..Change::default()
@@ -172,7 +172,7 @@ pub(super) fn breaks_a_module_drops_one_and_brings_another_helm(plane: &ControlP
         files: &[
             UNKEPT,
             (values, VALUES),
-            ("trial/.wh.020-side", b""),
+            ("trial/versions/.wh.020-side", b""),
             ("usr/local/bin/helm", &helm),
         ],
         ..Change::default()
