@@ -40,34 +40,29 @@ SECONDS ?= 60
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-# Pods as processes need root: without it the last chapters are left out.
-DEMO := $(if $(filter 0,$(shell id -u)),--image $(TARGET)/demo-image,--without-node)
+# Builds the testbed alone. Demo and tests share all builds; a target of a test brings in the choice of features that both need.
+FIRST := cargo build --locked --bin testbed --test alive
+
+# Builds Go programs beside the rest of the recipe, in the order in which they are needed. A part of the recipe that needs one of them
+# earlier waits for it, and says so.
+BUILD := $(TARGET)/debug/testbed build
+BESIDE = setsid bash -c '$(1)' </dev/null >$(TARGET)/parts.log 2>&1 & parts=$$!; \
+  trap 'kill -INT -- "-$$parts" 2>/dev/null || true' EXIT
 
 .PHONY: demo
-demo: export RUSTFLAGS := $(strip $(RUSTFLAGS) $(STATIC))
-demo: demo-programs ## watch the operator at work in a real local control plane; as root also its installation there
-	$(if $(filter --image,$(DEMO)),$(MAKE) --no-print-directory $(TARGET)/demo-image/index.json)
-	cargo run --release --locked --target $(HOST) --quiet --example demo -- $(DEMO)
-
-.PHONY: demo-programs
-demo-programs: export RUSTFLAGS := $(strip $(RUSTFLAGS) $(STATIC))
-demo-programs: static-libc
-	cargo build --release --locked --target $(HOST)
-	cargo build --release --locked --target $(HOST) --example demo
-
-# The image of the demo: the operator just built, and the modules of docs/modules.md on top. If mirrors have deleted pinned
-# packages, today's are used.
-$(TARGET)/demo-image/index.json: $(addprefix $(TARGET)/$(HOST)/release/,addon-operator image) \
-  $(shell find image modules global-hooks frameworks examples/modules -type f)
-	@echo 'assembling the image'; imager=$(TARGET)/$(HOST)/release/image; \
-	definition=$$($$imager fetch --packages $(PACKAGES) --or-today $(TARGET)/demo-definition); \
-	$$imager build --definition $$definition --to $(@D) --packages $(PACKAGES) \
-	  --operator $(TARGET)/$(HOST)/release/addon-operator \
-	  --add examples/modules:/guestbook
+demo: ## watch the operator at work in a real local control plane; as root also its installation on a real node
+	$(FIRST)
+	@$(TARGET)/debug/testbed needs --install
+	@$(call BESIDE,$(BUILD) --kwok --registry && $(BUILD) --node); \
+	cargo build --locked --bins --example demo; \
+	$(TARGET)/debug/examples/demo
 
 .PHONY: test
 test: ## all tests, with one control plane for those that need it
-	cargo build --workspace --bins --all-targets --locked
+	$(FIRST)
+	@$(TARGET)/debug/testbed needs --install
+	@$(call BESIDE,$(BUILD) --kwok --registry --helm4 && $(BUILD) --node); \
+	cargo build --workspace --bins --all-targets --locked; \
 	$(TARGET)/debug/testbed run --helm4 --registry -- cargo test --workspace --locked
 
 .PHONY: check
@@ -159,6 +154,10 @@ operator: static-libc ## the operator as it goes into the image: small, static, 
 	@mkdir -p $(TARGET)/dist && ln -f $(TARGET)/$(HOST)/dist/addon-operator $(TARGET)/dist/addon-operator
 
 # Debian has libc.a in libc6-dev, other systems in a package of its own. An older glibc would load libraries to look up names.
+.PHONY: static
+static: static-libc ## the operator, static as it is released, with less optimisation and sooner
+	RUSTFLAGS="$(RUSTFLAGS) $(STATIC)" cargo build --release --locked --target $(HOST) --bin addon-operator
+
 .PHONY: static-libc
 static-libc:
 	@test -f "$$(cc -print-file-name=libc.a)" || { echo 'libc.a is missing: install glibc-static or libc6-dev' >&2; exit 1; }

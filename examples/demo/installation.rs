@@ -3,9 +3,10 @@
 //! Each command is shown exactly as it is run. Every claim is checked at the API server and in its audit log.
 
 mod channel;
+mod image;
 mod site;
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Context, bail};
@@ -17,6 +18,7 @@ use crate::life::Program;
 use crate::narrator::{Narrator, Stop, check, seconds};
 use crate::shell::Said;
 use channel::{TAG, Versions};
+use image::Image;
 use site::{Leader, NAME, Site};
 
 /// The modules of docs/modules.md. The repository and the image both contain them.
@@ -35,7 +37,8 @@ pub(crate) struct Installation<'a> {
 }
 
 /// Starts a control plane with a node and shows all chapters of the installation.
-pub(crate) fn show(narrator: &Narrator, program: &Program, image: &Image) -> anyhow::Result<()> {
+/// `tool` is the program that assembles and pushes images.
+pub(crate) fn show(narrator: &Narrator, program: &Program, tool: &Path) -> anyhow::Result<()> {
     narrator.chapter("14  Install it with helm");
     narrator
         .say("A new control plane, and a real node: containerd, kubelet and kube-proxy. The image has the modules of");
@@ -49,15 +52,14 @@ pub(crate) fn show(narrator: &Narrator, program: &Program, image: &Image) -> any
     narrator.ok(format_args!(
         "the control plane, a registry and the node are ready after {after}"
     ));
+    let assembled = Instant::now();
+    let image = Image::assemble(plane.folder(), tool, &program.path)?;
+    let after = seconds(assembled.elapsed());
+    narrator.ok(format_args!(
+        "the image is assembled in {after}, without a container engine"
+    ));
     let site = Site::build(&plane, &program.path)?;
-    Installation { narrator, site }.run(image)
-}
-
-/// The assembled image, and the program that pushes it to a registry.
-#[derive(Debug)]
-pub(crate) struct Image {
-    pub(crate) layout: PathBuf,
-    pub(crate) tool: PathBuf,
+    Installation { narrator, site }.run(&image)
 }
 
 impl Installation<'_> {
@@ -100,15 +102,8 @@ impl Installation<'_> {
         let plane = self.site.plane();
         let registry = plane.registry().context("the control plane has a registry")?;
         let of_pods = plane.registry_of_pods().context("the node finds the registry")?;
-        let mut push = process::command(&image.tool);
-        push.arg("push")
-            .arg(&image.layout)
-            .arg(format!("{registry}/{NAME}:{TAG}"));
         let began = Instant::now();
-        let output = process::run(push, None).context("cannot push the image")?;
-        let errors = || String::from_utf8_lossy(&output.stderr).into_owned();
-        check("the registry takes the image", output.status.success(), errors)?;
-        let name = String::from_utf8(output.stdout)?;
+        let name = image.push(&format!("{registry}/{NAME}:{TAG}"))?;
         let (_, digest) = name.trim().split_once('@').context("a pushed image has a digest")?;
         let after = seconds(began.elapsed());
         self.narrator.ok(format_args!(

@@ -15,7 +15,6 @@ mod stage;
 mod tour;
 
 use std::ffi::OsString;
-use std::os::unix::fs::MetadataExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -23,12 +22,12 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, anyhow, ensure};
+use anyhow::{Context, anyhow};
 use clap::Parser;
+use testbed::node::needs;
 use testbed::plane::{ControlPlane, Options, Pods};
 use testbed::{process, report};
 
-use installation::Image;
 use life::Program;
 use narrator::{Interruption, Narrator, Stop, seconds};
 use tour::Tour;
@@ -43,11 +42,9 @@ struct Cli {
     /// The operator to show [default: the one built beside this program]
     #[arg(long, value_name = "PATH")]
     operator: Option<PathBuf>,
-    /// The image to install: a folder, as `make image` fills one
-    #[arg(long, value_name = "FOLDER", required_unless_present = "without_node")]
-    image: Option<PathBuf>,
-    /// Leave out the last chapters, which need root: they install the operator on a node whose pods are processes
-    #[arg(long, conflicts_with = "image")]
+    /// Leave out the last chapters, which install the operator on a real node [default: show them, if this machine can
+    /// have a node]
+    #[arg(long)]
     without_node: bool,
     /// Longest wait for one step of the demo
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
@@ -105,56 +102,52 @@ fn show(cli: &Cli, narrator: &Narrator) -> anyhow::Result<()> {
         None => beside_us("addon-operator")?,
     };
     let program = Program::new(path, cli.operator_args.iter().cloned());
-    let image = cli.image.as_deref().map(image).transpose()?;
+    let obstacle = if cli.without_node {
+        Some("--without-node".to_owned())
+    } else {
+        needs::obstacle()
+    };
     narrator.chapter("addon-operator on a real control plane");
     narrator.say("Only on loopback, and no cluster of yours is touched. Ctrl-C ends it and leaves nothing behind.");
     narrator.say("Every \"ok\" was checked at the API server or in its audit log, not by asking the operator.");
-    tour(narrator, program.clone(), image.is_none())?;
-    if let Some(image) = image {
-        installation::show(narrator, &program, &image)?;
+    tour(narrator, program.clone(), obstacle.as_deref())?;
+    if obstacle.is_none() {
+        installation::show(narrator, &program, &beside_us("image")?)?;
     }
     Ok(())
 }
 
 /// The chapters in which the operator runs as a process beside the control plane. Both have ended when this returns.
-fn tour(narrator: &Narrator, program: Program, is_all: bool) -> anyhow::Result<()> {
+/// `obstacle` is the reason for which no chapter follows.
+fn tour(narrator: &Narrator, program: Program, obstacle: Option<&str>) -> anyhow::Result<()> {
     let started = Instant::now();
-    let pods = Pods::Alive;
-    let plane = ControlPlane::start(&Options {
-        pods,
+    // Programs that a later chapter needs may still be built.
+    let plane = ControlPlane::begin(&Options {
+        pods: Pods::Alive,
         registry: true,
         ..Options::default()
     })?;
     narrator.ok(format_args!(
-        "etcd, API server, controllers, scheduler, kwok and a registry are ready after {} at {}",
+        "etcd, API server and controllers are ready after {} at {}",
         seconds(started.elapsed()),
         plane.server()
     ));
+    let started = Instant::now();
+    plane.enliven()?;
+    narrator.ok(format_args!(
+        "a scheduler and kwok, whose pods are ready without running, after {}",
+        seconds(started.elapsed())
+    ));
     let mut tour = Tour::begin(narrator, &plane, program)?;
     tour.run()?;
-    if is_all {
+    if let Some(obstacle) = obstacle {
         narrator.all_is_well();
-        narrator.say("Left out: an installation with helm, on a node whose pods are processes. That takes root.");
+        narrator.say(format_args!(
+            "Left out: an installation with helm on a real node ({obstacle})."
+        ));
         tour.stay();
     }
     tour.leave()
-}
-
-/// The image to install. Called before the first chapter, so that a missing image is reported at once and not after the
-/// whole tour.
-fn image(layout: &Path) -> anyhow::Result<Image> {
-    let has_image = layout.join("oci-layout").is_file();
-    ensure!(
-        has_image,
-        "there is no image in {}: `make demo` puts one there",
-        layout.display()
-    );
-    let user = std::fs::metadata("/proc/self").context("cannot tell who we are")?.uid();
-    ensure!(user == 0, "pods as processes take root; --without-node leaves them out");
-    Ok(Image {
-        layout: layout.to_owned(),
-        tool: beside_us("image")?,
-    })
 }
 
 /// The path of a program built beside this one. Cargo puts examples into a folder below that of the programs.
@@ -162,8 +155,7 @@ fn beside_us(name: &str) -> anyhow::Result<PathBuf> {
     let own = std::env::current_exe().context("cannot tell where this program is")?;
     let built = own.parent().and_then(Path::parent);
     let program = built.map(|folder| folder.join(name)).filter(|path| path.is_file());
-    program
-        .with_context(|| format!("there is no {name} beside this program: run `cargo build --release`, or `make demo`"))
+    program.with_context(|| format!("there is no {name} beside this program: run `cargo build`, or `make demo`"))
 }
 
 fn tell_failure(narrator: &Narrator, error: &anyhow::Error) {

@@ -2,7 +2,7 @@
 //!
 //! Dropping a control plane ends the programs that were started with it. One that was joined is left running.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -61,18 +61,25 @@ pub enum Pods {
     Running,
 }
 
+impl Pods {
+    /// The programs that make pods run.
+    fn parts(self) -> &'static [Part] {
+        match self {
+            Self::Pending => &[],
+            Self::Alive => &part::ALIVE,
+            Self::Running => &part::RUNNING,
+        }
+    }
+}
+
 impl Options {
-    /// The programs that these options need.
+    /// The programs that these options need, in the order in which they are needed.
     pub fn parts(&self) -> Vec<Part> {
-        let alive: &[Part] = match self.pods {
-            Pods::Pending => &[],
-            Pods::Alive => &part::ALIVE,
-            Pods::Running => &part::RUNNING,
-        };
+        let alive = self.pods.parts();
         let registry: &[Part] = if self.has_registry() { &[Part::Registry] } else { &[] };
         let mut parts: Vec<Part> = [&part::BASIC, alive, registry, &self.tools].concat();
-        parts.sort_unstable();
-        parts.dedup();
+        let mut seen = BTreeSet::new();
+        parts.retain(|part| seen.insert(*part));
         parts
     }
 
@@ -153,6 +160,23 @@ impl ControlPlane {
     /// Like [`Self::start`], with programs from other places.
     pub fn start_with(options: &Options, finder: &Finder) -> Result<Self, StartError> {
         launch::launch(options, finder)
+    }
+
+    /// Like [`Self::start`], but the registry and the nodes start later, by [`Self::open_registry`] and
+    /// [`Self::enliven`]. Their programs are found, or built, only then.
+    pub fn begin(options: &Options) -> Result<Self, StartError> {
+        let parts = [&part::BASIC, options.tools.as_slice()].concat();
+        launch::begin(options, &Finder::from_environment().find(&parts)?)
+    }
+
+    /// Starts the registry of a control plane that has begun without it.
+    pub fn open_registry(&self) -> Result<(), StartError> {
+        self.open_registry_with(&Finder::from_environment().find(&[Part::Registry])?)
+    }
+
+    /// Starts the nodes of a control plane that has begun without them.
+    pub fn enliven(&self) -> Result<(), StartError> {
+        self.enliven_with(&Finder::from_environment().find(self.pods().parts())?)
     }
 
     /// Joins a control plane that another process owns.

@@ -48,6 +48,7 @@ impl Tour<'_> {
         narrator.chapter("9  A module from a registry");
         narrator.say("shop is a module with one object, a sign. The operator has no directory with its files: they");
         narrator.say("are pushed to a registry, and the ConfigMap names their repository and the tag to follow.");
+        self.stage.plane().open_registry()?;
         self.put(&FILES)?;
         self.show("cat shop/values.yaml shop/templates/sign.yaml")?;
         let first = self.push_shop()?;

@@ -14,7 +14,7 @@ use super::outage::STORE;
 use super::pods::Home;
 use super::setup::{self, CERTIFICATES, Inmate, POLICY, Ports, TOKENS};
 use super::{AUDIT, ControlPlane, FACTS, Facts, Options, Pods, User};
-use crate::find::{FindError, Finder};
+use crate::find::{FindError, Finder, Tools};
 use crate::folder::Folder;
 use crate::kubectl::KubectlError;
 use crate::node;
@@ -48,13 +48,23 @@ pub enum StartError {
 /// The time limit of a probe. A probe that hangs must not delay the report of a dead program or an interruption.
 pub(super) const SOON: &str = "--request-timeout=5s";
 
+/// Starts everything that the options ask for. All programs are found, or built, before the first one starts.
 pub(super) fn launch(options: &Options, finder: &Finder) -> Result<ControlPlane, StartError> {
-    if options.pods == Pods::Running
-        && let Some(obstacle) = node::needs::obstacle()
-    {
-        return Err(StartError::Needs(obstacle));
-    }
+    check_needs(options)?;
     let tools = finder.find(&options.parts())?;
+    let plane = begin(options, &tools)?;
+    plane.open_registry_with(&tools)?;
+    plane.enliven_with(&tools)?;
+    Ok(plane)
+}
+
+fn check_needs(options: &Options) -> Result<(), StartError> {
+    let obstacle = (options.pods == Pods::Running).then(node::needs::obstacle).flatten();
+    obstacle.map_or(Ok(()), |obstacle| Err(StartError::Needs(obstacle)))
+}
+
+/// Starts the programs that every control plane has. Registry and nodes get their addresses, and start later.
+pub(super) fn begin(options: &Options, tools: &Tools) -> Result<ControlPlane, StartError> {
     let folder = match &options.folder {
         Some(path) => Folder::create_at(path)?,
         None => Folder::create()?,
@@ -70,7 +80,7 @@ pub(super) fn launch(options: &Options, finder: &Finder) -> Result<ControlPlane,
         pods: options.pods,
         registry: options.has_registry().then(|| address(&ports.registry)),
     };
-    setup::write(&path, &tools, &facts.server, advertised(options.pods))?;
+    setup::write(&path, tools, &facts.server, advertised(options.pods))?;
     let home = match options.pods {
         Pods::Running => Some(Home::make(&ports)?),
         Pods::Pending | Pods::Alive => None,
@@ -88,27 +98,23 @@ pub(super) fn launch(options: &Options, finder: &Finder) -> Result<ControlPlane,
 
     plane.add(Part::Etcd, &store_flags(&plane.path, &ports))?;
     plane.add(Part::KubeApiserver, &server_flags(&plane.path, &ports, options.pods))?;
-    wait_for(plane.components(), "the API server to listen", || {
+    plane.wait_for("the API server to listen", || {
         TcpStream::connect((Ipv4Addr::LOCALHOST, ports.server.number())).map(drop)
     })?;
     let admin = plane.admin();
-    wait_for(plane.components(), "the API server to be ready", || {
+    plane.wait_for("the API server to be ready", || {
         admin.run(["get", "--raw", "/readyz", SOON])
     })?;
     plane.add(
         Part::KubeControllerManager,
         &controller_flags(&plane.path, options.pods),
     )?;
-    if options.has_registry() {
-        plane.add_registry(ports.registry.number())?;
-    }
     let (role, user) = (
         "--clusterrole=cluster-admin",
         format!("--user={}", User::Operator.name()),
     );
     admin.run(["create", "clusterrolebinding", "testbed-operator", role, &user])?;
-    plane.add_pods()?;
-    wait_for(plane.components(), "the controllers to work", || {
+    plane.wait_for("the controllers to work", || {
         admin.run(["get", "serviceaccount", "default", "--namespace=default", SOON])
     })?;
     let facts = serde_json::to_string(&plane.facts).map_err(io::Error::from)?;
@@ -118,17 +124,32 @@ pub(super) fn launch(options: &Options, finder: &Finder) -> Result<ControlPlane,
 }
 
 impl ControlPlane {
-    pub(super) fn add(&mut self, part: Part, flags: &[String]) -> Result<(), ComponentError> {
+    pub(super) fn add(&self, part: Part, flags: &[String]) -> Result<(), ComponentError> {
         let network = self.home.as_ref().map(|home| &home.network);
         let component = Component::start(part.name(), &self.program(part), flags, &self.path, network)?;
-        self.components().push(component);
+        self.running().push(component);
         Ok(())
     }
 
-    fn add_registry(&mut self, port: u16) -> Result<(), StartError> {
+    /// Waits until `probe` returns a value, as long as all programs run.
+    pub(super) fn wait_for<T, E: std::fmt::Display>(
+        &self,
+        what: &'static str,
+        probe: impl FnMut() -> Result<T, E>,
+    ) -> Result<T, ComponentError> {
+        wait_for(&mut self.running(), what, probe)
+    }
+
+    /// Starts the registry, if the options asked for one.
+    pub(super) fn open_registry_with(&self, tools: &Tools) -> Result<(), StartError> {
+        let Some(ports) = self.ports.as_ref().filter(|_| self.facts.registry.is_some()) else {
+            return Ok(());
+        };
+        setup::link(&self.path, tools)?;
+        let port = ports.registry.number();
         let order = registry::prepare(&self.path, address_in(self.pods()), port)?;
         self.add(Part::Registry, &order)?;
-        wait_for(self.components(), "the registry to answer", || registry::answers(port))?;
+        self.wait_for("the registry to answer", || registry::answers(port))?;
         Ok(())
     }
 }

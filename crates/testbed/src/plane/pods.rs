@@ -15,8 +15,9 @@ use fs_err as fs;
 use super::component::{Component, wait_for};
 use super::launch::StartError;
 use super::outage::OutageError;
-use super::setup::{Inmate, KWOK, Ports};
+use super::setup::{self, Inmate, KWOK, Ports};
 use super::{ControlPlane, Pods};
+use crate::find::Tools;
 use crate::forward::Door;
 use crate::node::{self, Node, Provided};
 use crate::part::Part;
@@ -105,7 +106,8 @@ impl ControlPlane {
         Ok((socket.map_err(io::Error::other)?, registry))
     }
 
-    pub(super) fn add_pods(&mut self) -> Result<(), StartError> {
+    pub(super) fn enliven_with(&self, tools: &Tools) -> Result<(), StartError> {
+        setup::link(&self.path, tools)?;
         match self.pods() {
             Pods::Pending => return Ok(()),
             Pods::Alive => {
@@ -113,7 +115,7 @@ impl ControlPlane {
                 self.add(Part::Kwok, &self.kwok_flags())?;
                 self.add_node(NODE)?;
                 let admin = self.admin();
-                wait_for(self.components(), "the node to be ready", || {
+                self.wait_for("the node to be ready", || {
                     admin.run(["wait", "node", NODE, "--for=condition=Ready", "--timeout=5s"])
                 })?;
             }

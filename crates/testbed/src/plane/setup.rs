@@ -78,9 +78,7 @@ impl Ports {
 pub(super) fn write(folder: &Path, tools: &Tools, server: &str, advertised: Ipv4Addr) -> io::Result<()> {
     fs::create_dir(folder.join(PROGRAMS))?;
     fs::create_dir(folder.join(DISCOVERY))?;
-    for (part, found) in tools {
-        symlink(&found.file, folder.join(PROGRAMS).join(part.name()))?;
-    }
+    link(folder, tools)?;
     fs::write(folder.join(TOKENS), tokens())?;
     fs::write(folder.join(POLICY), policy().to_string())?;
     caller::write(folder)?;
@@ -94,6 +92,17 @@ pub(super) fn write(folder: &Path, tools: &Tools, server: &str, advertised: Ipv4
             inmate.kubeconfig(folder),
             kubeconfig(folder, server, inmate.name(), None),
         )?;
+    }
+    Ok(())
+}
+
+/// Links the programs by the names of their parts. A program that is linked already stays.
+pub(super) fn link(folder: &Path, tools: &Tools) -> io::Result<()> {
+    for (part, found) in tools {
+        match symlink(&found.file, folder.join(PROGRAMS).join(part.name())) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
     }
     Ok(())
 }
