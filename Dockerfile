@@ -1,6 +1,6 @@
 # The image of image/image.yaml on a public base, for those who have a container engine; `make image` needs none. What goes
 # in is listed there, and a test compares. Base images are named by digest: they change when somebody changes them here.
-# To put modules of your own on top, start from the finished image: docs/building.md.
+# To put modules of your own on top, start from the finished image: docs/guides/building.md.
 
 FROM golang:1.26-bookworm@sha256:116d58cbd88c1297624acc6e967a060012422bacf9930927e23fb719189c6f36 AS go
 

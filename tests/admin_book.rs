@@ -23,7 +23,7 @@ use testbed::wait::wait_until;
 #[path = "book/page.rs"]
 mod page;
 
-const PAGE: &str = "docs/admin.md";
+const PAGE: &str = "docs/guides/admin.md";
 const OPERATOR: &str = env!("CARGO_BIN_EXE_addon-operator");
 const PATIENCE: Duration = Duration::from_mins(1);
 

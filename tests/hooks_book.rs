@@ -11,7 +11,7 @@ use addon_operator::jobs::hook::batch::{Answer, Verdict, weigh};
 use tempfile::TempDir;
 use testbed::process;
 
-const PAGE: &str = "docs/hooks.md";
+const PAGE: &str = "docs/guides/hooks.md";
 const FENCE: &str = "```";
 
 fn root() -> &'static Path {

@@ -20,7 +20,7 @@ use testbed::wait::wait_until;
 #[path = "book/page.rs"]
 mod page;
 
-const PAGE: &str = "docs/modules.md";
+const PAGE: &str = "docs/guides/modules.md";
 const OPERATOR: &str = env!("CARGO_BIN_EXE_addon-operator");
 const PATIENCE: Duration = Duration::from_mins(1);
 

@@ -21,7 +21,7 @@ use channel::{TAG, Versions};
 use image::Image;
 use site::{Leader, NAME, Site};
 
-/// The modules of docs/modules.md. The repository and the image both contain them.
+/// The modules of docs/guides/modules.md. The repository and the image both contain them.
 const MODULES: [&str; 2] = ["guestbook", "storage"];
 
 /// An edit that the schema of the module refuses.
@@ -42,7 +42,7 @@ pub(crate) fn show(narrator: &Narrator, program: &Program, tool: &Path) -> anyho
     narrator.chapter("14  Install it with helm");
     narrator
         .say("A new control plane, and a real node: containerd, kubelet and kube-proxy. The image has the modules of");
-    narrator.say("docs/modules.md on top: storage, and guestbook with a schema, a CRD and a hook.");
+    narrator.say("docs/guides/modules.md on top: storage, and guestbook with a schema, a CRD and a hook.");
     let started = Instant::now();
     let plane = ControlPlane::start(&Options {
         pods: Pods::Running,

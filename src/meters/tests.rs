@@ -398,7 +398,7 @@ fn names_labels_buckets_and_help_are_a_contract() {
     );
 }
 
-/// The text of `docs/metrics.md`; `UPDATE=1` renews it.
+/// The text of `docs/reference/metrics.md`; `UPDATE=1` renews it.
 fn reference() -> String {
     let mut page = HEAD.to_owned();
     for row in table::all() {
@@ -498,7 +498,7 @@ A scraper that accepts UTF-8 gets all names unchanged.
 
 #[test]
 fn the_reference_page_is_up_to_date() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/metrics.md");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reference/metrics.md");
     let page = reference();
     if std::env::var_os("UPDATE").is_some() {
         fs_err::create_dir_all(concat!(env!("CARGO_MANIFEST_DIR"), "/docs")).unwrap();
@@ -507,6 +507,6 @@ fn the_reference_page_is_up_to_date() {
     let written = fs_err::read_to_string(path).unwrap_or_default();
     assert!(
         written == page,
-        "docs/metrics.md is not what the table says; run the tests with UPDATE=1"
+        "docs/reference/metrics.md is not what the table says; run the tests with UPDATE=1"
     );
 }

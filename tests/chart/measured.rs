@@ -14,7 +14,7 @@ const OF_PROMETHEUS: [&str; 3] = ["namespace", "pod", "le"];
 
 /// All metrics and their labels, as the reference page lists them.
 fn metrics() -> BTreeMap<String, BTreeSet<String>> {
-    let page = fs_err::read_to_string(root().join("docs/metrics.md")).unwrap();
+    let page = fs_err::read_to_string(root().join("docs/reference/metrics.md")).unwrap();
     let mut metrics: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for row in page.lines().filter_map(|line| line.strip_prefix("| `")) {
         let cells: Vec<&str> = row.split('|').map(str::trim).collect();

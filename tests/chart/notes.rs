@@ -95,7 +95,7 @@ fn a_channel_is_told_with_what_it_lacks() {
                 "channel status",
                 "verification.keys",
                 "image.pullPolicy=Always",
-                "docs/channels.md",
+                "docs/guides/channels.md",
             ];
             assert_eq!(
                 words.map(|word| notes.contains(word)),

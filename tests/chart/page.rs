@@ -11,7 +11,7 @@ use super::tool::chart;
 const HEAD: &str = "\
 # The chart addon-operator
 
-Installs the operator into a cluster; [docs/install.md](../../docs/install.md) shows how, from the first module to the
+Installs the operator into a cluster; [docs/start/install.md](../../docs/start/install.md) shows how, from the first module to the
 uninstallation. This page is made from [values.yaml](values.yaml).
 
 | value | default | meaning |

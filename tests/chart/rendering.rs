@@ -218,7 +218,7 @@ fn pods_of_one_node_make_room_for_each_other() {
 /// Helm refuses values that do not exist.
 #[test]
 fn the_installation_page_sets_values_that_exist() {
-    let page = fs_err::read_to_string(root().join("docs/install.md")).unwrap();
+    let page = fs_err::read_to_string(root().join("docs/start/install.md")).unwrap();
     let set: Vec<&str> = page
         .split_whitespace()
         .skip_while(|word| *word != "--set")
@@ -258,7 +258,7 @@ fn block<'a>(page: &'a str, begin: &str) -> &'a str {
 /// The rights are shown before the command that grants them.
 #[test]
 fn the_installation_page_shows_the_widest_right_of_the_shipped_modules_and_how_to_switch_them_on() {
-    let page = fs_err::read_to_string(root().join("docs/install.md")).unwrap();
+    let page = fs_err::read_to_string(root().join("docs/start/install.md")).unwrap();
     let before = page.split("\nhelm install").next().unwrap();
     let shipped = fs_err::read_to_string(chart().with_file_name("shipped-modules.yaml")).unwrap();
     let one = |text: &str| yaml::documents_v2(text).unwrap().remove(0);
@@ -290,7 +290,7 @@ fn the_installation_page_shows_the_widest_right_of_the_shipped_modules_and_how_t
 
 #[test]
 fn a_certificate_as_the_page_has_it_is_for_the_services() {
-    let page = fs_err::read_to_string(root().join("docs/install.md")).unwrap();
+    let page = fs_err::read_to_string(root().join("docs/start/install.md")).unwrap();
     let certificate = yaml::documents_v2(block(&page, "apiVersion: cert-manager.io"))
         .unwrap()
         .remove(0);

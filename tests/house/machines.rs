@@ -169,7 +169,7 @@ fn check_methods(file: &TextFile) -> Option<Finding> {
             &file.path,
             scan::line_of(&code, body.start),
             "methods of the whole operator",
-            "make it a method of a machine, or of a way: docs/adr/0017-machines-of-the-operator.md",
+            "make it a method of a machine, or of a way: docs/why/adr/0017-machines-of-the-operator.md",
         )
     })
 }

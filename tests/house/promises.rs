@@ -9,7 +9,7 @@ use crate::finding::{Finding, assert_none};
 use crate::repository::{self, TextFile};
 use crate::scan;
 
-const PROMISES: &str = "docs/reliability.md";
+const PROMISES: &str = "docs/why/reliability.md";
 const MENDS: &str = "bench/campaigns/mends.md";
 
 /// A piece of quoted code that names tests.

@@ -28,11 +28,11 @@ const RECORDED: [&str; 1] = ["src/meters/"];
 
 /// Pages that quote recorded texts or the originals word by word.
 const QUOTING: [&str; 5] = [
-    "docs/adr/",
-    "docs/building.md",
-    "docs/compatibility.md",
-    "docs/install.md",
-    "docs/metrics.md",
+    "docs/why/adr/",
+    "docs/guides/building.md",
+    "docs/reference/compatibility.md",
+    "docs/start/install.md",
+    "docs/reference/metrics.md",
 ];
 
 /// Beginnings of a head that hide its subject.

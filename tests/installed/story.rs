@@ -239,7 +239,7 @@ fn a_crd_is_not_converted_any_more(stage: &Stage<'_>) {
     const READ: &str = "get tickets.v1alpha1.trial.example.com one --output=jsonpath={.apiVersion}";
     let said = stage.refused(READ);
     assert!(said.contains("conversion webhook"), "{said}");
-    let page = include_str!("../../docs/install.md");
+    let page = include_str!("../../docs/start/install.md");
     let patch = page
         .lines()
         .find_map(|line| line.strip_prefix("kubectl patch crd NAME "));

@@ -23,7 +23,7 @@ pub(super) const TAG: &str = "stable";
 /// A new version must lead for this long before it is adopted and the pods are replaced.
 const TRIAL: Duration = Duration::from_mins(2);
 
-/// The folder in the image that holds the modules of docs/modules.md.
+/// The folder in the image that holds the modules of docs/guides/modules.md.
 const MODULES: &str = "/guestbook";
 
 /// The mistake of the bad version: a hook reads a value by a wrong name.

@@ -146,7 +146,7 @@ impl From<BadMetrics> for Failure {
                 problem: Problem::NoObject { .. },
                 ..
             } => r#"the file holds JSON objects one after the other, such as {"name": "backups_total", "add": 1}"#,
-            BadMetrics::Operation { .. } => "docs/hooks.md lists the fields of a metric operation",
+            BadMetrics::Operation { .. } => "docs/guides/hooks.md lists the fields of a metric operation",
         };
         Self::of(Class::HookFailed, &bad).hint(hint)
     }

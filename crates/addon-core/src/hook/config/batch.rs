@@ -152,7 +152,7 @@ impl BatchError {
             }
             Self::UnknownVersion(_) | Self::MissingVersion => r#"write `"version": "v1"`"#,
             Self::Schema(_) | Self::Hooks(_) | Self::Name { .. } => {
-                "docs/hooks.md describes the answer of an executable with several hooks"
+                "docs/guides/hooks.md describes the answer of an executable with several hooks"
             }
         }
     }

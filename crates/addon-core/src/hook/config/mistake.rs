@@ -78,7 +78,7 @@ impl ConfigError {
             Self::UnknownVersion(_) | Self::VersionType | Self::MissingVersion | Self::NoVersion(_) => {
                 "write `configVersion: v1`"
             }
-            Self::Schema(_) | Self::Meaning(_) => "docs/hooks.md lists the bindings and their fields",
+            Self::Schema(_) | Self::Meaning(_) => "docs/guides/hooks.md lists the bindings and their fields",
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Compares filters with tables that were recorded from the original's engine.
 //!
 //! Every row with another result is listed in `oracles/jq_differences.jsonl` with a reason. A new difference fails the
-//! test, and so does a row in the list that agrees, so that the list stays true. docs/compatibility.md describes the
+//! test, and so does a row in the list that agrees, so that the list stays true. docs/reference/compatibility.md describes the
 //! effect of each class of reasons for users.
 
 use std::collections::BTreeMap;
