@@ -89,7 +89,7 @@ doc: ## the API documentation, warnings denied
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --locked --quiet
 
 .PHONY: layers
-layers: ## who uses whom, sizes, names, links; `UPDATE=1 make layers` renews ARCHITECTURE.md
+layers: ## who uses whom, sizes, names, links; `UPDATE=1 make layers` renews docs/why/layers.md
 	cargo test --locked --quiet --test house
 
 .PHONY: deny

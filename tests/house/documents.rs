@@ -8,6 +8,9 @@ use crate::layers;
 use crate::repository::{self, TextFile};
 
 const BEGIN: &str = "<!-- layers:begin (tests/house/layers.rs; UPDATE=1 make layers) -->\n";
+/// The page that shows the tables to people.
+const LAYERS: &str = "docs/why/layers.md";
+
 const END: &str = "<!-- layers:end -->";
 
 /// The targets of a Makefile.
@@ -107,17 +110,17 @@ fn links_in_the_documents_lead_somewhere() {
 }
 
 #[test]
-fn the_architecture_quotes_the_tables() {
-    let path = repository::root().join("ARCHITECTURE.md");
-    let text = fs_err::read_to_string(&path).expect("the repository has an ARCHITECTURE.md");
-    let wanted = with_tables(&text, &layers::markdown()).expect("ARCHITECTURE.md has the markers of the tables");
+fn the_page_of_layers_quotes_the_tables() {
+    let path = repository::root().join(LAYERS);
+    let text = fs_err::read_to_string(&path).expect("the repository has a page of layers");
+    let wanted = with_tables(&text, &layers::markdown()).expect("the page has the markers of the tables");
     if std::env::var_os("UPDATE").is_some() {
-        fs_err::write(&path, &wanted).expect("ARCHITECTURE.md can be written");
+        fs_err::write(&path, &wanted).expect("the page can be written");
         return;
     }
     assert!(
         text == wanted,
-        "ARCHITECTURE.md does not quote tests/house/layers.rs; run `UPDATE=1 make layers`"
+        "{LAYERS} does not quote tests/house/layers.rs; run `UPDATE=1 make layers`"
     );
 }
 

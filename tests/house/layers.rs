@@ -1,4 +1,4 @@
-//! The architecture's tables as data: which module may use which. ARCHITECTURE.md quotes them.
+//! The architecture's tables as data: which module may use which. docs/why/layers.md quotes them.
 //!
 //! A new edge between modules needs an edit of this file, and a reviewer looks at that edit first.
 
@@ -204,7 +204,7 @@ impl Table {
     }
 }
 
-/// All tables in the form of ARCHITECTURE.md.
+/// All tables in the form of docs/why/layers.md.
 pub(crate) fn markdown() -> String {
     let mut tables = Vec::new();
     for table in TABLES {

@@ -2,7 +2,7 @@
 //! that the core may link, and whether the documents are true about all of this.
 //!
 //! Every check is a function from text to findings, so a test can show that it fails on invented text. One more test
-//! per check applies it to the repository. Nothing here may change the tree, except the quoted table in ARCHITECTURE.md
+//! per check applies it to the repository. Nothing here may change the tree, except the quoted table in docs/why/layers.md
 //! with `UPDATE=1`.
 
 mod commits;

@@ -39,6 +39,25 @@ fn a_new_module_has_no_findings_and_passes_its_cases() {
     }
 }
 
+/// The first commands that a newcomer types for a module.
+#[test]
+fn the_commands_of_the_readme_make_a_module_that_passes() {
+    let readme = include_str!("../../README.md");
+    let commands = readme
+        .lines()
+        .filter_map(|line| line.strip_prefix("target/debug/addon-operator module "));
+    let stage = Stage::empty();
+    let mut ran = 0;
+    for command in commands {
+        let words = command.split('#').next().unwrap_or_default();
+        let words: Vec<&str> = ["module"].into_iter().chain(words.split_whitespace()).collect();
+        let outcome = stage.run(&words);
+        assert_eq!(outcome.code, 0, "{words:?}: {}{}", outcome.out, outcome.err);
+        ran += 1;
+    }
+    assert_eq!(ran, 3);
+}
+
 #[test]
 fn a_wrapped_chart_finds_its_values_below_the_key_of_the_module() {
     let stage = Stage::empty();

@@ -25,8 +25,9 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// processor, and wait for itself on a busy machine.
 const REST: u32 = 3;
 
-/// A check may be slow once, which is no reason to look away for long.
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// A check may be slow once, which is no reason to look away for long. On a busy machine many are slow, and shorter pauses would
+/// keep it busy with looks.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// Short compared with one request to a control plane.
 const CLOSE: Duration = Duration::from_millis(3);
