@@ -73,6 +73,12 @@ impl Bound {
         self.child.id()
     }
 
+    /// Takes the child's standard input. None if that is not a pipe or was taken before.
+    #[cfg(test)]
+    pub(crate) fn take_stdin(&mut self) -> Option<std::process::ChildStdin> {
+        self.child.stdin.take()
+    }
+
     /// Takes the child's standard output. None if that is not a pipe or was taken before.
     pub fn take_stdout(&mut self) -> Option<ChildStdout> {
         self.child.stdout.take()

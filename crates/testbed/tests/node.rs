@@ -1,7 +1,6 @@
 //! A real node: what the testbed adds to kubelet and containerd. Kubernetes itself is not tested here. The tests need
 //! root and the packages of `make node-packages`.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
-#![expect(clippy::disallowed_methods, reason = "a test asks the machine about itself")]
 
 #[path = "node/death.rs"]
 mod death;
