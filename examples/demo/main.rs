@@ -24,7 +24,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use clap::Parser;
+use testbed::find::{Finder, Source};
 use testbed::node::needs;
+use testbed::part;
 use testbed::plane::{ControlPlane, Options, Pods};
 use testbed::{process, report};
 
@@ -132,6 +134,15 @@ fn tour(narrator: &Narrator, program: Program, obstacle: Option<&str>) -> anyhow
         seconds(started.elapsed()),
         plane.server()
     ));
+    for (part, found) in Finder::from_environment().find(&part::BASIC)? {
+        if matches!(found.source, Source::Assets | Source::Path) {
+            narrator.say(format_args!(
+                "{} is the machine's own: {}",
+                part.name(),
+                found.file.display()
+            ));
+        }
+    }
     let started = Instant::now();
     plane.enliven()?;
     narrator.ok(format_args!(

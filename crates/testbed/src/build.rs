@@ -5,10 +5,10 @@
 //! entry only by a rename, complete. This module must never write into the repository.
 
 use std::ffi::OsString;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use fs_err as fs;
 use md5::{Digest, Md5};
@@ -17,6 +17,7 @@ use thiserror::Error;
 use crate::find::is_executable;
 use crate::part::{Module, Part};
 use crate::process::{self, Bond, Bound};
+use crate::progress::{Progress, Times, say};
 
 #[derive(Debug, Error)]
 pub enum BuildError {
@@ -86,6 +87,10 @@ impl Cache {
         Self { folder }
     }
 
+    fn times(&self) -> Times {
+        Times::of(&self.folder)
+    }
+
     /// A program from an earlier build. Without a Go to compare versions with, a build by any version will do.
     pub(crate) fn get(&self, part: Part, go: Option<&Go>) -> Option<PathBuf> {
         let stem = stem(part.module());
@@ -115,7 +120,8 @@ impl Cache {
         let site = tempfile::Builder::new().prefix(&prefix).tempdir_in(&self.folder)?;
         fs::write(site.path().join("go.mod"), module.go_mod)?;
         fs::write(site.path().join("go.sum"), module.go_sum)?;
-        compile(part, go, site.path(), left)?;
+        let took = compile(part, go, site.path(), left, self.times().expected(part))?;
+        self.times().remember(part, took);
         let entry = self.folder.join(entry(module, go));
         fs::create_dir_all(&entry)?;
         let file = entry.join(part.name());
@@ -132,25 +138,27 @@ impl Cache {
             .truncate(false)
             .write(true)
             .open(&path)?;
-        let started = Instant::now();
-        let mut told = Duration::ZERO;
+        let mut progress: Option<Progress> = None;
         loop {
             match file.file().try_lock() {
-                Ok(()) => return Ok(file),
+                Ok(()) => {
+                    if let Some(progress) = progress {
+                        progress.end();
+                    }
+                    return Ok(file);
+                }
                 Err(std::fs::TryLockError::WouldBlock) => {}
                 Err(std::fs::TryLockError::Error(source)) => return Err(BuildError::Lock { file: path, source }),
             }
             if process::interrupted() {
                 return Err(BuildError::Interrupted);
             }
-            if told.is_zero() || started.elapsed() >= told {
-                say(&format!(
-                    "waiting for another process that builds {} ({})",
-                    part,
-                    seconds(started)
-                ));
-                told = started.elapsed() + NEWS;
-            }
+            progress
+                .get_or_insert_with(|| {
+                    let what = format!("waiting for another process that builds {part}");
+                    Progress::begin(what, self.times().expected(part))
+                })
+                .look();
             std::thread::sleep(LOOK);
         }
     }
@@ -167,10 +175,6 @@ impl Cache {
 
 /// The interval at which a waiting process tries the lock again.
 const LOOK: Duration = Duration::from_millis(50);
-
-/// The interval at which a waiting process reports that it still waits: short enough for a person at a terminal, long
-/// enough for a log file.
-const NEWS: Duration = Duration::from_secs(10);
 
 const FLAGS: [&str; 2] = ["-trimpath", "-buildvcs=false"];
 
@@ -200,7 +204,8 @@ fn entry(module: &Module, go: &Go) -> String {
             .replace(|letter: char| !letter.is_ascii_alphanumeric() && letter != '.', "_")
 }
 
-fn compile(part: Part, go: &Go, site: &Path, left: usize) -> Result<(), BuildError> {
+/// Builds a program in a folder of its own, and returns the time that it took.
+fn compile(part: Part, go: &Go, site: &Path, left: usize, expected: Duration) -> Result<Duration, BuildError> {
     let mut command = process::command(&go.program);
     command
         .arg("build")
@@ -222,14 +227,12 @@ fn compile(part: Part, go: &Go, site: &Path, left: usize) -> Result<(), BuildErr
     } else {
         format!(", {left} more to build after it")
     };
-    say(&format!("building {part} with {}{after}", go.version));
-    let started = Instant::now();
+    let mut progress = Progress::begin(format!("building {part} with {}{after}", go.version), expected);
     // Go stops its compilers when it is interrupted, but not when it is killed.
     let mut build = Bound::start(command, Bond::PoliteGroup(libc::SIGINT)).map_err(BuildError::Start)?;
     let listener = build
         .take_stderr()
         .map(|stderr| std::thread::spawn(move || listen(stderr)));
-    let mut next = NEWS;
     let status = loop {
         if let Some(status) = build.ended().map_err(BuildError::Start)? {
             break status;
@@ -237,10 +240,7 @@ fn compile(part: Part, go: &Go, site: &Path, left: usize) -> Result<(), BuildErr
         if process::interrupted() {
             return Err(BuildError::Interrupted);
         }
-        if started.elapsed() >= next {
-            say(&format!("still building {part} ({})", seconds(started)));
-            next += NEWS;
-        }
+        progress.look();
         std::thread::sleep(LOOK);
     };
     let said = listener.and_then(|listener| listener.join().ok()).unwrap_or_default();
@@ -250,8 +250,9 @@ fn compile(part: Part, go: &Go, site: &Path, left: usize) -> Result<(), BuildErr
             go: go.version.clone(),
         });
     }
-    say(&format!("built {part} in {}", seconds(started)));
-    Ok(())
+    let took = progress.end();
+    say(&format!("built {part} in {} s", took.as_secs()));
+    Ok(took)
 }
 
 /// Returns the last lines, for an error message. Lines about downloads are left out.
@@ -268,15 +269,4 @@ fn listen(stderr: impl io::Read) -> String {
         }
     }
     Vec::from(lines).join("\n")
-}
-
-fn seconds(since: Instant) -> String {
-    format!("{} s", since.elapsed().as_secs())
-}
-
-/// Prints progress to standard error, a line at a time. The output of a test is captured only for `eprintln`, so this
-/// reaches the person from a test too.
-fn say(line: &str) {
-    // A closed standard error is no reason to stop.
-    let _ = writeln!(io::stderr(), "testbed: {line}");
 }

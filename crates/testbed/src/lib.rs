@@ -53,6 +53,8 @@ pub mod part;
 
 mod build;
 
+mod progress;
+
 pub mod node;
 
 mod space;
