@@ -190,6 +190,11 @@ image-push: ## send the image to a registry: REF=registry.example/team/addon-ope
 	@test -n "$(REF)" || { echo 'say where to: make image-push REF=registry.example/team/addon-operator:1.0' >&2; exit 1; }
 	$(ASSEMBLER) push $(IMAGE) $(REF) --credentials $(HOME)/.docker/config.json $(if $(KEY),--key $(KEY))
 
+.PHONY: release
+release: $(if $(OPERATOR),,operator) ## all files of VERSION=0.2.0 in RELEASE=FOLDER, signed by KEY=private.pem if given; says what to push
+	@VERSION="$(VERSION)" TO="$(abspath $(or $(RELEASE),$(TARGET)/release-$(VERSION)))" OPERATOR="$(or $(OPERATOR),$(TARGET)/dist/addon-operator)" \
+	  ASSEMBLER="$(ASSEMBLER)" PACKAGES="$(PACKAGES)" KEY="$(KEY)" image/release
+
 .PHONY: image-lock
 image-lock: ## pin the newest Debian packages for the image
 	$(ASSEMBLER) lock --definition $(DEFINITION)
