@@ -217,9 +217,9 @@ pub(crate) fn is_executable(file: &Path) -> bool {
         .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
-/// Whether an installed program has a suitable version. Helm 3 and helm 4 share a name, and kubectl works only with API
-/// servers of neighbouring versions, so these are asked for theirs. The other programs are seldom installed by
-/// accident.
+/// Whether an installed program has a suitable version. Helm 3 and helm 4 share a name, kubectl works only with API
+/// servers of neighbouring versions, and the programs of Kubernetes belong together, so these are asked for theirs. The
+/// other programs are seldom installed by accident.
 fn will_do(part: Part, file: &Path, source: Source) -> bool {
     let (major, minor) = major_minor(part.version());
     match part {
@@ -236,6 +236,15 @@ fn will_do(part: Part, file: &Path, source: Source) -> bool {
                     .parse::<u32>()
                     .is_ok_and(|pinned: u32| found.abs_diff(pinned) <= 1)
             }),
+        // A machine of a cluster has a kubelet of that cluster's version.
+        Part::KubeApiserver | Part::KubeControllerManager | Part::KubeScheduler | Part::Kubelet | Part::KubeProxy
+            if source == Source::Path =>
+        {
+            reported(file, &["--version"]).is_some_and(|said| {
+                let version = said.trim_start_matches("Kubernetes ");
+                major_minor(version) == (major, minor)
+            })
+        }
         Part::Kubectl
         | Part::Etcd
         | Part::KubeApiserver

@@ -102,10 +102,12 @@ fn assets_come_before_the_path_and_the_path_before_a_build() {
     machine.go(WORKS);
     let ours = machine.script("assets/etcd", "exit 0");
     machine.script("path/etcd", "exit 0");
-    let theirs = machine.script("path/kube-apiserver", "exit 0");
+    let pinned = format!("echo Kubernetes {}", Part::KubeApiserver.version());
+    let theirs = machine.script("path/kube-apiserver", &pinned);
+    machine.script("path/kubelet", "echo Kubernetes v1.28.2");
     let tools = machine
         .finder()
-        .find(&[Part::Etcd, Part::KubeApiserver, Part::Kwok])
+        .find(&[Part::Etcd, Part::KubeApiserver, Part::Kubelet, Part::Kwok])
         .unwrap();
     assert_eq!(
         (tools[&Part::Etcd].file.clone(), tools[&Part::Etcd].source),
@@ -121,8 +123,8 @@ fn assets_come_before_the_path_and_the_path_before_a_build() {
     assert_eq!(tools[&Part::Kwok].source, Source::Built);
     assert_eq!(
         machine.builds(),
-        ["sigs.k8s.io/kwok/cmd/kwok"],
-        "only what was asked for and missing"
+        ["k8s.io/kubernetes/cmd/kubelet", "sigs.k8s.io/kwok/cmd/kwok"],
+        "only what was asked for and missing, or of another version"
     );
     assert_eq!(
         machine.finder().find(&[Part::Kwok]).unwrap()[&Part::Kwok].source,
