@@ -46,7 +46,28 @@ pub fn obstacle() -> Option<String> {
     if !rustix::process::geteuid().is_root() {
         return Some("the user is not root".to_owned());
     }
-    None
+    refused_namespaces().or_else(overlaid_folder)
+}
+
+/// The answer of the kernel to the namespaces of a node, if it refuses them: an ordinary container has root without the rights.
+fn refused_namespaces() -> Option<String> {
+    let mut command = process::command("unshare");
+    command.args(["--mount", "--net", "--pid", "--fork", "true"]);
+    let refused = match process::run(command, None) {
+        Ok(output) if output.status.success() => return None,
+        Ok(output) => String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+        Err(error) => error.to_string(),
+    };
+    Some(format!("root may not make namespaces here ({refused})"))
+}
+
+/// Whether the temporary folder is an overlay itself, in which containerd cannot make others.
+fn overlaid_folder() -> Option<String> {
+    const OVERLAY: u64 = 0x794c_7630;
+    let folder = std::env::temp_dir();
+    let kind = rustix::fs::statfs(&folder).map(|about| about.f_type);
+    let is_overlay = kind.is_ok_and(|kind| u64::try_from(kind) == Ok(OVERLAY));
+    is_overlay.then(|| format!("{} is on an overlay; TMPDIR may name another folder", folder.display()))
 }
 
 #[derive(Debug, Error)]

@@ -12,7 +12,8 @@ use testbed::wait::wait_until;
 
 use super::{programs, push};
 
-pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
+/// Far longer than any step takes on a busy machine.
+pub(crate) const PATIENCE: Duration = Duration::from_mins(3);
 
 /// The control plane and the image that all tests share.
 pub(crate) struct Stage {

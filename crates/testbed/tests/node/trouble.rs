@@ -15,6 +15,22 @@ fn id(pod: &Value) -> &str {
 }
 
 #[test]
+fn root_without_the_right_to_namespaces_is_told_so() {
+    if testbed::shared::has_no_node() {
+        return;
+    }
+    let mut command = process::command("setpriv");
+    command.args(["--bounding-set=-sys_admin", env!("CARGO_BIN_EXE_testbed"), "needs"]);
+    let output = process::run(command, None).unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{said}");
+    assert!(
+        said.contains("is left out: root may not make namespaces here"),
+        "{said}"
+    );
+}
+
+#[test]
 fn a_container_that_is_killed_from_outside_is_started_again() {
     if testbed::shared::has_no_node() {
         return;
