@@ -110,10 +110,10 @@ impl Cache {
     /// after it.
     pub(crate) fn build(&self, part: Part, go: &Go, left: usize) -> Result<PathBuf, BuildError> {
         fs::create_dir_all(&self.folder)?;
-        let _lock = self.lock(part)?;
-        if let Some(file) = self.get(part, Some(go)) {
-            return Ok(file);
-        }
+        let _lock = match self.turn(part, go)? {
+            Turn::Ours(lock) => lock,
+            Turn::Built(file) => return Ok(file),
+        };
         let module = part.module();
         let prefix = format!(".building-{}-", module.name);
         self.sweep(&prefix);
@@ -130,8 +130,8 @@ impl Cache {
     }
 
     /// Takes the lock of a module, so that only one process builds from it. The kernel releases the lock when its
-    /// holder ends.
-    fn lock(&self, part: Part) -> Result<fs::File, BuildError> {
+    /// holder ends. The holder may go on with other programs of the module, so the wait ends when this one is there.
+    fn turn(&self, part: Part, go: &Go) -> Result<Turn, BuildError> {
         let path = self.folder.join(format!("{}.lock", part.module().name));
         let file = fs::OpenOptions::new()
             .create(true)
@@ -139,14 +139,13 @@ impl Cache {
             .write(true)
             .open(&path)?;
         let mut progress: Option<Progress> = None;
-        loop {
-            match file.file().try_lock() {
-                Ok(()) => {
-                    if let Some(progress) = progress {
-                        progress.end();
-                    }
-                    return Ok(file);
-                }
+        let turn = loop {
+            let tried = file.file().try_lock();
+            if let Some(built) = self.get(part, Some(go)) {
+                break Turn::Built(built);
+            }
+            match tried {
+                Ok(()) => break Turn::Ours(file),
                 Err(std::fs::TryLockError::WouldBlock) => {}
                 Err(std::fs::TryLockError::Error(source)) => return Err(BuildError::Lock { file: path, source }),
             }
@@ -160,7 +159,11 @@ impl Cache {
                 })
                 .look();
             std::thread::sleep(LOOK);
+        };
+        if let Some(progress) = progress {
+            progress.end();
         }
+        Ok(turn)
     }
 
     /// Removes the remains of killed builds. The caller holds the module's lock, so no build of the module is running.
@@ -171,6 +174,14 @@ impl Cache {
             let _ = fs::remove_dir_all(dead.path());
         }
     }
+}
+
+/// The end of the wait for a program.
+enum Turn {
+    /// This process holds the lock of the module, and has to build.
+    Ours(fs::File),
+    /// Another process has built the program.
+    Built(PathBuf),
 }
 
 /// The interval at which a waiting process tries the lock again.
