@@ -40,8 +40,8 @@ SECONDS ?= 60
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-# Builds the testbed alone. Demo and tests share all builds; a target of a test brings in the choice of features that both need.
-FIRST := cargo build --locked --bin testbed --test alive
+# Builds the testbed alone. Demo and tests share all builds.
+FIRST := cargo build --locked --bin testbed
 
 # Builds Go programs beside the rest of the recipe, in the order in which they are needed. A part of the recipe that needs one of them
 # earlier waits for it, and says so.

@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use clap::Parser;
-use testbed::find::{Finder, Source};
+use testbed::find::Source;
 use testbed::node::needs;
 use testbed::part;
 use testbed::plane::{ControlPlane, Options, Pods};
@@ -134,7 +134,7 @@ fn tour(narrator: &Narrator, program: Program, obstacle: Option<&str>) -> anyhow
         seconds(started.elapsed()),
         plane.server()
     ));
-    for (part, found) in Finder::from_environment().find(&part::BASIC)? {
+    for (part, found) in plane.provide(&part::BASIC)? {
         if matches!(found.source, Source::Assets | Source::Path) {
             narrator.say(format_args!(
                 "{} is the machine's own: {}",

@@ -23,6 +23,14 @@ pub enum Part {
     Cosign,
 }
 
+/// The programs with which a control plane begins. Helm is needed only by its users.
+pub const FIRST: [Part; 4] = [
+    Part::Etcd,
+    Part::KubeApiserver,
+    Part::KubeControllerManager,
+    Part::Kubectl,
+];
+
 /// The programs that every control plane needs.
 pub const BASIC: [Part; 5] = [
     Part::Etcd,

@@ -15,7 +15,7 @@ use thiserror::Error;
 
 use crate::audit::Audit;
 use crate::environment;
-use crate::find::Finder;
+use crate::find::{Finder, Tools};
 use crate::folder::{self, Folder};
 use crate::kubectl::{Kubectl, KubectlError};
 use crate::namespace::{Namespace, NamespaceError};
@@ -162,11 +162,17 @@ impl ControlPlane {
         launch::launch(options, finder)
     }
 
-    /// Like [`Self::start`], but the registry and the nodes start later, by [`Self::open_registry`] and
-    /// [`Self::enliven`]. Their programs are found, or built, only then.
+    /// Like [`Self::start`], but helm, the registry and the nodes come later, by [`Self::provide`],
+    /// [`Self::open_registry`] and [`Self::enliven`]. Their programs are found, or built, only then.
     pub fn begin(options: &Options) -> Result<Self, StartError> {
-        let parts = [&part::BASIC, options.tools.as_slice()].concat();
-        launch::begin(options, &Finder::from_environment().find(&parts)?)
+        launch::begin(options, &Finder::from_environment().find(&part::FIRST)?)
+    }
+
+    /// Finds, or builds, more programs for the users of the control plane. Returns where they were found.
+    pub fn provide(&self, parts: &[Part]) -> Result<Tools, StartError> {
+        let tools = Finder::from_environment().find(parts)?;
+        setup::link(&self.path, &tools)?;
+        Ok(tools)
     }
 
     /// Starts the registry of a control plane that has begun without it.
