@@ -39,7 +39,8 @@ pub fn wait_until<T, E: Display>(
     what: &str,
     check: impl FnMut() -> Result<Option<T>, E>,
 ) -> Result<T, TimedOut> {
-    wait(PAUSE, patience, what, check)
+    let pause = |took: Duration| PAUSE.max((took * REST).min(LONGEST_PAUSE));
+    wait(pause, patience, what, check)
 }
 
 /// Like [`wait_until`] with short pauses, for states that pass quickly and a cheap `check`.
@@ -48,11 +49,11 @@ pub fn wait_closely<T, E: Display>(
     what: &str,
     check: impl FnMut() -> Result<Option<T>, E>,
 ) -> Result<T, TimedOut> {
-    wait(CLOSE, patience, what, check)
+    wait(|_| CLOSE, patience, what, check)
 }
 
 fn wait<T, E: Display>(
-    pause: Duration,
+    pause: impl Fn(Duration) -> Duration,
     patience: Duration,
     what: &str,
     mut check: impl FnMut() -> Result<Option<T>, E>,
@@ -74,7 +75,7 @@ fn wait<T, E: Display>(
                 seen,
             });
         }
-        thread::sleep(pause.max((looked.elapsed() * REST).min(LONGEST_PAUSE)));
+        thread::sleep(pause(looked.elapsed()));
     }
 }
 

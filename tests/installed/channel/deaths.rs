@@ -51,15 +51,16 @@ pub(super) fn the_old_pods_are_evicted_during_a_trial(plane: &ControlPlane, imag
 pub(super) fn the_old_pods_are_killed_at_each_step(plane: &ControlPlane, image: &Image) {
     let followed = Followed::begin(plane, image, &[]);
     let revisions = followed.stage.revisions();
-    let version = followed.push("0.2.0", &Change::default());
-    followed.check();
     // The step before the first converge is left out, because it may be too short to be observed.
-    for step in [Step::Begun, Step::Ready, Step::Proves, Step::RollsOut] {
-        followed.wait_for(&format!("{step:?}"), || followed.step(&version) >= Some(step));
-        let killed = followed.other_pods().iter().filter(|pod| followed.kill(pod)).count();
-        assert_ne!(killed, 0, "{step:?}");
-    }
-    followed.wait_until_at_rest_with(&version);
+    kill_at(
+        &followed,
+        0,
+        &[Step::Begun, Step::Ready, Step::Proves, Step::RollsOut],
+        || {
+            let pods = followed.other_pods();
+            pods.iter().filter(|pod| followed.kill(pod)).count() > 0
+        },
+    );
     followed.assert_untouched(&revisions);
 }
 
@@ -71,15 +72,41 @@ pub(super) fn the_pod_on_trial_is_killed_at_each_step(plane: &ControlPlane, imag
     // The pod of the first trial is killed twice. The second kill comes after the verdict, so it is no failure.
     let steps: [&[Step]; 3] = [&[Step::Begun, Step::RollsOut], &[Step::Ready], &[Step::Proves]];
     for (number, steps) in steps.into_iter().enumerate() {
-        let version = followed.push(&format!("0.{}.0", number + 2), &Change::default());
-        followed.check();
-        for step in steps {
-            followed.wait_for(&format!("a kill at {step:?}"), || {
-                let is_there = followed.step(&version) == Some(*step);
-                is_there && followed.trial_pod().is_some_and(|pod| followed.kill(&pod))
-            });
-        }
-        followed.wait_until_at_rest_with(&version);
+        kill_at(&followed, number, steps, || {
+            followed.trial_pod().is_some_and(|pod| followed.kill(&pod))
+        });
     }
     followed.assert_untouched(&revisions);
+}
+
+/// How many trials may pass before each step was seen. On a busy machine a look may come too late for a step.
+const TRIALS: usize = 4;
+
+/// Pushes a version, kills at each of these steps of its trial, and waits until the version is adopted. If a step passed before it was
+/// seen, another version gets the same.
+fn kill_at(followed: &Followed<'_>, number: usize, steps: &[Step], kill: impl Fn() -> bool) {
+    let mut missed = String::new();
+    for trial in 0..TRIALS {
+        let version = followed.push(&format!("0.{}.{trial}", number + 2), &Change::default());
+        followed.check();
+        let late = steps
+            .iter()
+            .find(|step| !is_killed_at(followed, &version, **step, &kill));
+        followed.wait_until_at_rest_with(&version);
+        let Some(late) = late else { return };
+        missed = format!("{missed} {late:?}");
+    }
+    panic!("nothing was killed in {TRIALS} trials, which passed these steps too soon:{missed}");
+}
+
+/// Kills when the trial is at this step; false if the trial passed it.
+fn is_killed_at(followed: &Followed<'_>, version: &str, step: Step, kill: impl Fn() -> bool) -> bool {
+    let mut is_killed = false;
+    followed.wait_closely_for(&format!("a kill at {step:?}"), || {
+        let now = followed.step(version);
+        is_killed = now == Some(step) && kill();
+        let is_over = now > Some(step) || now.is_none() && followed.names(version) && followed.is_at_rest();
+        is_killed || is_over
+    });
+    is_killed
 }
