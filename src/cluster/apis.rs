@@ -24,7 +24,7 @@ const FRESH: Duration = Duration::from_secs(5);
 /// The server's version, and all kinds whose objects can be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Apis {
-    /// The server's version without a leading `v`, for example `1.36.3`.
+    /// The server's version without a leading `v`, for example `1.37.2`.
     pub version: String,
     /// All served APIs as `group/version` and `group/version/Kind`, sorted.
     pub names: BTreeSet<String>,
@@ -266,7 +266,7 @@ mod tests {
 
     #[test]
     fn names_are_those_that_charts_ask_for() {
-        let apis = apis("1.36.3", &groups());
+        let apis = apis("1.37.2", &groups());
         let names: Vec<_> = apis.names.iter().map(String::as_str).collect();
         assert_eq!(
             names,
@@ -282,9 +282,9 @@ mod tests {
 
     #[test]
     fn the_digest_follows_the_version_and_the_list() {
-        let all = apis("1.36.3", &groups());
-        assert_ne!(all.digest, apis("1.36.4", &groups()).digest);
-        assert_ne!(all.digest, apis("1.36.3", &groups()[..1]).digest);
-        assert_eq!(all.digest, apis("1.36.3", &groups()).digest);
+        let all = apis("1.37.2", &groups());
+        assert_ne!(all.digest, apis("1.37.3", &groups()).digest);
+        assert_ne!(all.digest, apis("1.37.2", &groups()[..1]).digest);
+        assert_eq!(all.digest, apis("1.37.2", &groups()).digest);
     }
 }

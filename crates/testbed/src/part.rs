@@ -260,7 +260,7 @@ impl Module {
     }
 }
 
-/// `v1.36.3` → (`1`, `36`).
+/// `v1.37.2` → (`1`, `37`).
 pub(crate) fn major_minor(version: &str) -> (&str, &str) {
     let mut numbers = version.trim_start_matches('v').split('.');
     (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default())
@@ -298,6 +298,25 @@ mod tests {
             });
             assert!(tool, "{part} is no tool of parts/{}", module.name);
         }
+    }
+
+    /// Go compiles a package once for all programs with one version of it, which halves what is to be built.
+    #[test]
+    fn all_programs_share_one_version_of_each_module() {
+        let mut seen = std::collections::BTreeMap::new();
+        for module in ALL.map(Part::module) {
+            for line in module.go_mod.lines().filter(|line| line.ends_with("// indirect")) {
+                let mut words = line.split_whitespace();
+                let (path, version) = (words.next().unwrap(), words.next().unwrap());
+                let (name, other) = *seen.entry(path).or_insert((module.name, version));
+                assert_eq!(
+                    version, other,
+                    "{path} of {} and {name}: run crates/testbed/parts/align",
+                    module.name
+                );
+            }
+        }
+        assert!(seen.len() > 100, "{seen:?}");
     }
 
     #[test]

@@ -48,13 +48,14 @@ impl Times {
 /// Seconds on two processors, on which cargo builds at the same time.
 fn usual(part: Part) -> u64 {
     match part {
-        Part::KubeScheduler | Part::KubeProxy => 8,
-        Part::Kubectl => 30,
-        Part::KubeControllerManager => 40,
-        Part::Etcd => 50,
-        Part::Kubelet => 60,
-        Part::KubeApiserver | Part::Kwok | Part::Registry => 110,
-        Part::Helm3 | Part::Helm4 | Part::Cosign => 130,
+        Part::KubeScheduler | Part::KubeProxy | Part::Kwok => 9,
+        Part::Helm3 | Part::Helm4 => 13,
+        Part::Kubectl | Part::Kubelet => 20,
+        Part::Registry => 45,
+        Part::KubeControllerManager => 60,
+        Part::Etcd => 70,
+        Part::Cosign => 130,
+        Part::KubeApiserver => 240,
     }
 }
 
@@ -134,14 +135,14 @@ mod tests {
     fn the_last_build_on_this_machine_counts_more_than_the_table() {
         let cache = tempfile::tempdir().unwrap();
         let times = Times::of(cache.path());
-        assert_eq!(times.expected(Part::Etcd).as_secs(), 50);
-        for seconds in [70, 20] {
+        assert_eq!(times.expected(Part::Etcd).as_secs(), 70);
+        for seconds in [80, 25] {
             times.remember(Part::Etcd, Duration::from_secs(seconds));
         }
-        assert_eq!(times.expected(Part::Etcd).as_secs(), 20);
+        assert_eq!(times.expected(Part::Etcd).as_secs(), 25);
         assert_eq!(
             times.expected(Part::Kubectl).as_secs(),
-            30,
+            20,
             "of another part nothing is known"
         );
     }
