@@ -187,6 +187,7 @@ fn server_flags(folder: &Path, ports: &Ports, pods: Pods) -> Vec<String> {
         ("etcd-servers", store_url(&ports.store)),
         ("bind-address", address_in(pods).to_string()),
         ("advertise-address", advertised(pods).to_string()),
+        ("endpoint-reconciler-type", reconciler(pods).to_owned()),
         ("secure-port", ports.server.number().to_string()),
         ("cert-dir", file(CERTIFICATES)),
         ("token-auth-file", file(TOKENS)),
@@ -223,6 +224,14 @@ fn advertised(pods: Pods) -> Ipv4Addr {
     match pods {
         Pods::Running => node::FIRST,
         Pods::Pending | Pods::Alive => Ipv4Addr::LOCALHOST,
+    }
+}
+
+/// How the API server writes its address into the endpoints of the Service `kubernetes`, which takes none on loopback.
+fn reconciler(pods: Pods) -> &'static str {
+    match pods {
+        Pods::Running => "lease",
+        Pods::Pending | Pods::Alive => "none",
     }
 }
 
