@@ -21,6 +21,8 @@ pub mod papers;
 
 pub mod crates;
 
+pub mod glibc;
+
 pub mod assembly;
 
 pub mod push;

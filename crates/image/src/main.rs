@@ -14,6 +14,7 @@ use image::crates;
 use image::debian::apt::{AptError, Mirrors};
 use image::debian::{Lock, Package};
 use image::definition::{Definition, Program};
+use image::glibc::Glibc;
 use image::layer::sha256;
 use image::layout::Layout;
 use image::papers::{Built, Origin, Parts};
@@ -83,7 +84,7 @@ struct Build {
     /// Where the image goes; an older one there is replaced
     #[arg(long)]
     to: PathBuf,
-    /// The operator, built for a system no newer than the packages
+    /// The operator; a dynamic one needs a C library no newer than that of the packages
     #[arg(long)]
     operator: PathBuf,
     /// The repository, from which the definition copies
@@ -140,6 +141,7 @@ fn run_build(folder: &Path, build: &Build) -> anyhow::Result<()> {
             .map(|time| time.to_string()),
     };
     let programs = programs(&definition, &build.operator)?;
+    starts(&build.operator, &lock)?;
     let image = assembly::assemble(
         &definition,
         &Inputs {
@@ -154,6 +156,16 @@ fn run_build(folder: &Path, build: &Build) -> anyhow::Result<()> {
         &build.to,
     )?;
     Ok(io::stdout().write_all(table(&image).as_bytes())?)
+}
+
+/// Does the operator start beside the C library of these packages?
+fn starts(operator: &Path, lock: &Lock) -> anyhow::Result<()> {
+    let library = lock.packages().find(|package| package.name == "libc6");
+    let Some(has) = library.and_then(|package| Glibc::parse(&package.version)) else {
+        return Ok(());
+    };
+    let tried = || format!("cannot put {} into the image", operator.display());
+    has.serves(&fs_err::read(operator)?).with_context(tried)
 }
 
 /// The contents that the papers of the image list.
