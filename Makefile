@@ -43,25 +43,26 @@ help: ## this list
 # Builds the testbed alone. Demo and tests share all builds.
 FIRST := cargo build --locked --bin testbed
 
+# Installs packages that a real node needs. If that cannot be done, the parts with a node tell why they are left out.
+NEEDS := $(TARGET)/debug/testbed needs --install >&3 2>&3
+
 # Builds Go programs beside the rest of the recipe, in the order in which they are needed. A part of the recipe that needs one of them
 # earlier waits for it, and says so.
 BUILD := $(TARGET)/debug/testbed build
-BESIDE = setsid bash -c '$(1)' </dev/null >$(TARGET)/parts.log 2>&1 & parts=$$!; \
+BESIDE = setsid bash -c '$(1)' 3>&1 </dev/null >$(TARGET)/parts.log 2>&1 & parts=$$!; \
   trap 'kill -INT -- "-$$parts" 2>/dev/null || true' EXIT
 
 .PHONY: demo
 demo: ## watch the operator at work in a real local control plane; as root also its installation on a real node
 	$(FIRST)
-	@$(TARGET)/debug/testbed needs --install
-	@$(call BESIDE,$(BUILD) --kwok --registry && $(BUILD) --node); \
+	@$(call BESIDE,$(NEEDS); $(BUILD) --kwok --registry && $(BUILD) --node); \
 	cargo build --locked --bins --example demo; \
 	$(TARGET)/debug/examples/demo
 
 .PHONY: test
 test: ## all tests, with one control plane for those that need it
 	$(FIRST)
-	@$(TARGET)/debug/testbed needs --install
-	@$(call BESIDE,$(BUILD) --kwok --registry --helm4 && $(BUILD) --node); \
+	@$(call BESIDE,$(NEEDS); $(BUILD) --kwok --registry --helm4 && $(BUILD) --node); \
 	cargo build --workspace --bins --all-targets --locked; \
 	$(TARGET)/debug/testbed run --helm4 --registry -- cargo test --workspace --locked
 

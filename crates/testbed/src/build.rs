@@ -190,8 +190,8 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Nobody debugs these programs, and the linker would drop the names for debuggers that the compiler has written.
 const FLAGS: [&str; 3] = ["-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false"];
 
-/// The growth of a compiler's heap, in percent, before it collects garbage. Most compilers end before that.
-const GROWTH: &str = "400";
+/// The heap of a compiler at which it begins to collect garbage. Nearly all end before that.
+const HEAP: &str = "1500MiB";
 
 fn stem(module: &Module) -> String {
     let mut hash = Md5::new();
@@ -235,7 +235,7 @@ fn compile(part: Part, go: &Go, site: &Path, left: usize, expected: Duration) ->
         .env("GOWORK", "off")
         .env("GOTMPDIR", site);
     if std::env::var_os("GOGC").is_none() {
-        command.env("GOGC", GROWTH);
+        command.env("GOGC", "off").env("GOMEMLIMIT", HEAP);
     }
     command.env_remove("GOOS").env_remove("GOARCH");
     command.stdout(Stdio::null()).stderr(Stdio::piped());
