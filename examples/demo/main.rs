@@ -5,6 +5,7 @@
 //! tour ends.
 
 mod cluster;
+mod draft;
 mod installation;
 mod life;
 mod metrics;
@@ -111,7 +112,10 @@ fn show(cli: &Cli, narrator: &Narrator) -> anyhow::Result<()> {
     };
     narrator.chapter("addon-operator on a real control plane");
     narrator.say("Only on loopback, and no cluster of yours is touched. Ctrl-C ends it and leaves nothing behind.");
-    narrator.say("Every \"ok\" was checked at the API server or in its audit log, not by asking the operator.");
+    narrator.say(
+        "Every \"ok\" from chapter 1 on was checked at the API server or in its audit log, not by asking the operator.",
+    );
+    draft::show(narrator, &program)?;
     tour(narrator, program.clone(), obstacle.as_deref())?;
     if obstacle.is_none() {
         installation::show(narrator, &program, &beside_us("image")?)?;

@@ -3,7 +3,7 @@
 //! The environment holds nothing from the machine except the path of its programs.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
@@ -30,18 +30,21 @@ pub(crate) struct Shell {
 impl Shell {
     /// A shell in a folder, for the admin of a namespace. `program` becomes the command `addon-operator`.
     pub(crate) fn open(folder: &Path, namespace: &Namespace<'_>, program: &Path) -> anyhow::Result<Self> {
+        let usual = namespace.plane().environment(User::Admin).remove("PATH");
+        let mut shell = Self::without_cluster(folder, &usual.unwrap_or_default(), program)?;
+        shell.set("KUBECONFIG", namespace.kubeconfig(User::Admin));
+        Ok(shell)
+    }
+
+    /// A shell in a folder, with the programs of this `PATH` and the command `addon-operator`.
+    pub(crate) fn without_cluster(folder: &Path, usual: &OsStr, program: &Path) -> anyhow::Result<Self> {
         let programs = folder.join(PROGRAMS);
         fs::create_dir(&programs)?;
         symlink(fs::canonicalize(program)?, programs.join("addon-operator"))?;
         let mut path = programs.into_os_string();
-        let usual = namespace.plane().environment(User::Admin).remove("PATH");
         path.push(":");
-        path.push(usual.unwrap_or_default());
-        let variables = BTreeMap::from([
-            ("PATH", path),
-            ("HOME", folder.into()),
-            ("KUBECONFIG", namespace.kubeconfig(User::Admin).into()),
-        ]);
+        path.push(usual);
+        let variables = BTreeMap::from([("PATH", path), ("HOME", folder.into())]);
         let folder = folder.to_owned();
         Ok(Self { folder, variables })
     }

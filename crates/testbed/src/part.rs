@@ -320,6 +320,20 @@ mod tests {
     }
 
     #[test]
+    fn the_readme_names_the_versions_that_the_tests_run_with() {
+        let readme = include_str!("../../../README.md");
+        let named = [
+            ("Kubernetes", Part::KubeApiserver),
+            ("helm", Part::Helm3),
+            ("helm", Part::Helm4),
+        ];
+        for (name, part) in named {
+            let (major, minor) = major_minor(part.version());
+            assert!(readme.contains(&format!("{name} {major}.{minor}")), "{part}");
+        }
+    }
+
+    #[test]
     fn helm_3_renders_for_the_kubernetes_of_its_client() {
         let (_, minor) = major_minor(HELM3.required("k8s.io/client-go").unwrap());
         assert!(

@@ -123,7 +123,7 @@ impl Installation<'_> {
 
     fn send_bad_away(&self, versions: &Versions, good: &str) -> anyhow::Result<()> {
         let narrator = self.narrator;
-        narrator.chapter("18  A bad version comes, and the old one returns");
+        narrator.chapter("18  A bad version of the operator is pushed, and the old one returns");
         narrator.say("Version 0.3.0 has a mistake in the hook of guestbook, which reads a value that is not there:");
         for line in BREAK.lines() {
             self.type_in(line)?;

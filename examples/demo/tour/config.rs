@@ -30,7 +30,7 @@ impl Tour<'_> {
         self.check_settings("search", "vm.max_map_count = 262144")?;
         let writes = self.wait_for_quiet(mark)?;
         self.check_untouched(&before, &["sysctl-tuner"], &writes)?;
-        let others = "the other releases have their old revisions";
+        let others = "no other release has changed";
         narrator.ok(format_args!(
             "{others}; the operator wrote {} times, all for sysctl-tuner",
             writes.len()

@@ -99,7 +99,7 @@ impl Tour<'_> {
         })?;
         let state = format!("crowd is at revision {revision}, {} ConfigMaps", complete.len());
         self.narrator.ok(format_args!(
-            "a new operator finished it alone, {after} after its start: {state}"
+            "a new operator finished it without help, {after} after its start: {state}"
         ));
         Ok(complete)
     }

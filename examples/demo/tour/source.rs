@@ -108,7 +108,7 @@ impl Tour<'_> {
         })?;
         self.check_others(&before, "shop")?;
         narrator.ok(format_args!(
-            "the API server refused it {times} times: {after} after the push the version before is back, at revision {revision}"
+            "the API server refused the bad package {times} times; {after} after its push the version before is back, at revision {revision}"
         ));
         self.look(&[good, &format!("failed:    {bad}")])
     }
