@@ -59,12 +59,16 @@ demo: ## watch the operator at work in a real local control plane; as root also 
 	cargo build --locked --bins --example demo; \
 	$(TARGET)/debug/examples/demo
 
+# Tests wait more than they compute.
+RUST_TEST_THREADS ?= $(shell expr 2 \* $$(nproc))
+
 .PHONY: test
+test: export RUST_TEST_THREADS := $(RUST_TEST_THREADS)
 test: ## all tests, with one control plane for those that need it
 	$(FIRST)
 	@$(call BESIDE,$(NEEDS); $(BUILD) --kwok --registry --helm4 && $(BUILD) --node); \
 	cargo build --workspace --bins --all-targets --locked; \
-	$(TARGET)/debug/testbed run --helm4 --registry -- cargo test --workspace --locked
+	$(TARGET)/debug/testbed run --helm4 --registry -- cargo test --workspace --locked --no-fail-fast
 
 .PHONY: check
 check: commits fmt lint doc layers deny ## everything about the source that needs no cluster
