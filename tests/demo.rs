@@ -28,7 +28,7 @@ const SOON: Duration = Duration::from_mins(1);
 /// The exit code of a program that Ctrl-C ended, as a shell reports it.
 const INTERRUPTED: u8 = 128 + 2;
 
-/// A demo with an operator that only sleeps. All its files are below one folder, and all its processes have the
+/// A demo with an operator that only sleeps, except for the commands by which a person writes modules. All its files are below one folder, and all its processes have the
 /// folder's name in their environment or command line.
 struct Demo {
     bound: Bound,
@@ -42,10 +42,16 @@ static TURN: Mutex<()> = Mutex::new(());
 impl Demo {
     /// Starts the demo without the chapters on a node, which its operator never reaches.
     fn start(patience: &str) -> Self {
+        let operator = env!("CARGO_BIN_EXE_addon-operator");
+        Self::start_with(&format!("[ \"$1\" = module ] && exec {operator} \"$@\"\n"), patience)
+    }
+
+    /// Starts the demo with an operator that first does this.
+    fn start_with(first: &str, patience: &str) -> Self {
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let folder = tempfile::Builder::new().prefix("demo-").tempdir().unwrap();
         let sleeper = folder.path().join("sleeper");
-        fs::write(&sleeper, "#!/bin/sh\nexec sleep 600\n").unwrap();
+        fs::write(&sleeper, format!("#!/bin/sh\n{first}exec sleep 600\n")).unwrap();
         fs::set_permissions(&sleeper, PermissionsExt::from_mode(0o755)).unwrap();
         let said = File::create(folder.path().join("said")).unwrap();
         let mut command = process::command(built());
@@ -147,6 +153,15 @@ fn an_operator_that_sleeps_fails_the_demo_which_says_at_which_check() {
 fn an_interrupt_in_the_middle_leaves_nothing() {
     let mut demo = Demo::start("600");
     demo.wait_for("the operator sleeps", |demo| demo.runs("sleep 600"));
+    process::signal(demo.bound.id(), libc::SIGINT);
+    assert_eq!(demo.code(SOON), INTERRUPTED, "{}", demo.said());
+    demo.assert_nothing_is_left();
+}
+
+#[test]
+fn an_interrupt_ends_a_command_that_hangs() {
+    let mut demo = Demo::start_with("", "600");
+    demo.wait_for("the command sleeps", |demo| demo.runs("sleep 600"));
     process::signal(demo.bound.id(), libc::SIGINT);
     assert_eq!(demo.code(SOON), INTERRUPTED, "{}", demo.said());
     demo.assert_nothing_is_left();

@@ -15,9 +15,10 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Sender};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 use fs_err as fs;
 
@@ -131,14 +132,25 @@ pub(crate) fn place(command: &mut Command, network: Arc<OwnedFd>) {
     unsafe { command.pre_exec(enter) };
 }
 
-/// Runs a command to its end with the given standard input and returns its exit status and output.
+/// Runs a command to its end with the given standard input and returns its exit status and output. [`interrupt`] ends the
+/// commands that run; later ones, as a clean-up needs them, run to their end.
 pub fn run(mut command: Command, input: Option<&[u8]>) -> io::Result<Output> {
     command.stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut bound = Bound::start(command, Bond::Group)?;
     let stdin = bound.child.stdin.take();
     let (stdout, stderr) = (bound.child.stdout.take(), bound.child.stderr.take());
+    let (group, late) = (bound.id(), interrupted());
     thread::scope(|scope| {
+        // Dropped when the command has ended.
+        let (over, runs) = mpsc::channel::<()>();
+        scope.spawn(move || {
+            while runs.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+                if interrupted() && !late {
+                    signal_group(group, libc::SIGKILL);
+                }
+            }
+        });
         if let (Some(mut stdin), Some(input)) = (stdin, input) {
             // A program that stops reading early breaks the pipe. Its exit status tells more than this error.
             scope.spawn(move || drop(stdin.write_all(input)));
@@ -148,8 +160,10 @@ pub fn run(mut command: Command, input: Option<&[u8]>) -> io::Result<Output> {
         let stderr = errors
             .join()
             .map_err(|_| io::Error::other("the reader of standard error panicked"))??;
+        let status = bound.wait();
+        drop(over);
         Ok(Output {
-            status: bound.wait()?,
+            status: status?,
             stdout,
             stderr,
         })
@@ -254,6 +268,9 @@ fn forker() -> &'static Forker {
         }
     })
 }
+
+/// The interval at which a running command is ended after an interruption.
+const LOOK: Duration = Duration::from_millis(50);
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
