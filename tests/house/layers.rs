@@ -101,6 +101,7 @@ pub(crate) const IMAGE: Table = Table {
         row("manifest", "place tree layer"),
         row("papers", "debian layer"),
         row("crates", "papers"),
+        row("glibc", ""),
         row(
             "assembly",
             "place tree definition debian layer layout manifest papers core",
@@ -108,7 +109,7 @@ pub(crate) const IMAGE: Table = Table {
         row("push", "layer layout signing"),
         row(
             "main",
-            "place definition debian layer layout papers crates assembly push signing",
+            "place definition debian layer layout papers crates glibc assembly push signing",
         ),
     ],
 };
