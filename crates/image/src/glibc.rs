@@ -36,7 +36,7 @@ impl Glibc {
         })
     }
 
-    /// The highest version that a program asks for; none for a static program, and for a file that is no ELF program.
+    /// The highest version of glibc that a program asks for; none for a static program, and for a file that is no ELF program.
     pub fn needed(program: &[u8]) -> Option<Self> {
         read(program).ok().flatten()
     }

@@ -140,8 +140,8 @@ fn run_build(folder: &Path, build: &Build) -> anyhow::Result<()> {
             .transpose()?
             .map(|time| time.to_string()),
     };
-    let programs = programs(&definition, &build.operator)?;
     starts(&build.operator, &lock)?;
+    let programs = programs(&definition, &build.operator)?;
     let image = assembly::assemble(
         &definition,
         &Inputs {

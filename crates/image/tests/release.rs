@@ -28,7 +28,9 @@ impl Clone {
             &root,
         );
         let file = place.join("CHANGELOG.md");
+        // The version may have a section already.
         let text = fs::read_to_string(&file).unwrap();
+        let text = text.replace(&format!("## {VERSION} "), "## 0.0.2 ");
         let section = format!("## {VERSION} (a day)\n\n- It is tested.\n\n## 0.0.1\n\n- Nothing.\n\n");
         fs::write(&file, text.replacen("## ", &format!("{section}## "), 1)).unwrap();
         clone.commit();
