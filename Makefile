@@ -56,7 +56,7 @@ BESIDE = setsid bash -c '$(1)' 3>&1 </dev/null >$(TARGET)/parts.log 2>&1 & parts
 demo: ## watch the operator at work in a real local control plane; as root also its installation on a real node
 	$(FIRST)
 	@$(call BESIDE,$(NEEDS); $(BUILD) --kwok --registry && $(BUILD) --node); \
-	cargo build --locked --bins --example demo; \
+	cargo build --locked --package addon-operator --package image --package testbed --bins --example demo; \
 	$(TARGET)/debug/examples/demo
 
 # Tests wait more than they compute.

@@ -344,7 +344,7 @@ mod tests {
     fn the_code_of_a_process_is_known_before_it_is_waited_for() {
         let mut shell = command("sh").args(["-c", "exit 75"]).spawn().unwrap();
         let ended = || Ok::<_, String>(code_of(shell.id()));
-        let code = crate::wait::wait_until(std::time::Duration::from_secs(30), "an end", ended).unwrap();
+        let code = crate::wait::wait_until(Duration::from_secs(30), "an end", ended).unwrap();
         assert_eq!(code, 75);
         assert_eq!(code_of(std::process::id()), None, "we have not ended");
         shell.wait().unwrap();
