@@ -9,6 +9,7 @@ mod completion;
 mod config;
 mod failure;
 mod global;
+mod help;
 mod hook;
 mod hooks;
 mod lint;
@@ -37,6 +38,7 @@ use crate::app::outside::Outside;
 use crate::report::Report;
 use crate::settings::{Environment, Program, StartArgs, variables};
 use failure::CommandError;
+pub use help::parse;
 pub use hooks::HooksCli;
 use socket::{Socket, SocketError};
 

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::process::ExitCode;
 
-use addon_operator::cli::{self, Cli, HooksCli};
+use addon_operator::cli::{self, HooksCli};
 use addon_operator::hosts;
 use addon_operator::settings::Environment;
 use clap::Parser;
@@ -17,7 +17,7 @@ fn main() -> ExitCode {
     if name == Some(OsStr::new("shell-operator")) {
         HooksCli::try_parse().map_or_else(|error| misunderstood(&error), |cli| cli.run(&environment))
     } else {
-        Cli::try_parse().map_or_else(|error| misunderstood(&error), |cli| cli::run(cli, &environment))
+        cli::parse().map_or_else(|error| misunderstood(&error), |cli| cli::run(cli, &environment))
     }
 }
 

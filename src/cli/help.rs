@@ -1,0 +1,167 @@
+//! Help texts: each command shows the flags that it uses, with its own default. All commands of a group take the flags of
+//! the group. Must never change what a flag does.
+
+use clap::{Arg, Command, CommandFactory, FromArgMatches};
+
+use super::Cli;
+
+/// The commands that ask neither an operator nor a cluster.
+const ALONE: [&str; 9] = [
+    "config check",
+    "global test",
+    "hook replay",
+    "module lint",
+    "module manifest",
+    "module new",
+    "module pull",
+    "module push",
+    "module test",
+];
+
+/// The flags of [`super::Target`].
+const OF_OPERATOR: [&str; 6] = [
+    "debug_unix_socket",
+    "kube_config",
+    "kube_context",
+    "namespace",
+    "pod",
+    "show_secrets",
+];
+
+const OUTPUT: &str = "output";
+
+/// The commands whose answer has one form.
+const OF_ONE_FORM: [&str; 12] = [
+    "global test",
+    "hook record",
+    "hook replay",
+    "module disable",
+    "module enable",
+    "module manifest",
+    "module new",
+    "module pull",
+    "module push",
+    "module reload",
+    "module render",
+    "module upgrade",
+];
+
+/// The commands with the form of their answers without `-o`, in groups whose commands differ in it.
+const FORMS: [(&str, &str); 15] = [
+    ("global config", "yaml"),
+    ("global list", "yaml"),
+    ("global patches", "json"),
+    ("global snapshots", "yaml"),
+    ("global values", "yaml"),
+    ("module config", "yaml"),
+    ("module get", "text"),
+    ("module lint", "text"),
+    ("module list", "yaml"),
+    ("module patches", "json"),
+    ("module purge", "text"),
+    ("module resource-monitor", "yaml"),
+    ("module snapshots", "yaml"),
+    ("module values", "yaml"),
+    ("module why", "text"),
+];
+
+/// Parses the command line of this process.
+pub fn parse() -> Result<Cli, clap::Error> {
+    let mut matches = told(Cli::command()).try_get_matches()?;
+    Cli::from_arg_matches_mut(&mut matches)
+}
+
+/// The command line with the help of each command.
+pub(super) fn told(mut command: Command) -> Command {
+    // Only then the commands of a group have the flags of the group.
+    command.build();
+    for path in ALONE {
+        command = change(command, path, &|arg| {
+            let is_needless = OF_OPERATOR.contains(&arg.get_id().as_str());
+            if is_needless { arg.hide(true) } else { arg }
+        });
+    }
+    for path in OF_ONE_FORM {
+        command = change_output(command, path, |arg| arg.hide(true));
+    }
+    for (path, form) in FORMS {
+        command = change_output(command, path, |arg| {
+            arg.help(format!("Format of the answer [default: {form}]"))
+        });
+    }
+    command
+}
+
+fn change_output(command: Command, path: &str, change_it: impl Fn(Arg) -> Arg) -> Command {
+    change(command, path, &|arg| {
+        if arg.get_id() == OUTPUT { change_it(arg) } else { arg }
+    })
+}
+
+/// Changes all flags of a command.
+fn change(command: Command, path: &str, of_each: &dyn Fn(Arg) -> Arg) -> Command {
+    match path.split_once(' ') {
+        Some((group, rest)) => command.mut_subcommand(group, |inner| change(inner, rest, of_each)),
+        None => command.mut_subcommand(path, |inner| inner.mut_args(of_each)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn help(path: &str) -> String {
+        let mut command = told(Cli::command());
+        let found = path
+            .split(' ')
+            .fold(&mut command, |command, name| command.find_subcommand_mut(name).unwrap());
+        found.render_long_help().to_string()
+    }
+
+    #[test]
+    fn commands_that_ask_no_operator_offer_no_way_to_one() {
+        for path in ALONE {
+            let help = help(path);
+            for word in [
+                "socket",
+                "kubeconfig",
+                "pod's",
+                "--pod",
+                "--namespace",
+                "--show-secrets",
+                "Cluster:",
+            ] {
+                assert!(!help.contains(word), "{path}: {word}\n{help}");
+            }
+        }
+        assert!(help("module why").contains("--debug-unix-socket"));
+    }
+
+    #[test]
+    fn each_command_has_its_own_default() {
+        for (path, form) in FORMS {
+            let help = help(path);
+            assert!(help.contains(&format!("[default: {form}]")), "{path}\n{help}");
+            assert!(!help.contains("of get"), "{path}\n{help}");
+        }
+        for path in OF_ONE_FORM {
+            assert!(!help(path).contains("--output"), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_flag_that_is_not_shown_is_taken_all_the_same() {
+        let words = [
+            "addon-operator",
+            "module",
+            "--namespace",
+            "a",
+            "lint",
+            "--output",
+            "json",
+            "m",
+        ];
+        let matches = told(Cli::command()).try_get_matches_from(words);
+        assert!(matches.is_ok(), "{:?}", matches.err());
+    }
+}
