@@ -26,12 +26,18 @@ pub struct IdleKey {
     pub key: String,
     /// The module that the key's name points to.
     pub module: ModuleName,
+    /// The key of a known module that was probably meant.
+    pub meant: Option<String>,
 }
 
 impl fmt::Display for IdleKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { key, module } = self;
-        write!(f, "key '{key}': there is no module '{module}', so it says nothing")
+        let Self { key, module, meant } = self;
+        write!(f, "key '{key}': there is no module '{module}', so it says nothing")?;
+        match meant {
+            Some(meant) => write!(f, "; is '{meant}' meant?"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -55,10 +61,11 @@ impl Store {
         let named = document.sections.keys();
         let missing = named.filter(|name| modules.is_some_and(|modules| !modules.contains(*name)));
         let idle = missing.flat_map(|name| {
-            let keys = [name.values_key(), name.enabled_key(), name.maintenance_key()];
-            keys.map(|key| IdleKey {
+            let meant = nearest(name, modules.into_iter().flatten());
+            keys_of(name).into_iter().enumerate().map(move |(at, key)| IdleKey {
                 key,
                 module: name.clone(),
+                meant: meant.map(|meant| keys_of(meant)[at].clone()),
             })
         });
         Judgement {
@@ -66,6 +73,18 @@ impl Store {
             problems: document.problems.iter().cloned().chain(unfit).collect(),
         }
     }
+}
+
+fn keys_of(module: &ModuleName) -> [String; 3] {
+    [module.values_key(), module.enabled_key(), module.maintenance_key()]
+}
+
+/// The module whose name differs from the written one by a letter or two.
+fn nearest<'a>(written: &ModuleName, known: impl Iterator<Item = &'a ModuleName>) -> Option<&'a ModuleName> {
+    let most = 1 + written.as_str().len() / 6;
+    let distances = known.map(|name| (strsim::osa_distance(written.as_str(), name.as_str()), name));
+    let near = distances.filter(|(distance, _)| *distance <= most);
+    near.min().map(|(_, name)| name)
 }
 
 #[cfg(test)]
@@ -107,6 +126,8 @@ mod tests {
             ("Two", "{}"),
             ("three", "[]"),
             ("threeEnabled", "true"),
+            ("tow", "{}"),
+            ("towEnabled", "true"),
         ]);
         let judged = store().judge(&data, Some(&modules), &BTreeMap::new());
         let told: Vec<_> = judged.problems.iter().map(ToString::to_string).collect();
@@ -124,6 +145,8 @@ mod tests {
             [
                 "key 'three': there is no module 'three', so it says nothing",
                 "key 'threeEnabled': there is no module 'three', so it says nothing",
+                "key 'tow': there is no module 'tow', so it says nothing; is 'two' meant?",
+                "key 'towEnabled': there is no module 'tow', so it says nothing; is 'twoEnabled' meant?",
             ]
         );
         assert!(store().judge(&data, None, &BTreeMap::new()).idle.is_empty());
