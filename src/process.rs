@@ -37,7 +37,7 @@ use tokio_util::sync::CancellationToken;
 pub use ourselves::{end_everything, end_runs_of_the_dead, prepare_this_process};
 pub use output::{Captured, LineSink, Output};
 pub use spawner::Spawner;
-pub(crate) use starting::exhausted;
+pub(crate) use starting::{exhausted, windows_ends};
 
 use descendants::Descendants;
 use output::Reader;

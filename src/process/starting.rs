@@ -82,6 +82,7 @@ fn start_hint(spawn: &Spawn, error: &io::Error) -> Option<String> {
         io::ErrorKind::NotFound if spawn.cwd.as_deref().is_some_and(|cwd| !cwd.is_dir()) => {
             Some("the working directory does not exist".to_owned())
         }
+        io::ErrorKind::NotFound if windows_ends(&spawn.program).is_some() => windows_ends(&spawn.program),
         io::ErrorKind::NotFound if spawn.program.exists() => Some(match interpreter_of(&spawn.program) {
             Some(interpreter) => format!("bad interpreter? the first line of the file asks for `{interpreter}`"),
             None => "bad interpreter? the program needs a loader that is not here".to_owned(),
@@ -116,14 +117,32 @@ fn told_of_a_file(error: &io::Error) -> Option<i32> {
     [libc::EMFILE, libc::ENFILE].into_iter().find(is_told)
 }
 
-/// The program after `#!` in the first line.
-fn interpreter_of(program: &Path) -> Option<String> {
+/// A hint for a script whose first line ends as on Windows: the kernel takes the carriage return for a part of the interpreter's name.
+pub(crate) fn windows_ends(program: &Path) -> Option<String> {
+    let is_so = first_line(program)?.ends_with(b"\r");
+    is_so.then(|| {
+        let file = program.display();
+        format!(
+            "its lines end as on Windows, and the interpreter is searched with that end: `sed -i 's/\\r$//' {file}`"
+        )
+    })
+}
+
+/// The first line of a script, without `#!`.
+fn first_line(program: &Path) -> Option<Vec<u8>> {
     let mut head = Vec::new();
     let file = fs_err::File::open(program).ok()?;
     file.take(FIRST_LINE).read_to_end(&mut head).ok()?;
-    let line = head.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
+    head.strip_prefix(b"#!")?
+        .split(|byte| *byte == b'\n')
+        .next()
+        .map(<[u8]>::to_vec)
+}
+
+/// The program after `#!` in the first line.
+fn interpreter_of(program: &Path) -> Option<String> {
     Some(
-        String::from_utf8_lossy(line)
+        String::from_utf8_lossy(&first_line(program)?)
             .trim_matches([' ', '\t'])
             .escape_debug()
             .to_string(),

@@ -364,6 +364,10 @@ async fn what_cannot_be_started_says_why() {
             write("strange", "#!/no/such/python3 -u\nprint()\n", 0o755),
             Some("asks for `/no/such/python3 -u`"),
         ),
+        (
+            write("windows", "#!/bin/sh\r\nexit 0\r\n", 0o755),
+            Some("its lines end as on Windows"),
+        ),
         (dir.path().to_owned(), Some("it is a directory")),
         (
             write("nameless", "exit 0\n", 0o755),

@@ -18,7 +18,7 @@ use super::{STDERR_LIMIT, find_spawn, is_python, python_home};
 use crate::disk::HookFile;
 use crate::jobs::catalogue::{Catalogue, Program};
 use crate::jobs::{Tools, not_ended, tail, unless};
-use crate::process::{Output, Spawner};
+use crate::process::{Output, Spawner, windows_ends};
 use crate::secrets::Secrets;
 
 /// The deadline of a hook's answer to `--config`.
@@ -200,8 +200,8 @@ impl Asker<'_> {
                 finished.exit,
                 tail(said, self.spawner.secrets())
             );
-            return Err(Failure::new(Class::HookFailed, report)
-                .hint("a hook that is called with --config prints its configuration and ends with 0"));
+            let usual = || "a hook that is called with --config prints its configuration and ends with 0".to_owned();
+            return Err(Failure::new(Class::HookFailed, report).hint(windows_ends(path).unwrap_or_else(usual)));
         }
         if finished.stdout.dropped > 0 {
             let report = format!("{what} failed: it printed more than {} MiB", LIMIT >> 20);
