@@ -1,6 +1,7 @@
 //! A module's chart: whether it has one, and a digest of everything that helm would read. Never judges a chart; its
 //! errors come from helm.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -70,6 +71,54 @@ pub(super) fn has_conversions(module: &Path) -> bool {
     files.any(|file| {
         fs_err::read(file.path()).is_ok_and(|text| String::from_utf8_lossy(&text).contains(CONVERSION_WEBHOOK))
     })
+}
+
+/// Whether the chart itself reads a top-level key of its `values.yaml`: in a template, or for one of its dependencies. A template that
+/// cannot be read, or that takes all values, may read any key.
+pub(super) fn reads(module: &Path, key: &str) -> bool {
+    let templates = WalkDir::new(module.join("templates")).follow_links(true);
+    let files = templates.into_iter().filter_map(Result::ok);
+    let mut files = files.filter(|entry| entry.file_type().is_file());
+    let of_templates =
+        files.any(|file| fs_err::read(file.path()).map_or(true, |text| mentions(&String::from_utf8_lossy(&text), key)));
+    of_templates || dependencies(module).contains(key)
+}
+
+/// Whether a template asks for this value, or for all values.
+fn mentions(template: &str, key: &str) -> bool {
+    let is_word = |letter: char| letter.is_alphanumeric() || letter == '_';
+    template.match_indices(VALUES).any(|(at, _)| {
+        let rest = &template[at + VALUES.len()..];
+        match rest.strip_prefix('.') {
+            Some(name) => name.strip_prefix(key).is_some_and(|rest| !rest.starts_with(is_word)),
+            None => !rest.starts_with(is_word),
+        }
+    })
+}
+
+const VALUES: &str = ".Values";
+
+/// The names of the charts that this chart needs, and those of the charts inside it.
+fn dependencies(module: &Path) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for file in ["Chart.yaml", "requirements.yaml"] {
+        let text = fs_err::read_to_string(module.join(file)).unwrap_or_default();
+        let document = yaml::from_str_v2(&text).unwrap_or_default();
+        for one in document["dependencies"].as_array().into_iter().flatten() {
+            let told = [&one["name"], &one["alias"]]
+                .into_iter()
+                .filter_map(|name| name.as_str());
+            names.extend(told.map(str::to_owned));
+        }
+    }
+    let inside = fs_err::read_dir(module.join("charts")).into_iter().flatten();
+    for entry in inside.filter_map(Result::ok) {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        // A package is called NAME-VERSION.tgz.
+        let package = name.strip_suffix(".tgz").and_then(|name| name.rsplit_once('-'));
+        names.insert(package.map_or(name.clone(), |(name, _)| name.to_owned()));
+    }
+    names
 }
 
 /// The version in a module's `Chart.yaml`, for people. Mistakes in the file are reported by helm.

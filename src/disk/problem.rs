@@ -82,6 +82,10 @@ pub enum Fault {
     FlagOfNobody { key: String },
     #[error("{key} has no effect in the file of a module: write it into the common values.yaml or the ConfigMap")]
     FlagOfModule { key: String },
+    #[error(
+        "{key} counts for nothing outside of the module's section, and no template reads it: write it below '{section}:'"
+    )]
+    OutsideOfSection { key: String, section: String },
     #[error("section {key} cannot be merged")]
     TooDeep { key: String, source: TooDeep },
     #[error("refers to more than {} files", super::schemas::MAX_FILES)]

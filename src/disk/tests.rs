@@ -171,8 +171,8 @@ fn values_are_laid_over_each_other() {
         ("more/003-third/values.yaml", ""),
     ]);
     let found = read(&tree.layout(&["modules", "more"]));
-    // Only the flag in the module's own file is reported.
-    assert_eq!(found.problems.len(), 1);
+    // The flag and the stray key in the module's own file are reported.
+    assert_eq!(found.problems.len(), 2);
     assert_eq!(found.global_values, json!({"a": 1, "b": {"c": 1, "d": 2}}));
     assert_eq!(
         found.flags,
@@ -280,6 +280,44 @@ fn a_flag_in_the_file_of_a_module_is_told() {
     let told = |key| format!("Warning modules/001-one/values.yaml: {key} {flag}");
     assert_eq!(tree.told(&found.problems), [told("oneEnabled"), told("twoEnabled")]);
     assert!(found.modules[0].faults.is_empty());
+}
+
+#[test]
+fn values_outside_of_the_section_are_told_unless_the_chart_reads_them() {
+    let values = "one: {a: 1}\nglobal: {}\nlabel: a\nlabels: a\nredis: {}\nalias: {}\npacked: {}";
+    let files = |template| {
+        Tree::new(&[
+            ("modules/values.yaml", ""),
+            ("modules/001-one/values.yaml", values),
+            (
+                "modules/001-one/Chart.yaml",
+                "dependencies: [{name: cache, alias: alias}]",
+            ),
+            ("modules/001-one/charts/redis/Chart.yaml", ""),
+            ("modules/001-one/charts/packed-1.2.3.tgz", ""),
+            ("modules/001-one/templates/one.yaml", template),
+        ])
+    };
+    let told = |key| {
+        format!(
+            "Warning modules/001-one/values.yaml: {key} counts for nothing outside of the module's section, and no template \
+             reads it: write it below 'one:'"
+        )
+    };
+    for (template, keys) in [
+        ("{{ .Values.one.label }}", &["label", "labels"][..]),
+        ("{{ .Values.label }}", &["labels"]),
+        ("{{ .Values.labels.label }}", &["label"]),
+        ("{{ .ValuesOf.label }}", &["label", "labels"]),
+        ("{{ index .Values \"label\" }}", &[]),
+        ("{{ toYaml .Values}}", &[]),
+    ] {
+        let tree = files(template);
+        let found = read(&tree.layout(&["modules"]));
+        let keys: Vec<_> = keys.iter().map(told).collect();
+        assert_eq!(tree.told(&found.problems), keys, "{template}");
+        assert!(found.modules[0].faults.is_empty());
+    }
 }
 
 #[test]

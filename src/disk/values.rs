@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 
 use crate::settings::MissingValues;
 
-use super::{Fault, Problem, Severity};
+use super::{Fault, Problem, Severity, chart};
 
 pub(super) const FILE: &str = "values.yaml";
 
@@ -133,6 +133,16 @@ pub(super) fn of_module(
     let own = own.unwrap_or_default();
     let flags = own.keys().filter(|key| key.ends_with(ENABLED_SUFFIX));
     warnings.extend(flags.map(|key| Problem::warning(path, Fault::FlagOfModule { key: key.clone() })));
+    let module = path.parent().unwrap_or(path);
+    let is_taken = |name: &str| name == key || name == GLOBAL_KEY || name.ends_with(ENABLED_SUFFIX);
+    let unread = own.keys().filter(|name| !is_taken(name) && !chart::reads(module, name));
+    warnings.extend(unread.map(|name| {
+        let fault = Fault::OutsideOfSection {
+            key: name.clone(),
+            section: key.clone(),
+        };
+        Problem::warning(path, fault)
+    }));
     let mut values = Value::Object(Map::new());
     for (document, file) in [(&common.document, common.path.as_path()), (&own, path)] {
         let section = document.get(&key).unwrap_or(&Value::Null);
