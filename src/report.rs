@@ -36,6 +36,15 @@ fn of_kube<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a kube::Error> {
     error.downcast_ref().or_else(boxed)
 }
 
+/// A number of things, as in `1 task` and `2 tasks`.
+pub fn plural(count: usize, noun: &str) -> String {
+    if count == 1 {
+        format!("1 {noun}")
+    } else {
+        format!("{count} {noun}s")
+    }
+}
+
 /// The message of a panic.
 pub fn last_words(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();

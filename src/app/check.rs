@@ -5,14 +5,14 @@ mod settings;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use addon_core::name::{ModuleName, Owner};
+use addon_core::name::{ENABLED_SUFFIX, ModuleName, Owner};
 use addon_core::values::Store;
 use helm_yaml::yaml;
 use serde_json::Value;
 
-use super::findings::Finding;
+use super::findings::{Checked, Finding};
 use crate::disk::{self, Fault, Found, Layout, Severity};
-use crate::report::Chain;
+use crate::report::{Chain, plural};
 use crate::settings::{Environment, MissingValues};
 
 /// A directory in which nothing is found.
@@ -27,15 +27,36 @@ pub struct Places {
 
 /// Judges the text of a file: the manifest of a ConfigMap, or only its data. With an environment, executables of modules
 /// that check settings are asked, too.
-pub fn check(path: &Path, text: &str, places: &Places, environment: Option<&Environment>) -> Vec<Finding> {
-    let document = match yaml::from_str_v2_strict(text) {
-        Ok(document) => document,
-        Err(error) => return vec![Finding::error(path, &error.message).at(error.line)],
-    };
-    let data = match data_of(document) {
+pub fn check(path: &Path, text: &str, places: &Places, environment: Option<&Environment>) -> Checked {
+    let data = match read_data(path, text) {
         Ok(data) => data,
-        Err(problem) => return vec![Finding::error(path, problem)],
+        Err(finding) => {
+            return Checked {
+                findings: vec![finding],
+                looked_at: String::new(),
+            };
+        }
     };
+    let flags = data.keys().filter(|key| key.ends_with(ENABLED_SUFFIX)).count();
+    let looked_at = [plural(data.len() - flags, "section"), plural(flags, "flag")].join(", ");
+    let findings = judge(path, text, &data, places, environment);
+    Checked { findings, looked_at }
+}
+
+/// The data of the ConfigMap in a file.
+fn read_data(path: &Path, text: &str) -> Result<BTreeMap<String, String>, Finding> {
+    let document = yaml::from_str_v2_strict(text);
+    let document = document.map_err(|error| Finding::error(path, &error.message).at(error.line))?;
+    data_of(document).map_err(|problem| Finding::error(path, problem))
+}
+
+fn judge(
+    path: &Path,
+    text: &str,
+    data: &BTreeMap<String, String>,
+    places: &Places,
+    environment: Option<&Environment>,
+) -> Vec<Finding> {
     let place = |key: &str| text.lines().position(|line| is_key(line, key)).map(|at| at + 1);
     let with_place = |finding: Finding, key: &str| match place(key) {
         Some(line) => finding.at(line),
@@ -45,13 +66,13 @@ pub fn check(path: &Path, text: &str, places: &Places, environment: Option<&Envi
     let names: BTreeSet<ModuleName> = found.modules.iter().map(|module| module.name.clone()).collect();
     let modules = Some(&names).filter(|_| !places.modules_dirs.is_empty());
     let store = store(&found);
-    let judgement = store.judge(&data, modules, &BTreeMap::new());
+    let judgement = store.judge(data, modules, &BTreeMap::new());
     let problems = judgement.problems.iter();
     findings.extend(problems.map(|problem| with_place(Finding::error(path, problem), &problem.key)));
     let idle = judgement.idle.iter();
     findings.extend(idle.map(|idle| with_place(Finding::warning(path, idle), &idle.key)));
     if let Some(environment) = environment.filter(|_| judgement.problems.is_empty()) {
-        let opinions = settings::opinions(path, &data, &found, &store, environment).into_iter();
+        let opinions = settings::opinions(path, data, &found, &store, environment).into_iter();
         findings.extend(opinions.map(|(key, finding)| with_place(finding, &key)));
     }
     findings.sort_by_key(|finding| finding.line);
@@ -128,7 +149,7 @@ mod tests {
     use super::*;
 
     fn checked(text: &str) -> Vec<String> {
-        let findings = check(Path::new("f"), text, &Places::default(), None);
+        let findings = check(Path::new("f"), text, &Places::default(), None).findings;
         findings.iter().map(ToString::to_string).collect()
     }
 
@@ -150,6 +171,14 @@ mod tests {
         assert!(whole[0].starts_with("f:4: key 'oneEnabled'"), "{whole:?}");
         assert_eq!(checked("global: |\n  a: 1\n"), Vec::<String>::new());
         assert_eq!(checked("kind: ConfigMap\n"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn sections_and_flags_are_counted() {
+        let looked_at = |text| check(Path::new("f"), text, &Places::default(), None).looked_at;
+        let text = "global: |\n  a: 1\none: |\n  a: 1\noneEnabled: \"true\"\n";
+        assert_eq!(looked_at(text), "2 sections, 1 flag");
+        assert_eq!(looked_at("kind: ConfigMap\n"), "0 sections, 0 flags");
     }
 
     #[test]
@@ -187,7 +216,7 @@ mod tests {
     }
 
     fn judged(text: &str, places: &Places) -> String {
-        let findings = check(Path::new("f"), text, places, None);
+        let findings = check(Path::new("f"), text, places, None).findings;
         findings.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
     }
 

@@ -26,6 +26,14 @@ pub struct Finding {
     pub message: String,
 }
 
+/// The result of a check of files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checked {
+    pub findings: Vec<Finding>,
+    /// The things that were checked, as in `3 sections, 2 flags`.
+    pub looked_at: String,
+}
+
 /// The form in which findings are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {

@@ -11,12 +11,12 @@ use thiserror::Error;
 use values_schema::schema::{self, SchemaError};
 use walkdir::WalkDir;
 
-use super::findings::Finding;
+use super::findings::{Checked, Finding};
 use super::offline::Offline;
 use super::start::{self, StartError};
 use crate::disk::{self, Fault, Found, FoundModule, Layout, Problem, Severity};
 use crate::process::Spawner;
-use crate::report::Chain;
+use crate::report::{Chain, plural};
 use crate::settings::{CRD_FILTERS, Environment, MissingValues};
 
 /// The entries of a module's directory. A directory is a module if its name is valid and it has one of these entries.
@@ -42,7 +42,7 @@ pub enum LintError {
 }
 
 /// All findings about a module, or about all modules of a directory.
-pub fn lint(dir: &Path, environment: &Environment) -> Result<Vec<Finding>, LintError> {
+pub fn lint(dir: &Path, environment: &Environment) -> Result<Checked, LintError> {
     let failed = |source| LintError::Dir {
         dir: dir.to_owned(),
         source,
@@ -61,7 +61,10 @@ pub fn lint(dir: &Path, environment: &Environment) -> Result<Vec<Finding>, LintE
         spawner,
         tmp: tmp.path(),
     };
+    let (mut modules, mut hooks_asked) = (0, 0);
     for module in modules_at(&found, &place) {
+        modules += 1;
+        hooks_asked += module.hooks.len();
         findings.extend(module.faults.iter().map(told));
         let unread = yaml_files(&module.path);
         // An invalid schema was already reported as invalid YAML.
@@ -76,7 +79,8 @@ pub fn lint(dir: &Path, environment: &Environment) -> Result<Vec<Finding>, LintE
     for finding in &mut findings {
         finding.show_as_typed(&place, dir);
     }
-    Ok(findings)
+    let looked_at = [plural(modules, "module"), plural(hooks_asked, "hook")].join(", ");
+    Ok(Checked { findings, looked_at })
 }
 
 /// The files of a module, or of a directory of modules, which is read in both cases.
@@ -121,9 +125,11 @@ pub(super) fn told(problem: &Problem) -> Finding {
         return unusable(error);
     }
     let message = Chain(&problem.fault);
+    // The operator starts in spite of it, but the author wanted the values to count.
+    let is_lost = matches!(problem.fault, Fault::OutsideOfSection { .. });
     let finding = match problem.severity {
-        Severity::Warning => Finding::warning(&problem.path, message),
-        Severity::Gap | Severity::Fatal => Finding::error(&problem.path, message),
+        Severity::Warning if !is_lost => Finding::warning(&problem.path, message),
+        Severity::Warning | Severity::Gap | Severity::Fatal => Finding::error(&problem.path, message),
     };
     match &problem.fault {
         Fault::NotYaml(error) => finding.at(error.line),
@@ -175,7 +181,9 @@ pub(super) async fn hooks(offline: &Offline<'_>, module: &FoundModule) -> Vec<Fi
     let owner = Owner::Module(module.name.clone());
     for file in &module.hooks {
         if let Err(failure) = offline.ask(&owner, Some(&module.path), file).await {
-            findings.push(Finding::error(&file.path, failure));
+            let hints = failure.hints.iter().map(String::as_str);
+            let told = [failure.report.as_str()].into_iter().chain(hints);
+            findings.push(Finding::error(&file.path, told.collect::<Vec<_>>().join("\n")));
         }
     }
     findings

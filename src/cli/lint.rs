@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
+use super::switch::say;
 use super::{Caller, CommandError, Output, print};
 use crate::app::check::Places;
-use crate::app::findings::{self, Finding, Form};
+use crate::app::findings::{self, Checked, Form};
 use crate::app::{check, lint, manifest};
 
 /// The default directory of modules.
@@ -87,13 +88,17 @@ impl Manifest {
 
 impl Lint {
     pub(super) fn run(&self, caller: &Caller<'_>, output: Option<Output>) -> Result<(), CommandError> {
-        let findings = lint::lint(&self.dir, caller.environment)?;
-        tell(&findings, output.unwrap_or(Output::Text))
+        let checked = lint::lint(&self.dir, caller.environment)?;
+        tell(&checked, output.unwrap_or(Output::Text))
     }
 }
 
-/// Prints the findings. Fails if one of them is an error.
-fn tell(found: &[Finding], output: Output) -> Result<(), CommandError> {
+/// Prints the findings; if there are none, a person reads what was looked at. Fails if a finding is an error.
+fn tell(checked: &Checked, output: Output) -> Result<(), CommandError> {
+    let Checked {
+        findings: found,
+        looked_at,
+    } = checked;
     let form = match output {
         Output::Text | Output::Wide => Form::Text,
         Output::Json => Form::Json,
@@ -102,6 +107,8 @@ fn tell(found: &[Finding], output: Output) -> Result<(), CommandError> {
     print(&findings::shown(found, form))?;
     if findings::is_bad(found) {
         Err(CommandError::Found)
+    } else if found.is_empty() {
+        say(&format!("{looked_at}: fine\n"))
     } else {
         Ok(())
     }

@@ -7,6 +7,8 @@ use std::fmt::Write as _;
 use addon_core::operator::query::{QueueReport, TaskReport};
 use serde::Serialize;
 
+use crate::report::plural;
+
 /// The default queue.
 const MAIN: &str = "main";
 
@@ -186,14 +188,6 @@ fn summary_text(summary: &Summary) -> String {
         let _ = writeln!(text, "- total {} to handle.", plural(*total_tasks, "task"));
     }
     text
-}
-
-fn plural(count: usize, noun: &str) -> String {
-    if count == 1 {
-        format!("1 {noun}")
-    } else {
-        format!("{count} {noun}s")
-    }
 }
 
 #[cfg(test)]

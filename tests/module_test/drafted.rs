@@ -89,6 +89,7 @@ fn a_wrapped_chart_finds_its_values_below_the_key_of_the_module() {
     for helm in [Part::Helm3, Part::Helm4] {
         let lint = stage.run_with(helm, &["module", "lint", "mine/100-shop"]);
         assert_eq!((lint.code, lint.out.as_str()), (0, ""), "{}", lint.err);
+        assert_eq!(lint.err, "1 module, 0 hooks: fine\n");
         let test = stage.run_with(helm, &["module", "test", "mine/100-shop"]);
         assert!(
             test.code == 0 && test.out.ends_with("\n2 passed, 0 failed\n"),

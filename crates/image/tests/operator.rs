@@ -16,7 +16,9 @@ fn an_operator_that_needs_a_newer_c_library_is_refused_by_name() {
     program[at.unwrap()..][..later.len()].copy_from_slice(later.as_bytes());
     fs::write(&operator, program).unwrap();
     let mut build = process::command(env!("CARGO_BIN_EXE_image"));
-    build.args(["build", "--definition", "image", "--operator"]).arg(&operator);
+    build
+        .args(["build", "--definition", "image", "--operator"])
+        .arg(&operator);
     build.arg("--to").arg(folder.path().join("image"));
     build.arg("--packages").arg(folder.path().join("packages"));
     build.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."));
