@@ -166,6 +166,9 @@ async fn what_a_killed_operator_left_is_ended_by_the_next() {
             break pid.trim().to_owned();
         }
     };
+    // A process that is just being started has no environment, by which it would be found.
+    let name = || fs_err::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    until("it sleeps", || name() == "sleep\n").await;
     end_runs_of_the_dead();
     assert!(lives(&pid), "its operator still runs");
     operator.kill().unwrap();
