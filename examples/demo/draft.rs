@@ -44,6 +44,6 @@ pub(crate) fn show(narrator: &Narrator, program: &Program) -> anyhow::Result<()>
         || text.clone(),
     )?;
     narrator.say(&text);
-    narrator.ok("both cases found it");
+    narrator.ok("both cases find the mistake");
     Ok(())
 }
