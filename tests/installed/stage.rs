@@ -134,7 +134,7 @@ fn printed(arguments: &[&str]) -> String {
 pub(crate) type Story = fn(&ControlPlane, &Image);
 
 /// The number of installations at the same time, which leaves the machine usable for others.
-const AT_ONCE: usize = 10;
+const AT_ONCE: usize = 6;
 
 /// Plays all stories at the same time, each to its end, and reports the failed ones.
 pub(crate) fn play(plane: &ControlPlane, image: &Image, stories: &[(&str, Story)]) {

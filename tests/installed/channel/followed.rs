@@ -12,7 +12,7 @@ use testbed::plane::ControlPlane;
 use testbed::reader::Only;
 use testbed::registry::guard::Guard;
 use testbed::registry::push::{Repository, layer};
-use testbed::wait::{TimedOut, wait_closely, wait_until};
+use testbed::wait::{TimedOut, wait_calmly, wait_evenly};
 use tokio::runtime::Runtime;
 
 use crate::installed::stage::{DEPLOYMENT, Image, LEASE, Stage, chart};
@@ -309,13 +309,13 @@ impl<'a> Followed<'a> {
 
     pub(super) fn wait_for(&self, what: &str, is_so: impl Fn() -> bool) {
         let look = || is_so().then_some(Some(())).ok_or("not so");
-        self.assert_seen(wait_until(PATIENCE, what, look));
+        self.assert_seen(wait_calmly(PATIENCE, what, look));
     }
 
     /// Like `wait_for`, for a state that passes soon.
-    pub(super) fn wait_closely_for(&self, what: &str, mut is_so: impl FnMut() -> bool) {
+    pub(super) fn wait_evenly_for(&self, what: &str, mut is_so: impl FnMut() -> bool) {
         let look = || is_so().then_some(Some(())).ok_or("not so");
-        self.assert_seen(wait_closely(PATIENCE, what, look));
+        self.assert_seen(wait_evenly(PATIENCE, what, look));
     }
 
     fn assert_seen(&self, waited: Result<(), TimedOut>) {
