@@ -32,12 +32,6 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// Short compared with one request to a control plane.
 const CLOSE: Duration = Duration::from_millis(3);
 
-/// Short compared with a trial of a version.
-const CALM: Duration = Duration::from_millis(500);
-
-/// Short compared with a step of a trial.
-const EVEN: Duration = Duration::from_millis(300);
-
 /// Repeats `check` until it returns a value, for at most `patience`. `None` and an error both mean "not yet". The
 /// time-out's message shows the last error, so the error should describe the state.
 pub fn wait_until<T, E: Display>(
@@ -57,22 +51,14 @@ pub fn wait_closely<T, E: Display>(
     wait(rest_from(CLOSE), patience, what, check)
 }
 
-/// Like [`wait_until`] with long pauses, for states that take minutes and are waited for by many at a time.
-pub fn wait_calmly<T, E: Display>(
-    patience: Duration,
-    what: &str,
-    check: impl FnMut() -> Result<Option<T>, E>,
-) -> Result<T, TimedOut> {
-    wait(rest_from(CALM), patience, what, check)
-}
-
-/// Like [`wait_until`] with pauses that a slow check does not lengthen, for states that last for seconds.
+/// Like [`wait_until`] with even pauses that a slow check does not lengthen.
 pub fn wait_evenly<T, E: Display>(
+    pause: Duration,
     patience: Duration,
     what: &str,
     check: impl FnMut() -> Result<Option<T>, E>,
 ) -> Result<T, TimedOut> {
-    wait(|_| EVEN, patience, what, check)
+    wait(|_| pause, patience, what, check)
 }
 
 /// The pause after a check that took so long.

@@ -105,7 +105,7 @@ fn kill_at(followed: &Followed<'_>, number: usize, steps: &[Step], kill: impl Fn
 /// Kills when the trial is at this step; false if the trial passed it.
 fn is_killed_at(followed: &Followed<'_>, version: &str, step: Step, kill: impl Fn() -> bool) -> bool {
     let mut is_killed = false;
-    followed.wait_evenly_for(&format!("a kill at {step:?}"), || {
+    followed.wait_closely_for(&format!("a kill at {step:?}"), || {
         let now = followed.step(version);
         is_killed = now == Some(step) && kill();
         let is_over = now > Some(step) || now.is_none() && followed.names(version) && followed.is_at_rest();

@@ -12,13 +12,19 @@ use testbed::plane::ControlPlane;
 use testbed::reader::Only;
 use testbed::registry::guard::Guard;
 use testbed::registry::push::{Repository, layer};
-use testbed::wait::{TimedOut, wait_calmly, wait_evenly};
+use testbed::wait::wait_evenly;
 use tokio::runtime::Runtime;
 
 use crate::installed::stage::{DEPLOYMENT, Image, LEASE, Stage, chart};
 
 /// Longer than all limits of a trial, on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(8);
+
+/// The pauses between looks at a trial, which takes minutes: many are watched at a time.
+const CALM: Duration = Duration::from_secs(1);
+
+/// The pauses between looks at a step of a trial, which may last for a second.
+const CLOSE: Duration = Duration::from_millis(300);
 
 /// Chart values for one replica, which ends before its successor begins.
 pub(super) const ALONE: &[&str] = &["replicas=1", "strategy.type=Recreate", "strategy.rollingUpdate=null"];
@@ -308,17 +314,17 @@ impl<'a> Followed<'a> {
     }
 
     pub(super) fn wait_for(&self, what: &str, is_so: impl Fn() -> bool) {
-        let look = || is_so().then_some(Some(())).ok_or("not so");
-        self.assert_seen(wait_calmly(PATIENCE, what, look));
+        self.look_every(CALM, what, is_so);
     }
 
     /// Like `wait_for`, for a state that passes soon.
-    pub(super) fn wait_evenly_for(&self, what: &str, mut is_so: impl FnMut() -> bool) {
-        let look = || is_so().then_some(Some(())).ok_or("not so");
-        self.assert_seen(wait_evenly(PATIENCE, what, look));
+    pub(super) fn wait_closely_for(&self, what: &str, is_so: impl FnMut() -> bool) {
+        self.look_every(CLOSE, what, is_so);
     }
 
-    fn assert_seen(&self, waited: Result<(), TimedOut>) {
+    fn look_every(&self, pause: Duration, what: &str, mut is_so: impl FnMut() -> bool) {
+        let look = || is_so().then_some(Some(())).ok_or("not so");
+        let waited = wait_evenly(pause, PATIENCE, what, look);
         let told = || format!("{}\n{}", self.evidence(), self.stage.logs());
         assert!(waited.is_ok(), "{}\n{}", waited.unwrap_err(), told());
     }
