@@ -1,9 +1,9 @@
 //! Help texts: each command shows the flags that it uses, with its own default. All commands of a group take the flags of
 //! the group. Must never change what a flag does.
 
-use clap::{Arg, Command, CommandFactory, FromArgMatches};
+use clap::{Arg, Args as _, Command, CommandFactory, FromArgMatches};
 
-use super::Cli;
+use super::{Cli, Target};
 
 /// The commands that ask neither an operator nor a cluster.
 const ALONE: [&str; 9] = [
@@ -16,16 +16,6 @@ const ALONE: [&str; 9] = [
     "module pull",
     "module push",
     "module test",
-];
-
-/// The flags of [`super::Target`].
-const OF_OPERATOR: [&str; 6] = [
-    "debug_unix_socket",
-    "kube_config",
-    "kube_context",
-    "namespace",
-    "pod",
-    "show_secrets",
 ];
 
 const OUTPUT: &str = "output";
@@ -75,9 +65,12 @@ pub fn parse() -> Result<Cli, clap::Error> {
 pub(super) fn told(mut command: Command) -> Command {
     // Only then the commands of a group have the flags of the group.
     command.build();
+    let of_operator = Target::augment_args(Command::default());
     for path in ALONE {
         command = change(command, path, &|arg| {
-            let is_needless = OF_OPERATOR.contains(&arg.get_id().as_str());
+            let is_needless = of_operator
+                .get_arguments()
+                .any(|needless| needless.get_id() == arg.get_id());
             if is_needless { arg.hide(true) } else { arg }
         });
     }
