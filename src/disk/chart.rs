@@ -65,23 +65,21 @@ pub const CONVERSION_WEBHOOK: &str = "ConversionWebhook";
 /// Whether a template of the module mentions conversion webhooks. An unreadable template does not count, because helm
 /// reports it.
 pub(super) fn has_conversions(module: &Path) -> bool {
-    let templates = WalkDir::new(module.join("templates")).follow_links(true);
-    let files = templates.into_iter().filter_map(Result::ok);
-    let mut files = files.filter(|entry| entry.file_type().is_file());
-    files.any(|file| {
-        fs_err::read(file.path()).is_ok_and(|text| String::from_utf8_lossy(&text).contains(CONVERSION_WEBHOOK))
-    })
+    templates(module).any(|text| text.is_ok_and(|text| text.contains(CONVERSION_WEBHOOK)))
+}
+
+/// The texts of a module's templates.
+fn templates(module: &Path) -> impl Iterator<Item = std::io::Result<String>> {
+    let walk = WalkDir::new(module.join("templates")).follow_links(true);
+    let files = walk.into_iter().filter_map(Result::ok);
+    let files = files.filter(|entry| entry.file_type().is_file());
+    files.map(|file| fs_err::read(file.path()).map(|text| String::from_utf8_lossy(&text).into_owned()))
 }
 
 /// Whether the chart itself reads a top-level key of its `values.yaml`: in a template, or for one of its dependencies. A template that
 /// cannot be read, or that takes all values, may read any key.
 pub(super) fn reads(module: &Path, key: &str) -> bool {
-    let templates = WalkDir::new(module.join("templates")).follow_links(true);
-    let files = templates.into_iter().filter_map(Result::ok);
-    let mut files = files.filter(|entry| entry.file_type().is_file());
-    let of_templates =
-        files.any(|file| fs_err::read(file.path()).map_or(true, |text| mentions(&String::from_utf8_lossy(&text), key)));
-    of_templates || dependencies(module).contains(key)
+    templates(module).any(|text| text.map_or(true, |text| mentions(&text, key))) || dependencies(module).contains(key)
 }
 
 /// Whether a template asks for this value, or for all values.

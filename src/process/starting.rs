@@ -82,10 +82,11 @@ fn start_hint(spawn: &Spawn, error: &io::Error) -> Option<String> {
         io::ErrorKind::NotFound if spawn.cwd.as_deref().is_some_and(|cwd| !cwd.is_dir()) => {
             Some("the working directory does not exist".to_owned())
         }
-        io::ErrorKind::NotFound if windows_ends(&spawn.program).is_some() => windows_ends(&spawn.program),
-        io::ErrorKind::NotFound if spawn.program.exists() => Some(match interpreter_of(&spawn.program) {
-            Some(interpreter) => format!("bad interpreter? the first line of the file asks for `{interpreter}`"),
-            None => "bad interpreter? the program needs a loader that is not here".to_owned(),
+        io::ErrorKind::NotFound if spawn.program.exists() => windows_ends(&spawn.program).or_else(|| {
+            Some(match interpreter_of(&spawn.program) {
+                Some(interpreter) => format!("bad interpreter? the first line of the file asks for `{interpreter}`"),
+                None => "bad interpreter? the program needs a loader that is not here".to_owned(),
+            })
         }),
         io::ErrorKind::PermissionDenied if spawn.program.is_dir() => Some("it is a directory".to_owned()),
         io::ErrorKind::PermissionDenied => {
