@@ -5,7 +5,7 @@ mod settings;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use addon_core::name::{ENABLED_SUFFIX, ModuleName, Owner};
+use addon_core::name::{ENABLED_SUFFIX, MAINTENANCE_SUFFIX, ModuleName, Owner};
 use addon_core::values::Store;
 use helm_yaml::yaml;
 use serde_json::Value;
@@ -37,7 +37,10 @@ pub fn check(path: &Path, text: &str, places: &Places, environment: Option<&Envi
             };
         }
     };
-    let flags = data.keys().filter(|key| key.ends_with(ENABLED_SUFFIX)).count();
+    let flags = data
+        .keys()
+        .filter(|key| key.ends_with(ENABLED_SUFFIX) || key.ends_with(MAINTENANCE_SUFFIX))
+        .count();
     let looked_at = [plural(data.len() - flags, "section"), plural(flags, "flag")].join(", ");
     let findings = judge(path, text, &data, places, environment);
     Checked { findings, looked_at }
