@@ -14,8 +14,10 @@ use super::table::{self, Environment, Row};
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The pause between two searches.
 const PAUSE: Duration = Duration::from_millis(20);
-/// The number of further searches while a process is being started.
-const DOUBTS: u32 = 3;
+/// The number of further searches while a process hides its environment, which some do for ever.
+const HIDDEN: u32 = 3;
+/// The number of further searches while a program is being started, for which the disk may be waited for.
+const STARTING: u32 = 50;
 
 /// The largest number of searches in a row. Processes may fork between two searches.
 const ROUNDS: usize = 10;
@@ -57,8 +59,8 @@ pub(super) struct Descendants {
     place: Where,
     /// The found processes by id and start time. A process that was found once is not lost when its parent ends.
     seen: BTreeSet<(Pid, u64)>,
-    /// Whether a descendant of this process has no environment: it is just being started, and may belong to the run.
-    unsure: bool,
+    /// The number of searches that may follow because a process may belong to the runs and does not show it yet.
+    doubts: u32,
 }
 
 impl Descendants {
@@ -67,7 +69,7 @@ impl Descendants {
             whose,
             place,
             seen: BTreeSet::new(),
-            unsure: false,
+            doubts: 0,
         }
     }
 
@@ -76,12 +78,12 @@ impl Descendants {
         // Orphans are children of this process from the end of their parent on. So without a child there is no descendant, and
         // the process table need not be read, which takes longer the more processes the machine has.
         if self.place == Where::Below && !sys::has_children() {
-            self.unsure = false;
+            self.doubts = 0;
             return Ok(Vec::new());
         }
         let rows: Vec<Row> = table::rows()?.into_iter().filter(|row| !row.ended).collect();
         let children = by_parent(&rows);
-        self.unsure = false;
+        self.doubts = 0;
         let us = std::process::id();
         let candidates = match self.place {
             Where::Below => below(us, &children),
@@ -94,7 +96,12 @@ impl Descendants {
                 continue;
             }
             let environment = Environment::of(row.pid)?;
-            self.unsure |= environment.is_empty() && !is_known && self.place == Where::Below;
+            self.doubts = self.doubts.max(match environment {
+                _ if is_known => 0,
+                Environment::Starting => STARTING,
+                Environment::Hidden if self.place == Where::Below => HIDDEN,
+                Environment::Hidden | Environment::Known(_) => 0,
+            });
             if is_known || environment.get(VARIABLE).is_some_and(|mark| self.whose.owns(&mark)) {
                 found.push(row);
             }
@@ -120,12 +127,12 @@ impl Descendants {
     pub(super) fn end(mut self, grace: Duration) -> Result<usize, Undead> {
         let begun = Instant::now();
         let mut ended = BTreeSet::new();
-        let mut doubts = 0;
+        let mut searches = 0;
         loop {
             let left = self.look();
             if left.as_ref().is_ok_and(Vec::is_empty) {
-                doubts += 1;
-                if !self.unsure || doubts > DOUBTS {
+                searches += 1;
+                if searches > self.doubts {
                     return Ok(ended.len());
                 }
             }
@@ -224,6 +231,7 @@ mod tests {
             started: 1,
             ended: false,
             has_run: true,
+            is_bare: false,
         };
         let mut children: BTreeMap<u32, Vec<Row>> = BTreeMap::new();
         // The last two form a cycle, which cannot exist and would lead to an endless walk.

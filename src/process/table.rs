@@ -10,6 +10,8 @@ use super::sys::Pid;
 
 /// The flag of a process that was forked and has run no program since (`PF_FORKNOEXEC` in the kernel).
 const FORKED: u32 = 0x40;
+/// The flag of a thread of the kernel (`PF_KTHREAD`).
+const KERNEL: u32 = 0x0020_0000;
 /// More bytes than the kernel's line about a process takes: 52 numbers and a short name.
 const STAT: usize = 2048;
 /// The size limit for an environment: the kernel's default maximum.
@@ -28,6 +30,8 @@ pub(super) struct Row {
     pub(super) ended: bool,
     /// Whether the process has run a program since it was forked. Before that it may share the memory of its parent.
     pub(super) has_run: bool,
+    /// Whether the process has no environment for good: it is a thread of the kernel, or was given no variables.
+    pub(super) is_bare: bool,
 }
 
 /// All processes.
@@ -55,28 +59,36 @@ pub(super) fn row(pid: Pid) -> io::Result<Option<Row>> {
     }
 }
 
-/// The initial environment of a process. Empty if the process belongs to another user, or is just being started.
-#[derive(Debug, Default)]
-pub(super) struct Environment(Vec<u8>);
+/// The initial environment of a process.
+#[derive(Debug)]
+pub(super) enum Environment {
+    /// The variables; none if the process has ended.
+    Known(Vec<u8>),
+    /// The program is just being started, so that its environment is not there yet.
+    Starting,
+    /// This process may not read it: the process belongs to another user, or is being started by this process.
+    Hidden,
+}
 
 impl Environment {
     pub(super) fn of(pid: Pid) -> io::Result<Self> {
         let mut bytes = Vec::new();
         let read = open(pid, "environ").and_then(|file| file.take(ENVIRONMENT).read_to_end(&mut bytes));
         match unless_gone(read) {
-            Ok(read) => Ok(read.map(|_| Self(bytes)).unwrap_or_default()),
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(Self::default()),
+            Ok(Some(0)) => Ok(match row(pid)? {
+                Some(now) if !now.is_bare => Self::Starting,
+                _ => Self::Known(bytes),
+            }),
+            Ok(_) => Ok(Self::Known(bytes)),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(Self::Hidden),
             Err(error) => Err(error),
         }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     /// The value of a variable.
     pub(super) fn get(&self, name: &str) -> Option<String> {
-        let mut variables = self.0.split(|byte| *byte == 0);
+        let Self::Known(bytes) = self else { return None };
+        let mut variables = bytes.split(|byte| *byte == 0);
         let value = variables.find_map(|pair| pair.strip_prefix(name.as_bytes())?.strip_prefix(b"="))?;
         Some(OsStr::from_bytes(value).to_string_lossy().into_owned())
     }
@@ -100,13 +112,18 @@ fn unless_gone<T>(read: io::Result<T>) -> io::Result<Option<T>> {
 fn parse(pid: Pid, stat: &str) -> Option<Row> {
     let (_, rest) = stat.rsplit_once(')')?;
     let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+    let flags = fields.get(6)?.parse::<u32>().ok()?;
+    // Where the environment begins and ends. Kernels before 3.5 do not tell it.
+    let [begin, end] = [47, 48].map(|field| fields.get(field).copied());
     Some(Row {
         pid,
         parent: fields.get(1)?.parse().ok()?,
         group: fields.get(2)?.parse().ok()?,
         started: fields.get(19)?.parse().ok()?,
         ended: matches!(*fields.first()?, "Z" | "X"),
-        has_run: fields.get(6)?.parse::<u32>().ok()? & FORKED == 0,
+        has_run: flags & FORKED == 0,
+        // While a program is being started, both are 0.
+        is_bare: flags & KERNEL != 0 || begin == end && end != Some("0"),
     })
 }
 
@@ -130,6 +147,22 @@ mod tests {
             let row = parse(Pid::new(17).unwrap(), &stat);
             let seen = row.map(|row| (row.parent, row.started, row.ended, row.has_run));
             assert_eq!(seen, expected, "{stat}");
+        }
+    }
+
+    #[test]
+    fn a_program_that_is_being_started_is_told_from_one_without_variables() {
+        let line = |flags: u32, begin: &str, end: &str| {
+            format!("17 (a) S 1 17 17 0 -1 {flags} {} {begin} {end} 0", ["0"; 40].join(" "))
+        };
+        for (flags, begin, end, is_bare) in [
+            (0, "0", "0", false),
+            (0, "140721", "140722", false),
+            (0, "140721", "140721", true),
+            (KERNEL, "0", "0", true),
+        ] {
+            let row = parse(Pid::new(17).unwrap(), &line(flags, begin, end)).unwrap();
+            assert_eq!(row.is_bare, is_bare, "{flags} {begin} {end}");
         }
     }
 

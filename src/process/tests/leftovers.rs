@@ -123,7 +123,9 @@ fn all_that_was_ever_started_ends_without_a_runtime_and_others_stay() {
             let pid = Pid::new(pid.parse().unwrap()).unwrap();
             // A process that is just being started has no environment.
             let mut environments = std::iter::repeat_with(|| table::Environment::of(pid).unwrap());
-            let environment = environments.find(|environment| !environment.is_empty()).unwrap();
+            let environment = environments
+                .find(|environment| !matches!(environment, table::Environment::Starting))
+                .unwrap();
             environment
                 .get(mark::VARIABLE)
                 .is_some_and(|mark| spawner.marks().include(&mark))
