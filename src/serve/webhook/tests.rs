@@ -1,4 +1,6 @@
 use std::future::pending;
+use std::sync::atomic::AtomicU16;
+use std::sync::atomic::Ordering::Relaxed;
 
 use addon_core::hook::config::{HookConfig, HookKind};
 use addon_core::name::{HookId, HookName, Owner};
@@ -71,6 +73,13 @@ fn routes() -> Arc<Routes> {
     Arc::new(Routes::of([(&hook, &config)]).0)
 }
 
+/// An address of this machine that no other test here uses: a port that one test leaves is free until it takes it again.
+fn own_address() -> SocketAddr {
+    static GIVEN: AtomicU16 = AtomicU16::new(0);
+    let [high, low] = GIVEN.fetch_add(1, Relaxed).to_be_bytes();
+    ([127, 1, high, low], 0).into()
+}
+
 struct Running {
     tls: Tls,
     address: SocketAddr,
@@ -89,7 +98,7 @@ impl Running {
         let meters = Arc::new(Meters::new("own_"));
         let listener = Listener {
             reviews,
-            address: ([127, 0, 0, 1], 0).into(),
+            address: own_address(),
             tls: tls.clone(),
             routes: watch::Sender::new(routes()).subscribe(),
             meters: Arc::clone(&meters),
@@ -406,7 +415,7 @@ async fn a_probe_sees_what_the_api_server_would_see() {
 
 #[tokio::test]
 async fn an_address_that_is_taken_is_told_and_tried_again() {
-    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = TcpListener::bind(own_address()).unwrap();
     let address = taken.local_addr().unwrap();
     let (tls, stop, stored) = (Tls::new().unwrap(), CancellationToken::new(), stored());
     let listener = Listener {
