@@ -3,7 +3,9 @@
 //! A layout appears as a whole or not at all. Its documents must never depend on the iteration order of a hash map.
 
 use std::collections::BTreeMap;
+use std::fs::Permissions;
 use std::io;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
@@ -108,9 +110,11 @@ impl Draft {
 
     /// Writes a layer with this tree.
     pub fn layer(&self, tree: &Tree) -> Result<Written, LayoutError> {
-        let arriving = self.blob("arriving");
-        let written = layer::write(tree, io::BufWriter::new(fs::File::create(&arriving)?))?;
-        fs::rename(arriving, self.blob(&written.sha256))?;
+        let mut arriving = tempfile::NamedTempFile::new_in(self.site.path())?;
+        let written = layer::write(tree, io::BufWriter::new(&mut arriving))?;
+        // As readable as the other blobs.
+        fs::set_permissions(arriving.path(), Permissions::from_mode(0o644))?;
+        arriving.persist(self.blob(&written.sha256)).map_err(io::Error::from)?;
         Ok(written)
     }
 
