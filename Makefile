@@ -55,12 +55,14 @@ BESIDE = setsid bash -c '$(1)' 3>&1 </dev/null >$(TARGET)/parts.log 2>&1 & parts
 .PHONY: demo
 demo: ## watch the operator at work in a real local control plane; as root also its installation on a real node
 	$(FIRST)
-	@$(call BESIDE,$(NEEDS); $(BUILD) --kwok --registry && $(BUILD) --node); \
+	@$(call BESIDE,$(NEEDS); $(BUILD) --kwok --registry && nice $(BUILD) --node); \
 	cargo build --locked --package addon-operator --package image --package testbed --bins --example demo; \
 	$(TARGET)/debug/examples/demo
 
 # Tests wait more than they compute.
 RUST_TEST_THREADS ?= $(shell expr 2 \* $$(nproc))
+# A cargo that knows nothing of make's jobs.
+TESTS := MAKEFLAGS= cargo test --workspace --locked --no-fail-fast
 
 .PHONY: test
 test: export RUST_TEST_THREADS := $(RUST_TEST_THREADS)
@@ -68,7 +70,15 @@ test: ## all tests, with one control plane for those that need it
 	$(FIRST)
 	@$(call BESIDE,$(NEEDS); $(BUILD) --kwok --registry --helm4 && $(BUILD) --node); \
 	cargo build --workspace --bins --all-targets --locked; \
-	$(TARGET)/debug/testbed run --helm4 --registry -- cargo test --workspace --locked --no-fail-fast
+	$(TARGET)/debug/testbed run --helm4 --registry -- $(MAKE) --no-print-directory --jobs=2 --keep-going tests-that-wait other-tests
+
+# The targets that wait longest, beside all others. Their output follows when they have ended.
+.PHONY: tests-that-wait other-tests
+tests-that-wait:
+	@code=0; $(TESTS) --test '[bi]*' >$(TARGET)/tests-that-wait.log 2>&1 || code=$$?; \
+	cat $(TARGET)/tests-that-wait.log; exit $$code
+other-tests:
+	@code=0; $(TESTS) --lib --bins --examples --test '[!bi]*' || code=$$?; $(TESTS) --doc || code=$$?; exit $$code
 
 .PHONY: check
 check: commits fmt lint doc layers deny ## everything about the source that needs no cluster

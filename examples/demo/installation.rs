@@ -42,7 +42,10 @@ pub(crate) fn show(narrator: &Narrator, program: &Program, tool: &Path) -> anyho
     narrator.chapter("14  Install it with helm");
     narrator
         .say("A new control plane, and a real node: containerd, kubelet and kube-proxy. The image has the modules of");
-    narrator.say("docs/guides/modules.md on top: storage, and guestbook with a schema, a CRD and a hook.");
+    narrator.say(
+        "docs/guides/modules.md on top: storage, and guestbook with a schema, a CRD and a hook. These chapters began",
+    );
+    narrator.say("beside chapter 1; their lines were kept until now.");
     let started = Instant::now();
     let plane = ControlPlane::start(&Options {
         pods: Pods::Running,
@@ -80,6 +83,7 @@ impl Installation<'_> {
         self.edit_badly()?;
         self.change_leaders()?;
         self.follow(&versions)?;
+        self.narrator.wait_for_turn()?;
         self.narrator.all_is_well();
         if self.narrator.has_audience() {
             self.show_around();

@@ -116,16 +116,38 @@ fn show(cli: &Cli, narrator: &Narrator) -> anyhow::Result<()> {
         "Every \"ok\" from chapter 1 on was checked at the API server or in its audit log, not by asking the operator.",
     );
     draft::show(narrator, &program)?;
-    tour(narrator, program.clone(), obstacle.as_deref())?;
-    if obstacle.is_none() {
-        installation::show(narrator, &program, &beside_us("image")?)?;
+    if let Some(obstacle) = obstacle {
+        return tour(narrator, program, Some(&obstacle), || ());
     }
-    Ok(())
+    let (tool, behind) = (beside_us("image")?, narrator.backstage());
+    thread::scope(|scope| {
+        let (sender, played) = mpsc::channel();
+        let (program_of_node, behind) = (program.clone(), &behind);
+        // The chapters on the node mostly wait, and so do the others.
+        let begin = move || {
+            let play = move || drop(sender.send(installation::show(behind, &program_of_node, &tool)));
+            drop(scope.spawn(play));
+        };
+        if let Err(error) = tour(narrator, program, None, begin) {
+            tell_failure(narrator, &error);
+            // The other chapters end as if a person had interrupted them.
+            narrator.interruption().raise();
+            process::interrupt();
+            return Err(error);
+        }
+        behind.take_turn();
+        played.recv().context("the chapters on the node panicked")?
+    })
 }
 
 /// The chapters in which the operator runs as a process beside the control plane. Both have ended when this returns.
-/// `obstacle` is the reason for which no chapter follows.
-fn tour(narrator: &Narrator, program: Program, obstacle: Option<&str>) -> anyhow::Result<()> {
+/// `obstacle` is the reason for which no chapter follows. `begin_others` is called once the control plane is complete.
+fn tour(
+    narrator: &Narrator,
+    program: Program,
+    obstacle: Option<&str>,
+    begin_others: impl FnOnce(),
+) -> anyhow::Result<()> {
     let started = Instant::now();
     // Programs that a later chapter needs may still be built.
     let plane = ControlPlane::begin(&Options {
@@ -153,6 +175,7 @@ fn tour(narrator: &Narrator, program: Program, obstacle: Option<&str>) -> anyhow
         "a scheduler and kwok, whose pods are ready without running, after {}",
         seconds(started.elapsed())
     ));
+    begin_others();
     let mut tour = Tour::begin(narrator, &plane, program)?;
     tour.run()?;
     if let Some(obstacle) = obstacle {

@@ -1,10 +1,10 @@
 //! The output of the tour: one line per step, and a progress line during waits. The text is plain; colour and the
-//! progress line appear only on a terminal.
+//! progress line appear only on a terminal. Chapters that are played beside others are printed when it is their turn.
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -53,7 +53,8 @@ const NEWS: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
 pub(crate) struct Narrator {
-    out: io::Stdout,
+    /// The lines that are kept until it is this narrator's turn; none once it is.
+    kept: Arc<Mutex<Option<String>>>,
     terminal: bool,
     patience: Duration,
     interruption: Interruption,
@@ -63,12 +64,42 @@ pub(crate) struct Narrator {
 impl Narrator {
     pub(crate) fn new(patience: Duration, interruption: Interruption) -> Self {
         Self {
-            out: io::stdout(),
+            kept: Arc::default(),
             terminal: io::stdout().is_terminal(),
             patience,
             interruption,
             started: Instant::now(),
         }
+    }
+
+    /// A narrator of chapters that are played beside those of this one. Its lines are kept until its turn.
+    pub(crate) fn backstage(&self) -> Self {
+        Self {
+            kept: Arc::new(Mutex::new(Some(String::new()))),
+            terminal: self.terminal,
+            patience: self.patience,
+            interruption: self.interruption.clone(),
+            started: self.started,
+        }
+    }
+
+    /// Prints the kept lines, and from now on each line at once.
+    pub(crate) fn take_turn(&self) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        print(&kept.take().unwrap_or_default());
+    }
+
+    /// Returns when it is this narrator's turn.
+    pub(crate) fn wait_for_turn(&self) -> Result<(), Stop> {
+        while self.is_backstage() {
+            self.interruption.check()?;
+            thread::sleep(PAUSE);
+        }
+        Ok(())
+    }
+
+    fn is_backstage(&self) -> bool {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
     /// Whether the output is a terminal, and so a person may be reading.
@@ -167,7 +198,7 @@ impl Narrator {
         let pause = if self.terminal { Duration::from_secs(1) } else { NEWS };
         // A short wait gets no line in a log file. A terminal shows at once what the tour waits for.
         let due = told.map_or(if self.terminal { Duration::ZERO } else { NEWS }, |told| told + pause);
-        if waited < due {
+        if waited < due || self.is_backstage() {
             return told;
         }
         if self.terminal {
@@ -179,7 +210,7 @@ impl Narrator {
     }
 
     fn clear(&self) {
-        if self.terminal {
+        if self.terminal && !self.is_backstage() {
             self.raw("\r\x1b[2K");
         }
     }
@@ -197,10 +228,17 @@ impl Narrator {
     }
 
     fn raw(&self, text: &str) {
-        // A closed output must not abort the tour: processes would be left behind.
-        let mut out = self.out.lock();
-        let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+        match self.kept.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+            Some(kept) => kept.push_str(text),
+            None => print(text),
+        }
     }
+}
+
+fn print(text: &str) {
+    // A closed output must not abort the tour: processes would be left behind.
+    let mut out = io::stdout().lock();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
 const BOLD: &str = "1";
