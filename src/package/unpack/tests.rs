@@ -50,7 +50,7 @@ fn plain(items: &[Item<'_>]) -> Layer {
 }
 
 fn gzip(bytes: &[u8]) -> Layer {
-    let mut encoder = GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    let mut encoder = GzEncoder::new(Vec::new(), flate2::Compression::best());
     encoder.write_all(bytes).unwrap();
     Layer {
         compression: Compression::Gzip,

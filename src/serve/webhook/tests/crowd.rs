@@ -1,6 +1,6 @@
 //! Many clients at once, and clients that send no complete request.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
 
 use super::*;
 
@@ -68,7 +68,7 @@ async fn the_body_of_a_request_that_nobody_answers_is_not_read() {
     ] {
         let count = Arc::clone(&count);
         let running = Running::start(reviews, move |asked| {
-            count.fetch_add(1, Ordering::Relaxed);
+            count.fetch_add(1, Relaxed);
             converted(asked)
         })
         .await;
@@ -77,7 +77,7 @@ async fn the_body_of_a_request_that_nobody_answers_is_not_read() {
         assert_eq!(said, "HTTP/1.1 404", "{path}");
         assert!(running.refused("unknown_path"), "{path}");
     }
-    assert_eq!(asked.load(Ordering::Relaxed), 0);
+    assert_eq!(asked.load(Relaxed), 0);
 }
 
 #[tokio::test]
