@@ -174,11 +174,7 @@ fn outcome(inventory: &Inventory, job: Job) -> Finished {
         Job::StartMonitors { ticket, .. } => Finished::MonitorsStarted(ticket, Ok(())),
         Job::RunHook(_, ticket) => Finished::HookRan(ticket, Ok(HookRan::default())),
         Job::SyncRelease { ticket, .. } => {
-            let synced = Synced {
-                action: SyncAction::Upgraded,
-                revision: 1,
-                adopted: Vec::new(),
-            };
+            let synced = Synced::plain(SyncAction::Upgraded, 1);
             Finished::ReleaseSynced(ticket, Ok(synced))
         }
         job @ (Job::EnsureCrds { .. }

@@ -32,6 +32,7 @@ pub mod pods;
 mod private;
 pub mod pull_secrets;
 pub mod releases;
+pub mod replacement;
 pub mod state;
 mod substitutes;
 mod under_way;

@@ -8,6 +8,7 @@ pub mod chart;
 pub mod claims;
 mod environment;
 mod error;
+pub mod immutable;
 pub mod labels;
 mod outcry;
 mod plugin;

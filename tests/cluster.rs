@@ -21,6 +21,7 @@ mod cluster {
     mod releases;
     mod removals;
     mod repair;
+    mod replacement;
     mod state;
     mod state_trial;
     mod taken_over;

@@ -21,6 +21,8 @@ mod discovery;
 mod tools;
 #[path = "crds/trial.rs"]
 mod trial;
+#[path = "crds/unserved.rs"]
+mod unserved;
 #[path = "cluster/world.rs"]
 #[expect(dead_code, reason = "most of it is about releases")]
 mod world;

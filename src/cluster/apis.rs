@@ -78,6 +78,24 @@ impl Apis {
     }
 }
 
+impl Apis {
+    /// Whether the server certainly does not serve this kind. A kind of a group version whose list may be incomplete counts
+    /// as served.
+    pub(super) fn lacks(&self, api_version: &str, kind: &str) -> bool {
+        let is_open = |versions: &[String]| versions.iter().any(|version| version == api_version);
+        self.kind(api_version, kind).is_none() && !is_open(&self.uncertain) && !is_open(&self.doubtful)
+    }
+
+    /// The API versions of a group in which the server serves this kind.
+    pub(super) fn versions_of(&self, group: &str, kind: &str) -> impl Iterator<Item = &str> {
+        let served = self
+            .kinds
+            .iter()
+            .filter(move |((_, served), known)| served == kind && known.resource.group == group);
+        served.map(|((api_version, _), _)| api_version.as_str())
+    }
+}
+
 /// The kinds that an answer lists, by group version.
 fn listed(groups: &[APIGroupDiscovery]) -> BTreeMap<String, Listed> {
     let mut all = BTreeMap::new();
@@ -218,7 +236,7 @@ impl Cluster {
     }
 
     /// The given group versions whose own paths answer 404. A version without an answer is left out, as it may exist.
-    async fn not_found(&self, versions: Vec<String>) -> BTreeSet<String> {
+    pub(super) async fn not_found(&self, versions: Vec<String>) -> BTreeSet<String> {
         let mut not_found = BTreeSet::new();
         for version in versions {
             let attempt = Attempt {

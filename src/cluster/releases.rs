@@ -1,10 +1,11 @@
 //! Helm's releases, read with the operator's own client from the Secrets in which helm keeps them.
 //!
 //! Most questions are answered from labels; the large content is read only when it is needed. It writes only the
-//! operator's marks on a revision, and the status of a revision that a killed helm left unfinished. Never deletes a
-//! revision.
+//! operator's marks on a revision, the status of a revision that a killed helm left unfinished, and the record of one that
+//! names kinds of the past. Never deletes a revision.
 
 pub mod marks;
+pub mod unserved;
 pub mod upgrades;
 pub mod vigil;
 
@@ -190,15 +191,26 @@ impl Cluster {
         Ok(ApplyMethod::parse(&text(&content, "apply_method")))
     }
 
-    async fn patch_revision(&self, name: &str, metadata: &Value) -> Result<(), RequestError> {
+    /// Patches the metadata of a revision's Secret. Returns the status that helm wrote there.
+    async fn patch_revision(&self, name: &str, metadata: &Value) -> Result<Status, RequestError> {
         let (patch, api) = (json!({"metadata": metadata}), self.secrets());
         let (params, merge) = (PatchParams::default(), Patch::Merge(&patch));
         let attempt = self.attempt("patch", "secrets", name);
-        match self.ask(attempt, api.patch_metadata(name, &params, &merge)).await {
+        let metadata = match self.ask(attempt, api.patch_metadata(name, &params, &merge)).await {
             // Helm itself does not need the verb `patch`.
-            Err(error) if error.is_forbidden() => Box::pin(self.replace_instead(&api, error, &patch)).await.map(drop),
-            patched => patched.map(drop),
-        }
+            Err(error) if error.is_forbidden() => {
+                let replaced: Secret = Box::pin(self.replace_instead(&api, error, &patch)).await?;
+                replaced.metadata
+            }
+            patched => patched?.metadata,
+        };
+        Ok(Status::parse(
+            metadata
+                .labels
+                .unwrap_or_default()
+                .get("status")
+                .map_or("", String::as_str),
+        ))
     }
 
     /// Marks an unfinished revision as failed. Helm then upgrades over it, and nothing is uninstalled.
@@ -213,11 +225,14 @@ impl Cluster {
             .insert(CONTENT.to_owned(), ByteString(encoded));
         let labels = secret.metadata.labels.get_or_insert_default();
         labels.insert("status".to_owned(), Status::Failed.word().to_owned());
+        self.replace_record(revision, &secret).await
+    }
+
+    async fn replace_record(&self, revision: &Revision, secret: &Secret) -> Result<(), RequestError> {
         let attempt = self.attempt("update", "secrets", &revision.secret);
-        let api = self.secrets();
-        self.ask(attempt, api.replace(&revision.secret, &PostParams::default(), &secret))
-            .await?;
-        Ok(())
+        let (api, params) = (self.secrets(), PostParams::default());
+        let replaced = api.replace(&revision.secret, &params, secret);
+        self.ask(attempt, replaced).await.map(drop)
     }
 
     async fn content(&self, revision: &Revision) -> Result<(Secret, Content), RequestError> {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use addon_core::failure::{Class, Failure};
 use thiserror::Error;
 
+use super::immutable::Immutable;
 use super::{NEWEST_MAJOR, OLDEST, outcry};
 use crate::process::{Exit, Finished, ProcessError};
 use crate::report::Chain;
@@ -25,6 +26,8 @@ pub enum HelmError {
         message: String,
         class: Class,
         hint: Option<String>,
+        /// The field that the API server lets nobody change, if that is the reason.
+        immutable: Option<Box<Immutable>>,
     },
     #[error("cannot read the output of helm for release '{release}'")]
     Output { release: String, source: serde_json::Error },
@@ -75,6 +78,7 @@ pub(super) fn failed(
         class,
         mut message,
         hint,
+        immutable,
     } = outcry::read(&stderr, secrets);
     if !complaint.is_empty() {
         message = format!("{message}: {complaint}");
@@ -91,5 +95,6 @@ pub(super) fn failed(
         message,
         class,
         hint,
+        immutable: immutable.map(Box::new),
     }
 }

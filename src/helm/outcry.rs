@@ -2,6 +2,7 @@
 
 use addon_core::failure::Class;
 
+use super::immutable::{self, Immutable};
 use crate::secrets::Secrets;
 
 /// The longest excerpt of a program's output.
@@ -18,6 +19,8 @@ pub(super) struct Reading {
     pub(super) class: Class,
     pub(super) message: String,
     pub(super) hint: Option<String>,
+    /// The field that nobody can change, if that is the error.
+    pub(super) immutable: Option<Immutable>,
 }
 
 const RENDER: &str = "look at the chart's templates and values: `helm template` shows the same error";
@@ -103,7 +106,9 @@ const RULES: &[(&[&str], Class, &str)] = &[
 
 /// Finds the error in helm's output, and interprets it.
 pub(super) fn read(stderr: &str, secrets: &Secrets) -> Reading {
-    let mut message = error_of(stderr, secrets);
+    let error = error_of(stderr);
+    let immutable = immutable::read(&error);
+    let mut message = excerpt(&error, secrets);
     if let Some(reason) = undeleted(stderr) {
         message = format!("{message}: {}", excerpt(&reason, secrets));
     }
@@ -114,6 +119,7 @@ pub(super) fn read(stderr: &str, secrets: &Secrets) -> Reading {
                 class: *class,
                 message,
                 hint,
+                immutable,
             };
         }
     }
@@ -122,11 +128,12 @@ pub(super) fn read(stderr: &str, secrets: &Secrets) -> Reading {
         class: Class::Refused,
         message,
         hint: None,
+        immutable,
     }
 }
 
 /// Helm's last `Error: …` and the text after it, without log records.
-fn error_of(stderr: &str, secrets: &Secrets) -> String {
+fn error_of(stderr: &str) -> String {
     let lines: Vec<_> = stderr.lines().filter(|line| !is_record(line)).collect();
     let text = lines.join("\n");
     let text = text
@@ -134,12 +141,10 @@ fn error_of(stderr: &str, secrets: &Secrets) -> String {
         .map_or(text.as_str(), |at| &text[at + "Error: ".len()..]);
     // The part after this marker is a position in helm's code.
     let text = text.split("\nhelm.go:").next().unwrap_or_default();
-    excerpt(
-        text.trim()
-            .trim_end_matches("Use --debug flag to render out invalid YAML")
-            .trim(),
-        secrets,
-    )
+    let text = text
+        .trim()
+        .trim_end_matches("Use --debug flag to render out invalid YAML");
+    text.trim().to_owned()
 }
 
 /// Why objects of a release were not deleted, from helm's debug output.
@@ -331,7 +336,9 @@ mod tests {
             serde_json::json!(format!("[{forbidden}]"))
         );
         for stderr in [three, four] {
-            let Reading { class, message, hint } = read(&stderr);
+            let Reading {
+                class, message, hint, ..
+            } = read(&stderr);
             assert_eq!(message, format!("failed to delete release: one: {forbidden}"));
             assert_eq!((class, hint.is_some()), (Class::Refused, true));
         }

@@ -14,10 +14,12 @@ mod observed;
 mod ownership;
 mod removal;
 pub mod render;
+mod replacement;
 mod source;
 mod wanted;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,7 +28,7 @@ use addon_core::name::ModuleName;
 use addon_core::operator::event::{ReleaseSummary, SyncAction, Synced};
 use addon_core::release::brake::Asked;
 use addon_core::release::{
-    self, ApplyMethod, ConfigTrace, Facts, Intent, IntentKind, Known, Objects, Reason, ReleaseStep,
+    self, ApplyMethod, ConfigTrace, Facts, Intent, IntentKind, Known, Objects, Reason, ReleaseStep, Status,
 };
 use addon_core::values::section::Maintenance;
 use addon_core::values::vetted::Vetting;
@@ -38,19 +40,18 @@ use super::{Tools, acting::Acting, unless, vet_for_helm};
 use crate::cluster::apis::Apis;
 use crate::cluster::drift::ObjectKey;
 use crate::cluster::releases::Revision;
-use crate::cluster::releases::marks::{Marks, labels_of_new};
-use crate::helm::{self, Verbosity};
+use crate::cluster::releases::marks::labels_of_new;
+use crate::helm::immutable::Immutable;
+use crate::helm::{self, HelmError, Verbosity};
 use holds::Past;
-use marks::{annotation, checksum, keys_of};
 use observed::{forget_unless_unfinished, now};
+use replacement::Replaced;
 use source::Source;
 
 pub use conversions::ensure as ensure_conversions;
 pub use removal::delete;
 pub use wanted::Wanted;
 
-/// The kinds whose objects change the APIs that the API server serves.
-const KINDS_OF_KINDS: [&str; 2] = ["CustomResourceDefinition", "APIService"];
 /// The number of repairs in one sync. A repair changes the state; if more are needed, another program works against the
 /// operator.
 const REPAIRS: usize = 2;
@@ -81,11 +82,7 @@ pub async fn sync(
     let catalogue = tools.catalogue.borrow().clone();
     let (files, values) = (catalogue.module(module)?, wanted.values.to_value());
     let Some(chart) = files.chart else {
-        return Ok(Synced {
-            action: SyncAction::Unchanged,
-            revision: 0,
-            adopted: Vec::new(),
-        });
+        return Ok(Synced::plain(SyncAction::Unchanged, 0));
     };
     let source = Source::new(chart, &files.dir, &values);
     let mut sync = Sync::begin(tools, module, source, asked, wanted.maintenance, wanted.config, cancel).await?;
@@ -98,6 +95,13 @@ pub async fn sync(
         }
     }
     outcome
+}
+
+/// The end of a helm call that was to upgrade.
+enum Outcome {
+    Upgraded(Synced),
+    /// The API server lets nobody change a field that the upgrade would have to change.
+    Blocked(Box<Immutable>),
 }
 
 /// A running sync.
@@ -116,6 +120,8 @@ struct Sync<'a> {
     objects: Option<BTreeSet<ObjectKey>>,
     /// The manifest that helm rendered from the chart; empty until then.
     manifest: String,
+    repairs: usize,
+    replaced: Replaced,
     facts: Facts,
 }
 
@@ -147,6 +153,8 @@ impl<'a> Sync<'a> {
             revision: None,
             objects: None,
             manifest: String::new(),
+            repairs: 0,
+            replaced: Replaced::new(),
             facts: Facts {
                 torn: hold.torn,
                 release: name.to_owned(),
@@ -173,7 +181,6 @@ impl<'a> Sync<'a> {
         // A request may take half a minute while the API server is unreachable; a stop does not wait for it.
         let cancel = self.cancel;
         unless(cancel, self.see()).await?;
-        let mut repairs = 0;
         loop {
             match release::decide(&self.facts) {
                 ReleaseStep::Read => unless(cancel, self.observe()).await?,
@@ -181,47 +188,63 @@ impl<'a> Sync<'a> {
                 ReleaseStep::Render => self.facts.rendered = Some(self.rendering().await?),
                 ReleaseStep::Compare => unless(cancel, self.compare()).await?,
                 ReleaseStep::LookAtBase => unless(cancel, self.look_at_base()).await?,
-                ReleaseStep::Repair { revision, left } if repairs < REPAIRS => {
-                    repairs += 1;
+                ReleaseStep::Repair { revision, left } => {
+                    self.count_repair()?;
                     unless(cancel, self.repair(revision, left)).await?;
                 }
-                ReleaseStep::Repair { .. } => {
-                    let report = format!("release '{}' becomes unfinished again and again", self.facts.release);
-                    return Err(Failure::new(Class::Unavailable, report).hint("does another operator manage it?"));
+                ReleaseStep::Amend => {
+                    self.count_repair()?;
+                    unless(cancel, self.amend()).await?;
                 }
                 ReleaseStep::Keep { revision } => {
                     unless(cancel, self.note_config()).await?;
                     unless(cancel, self.settle()).await?;
                     self.put_right().await?;
-                    return Ok(Synced {
-                        action: SyncAction::Unchanged,
-                        revision,
-                        adopted: Vec::new(),
-                    });
+                    return Ok(self.done(SyncAction::Unchanged, revision));
                 }
                 ReleaseStep::LeaveAlone { revision } => {
                     let release = self.facts.release.as_str();
                     info!(release, "helm release is Unmanaged, skip helm upgrade");
-                    return Ok(Synced {
-                        action: SyncAction::Unchanged,
-                        revision,
-                        adopted: Vec::new(),
-                    });
+                    return Ok(self.done(SyncAction::Unchanged, revision));
                 }
                 ReleaseStep::Record { revision, checksum } => {
                     unless(cancel, self.record(checksum)).await?;
                     self.put_right().await?;
-                    return Ok(Synced {
-                        action: SyncAction::Recorded,
-                        revision,
-                        adopted: Vec::new(),
-                    });
+                    return Ok(self.done(SyncAction::Recorded, revision));
                 }
-                ReleaseStep::Upgrade(reason) => return self.upgrade(&reason).await,
+                ReleaseStep::Upgrade(reason) => {
+                    self.fail_as_before().await?;
+                    match self.upgrade(&reason).await? {
+                        Outcome::Upgraded(synced) => return Ok(synced),
+                        Outcome::Blocked(immutable) => self.make_way(&immutable).await?,
+                    }
+                }
                 ReleaseStep::Hold(held) => return Err(unless(cancel, self.hold(&held)).await?),
                 ReleaseStep::Refuse(failure) => return Err(failure),
             }
         }
+    }
+
+    /// The result, with everything that was done on the way and not reported yet.
+    fn done(&mut self, action: SyncAction, revision: u32) -> Synced {
+        Synced {
+            amended: mem::take(&mut self.hold.amended),
+            replaced: mem::take(&mut self.hold.replaced),
+            ..Synced::plain(action, revision)
+        }
+    }
+
+    /// Counts a repair, up to the limit.
+    fn count_repair(&mut self) -> Result<(), Failure> {
+        self.repairs += 1;
+        if self.repairs <= REPAIRS {
+            return Ok(());
+        }
+        let report = format!(
+            "release '{}' becomes unfinished or outdated again and again",
+            self.facts.release
+        );
+        Err(Failure::new(Class::Unavailable, report).hint("does another operator manage it?"))
     }
 
     /// The account for all work on the release, except the operator's own notes.
@@ -266,11 +289,17 @@ impl<'a> Sync<'a> {
         }
     }
 
-    async fn repair(&mut self, revision: u32, left: release::Status) -> Result<(), Failure> {
+    async fn repair(&mut self, revision: u32, left: Status) -> Result<(), Failure> {
         let release = self.facts.release.as_str();
         warn!(release, revision, %left, "a helm process ended before its work was done, its revision is marked as failed");
         self.tools.cluster.fail_revision(self.deployed()?).await?;
         self.tools.cluster.clear_intent(release).await?;
+        self.observe().await
+    }
+
+    async fn amend(&mut self) -> Result<(), Failure> {
+        let unserved = self.tools.cluster.amend_base(self.deployed()?, &self.apis).await?;
+        self.hold.amended.extend(removal::told(&self.facts.release, &unserved));
         self.observe().await
     }
 
@@ -284,7 +313,18 @@ impl<'a> Sync<'a> {
         }
     }
 
-    async fn upgrade(&mut self, reason: &Reason) -> Result<Synced, Failure> {
+    fn intent(&self, revision_before: u32, started: u64) -> Intent {
+        Intent {
+            kind: IntentKind::Upgrade,
+            revision_before,
+            digest: self.facts.inputs.clone(),
+            started,
+            marks: true,
+            holder: self.facts.tenure.as_ref().map(|tenure| tenure.holder.clone()),
+        }
+    }
+
+    async fn upgrade(&mut self, reason: &Reason) -> Result<Outcome, Failure> {
         // Helm asks the API server itself and has no earlier list.
         let doubts = inputs::refuse_doubtful(&self.chart, &self.apis.uncertain);
         unless(self.cancel, doubts).await?;
@@ -294,6 +334,8 @@ impl<'a> Sync<'a> {
         let method = unless(self.cancel, self.apply_method()).await?;
         let revision_before = self.facts.newest.as_ref().map_or(0, |newest| newest.revision);
         unless(self.cancel, self.acting()).await?;
+        let started = now();
+        let intent = self.intent(revision_before, started);
         let (chart, values) = unless(self.cancel, self.chart.ready(tools, release)).await?;
         let chart = helm::Chart {
             release,
@@ -307,16 +349,7 @@ impl<'a> Sync<'a> {
         };
         let rendered = self.facts.rendered.as_ref();
         let checksum = rendered.map(|rendered| rendered.checksum.as_str());
-        let started = now();
         let labels = labels_of_new(checksum, &self.facts.asked, self.facts.unmanaged, self.config, started);
-        let intent = Intent {
-            kind: IntentKind::Upgrade,
-            revision_before,
-            digest: self.facts.inputs.clone(),
-            started,
-            marks: true,
-            holder: self.facts.tenure.as_ref().map(|tenure| tenure.holder.clone()),
-        };
         tools.helm()?.version().await?;
         info!(release, %reason, "upgrading the release");
         let adopted: Vec<String> = adopted.iter().map(ToString::to_string).collect();
@@ -327,48 +360,22 @@ impl<'a> Sync<'a> {
             Err(error) => {
                 let newest = forget_unless_unfinished(tools, release).await;
                 self.hold.torn = intent.left_nothing(newest);
+                if let HelmError::Failed {
+                    immutable: Some(immutable),
+                    ..
+                } = error
+                {
+                    return Ok(Outcome::Blocked(immutable));
+                }
                 return Err(ownership::explain(tools, release, error).await);
             }
         };
         self.hold.torn = false;
+        self.mark_upgraded(&upgraded).await?;
         tools.cluster.note_end(recorded);
-        self.mark_upgraded(&upgraded).await;
-        Ok(Synced {
-            action: SyncAction::Upgraded,
-            revision: upgraded.revision,
+        Ok(Outcome::Upgraded(Synced {
             adopted,
-        })
-    }
-
-    /// Writes the marks on the deployed revision. A failure only costs the next sync some work.
-    async fn mark_upgraded(&self, upgraded: &helm::Upgraded) {
-        let (cluster, release) = (&self.tools.cluster, self.facts.release.as_str());
-        let marked = async {
-            let keys = keys_of(release, &upgraded.manifest)?;
-            ownership::settle(self.tools, release, &keys).await?;
-            if keys.iter().any(|key| KINDS_OF_KINDS.contains(&key.kind.as_str())) {
-                cluster.forget_apis();
-            }
-            let checksum = self
-                .facts
-                .rendered
-                .as_ref()
-                .map_or_else(|| checksum(&upgraded.manifest), |rendered| rendered.checksum.clone());
-            let marks = Marks {
-                inputs: self.facts.inputs.clone(),
-                checksum,
-                asked: self.facts.asked.clone(),
-                objects: annotation(&keys),
-                unmanaged: self.facts.unmanaged,
-                config: self.config,
-            };
-            cluster
-                .mark(release, upgraded.revision, &marks)
-                .await
-                .map_err(Failure::from)
-        };
-        if let Err(error) = marked.await {
-            warn!(release, %error, "the release is deployed, but its marks could not be written");
-        }
+            ..self.done(SyncAction::Upgraded, upgraded.revision)
+        }))
     }
 }

@@ -118,6 +118,14 @@ impl Announcer {
                 is_news(failure).then(news)
             }
             Notice::ObjectsAdopted { module, objects } => Some(adopted(module, objects)),
+            Notice::ObjectsReplaced { module, objects } => {
+                let note = format!(
+                    "objects of module '{module}' are made anew, because nobody can change a field of theirs: {}",
+                    objects.join(", ")
+                );
+                Some(of_module(module, "ObjectsReplaced", "Upgrade", Weight::Normal, note))
+            }
+            Notice::RecordAmended { release, objects } => Some(amended(release, objects)),
             Notice::ModuleDeleted { module } => {
                 self.modules.remove(module);
                 self.upgraded.remove(module);
@@ -273,6 +281,14 @@ fn adopted(module: &ModuleName, objects: &[String]) -> Announcement {
         objects.join(", ")
     );
     of_module(module, "ObjectsAdopted", "Upgrade", Weight::Normal, note)
+}
+
+fn amended(release: &str, objects: &[String]) -> Announcement {
+    let note = format!(
+        "helm's record of release '{release}' named kinds that the API server does not serve, and is rewritten: {}",
+        objects.join(", ")
+    );
+    about(release, "RecordAmended", "Upgrade", Weight::Warning, note)
 }
 
 /// Whether a failure is news. A run that the operator itself ended is none.

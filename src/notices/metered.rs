@@ -132,6 +132,8 @@ pub(super) fn count(notice: &Notice, meters: &Meters, decided_in: Duration) {
         | Notice::ModuleLate { .. }
         | Notice::ModuleSwitched { .. }
         | Notice::ObjectsAdopted { .. }
+        | Notice::RecordAmended { .. }
+        | Notice::ObjectsReplaced { .. }
         | Notice::ReleasePurged { .. }
         | Notice::PurgeHeld { .. }
         | Notice::PurgeConfirmed { .. }

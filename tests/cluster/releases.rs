@@ -12,11 +12,7 @@ use testbed::part::Part;
 use super::world::{CHART, World, document, with_each_helm};
 
 fn synced(action: SyncAction, revision: u32) -> Synced {
-    Synced {
-        action,
-        revision,
-        adopted: Vec::new(),
-    }
+    Synced::plain(action, revision)
 }
 
 #[tokio::test(flavor = "multi_thread")]

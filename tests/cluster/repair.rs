@@ -84,14 +84,7 @@ async fn an_install_that_was_killed_is_repaired_by_the_next_start() {
         kill_in_the_middle(&mut world, json!({"one": {"x": "a"}}), "1:pending-install").await;
         world.module("one", &[("templates/hook.yaml", "")]).await;
         let synced = world.sync(json!({"one": {"x": "a"}})).await;
-        assert_eq!(
-            synced,
-            Ok(Synced {
-                action: SyncAction::Upgraded,
-                revision: 2,
-                adopted: Vec::new(),
-            })
-        );
+        assert_eq!(synced, Ok(Synced::plain(SyncAction::Upgraded, 2)));
         assert_eq!(world.history(), "1:superseded 2:deployed");
         assert!(!world.helm_calls().contains(&"uninstall".to_owned()));
         assert_eq!(world.tools.cluster.intent("one").await.unwrap(), None);
@@ -110,14 +103,7 @@ async fn an_upgrade_that_was_killed_is_repaired_without_touching_what_runs() {
         kill_in_the_middle(&mut world, json!({"one": {"x": "b"}}), "1:deployed 2:pending-upgrade").await;
         world.module("one", &[("templates/hook.yaml", "")]).await;
         let synced = world.sync(json!({"one": {"x": "c"}})).await;
-        assert_eq!(
-            synced,
-            Ok(Synced {
-                action: SyncAction::Upgraded,
-                revision: 3,
-                adopted: Vec::new(),
-            })
-        );
+        assert_eq!(synced, Ok(Synced::plain(SyncAction::Upgraded, 3)));
         assert_eq!(world.history(), "1:superseded 2:failed 3:deployed");
         let now = world.kubectl("get configmap shown -o=jsonpath={.metadata.uid}:{.data.x}");
         assert_eq!(now, format!("{uid}:c"), "the object is still the same one");
@@ -177,14 +163,7 @@ async fn what_may_be_anothers_work_is_waited_for_until_its_time_is_over() {
                 runtime.block_on(world.sync(json!({"one": {"x": "a"}}))).map(Some)
             })
         });
-        assert_eq!(
-            synced.unwrap(),
-            Synced {
-                action: SyncAction::Upgraded,
-                revision: 2,
-                adopted: Vec::new(),
-            }
-        );
+        assert_eq!(synced.unwrap(), Synced::plain(SyncAction::Upgraded, 2));
     })
     .await;
 }
@@ -248,4 +227,53 @@ async fn what_a_person_began_after_our_helm_was_killed_is_not_marked_as_failed()
     let failure = world.sync(json!({"one": {"x": "c"}})).await.unwrap_err();
     assert!(failure.report.contains("another helm"), "{failure}");
     assert_eq!(world.history(), "1:deployed 2:pending-upgrade");
+}
+
+/// A chart whose webhook, behind which nobody listens, refuses every later write of a Secret in the namespace.
+fn refusing_chart(world: &World) -> (String, String) {
+    let name = format!("refuses.{}.example.com", world.namespace.name());
+    let webhook = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": name},
+        "webhooks": [{
+            "name": name,
+            "clientConfig": {"service": {"namespace": world.namespace.name(), "name": "nobody"}},
+            "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["secrets"]}],
+            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": world.namespace.name()}},
+            "failurePolicy": "Fail",
+            "sideEffects": "None",
+            "admissionReviewVersions": ["v1"],
+        }],
+    });
+    (name, webhook.to_string())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_release_whose_last_write_was_refused_is_not_taken_for_deployed() {
+    with_each_helm(async |helm| {
+        let mut world = World::with("unwritten", helm).await;
+        let (name, webhook) = refusing_chart(&world);
+        world
+            .module(
+                "one",
+                &[
+                    ("Chart.yaml", CHART),
+                    ("templates/a.yaml", TEMPLATE),
+                    ("templates/w.yaml", &webhook),
+                ],
+            )
+            .await;
+        let values = json!({"one": {"x": "a"}});
+        let failure = world.sync(values.clone()).await.unwrap_err();
+        assert_eq!(world.history(), "1:pending-install", "{failure}");
+        let failure = world.sync(values.clone()).await.unwrap_err();
+        assert!(failure.report.contains(&name), "{failure}");
+        world.kubectl(&format!("delete validatingwebhookconfiguration {name}"));
+        world.module("one", &[("templates/w.yaml", "")]).await;
+        world.sync(values).await.unwrap();
+        assert_eq!(world.history(), "1:superseded 2:deployed");
+        assert_eq!(world.kubectl("get configmap/shown -o=jsonpath={.data.x}"), "a");
+    })
+    .await;
 }

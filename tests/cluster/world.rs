@@ -149,11 +149,11 @@ impl World {
         Box::pin(release::sync(&self.tools, &module, wanted, None, &self.cancel)).await
     }
 
-    pub(crate) async fn delete(&self) -> Result<(), Failure> {
+    pub(crate) async fn delete(&self) -> Result<Vec<String>, Failure> {
         self.delete_release("one").await
     }
 
-    pub(crate) async fn delete_release(&self, release: &str) -> Result<(), Failure> {
+    pub(crate) async fn delete_release(&self, release: &str) -> Result<Vec<String>, Failure> {
         Box::pin(release::delete(&self.tools, release, &self.cancel)).await
     }
 

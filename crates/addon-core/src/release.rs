@@ -254,6 +254,7 @@ fn certain_step(facts: &Facts) -> ReleaseStep {
     match next_step(facts) {
         step @ (ReleaseStep::Repair { .. }
         | ReleaseStep::LookAtBase
+        | ReleaseStep::Amend
         | ReleaseStep::Hold(_)
         | ReleaseStep::Upgrade(_)) => facts.left_to_another().map_or(step, ReleaseStep::Refuse),
         step => step,

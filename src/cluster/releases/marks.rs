@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use addon_core::release::ConfigTrace;
 use addon_core::release::brake::Asked;
+use addon_core::release::{ConfigTrace, Status};
 use serde_json::json;
 
 use super::super::Cluster;
@@ -56,8 +56,8 @@ pub fn labels_of_new(
 }
 
 impl Cluster {
-    /// Writes the marks on a deployed revision, without a new revision.
-    pub async fn mark(&self, release: &str, revision: u32, marks: &Marks) -> Result<(), RequestError> {
+    /// Writes the marks on a deployed revision, without a new revision. Returns the status that helm wrote there.
+    pub async fn mark(&self, release: &str, revision: u32, marks: &Marks) -> Result<Status, RequestError> {
         let Marks {
             inputs,
             checksum,
@@ -76,6 +76,6 @@ impl Cluster {
     /// Writes the digest of the ConfigMap's values for its module on the Secret of a deployed revision.
     pub async fn note_config(&self, revision: &Revision, config: ConfigTrace) -> Result<(), RequestError> {
         let metadata = json!({"labels": {CONFIG: config.to_string()}});
-        self.patch_revision(&revision.secret, &metadata).await
+        self.patch_revision(&revision.secret, &metadata).await.map(drop)
     }
 }

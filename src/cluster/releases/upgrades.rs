@@ -12,7 +12,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::super::Cluster;
+use super::super::apis::Apis;
 use super::super::error::RequestError;
+use super::unserved::Unserved;
 use super::{Revision, fields, text};
 
 /// The label with the digest of the module's section of the `ConfigMap`. It is a label so that it exists as soon as the
@@ -38,6 +40,8 @@ pub struct Base {
     pub manifest: String,
     /// The templates of the revision's chart, each with its path in the chart.
     pub templates: Vec<Template>,
+    /// The objects of the revision whose kinds are no longer served as it names them.
+    pub unserved: Vec<Unserved>,
 }
 
 /// A file of a chart, as helm stores it with the release.
@@ -60,13 +64,10 @@ impl Template {
 
 impl Cluster {
     /// Reads the revision that helm would upgrade from: the deployed one, or the newest if none is deployed.
-    pub async fn base_of(&self, newest: &Revision) -> Result<Base, RequestError> {
-        let deployed = match newest.newest.status {
-            Status::Deployed => None,
-            _ => self.deployed_revision(&newest.release).await?,
-        };
-        let base = deployed.as_ref().unwrap_or(newest);
-        let (_, content) = self.content(base).await?;
+    pub async fn base_of(&self, newest: &Revision, apis: &Apis) -> Result<Base, RequestError> {
+        let base = self.base_revision(newest).await?;
+        let (_, content) = self.content(&base).await?;
+        let manifest = text(&content, "manifest");
         let chart = fields(&content, "chart");
         let version = text(&fields(&chart, "metadata"), "version");
         let templates = chart.get("templates").map(|raw| serde_json::from_str(raw.get()));
@@ -74,9 +75,24 @@ impl Cluster {
             asked: base.asked.clone(),
             confirmed: base.newest.confirmed.clone(),
             version: (!version.is_empty()).then_some(version),
-            manifest: text(&content, "manifest"),
+            unserved: self.unserved(&manifest, apis).await,
+            manifest,
             templates: templates.and_then(Result::ok).unwrap_or_default(),
         })
+    }
+
+    /// Rewrites the record of the revision that helm would upgrade from, as [`Cluster::amend`] does.
+    pub async fn amend_base(&self, newest: &Revision, apis: &Apis) -> Result<Vec<Unserved>, RequestError> {
+        let base = self.base_revision(newest).await?;
+        self.amend(&base, apis).await
+    }
+
+    async fn base_revision(&self, newest: &Revision) -> Result<Revision, RequestError> {
+        let deployed = match newest.newest.status {
+            Status::Deployed => None,
+            _ => self.deployed_revision(&newest.release).await?,
+        };
+        Ok(deployed.unwrap_or_else(|| newest.clone()))
     }
 
     async fn deployed_revision(&self, release: &str) -> Result<Option<Revision>, RequestError> {
@@ -103,10 +119,12 @@ impl Cluster {
             &json!({"labels": {SECTION: asked.section, GLOBAL: asked.global}}),
         )
         .await
+        .map(drop)
     }
 
     async fn annotate(&self, revision: &Revision, annotations: &Value) -> Result<(), RequestError> {
         self.patch_revision(&revision.secret, &json!({"annotations": annotations}))
             .await
+            .map(drop)
     }
 }

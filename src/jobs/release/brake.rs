@@ -26,7 +26,7 @@ const NONE: &str = "none";
 
 impl Sync<'_> {
     pub(super) async fn look_at_base(&mut self) -> Result<(), Failure> {
-        let base = self.tools.cluster.base_of(self.deployed()?).await?;
+        let base = self.tools.cluster.base_of(self.deployed()?, &self.apis).await?;
         let objects = objects_of(&self.facts.release, &base.manifest)?;
         let namespace = self.tools.cluster.namespace();
         let goes = objects.iter().filter(|object| goes_with_its_rendering(object));
@@ -41,6 +41,7 @@ impl Sync<'_> {
             version: base.version,
             parts,
             altered: self.altered(base.templates).await,
+            is_outdated: !base.unserved.is_empty(),
         });
         Ok(())
     }
@@ -103,7 +104,7 @@ pub(super) fn asked(module: &ModuleName, config: &HookDocument) -> Asked {
     }
 }
 
-fn objects_of(release: &str, manifest: &str) -> Result<Vec<Value>, Failure> {
+pub(super) fn objects_of(release: &str, manifest: &str) -> Result<Vec<Value>, Failure> {
     let documents = yaml::documents_v2(manifest).map_err(|error| {
         let report = format!("the manifest of release '{release}' is not YAML: {error}");
         Failure::new(Class::Invalid, report)

@@ -69,6 +69,7 @@ async fn of_module(
         ReleaseStep::Hold(held) => return Err(held.failure(module.as_str())),
         ReleaseStep::Read
         | ReleaseStep::LookAtBase
+        | ReleaseStep::Amend
         | ReleaseStep::Render
         | ReleaseStep::Compare
         | ReleaseStep::Repair { .. }

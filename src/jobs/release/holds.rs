@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::OwnedMutexGuard;
 
+use super::replacement::Refused;
 use crate::cluster::releases::Revision;
 use crate::cluster::releases::vigil::Vigil;
 
@@ -24,6 +25,12 @@ pub struct Past {
     /// Whether the last helm failed without leaving a revision, so that its changes are recorded nowhere. This happens
     /// if the store is restored to an earlier time while helm works.
     pub(super) torn: bool,
+    /// Objects of kinds that are no longer served, which were taken out of helm's record and not reported yet.
+    pub(super) amended: Vec<String>,
+    /// Objects that were replaced and not reported yet.
+    pub(super) replaced: Vec<String>,
+    /// The last upgrade that the API server refused because of a field that nobody can change.
+    pub(super) refused: Option<Refused>,
 }
 
 impl Past {

@@ -4,14 +4,18 @@ use std::collections::BTreeSet;
 
 use addon_core::digest::Digest;
 use addon_core::failure::{Class, Failure};
-use addon_core::release::{ConfigTrace, Likeness, Rendered};
+use addon_core::release::{ConfigTrace, Likeness, Rendered, Status};
 use helm_yaml::yaml;
+use tracing::warn;
 
-use super::Sync;
+use super::{Sync, ownership};
 use crate::cluster::drift::{self, ObjectKey};
 use crate::cluster::releases::Revision;
 use crate::cluster::releases::marks::Marks;
+use crate::helm;
 
+/// The kinds whose objects change the APIs that the API server serves.
+const KINDS_OF_KINDS: [&str; 2] = ["CustomResourceDefinition", "APIService"];
 /// The size limit of one annotation in bytes. All annotations together may have 256 KiB. A list of objects that needs
 /// more is read from the release itself.
 const ANNOTATION_LIMIT: usize = 128 << 10;
@@ -51,11 +55,11 @@ impl Sync<'_> {
             unmanaged: self.facts.unmanaged,
             config: self.config,
         };
-        Ok(self
-            .tools
-            .cluster
+        let cluster = &self.tools.cluster;
+        cluster
             .mark(&revision.release, revision.newest.revision, &marks)
-            .await?)
+            .await?;
+        Ok(())
     }
 
     /// Whether a note is to be written on the revision of an up-to-date release.
@@ -76,6 +80,54 @@ impl Sync<'_> {
             return Ok(());
         }
         Ok(self.tools.cluster.note_config(revision, self.config).await?)
+    }
+
+    /// Writes the marks on the deployed revision, whose lack only costs the next sync some work. An error if the revision is
+    /// not deployed: helm ends well even if its last write was refused.
+    pub(super) async fn mark_upgraded(&self, upgraded: &helm::Upgraded) -> Result<(), Failure> {
+        let (cluster, release) = (&self.tools.cluster, self.facts.release.as_str());
+        let marked = async {
+            let keys = keys_of(release, &upgraded.manifest)?;
+            ownership::settle(self.tools, release, &keys).await?;
+            if keys.iter().any(|key| KINDS_OF_KINDS.contains(&key.kind.as_str())) {
+                cluster.forget_apis();
+            }
+            let checksum = self
+                .facts
+                .rendered
+                .as_ref()
+                .map_or_else(|| checksum(&upgraded.manifest), |rendered| rendered.checksum.clone());
+            let marks = Marks {
+                inputs: self.facts.inputs.clone(),
+                checksum,
+                asked: self.facts.asked.clone(),
+                objects: annotation(&keys),
+                unmanaged: self.facts.unmanaged,
+                config: self.config,
+            };
+            cluster
+                .mark(release, upgraded.revision, &marks)
+                .await
+                .map_err(Failure::from)
+        };
+        let status = match marked.await {
+            Ok(status) => status,
+            Err(error) => {
+                let newest = cluster.newest_revision(release).await?.map(|revision| revision.newest);
+                let newest = newest.filter(|newest| newest.revision == upgraded.revision);
+                warn!(release, %error, "the marks of the release could not be written");
+                newest.map_or(Status::Unknown, |newest| newest.status)
+            }
+        };
+        if status == Status::Deployed {
+            return Ok(());
+        }
+        let report = format!(
+            "helm ended well, but revision {} of release '{release}' is not deployed in its record: it is {status}",
+            upgraded.revision
+        );
+        Err(Failure::new(Class::Unavailable, report)
+            .hint("does a webhook or a quota refuse writes of Secrets in this namespace?"))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Removes a release. Only an explicit job does this, and a release of another program is refused.
 
 use std::collections::BTreeSet;
+use std::mem;
 use std::time::Duration;
 
 use addon_core::failure::Failure;
@@ -11,11 +12,14 @@ use tracing::{info, warn};
 
 use super::observed::{forget_unless_unfinished, now, observe};
 use super::ownership;
+use crate::cluster::releases::Revision;
+use crate::cluster::releases::unserved::Unserved;
 use crate::jobs::{Tools, unless};
 use crate::report::Chain;
 
-/// Removes a release of the operator's. One that does not exist is a success.
-pub async fn delete(tools: &Tools, release: &str, cancel: &CancellationToken) -> Result<(), Failure> {
+/// Removes a release of the operator's. One that does not exist is a success. Returns the objects that helm's record named
+/// by kinds that are no longer served.
+pub async fn delete(tools: &Tools, release: &str, cancel: &CancellationToken) -> Result<Vec<String>, Failure> {
     let mut hold = unless(cancel, async { Ok(tools.holds.hold(release).await) }).await?;
     let mut facts = facts(release, tools.helm()?.options().timeout);
     let Some(revision) = unless(cancel, observe(tools, &mut facts)).await? else {
@@ -23,11 +27,14 @@ pub async fn delete(tools: &Tools, release: &str, cancel: &CancellationToken) ->
         if let Err(error) = tools.cluster.clear_intent(release).await {
             warn!(release, error = %Chain(&error), "the note about an ended helm process could not be removed");
         }
-        return ownership::settle(tools, release, &BTreeSet::new()).await;
+        ownership::settle(tools, release, &BTreeSet::new()).await?;
+        return Ok(Vec::new());
     };
     if let Some(failure) = release::delay_of_removal(&facts) {
         return Err(failure);
     }
+    let amended = unless(cancel, amend(tools, &revision)).await?;
+    hold.amended.extend(amended);
     let intent = Intent {
         kind: IntentKind::Uninstall,
         revision_before: revision.newest.revision,
@@ -59,7 +66,27 @@ pub async fn delete(tools: &Tools, release: &str, cancel: &CancellationToken) ->
     if let Err(error) = tools.cluster.clear_recorded(recorded).await {
         warn!(release, error = %Chain(&error), "the release is uninstalled, but the record of the helm run could not be removed");
     }
-    Ok(())
+    Ok(mem::take(&mut hold.amended))
+}
+
+/// Rewrites the record that helm would remove the release by, if it names kinds that are no longer served.
+async fn amend(tools: &Tools, revision: &Revision) -> Result<Vec<String>, Failure> {
+    let apis = tools.cluster.apis().await?;
+    let unserved = tools.cluster.amend(revision, &apis).await?;
+    Ok(told(&revision.release, &unserved))
+}
+
+/// Logs the objects that were not served as a record named them, and returns them in words.
+pub(super) fn told(release: &str, unserved: &[Unserved]) -> Vec<String> {
+    let objects: Vec<String> = unserved.iter().map(ToString::to_string).collect();
+    if !objects.is_empty() {
+        let objects = objects.join(", ");
+        warn!(
+            release,
+            objects, "the stored release names kinds that the API server does not serve, so its record is rewritten"
+        );
+    }
+    objects
 }
 
 /// The facts for a removal, which depend only on the release's state and not on a chart.

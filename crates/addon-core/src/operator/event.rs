@@ -220,6 +220,23 @@ pub struct Synced {
     pub revision: u32,
     /// Objects that another program had made and the release took over. They stay when the release is removed.
     pub adopted: Vec<String>,
+    /// Objects that helm's record named by kinds that are no longer served, each with what became of it.
+    pub amended: Vec<String>,
+    /// Objects that were deleted and created anew, each with the field that nobody can change.
+    pub replaced: Vec<String>,
+}
+
+impl Synced {
+    /// The result of a job that took over, rewrote and replaced nothing.
+    pub fn plain(action: SyncAction, revision: u32) -> Self {
+        Self {
+            action,
+            revision,
+            adopted: Vec::new(),
+            amended: Vec::new(),
+            replaced: Vec::new(),
+        }
+    }
 }
 
 /// The work that a successful sync did.

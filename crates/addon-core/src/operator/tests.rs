@@ -375,16 +375,12 @@ impl World {
                 module, config, ticket, ..
             } => {
                 self.traces.insert(module, config);
-                let synced = Synced {
-                    action: SyncAction::Upgraded,
-                    revision: 1,
-                    adopted: Vec::new(),
-                };
+                let synced = Synced::plain(SyncAction::Upgraded, 1);
                 Finished::ReleaseSynced(ticket, Ok(synced))
             }
             Job::DeleteRelease { release, ticket } => {
                 self.traces.remove(release.as_str());
-                Finished::ReleaseDeleted(ticket, Ok(()))
+                Finished::ReleaseDeleted(ticket, Ok(Vec::new()))
             }
             Job::SettleSections(ruling, ticket) => Finished::SectionsSettled(ticket, Ok(self.settle(ruling))),
             Job::SaveConfig {

@@ -78,6 +78,9 @@ pub struct Base {
     pub parts: BTreeSet<Part>,
     /// The paths of the chart's templates that are missing now or have other contents.
     pub altered: Vec<String>,
+    /// Whether the revision names objects whose kinds are no longer served as it names them. Helm can upgrade from no such
+    /// revision.
+    pub is_outdated: bool,
 }
 
 /// An upgrade that waits for a person. It is noted on the newest revision.
@@ -169,6 +172,9 @@ pub(super) fn upgrade(facts: &Facts, newest: &Newest, reason: Reason) -> Release
     let Some(base) = &facts.base else {
         return ReleaseStep::LookAtBase;
     };
+    if base.is_outdated {
+        return ReleaseStep::Amend;
+    }
     if is_asked_for(facts, base) {
         return ReleaseStep::Upgrade(reason);
     }

@@ -19,6 +19,9 @@ pub enum ReleaseStep {
     Compare,
     /// Read the revision that helm would upgrade from, and ask again.
     LookAtBase,
+    /// Rewrite the record of the revision that helm would upgrade from, so that it names only kinds that are served, and
+    /// ask again.
+    Amend,
     /// Mark this unfinished revision as failed, and ask again.
     Repair {
         /// The number of the unfinished revision.

@@ -70,6 +70,7 @@ fn base(names: &[&str]) -> Base {
         version: Some("0.1.0".to_owned()),
         parts: parts(names),
         altered: Vec::new(),
+        is_outdated: false,
     }
 }
 
@@ -650,6 +651,32 @@ fn an_attempt_that_did_not_end_well_and_other_hands_lift_no_brake() {
         ReleaseStep::Upgrade(Reason::Last(Status::Uninstalled)),
         "nothing of it is there"
     );
+}
+
+#[test]
+fn a_record_that_names_kinds_of_the_past_is_rewritten_before_anything_else_and_by_nobody_but_its_holder() {
+    let mut outdated = changed(&["PersistentVolumeClaim/p"], &[]);
+    if let Some(base) = &mut outdated.base {
+        base.is_outdated = true;
+    }
+    assert_eq!(decide(&outdated), ReleaseStep::Amend);
+    let mut asked_for = outdated.clone();
+    asked_for.version = Some("0.2.0".to_owned());
+    assert_eq!(decide(&asked_for), ReleaseStep::Amend);
+    // What is up to date needs no helm.
+    let mut same = outdated.clone();
+    (same.inputs, same.objects) = ("same".to_owned(), Objects::Present);
+    assert_eq!(decide(&same), ReleaseStep::Keep { revision: 3 });
+
+    outdated.intent = Some(Intent {
+        holder: Some(holder("a", 3)),
+        ..intent(IntentKind::Upgrade, 3)
+    });
+    outdated.tenure = Some(Tenure {
+        holder: holder("b", 4),
+        overlap: Duration::from_secs(1),
+    });
+    assert!(matches!(decide(&outdated), ReleaseStep::Refuse(_)));
 }
 
 #[test]

@@ -148,7 +148,7 @@ impl World {
             | Finished::ValuesFilesSaved(_, Ok(()))
             | Finished::WebhooksPublished(_, Ok(()))
             | Finished::ReleaseSynced(_, Ok(_))
-            | Finished::ReleaseDeleted(_, Ok(()))
+            | Finished::ReleaseDeleted(_, Ok(_))
             | Finished::SectionsSettled(_, Ok(_))
             | Finished::ConfigSaved(_, Ok(Saved::Written { .. })) => {
                 self.fault(&format!("lost/{}", job_name(job)), Class::TimedOut)
@@ -221,7 +221,9 @@ impl World {
                 }
                 Finished::ReleaseSynced(ticket, synced)
             }
-            Job::DeleteRelease { release, ticket } => Finished::ReleaseDeleted(ticket, self.delete(&release)),
+            Job::DeleteRelease { release, ticket } => {
+                Finished::ReleaseDeleted(ticket, self.delete(&release).map(|()| Vec::new()))
+            }
             Job::SaveConfig {
                 key,
                 text,

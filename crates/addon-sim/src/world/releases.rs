@@ -272,11 +272,7 @@ impl World {
             return Err(Failure::new(Class::Invalid, "the chart is not there"));
         };
         if !spec.chart {
-            return Ok(Synced {
-                action: SyncAction::Unchanged,
-                revision: 0,
-                adopted: Vec::new(),
-            });
+            return Ok(Synced::plain(SyncAction::Unchanged, 0));
         }
         let mut facts = self.facts(module);
         facts.unmanaged = maintenance == Maintenance::NoResourceReconciliation;
@@ -289,11 +285,7 @@ impl World {
                 if let Some(release) = self.releases.get_mut(module).filter(|release| !release.unmanaged) {
                     (release.asked, release.held) = (Some(facts.asked), None);
                 }
-                Ok(Synced {
-                    action: SyncAction::Unchanged,
-                    revision,
-                    adopted: Vec::new(),
-                })
+                Ok(Synced::plain(SyncAction::Unchanged, revision))
             }
             ReleaseStep::Record { revision, checksum } => {
                 self.note_write(&facts);
@@ -302,11 +294,7 @@ impl World {
                     release.marks = Some((facts.inputs, checksum));
                     (release.asked, release.held) = (Some(facts.asked), None);
                 }
-                Ok(Synced {
-                    action: SyncAction::Recorded,
-                    revision,
-                    adopted: Vec::new(),
-                })
+                Ok(Synced::plain(SyncAction::Recorded, revision))
             }
             ReleaseStep::Upgrade(_) => self.upgrade(&facts, rendering, values),
             ReleaseStep::Refuse(failure) => Err(failure),
@@ -357,11 +345,7 @@ impl World {
         release.missing.clear();
         let revision = release.revision;
         self.consists_of(module, &rendering.objects);
-        Ok(Synced {
-            action: SyncAction::Upgraded,
-            revision,
-            adopted: Vec::new(),
-        })
+        Ok(Synced::plain(SyncAction::Upgraded, revision))
     }
 
     pub(super) fn delete(&mut self, release: &str) -> Result<(), Failure> {

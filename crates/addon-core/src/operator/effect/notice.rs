@@ -187,6 +187,20 @@ pub enum Notice {
         /// The objects.
         objects: Vec<String>,
     },
+    /// Helm's record of a release was rewritten: it named objects by kinds that are no longer served.
+    RecordAmended {
+        /// The release.
+        release: String,
+        /// The objects, each with what became of it.
+        objects: Vec<String>,
+    },
+    /// Objects of a release were deleted and created anew, because nobody can change a field of theirs.
+    ObjectsReplaced {
+        /// The module, whose name is the release's name.
+        module: ModuleName,
+        /// The objects, each with its field.
+        objects: Vec<String>,
+    },
     /// A module was removed: its release and its hooks are gone.
     ModuleDeleted {
         /// The module.

@@ -51,15 +51,24 @@ impl Operator {
     }
 
     /// Notes that helm uninstalled the release at the head of a lane.
-    pub(super) fn release_deleted(&mut self, lane: &Lane) {
-        if let Some(name) = self.lanes.module_at(lane) {
+    pub(super) fn release_deleted(&mut self, lane: &Lane, amended: Vec<String>) {
+        let release = if let Some(name) = self.lanes.module_at(lane) {
             self.modules.step_succeeded(&name);
             self.removal.gone(name.as_str());
             self.lanes.resume(lane);
+            name.as_str().to_owned()
         } else if let Some(Task::Purge { release }) = self.lanes.finish(&self.cx, lane) {
             self.lanes.close(lane);
             self.removal.gone(&release);
+            let purged = release.clone();
             self.cx.tell(Notice::ReleasePurged { release });
+            purged
+        } else {
+            return;
+        };
+        if !amended.is_empty() {
+            let objects = amended;
+            self.cx.tell(Notice::RecordAmended { release, objects });
         }
     }
 

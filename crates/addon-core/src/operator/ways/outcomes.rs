@@ -57,7 +57,9 @@ impl Operator {
                 this.release_synced(lane, &synced, took);
             }),
             Finished::ReleaseDeleted(ticket, result) => {
-                self.head_finished(ticket, result, |this, lane, ()| this.release_deleted(lane));
+                self.head_finished(ticket, result, |this, lane, amended| {
+                    this.release_deleted(lane, amended);
+                });
             }
             Finished::WebhooksPublished(_, result) => self.reviews.published(&mut self.cx, result),
             Finished::EditJudged(ticket, result) => self.edit_judged(ticket.into_wanted_by(), result),

@@ -128,6 +128,18 @@ impl Operator {
                 objects: synced.adopted.clone(),
             });
         }
+        if !synced.amended.is_empty() {
+            self.cx.tell(Notice::RecordAmended {
+                release: name.as_str().to_owned(),
+                objects: synced.amended.clone(),
+            });
+        }
+        if !synced.replaced.is_empty() {
+            self.cx.tell(Notice::ObjectsReplaced {
+                module: name.clone(),
+                objects: synced.replaced.clone(),
+            });
+        }
         let activation = self.converge.activation();
         let action = synced.action;
         self.cx.tell(Notice::HelmFinished {

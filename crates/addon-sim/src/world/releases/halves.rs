@@ -67,6 +67,7 @@ impl Release {
             version: None,
             parts: parts(&self.objects),
             altered: Vec::new(),
+            is_outdated: false,
         }
     }
 }

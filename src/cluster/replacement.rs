@@ -1,0 +1,86 @@
+//! Takes one object away so that another one can be created under its name. Must never delete any other object than the
+//! one with the given UID.
+
+use std::time::Duration;
+
+use kube::Api;
+use kube::api::{DeleteParams, Preconditions, PropagationPolicy};
+use kube::core::DynamicObject;
+use tokio::time::{Instant, sleep};
+
+use super::Cluster;
+use super::apis::Kind;
+use super::error::{Attempt, RequestError};
+
+/// The longest wait until an object is gone. Finalizers may hold it.
+const PATIENCE: Duration = Duration::from_secs(20);
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// An object by its address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The object's kind.
+    pub kind: Kind,
+    /// The object's namespace; `None` for an object of the whole cluster.
+    pub namespace: Option<String>,
+    /// The object's name.
+    pub name: String,
+}
+
+impl Cluster {
+    /// The UID of an object; `None` if it does not exist.
+    pub async fn uid_at(&self, place: &Place) -> Result<Option<String>, RequestError> {
+        let api = self.at(place);
+        let found = api.get_metadata_opt(&place.name);
+        let found = self.ask(self.attempt_at("get", place), found).await?;
+        Ok(found.and_then(|found| found.metadata.uid))
+    }
+
+    /// Deletes the object with this UID, and waits until it is gone. Its dependents go with it, or stay without an owner.
+    /// Returns whether it is gone.
+    pub async fn take_away(&self, place: &Place, uid: &str, dependents_stay: bool) -> Result<bool, RequestError> {
+        let policy = if dependents_stay {
+            PropagationPolicy::Orphan
+        } else {
+            PropagationPolicy::Background
+        };
+        let params = DeleteParams {
+            propagation_policy: Some(policy),
+            preconditions: Some(Preconditions {
+                uid: Some(uid.to_owned()),
+                ..Preconditions::default()
+            }),
+            ..DeleteParams::default()
+        };
+        let api = self.at(place);
+        let deleted = api.delete(&place.name, &params);
+        match self.ask(self.attempt_at("delete", place), deleted).await {
+            Err(error) if error.is_not_found() => return Ok(true),
+            deleted => deleted.map(drop)?,
+        }
+        let deadline = Instant::now() + PATIENCE;
+        while self.uid_at(place).await?.as_deref() == Some(uid) {
+            if Instant::now() >= deadline {
+                return Ok(false);
+            }
+            sleep(PAUSE).await;
+        }
+        Ok(true)
+    }
+
+    fn at(&self, place: &Place) -> Api<DynamicObject> {
+        let (client, resource) = (self.client.clone(), &place.kind.resource);
+        match &place.namespace {
+            Some(namespace) => Api::namespaced_with(client, namespace, resource),
+            None => Api::all_with(client, resource),
+        }
+    }
+
+    fn attempt_at(&self, verb: &'static str, place: &Place) -> Attempt {
+        Attempt {
+            resource: place.kind.resource.plural.clone(),
+            namespace: place.namespace.clone(),
+            ..self.attempt(verb, "", &place.name)
+        }
+    }
+}
