@@ -5,9 +5,11 @@ mod chart;
 pub mod crds;
 mod description;
 mod hooks;
+mod ignored;
 mod look;
 pub mod manifest;
 mod problem;
+pub mod record;
 mod schemas;
 mod values;
 

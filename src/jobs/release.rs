@@ -11,6 +11,7 @@ pub mod holds;
 mod inputs;
 mod marks;
 mod observed;
+mod oversize;
 mod ownership;
 mod removal;
 pub mod render;
@@ -367,7 +368,8 @@ impl<'a> Sync<'a> {
                 {
                     return Ok(Outcome::Blocked(immutable));
                 }
-                return Err(ownership::explain(tools, release, error).await);
+                let failure = ownership::explain(tools, release, error).await;
+                return Err(self.explain_size(failure).await);
             }
         };
         self.hold.torn = false;

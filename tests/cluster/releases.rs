@@ -1,5 +1,6 @@
 //! The life of a release: each step that is done, and each that is skipped because nothing has changed.
 
+use addon_core::digest::Digest;
 use addon_core::failure::Class;
 use addon_core::name::ModuleName;
 use addon_core::operator::effect::Conversions;
@@ -491,4 +492,30 @@ async fn a_module_that_was_renamed_waits_by_name_for_the_removal_of_its_old_rele
     assert!(failure.hints[0].contains("uninstall 'one' with helm"), "{failure}");
     world.delete_release("one").await.unwrap();
     assert!(world.sync_module("two", values).await.is_ok());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_record_beyond_a_secret_is_told_with_its_largest_parts() {
+    with_each_helm(async |helm| {
+        let mut world = World::with("oversized", helm).await;
+        // Digests of digests hardly compress.
+        let mut noise = String::new();
+        let mut digest = Digest::of_bytes(b"seed");
+        while noise.len() < 2_500_000 {
+            digest = Digest::of_bytes(digest.to_string().as_bytes());
+            noise.push_str(&digest.to_string());
+        }
+        world.module("one", &[("images/dump.bin", &noise)]).await;
+        world.simple_module().await;
+        let failure = world.sync(json!({"one": {"x": "a"}})).await.unwrap_err();
+        assert!(failure.report.contains("The largest: images/dump.bin "), "{failure}");
+        assert!(
+            failure.hints.iter().any(|hint| hint.contains(".helmignore")),
+            "{:?}",
+            failure.hints
+        );
+        world.module("one", &[(".helmignore", "images/\n")]).await;
+        world.sync(json!({"one": {"x": "a"}})).await.unwrap();
+    })
+    .await;
 }

@@ -4,15 +4,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use addon_core::failure::Failure;
+use helm_yaml::yaml;
 use serde_json::Value;
 
 use crate::app::findings::Finding;
 use crate::app::offline::{Offline, Rendering, is_about_values};
-use crate::disk::FoundModule;
+use crate::cluster::drift;
+use crate::disk::record::{RecordSize, SECRET_LIMIT};
+use crate::disk::{Chart, FoundModule};
 use crate::helm::claims::Object;
 use crate::helm::labels::add_labels_noting;
 use crate::helm::{HelmError, Verbosity};
 use crate::report::Chain;
+
+/// The size of a record from which on lint tells it, in bytes.
+const SIZE_TO_TELL: usize = 700 << 10;
 
 /// Renders the chart. A valid chart may fail because hooks would set some values, so the failure is only a warning.
 pub(in crate::app) async fn chart(offline: &Offline<'_>, module: &FoundModule) -> Vec<Finding> {
@@ -26,7 +32,11 @@ pub(in crate::app) async fn chart(offline: &Offline<'_>, module: &FoundModule) -
         verbosity: Verbosity::Plain,
     };
     match offline.render(module, chart, rendering).await {
-        Ok(Ok(manifest)) => judged(&module.path, &manifest),
+        Ok(Ok(manifest)) => {
+            let mut findings = judged(&module.path, &manifest);
+            findings.extend(sized(module, chart, &manifest));
+            findings
+        }
         Ok(Err(HelmError::Failed { message, .. })) => vec![said(&module.path, &message)],
         Ok(Err(error)) => {
             let failure = Failure::from(error);
@@ -62,6 +72,24 @@ pub(in crate::app) async fn today(offline: &Offline<'_>, module: &FoundModule, v
         // Other failures were found without these values.
         Ok(_) | Err(_) => Vec::new(),
     }
+}
+
+/// A warning about a record that is about to outgrow a Secret.
+fn sized(module: &FoundModule, chart: Chart, manifest: &str) -> Option<Finding> {
+    let objects = yaml::documents_v2(manifest).ok()?.into_iter().flat_map(drift::flat);
+    let named = objects.filter_map(|object| Some((drift::key_of(&object)?.to_string(), object.to_string())));
+    // Files that cannot be read are findings already.
+    let size = RecordSize::of(&module.path, chart, named).ok()?;
+    (size.all > SIZE_TO_TELL).then(|| {
+        let message = format!(
+            "helm stores the chart with all its files, which takes {} of the {} KiB of a Secret; the largest: {}. Name files \
+             that no template reads in .helmignore",
+            size.all.div_ceil(1 << 10),
+            SECRET_LIMIT >> 10,
+            size.largest()
+        );
+        Finding::warning(&module.path, message)
+    })
 }
 
 /// Mistakes in the rendered objects that helm accepts.

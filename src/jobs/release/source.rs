@@ -10,13 +10,12 @@ use tempfile::TempDir;
 
 use crate::blocking;
 use crate::cluster::releases;
+use crate::disk::record::SECRET_LIMIT;
 use crate::disk::{self, Chart};
 use crate::helm::{self, HelmError};
 use crate::jobs::Tools;
 use crate::jobs::tmp::TmpFile;
 
-/// The size of a Secret. The chart and the manifest are stored in it, too.
-const SECRET_LIMIT: usize = 1 << 20;
 /// Values below this size fit in any case.
 const SURELY_FITS: usize = 700 << 10;
 
