@@ -73,11 +73,12 @@ impl Pods {
 }
 
 impl Options {
-    /// The programs that these options need, in the order in which they are needed.
+    /// The programs that these options need, in the order in which they are needed. The registry comes before those of a
+    /// node, because another control plane may wait for it at the same time.
     pub fn parts(&self) -> Vec<Part> {
         let alive = self.pods.parts();
         let registry: &[Part] = if self.has_registry() { &[Part::Registry] } else { &[] };
-        let mut parts: Vec<Part> = [&part::BASIC, alive, registry, &self.tools].concat();
+        let mut parts: Vec<Part> = [&part::BASIC, registry, alive, &self.tools].concat();
         let mut seen = BTreeSet::new();
         parts.retain(|part| seen.insert(*part));
         parts
