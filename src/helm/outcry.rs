@@ -46,6 +46,19 @@ const RULES: &[(&[&str], Class, &str)] = &[
         UNREACHABLE,
     ),
     (
+        &[
+            "from current release manifest",
+            "unable to build kubernetes objects for delete",
+        ],
+        Class::Unavailable,
+        "the stored release names a kind that is not served: its record is rewritten once the kind has been gone for 15 seconds",
+    ),
+    (
+        &["missing in charts/ directory"],
+        Class::Invalid,
+        "run `helm dependency build` in the module's directory before the image is built, so that its folder charts is there",
+    ),
+    (
         &["no matches for kind"],
         Class::Unavailable,
         "the cluster does not serve this kind: does the module with its CRD come first (dependsOn)?",
@@ -80,8 +93,6 @@ const RULES: &[(&[&str], Class, &str)] = &[
             "don't meet the specifications of the schema",
             "Chart.yaml",
             "chart metadata",
-            "missing in charts/ directory",
-            "found in Chart.yaml, but missing",
             "failed to parse",
             "cannot unmarshal",
             "failed to create typed patch object",
