@@ -32,4 +32,5 @@ mod bad_input {
     mod stage;
     mod values_files;
     mod vandals;
+    mod waits;
 }

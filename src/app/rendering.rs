@@ -16,6 +16,11 @@ pub(super) fn offer(place: &OnceLock<Charts>, tools: &Arc<Tools>, stopping: &Can
         renderer: renderer(tools, stopping),
         cluster: tools.cluster.clone(),
         versions: versions(tools),
+        helm_timeout: tools
+            .helm
+            .as_ref()
+            .map(|helm| helm.options().timeout)
+            .unwrap_or_default(),
     });
 }
 

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::lint::{Lint, Manifest};
 use super::new::New;
 use super::package::{Pull, Push};
-use super::paint::Paint;
+use super::paint::{Paint, columns};
 use super::socket::{Socket, SocketError, encode};
 use super::source::Source;
 use super::switch::{Switch, Way};
@@ -203,7 +203,7 @@ fn list(socket: &Socket, watching: &Watching, output: Option<Output>, paint: Pai
     let output = output.unwrap_or(Output::Yaml);
     watching.print(|| {
         Ok(match output {
-            Output::Wide => status::table(&status::read(socket)?, Timestamp::now(), paint),
+            Output::Wide => status::table(&status::read(socket)?, Timestamp::now(), paint, columns()),
             Output::Text | Output::Json | Output::Yaml => {
                 socket.get(&format!("/module/list.{}", output.extension()))? + "\n"
             }

@@ -26,6 +26,12 @@ pub(super) enum Tone {
     Faint,
 }
 
+/// The number of columns of the terminal on standard output; none if it is no terminal.
+pub(super) fn columns() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    (size.ws_col > 0).then(|| size.ws_col.into())
+}
+
 impl Paint {
     pub(super) fn of(environment: &Environment) -> Self {
         let refused =

@@ -4,6 +4,7 @@
 //! operator's marks on a revision, the status of a revision that a killed helm left unfinished, and the record of one that
 //! names kinds of the past. Never deletes a revision.
 
+pub mod hook_run;
 pub mod marks;
 pub mod unserved;
 pub mod upgrades;

@@ -140,6 +140,7 @@ pub(super) fn module(name: &str, enabled: bool) -> ModuleReport {
         name: name.into(),
         order: 10,
         enabled,
+        decided: true,
         enabled_by: "Static".into(),
         state: "Ready".into(),
         waits_for: String::new(),

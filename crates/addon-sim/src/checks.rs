@@ -24,6 +24,7 @@ mod sources;
 mod standing;
 mod trial;
 mod values;
+mod waits;
 
 use std::collections::BTreeSet;
 
@@ -230,6 +231,7 @@ impl Checks {
     /// Checks the world when nothing is left to do.
     pub fn at_rest(&self, world: &World, life: &Life, seen: &Seen, stuck: &BTreeSet<String>) -> Result<(), Violation> {
         trial::at_rest(world, seen)?;
+        waits::at_rest(seen)?;
         self.sources.at_rest(world, life, seen)?;
         self.monitored.at_rest(life, seen, stuck)?;
         self.reviews.at_rest(world, seen, stuck)

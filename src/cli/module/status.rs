@@ -17,6 +17,9 @@ pub(in crate::cli) struct Status {
     pub(in crate::cli) name: String,
     pub(super) order: u32,
     pub(in crate::cli) enabled: bool,
+    /// Whether a source has decided about the module. Earlier versions do not tell it.
+    #[serde(default = "yes")]
+    pub(super) decided: bool,
     pub(super) enabled_by: String,
     pub(super) state: String,
     pub(super) waits_for: String,
@@ -30,6 +33,10 @@ pub(in crate::cli) struct Status {
     pub(super) config_problems: Vec<String>,
     pub(super) version: Option<String>,
     pub(super) release: Option<Release>,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// A task that failed and is tried again.
@@ -65,7 +72,7 @@ impl Status {
     fn tone(&self) -> Tone {
         if self.state == "Held" {
             Tone::Bad
-        } else if !self.enabled {
+        } else if !self.enabled && self.decided {
             Tone::Faint
         } else if self.error.is_some() || !self.failing.is_empty() || !self.config_problems.is_empty() {
             Tone::Bad
@@ -73,6 +80,23 @@ impl Status {
             Tone::Good
         } else {
             Tone::Waiting
+        }
+    }
+
+    /// The state for people: a module that has not begun is not off, and neither is one that nothing has decided about yet.
+    fn standing(&self) -> &str {
+        match (self.state.as_str(), self.enabled, self.decided) {
+            ("Disabled", true, _) => "Waiting",
+            ("Disabled", false, false) => "Undecided",
+            (state, _, _) => state,
+        }
+    }
+
+    fn is_on(&self) -> &'static str {
+        match (self.enabled, self.decided) {
+            (true, _) => "yes",
+            (false, true) => "no",
+            (false, false) => "unknown",
         }
     }
 
@@ -119,37 +143,85 @@ impl Release {
     }
 }
 
-/// A table with one line per module.
-pub(super) fn table(modules: &[Status], now: Timestamp, paint: Paint) -> String {
+/// A table with one line per module. If the reasons make it wider than the terminal, they stand below their modules.
+pub(super) fn table(modules: &[Status], now: Timestamp, paint: Paint, columns: Option<usize>) -> String {
     if modules.is_empty() {
         return "No modules.\n".to_owned();
     }
-    let mut table = Table::new([
-        "NAME",
-        "ORDER",
-        "ENABLED",
-        "BY",
-        "STATE",
-        "VERSION",
-        "RELEASE",
-        "WAITS FOR",
-    ]);
+    let mut table = Table::new(HEAD);
     for status in modules {
-        let plain = |text: &str| (Tone::Neutral, text.to_owned());
-        let release = status.release.as_ref();
-        let release = release.map(|release| format!("{}, {} ago", release.revision, release.age(now)));
-        table.row([
-            plain(&status.name),
-            plain(&status.order.to_string()),
-            plain(if status.enabled { "yes" } else { "no" }),
-            plain(&status.enabled_by),
-            (status.tone(), status.state.clone()),
-            plain(status.version.as_deref().unwrap_or("-")),
-            plain(release.as_deref().unwrap_or("-")),
-            plain(&status.trouble()),
-        ]);
+        table.row(cells(status, now, status.trouble()));
     }
-    table.show(paint)
+    let fits = |text: &str, columns| text.lines().all(|line| line.chars().count() <= columns);
+    let Some(columns) = columns.filter(|columns| !fits(&table.show(Paint::Plain), *columns)) else {
+        return table.show(paint);
+    };
+    let mut narrow = Table::new(HEAD);
+    for status in modules {
+        narrow.row(cells(status, now, String::new()));
+    }
+    let (shown, mut before) = (narrow.show(paint), String::new());
+    let mut lines = shown.lines();
+    let mut text = format!("{}\n", lines.next().unwrap_or_default());
+    for (line, status) in lines.zip(modules) {
+        let _ = writeln!(text, "{line}");
+        let reason = status.trouble();
+        if reason == before && !reason.is_empty() {
+            text.push_str("    as above\n");
+        } else {
+            text += &below(&reason, columns);
+        }
+        before = reason;
+    }
+    text
+}
+
+const HEAD: [&str; 8] = [
+    "NAME",
+    "ORDER",
+    "ENABLED",
+    "BY",
+    "STATE",
+    "VERSION",
+    "RELEASE",
+    "WAITS FOR",
+];
+
+fn cells(status: &Status, now: Timestamp, reason: String) -> [(Tone, String); 8] {
+    let plain = |text: &str| (Tone::Neutral, text.to_owned());
+    let release = status.release.as_ref();
+    let release = release.map(|release| format!("{}, {} ago", release.revision, release.age(now)));
+    [
+        plain(&status.name),
+        plain(&status.order.to_string()),
+        plain(status.is_on()),
+        plain(&status.enabled_by),
+        (status.tone(), status.standing().to_owned()),
+        plain(status.version.as_deref().unwrap_or("-")),
+        plain(release.as_deref().unwrap_or("-")),
+        (Tone::Neutral, reason),
+    ]
+}
+
+/// A reason in indented lines that fit into this number of columns, broken between words.
+fn below(reason: &str, columns: usize) -> String {
+    const INDENT: &str = "    ";
+    let (mut text, mut line) = (String::new(), String::new());
+    for word in reason.split_whitespace() {
+        let length = INDENT.len() + line.chars().count() + 1 + word.chars().count();
+        if !line.is_empty() && length > columns {
+            let _ = writeln!(text, "{INDENT}{line}");
+            line.clear();
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    if !line.is_empty() {
+        let _ = writeln!(text, "{INDENT}{line}");
+    }
+    text
 }
 
 /// Everything that is known about a module.
@@ -198,10 +270,10 @@ pub(in crate::cli) fn why(modules: &[Status], status: &Status, paint: Paint) -> 
 
 fn head(status: &Status, paint: Paint) -> String {
     let Status { name, order, .. } = status;
-    let enabled = if status.enabled { "yes" } else { "no" };
-    let state = paint.paint(status.tone(), &status.state);
-    let by = &status.enabled_by;
-    format!("module: {name}\norder: {order}\nenabled: {enabled}, by {by}\nstate: {state}\n")
+    let (enabled, by) = (status.is_on(), &status.enabled_by);
+    let by = if status.decided { format!("by {by}") } else { by.clone() };
+    let state = paint.paint(status.tone(), status.standing());
+    format!("module: {name}\norder: {order}\nenabled: {enabled}, {by}\nstate: {state}\n")
 }
 
 fn hindrances(status: &Status, paint: Paint) -> String {
@@ -273,9 +345,56 @@ NAME         ORDER  ENABLED  BY          STATE      VERSION  RELEASE     WAITS F
 a-long-name  20     yes      KubeConfig  Releasing  0.1.0    3, 10m ago  helm
 b            20     yes      KubeConfig  Ready      -        -
 ";
-        assert_eq!(table(&modules, now(), Paint::Plain), expected);
-        let coloured = table(&modules, now(), Paint::Colours);
+        assert_eq!(table(&modules, now(), Paint::Plain, None), expected);
+        assert_eq!(table(&modules, now(), Paint::Plain, Some(90)), expected);
+        let coloured = table(&modules, now(), Paint::Colours, None);
         assert!(coloured.contains("  \u{1b}[32mReady\u{1b}[0m      -"), "{coloured}");
+    }
+
+    #[test]
+    fn reasons_that_are_too_long_stand_below_and_once() {
+        let long = json!({"waits_for": "modules before it: the-first, the-second, the-third, the-fourth"});
+        let modules = [
+            status(&long),
+            status(&long),
+            status(&json!({"name": "b", "state": "Ready"})),
+        ];
+        let expected = "\
+NAME  ORDER  ENABLED  BY          STATE      VERSION  RELEASE  WAITS FOR
+one   20     yes      KubeConfig  Releasing  -        -
+    modules before it: the-first, the-second, the-third,
+    the-fourth
+one   20     yes      KubeConfig  Releasing  -        -
+    as above
+b     20     yes      KubeConfig  Ready      -        -
+";
+        assert_eq!(table(&modules, now(), Paint::Plain, Some(60)), expected);
+    }
+
+    #[test]
+    fn a_module_that_has_not_begun_is_not_told_as_off() {
+        let told = |enabled, decided, by: &str| {
+            let status =
+                status(&json!({"state": "Disabled", "enabled": enabled, "decided": decided, "enabled_by": by}));
+            head(&status, Paint::Plain)
+                .lines()
+                .skip(2)
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
+        assert_eq!(
+            told(true, true, "ConfigMap"),
+            "enabled: yes, by ConfigMap state: Waiting"
+        );
+        assert_eq!(
+            told(false, true, "ConfigMap"),
+            "enabled: no, by ConfigMap state: Disabled"
+        );
+        assert_eq!(
+            told(false, false, "not decided yet"),
+            "enabled: unknown, not decided yet state: Undecided"
+        );
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use addon_core::operator::query::{ModuleReport, ModulesQuery};
 use axum::http::StatusCode;
+use futures::future::join_all;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tokio::time::timeout;
@@ -30,6 +31,8 @@ pub struct Charts {
     pub cluster: Cluster,
     /// Knows the versions of charts.
     pub versions: Versions,
+    /// The time that helm gives each of its hooks.
+    pub helm_timeout: Duration,
 }
 
 /// Looks up the version of a module's chart.
@@ -52,6 +55,21 @@ impl Versions {
 impl fmt::Debug for Versions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Versions").finish_non_exhaustive()
+    }
+}
+
+impl Charts {
+    /// Names the helm hooks that modules wait for. Helm is one step of a module, and its hooks may take all of its time.
+    async fn tell_hooks(&self, reports: &mut [ModuleReport]) {
+        let waiting = reports.iter_mut().filter(|report| report.state == "Releasing");
+        let told = waiting.map(async |report| {
+            let run = self.cluster.running_hook(&report.name, self.helm_timeout).await;
+            if let Ok(Some(run)) = run {
+                report.waits_for = run.to_string();
+            }
+        });
+        // Without an answer the step is told alone.
+        let _ = timeout(PATIENCE, join_all(told)).await;
     }
 }
 
@@ -94,8 +112,11 @@ impl Debug {
     }
 
     async fn shown(&self, with_releases: bool) -> Result<Vec<Shown>, Unanswered> {
-        let reports = serve::ask(&self.doors, ModulesQuery).await?;
+        let mut reports = serve::ask(&self.doors, ModulesQuery).await?;
         let charts = self.charts.get();
+        if let Some(charts) = charts.filter(|_| with_releases) {
+            charts.tell_hooks(&mut reports).await;
+        }
         let releases = match charts {
             Some(charts) if with_releases => timeout(PATIENCE, charts.cluster.deployed_releases()).await.ok(),
             Some(_) | None => None,

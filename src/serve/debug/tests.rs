@@ -210,7 +210,7 @@ async fn all_that_is_known_of_the_modules_is_one_document() {
     let modules: Value = serde_json::from_str(&body).unwrap();
     assert_eq!(
         modules[2],
-        json!({"name": "off", "order": 10, "enabled": false, "enabled_by": "Static", "state": "Ready",
+        json!({"name": "off", "order": 10, "enabled": false, "decided": true, "enabled_by": "Static", "state": "Ready",
                "waits_for": "", "error": null, "failures": 0, "fails": false, "late": false, "depends_on": [], "failing": [], "needs": null,
                "upgrade_held": false, "in_maintenance": false, "after": [], "config_problems": [], "version": null, "release": null})
     );

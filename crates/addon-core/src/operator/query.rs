@@ -197,6 +197,8 @@ pub struct ModuleReport {
     pub order: u32,
     /// Whether the verdict is that the module runs.
     pub enabled: bool,
+    /// Whether there is a verdict. Without one the module is off, because nothing is known yet.
+    pub decided: bool,
     /// The source of the verdict, and the source's reason.
     pub enabled_by: String,
     /// The state of the module's lifecycle.

@@ -56,6 +56,15 @@ impl<'a> Survey<'a> {
         self.converge.get_or_init(waits).clone()
     }
 
+    /// The work that has to be over before the turns of modules, as a text for people: the running converge, or what runs
+    /// before the next one.
+    pub(super) fn work_ahead(&self) -> Option<String> {
+        self.converge().or_else(|| {
+            let ahead = [self.start_waits(), self.describe_start()].concat();
+            (!ahead.is_empty()).then(|| format!("what runs before all modules: {}", ahead.join("; ")))
+        })
+    }
+
     /// The tasks of a module that failed and are retried, in all queues.
     pub(super) fn failing(&self, module: &ModuleName) -> Vec<FailingTask> {
         let failing = self.failing.get_or_init(|| self.all_failing());

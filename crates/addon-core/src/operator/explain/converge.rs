@@ -10,7 +10,7 @@ use crate::queue::State;
 
 impl Survey<'_> {
     /// The obstacles of the start, by name.
-    pub(super) fn start_waits(&self) -> Vec<String> {
+    pub(in crate::operator) fn start_waits(&self) -> Vec<String> {
         let mode = self.of.cx.policy.mode;
         let mut waiting = Vec::new();
         if !self.of.directories.are_known() {

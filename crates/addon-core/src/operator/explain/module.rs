@@ -27,6 +27,7 @@ impl Survey<'_> {
             name: name.to_string(),
             order: unit.found().order,
             enabled: unit.is_enabled(),
+            decided: verdict.is_some(),
             enabled_by,
             state: self.state_of(unit).to_owned(),
             waits_for: self.waits_for(unit, head),
@@ -93,7 +94,12 @@ impl Survey<'_> {
                 Lanes::describe_time(&self.of.cx, head)
             );
         }
-        self.turn_waits_for(unit)
+        let wait = self.turn_waits_for(unit);
+        let is_over = !unit.is_enabled() || matches!(unit.life(), Lifecycle::Ready { .. });
+        if wait.is_empty() && !is_over {
+            return self.work_ahead().unwrap_or_default();
+        }
+        wait
     }
 
     fn head_waits_for(&self, unit: &Unit, head: &Entry) -> String {
@@ -143,7 +149,7 @@ impl Survey<'_> {
             Turn::Waiting => match self.lacks(unit) {
                 Some(need) => format!("module '{need}', which it needs"),
                 None => match self.pending_before(unit.name()).join(", ") {
-                    before if before.is_empty() => self.converge().unwrap_or_default(),
+                    before if before.is_empty() => self.work_ahead().unwrap_or_default(),
                     before => format!("modules before it: {before}"),
                 },
             },
@@ -162,7 +168,7 @@ impl Survey<'_> {
                 });
                 let withheld = || self.certainty().removal_obstacle(unit.name());
                 script
-                    .or_else(|| self.converge().filter(|_| asked))
+                    .or_else(|| self.work_ahead().filter(|_| asked))
                     .or_else(withheld)
                     .unwrap_or_default()
             }
