@@ -236,12 +236,13 @@ fn an_operator_without_a_cluster_can_be_looked_at_and_stopped() {
     let (code, table, _) = place.run(&["module", "list", "-o", "wide"]);
     assert_eq!(code, 0);
     assert!(
-        table.starts_with("NAME  ORDER  ENABLED") && table.contains("\none   10     no"),
+        table.starts_with("NAME  ORDER  ENABLED")
+            && table.contains("\none   10     unknown  not decided yet  Undecided"),
         "{table}"
     );
     let (code, why, _) = place.run(&["module", "why", "one"]);
     assert!(
-        code == 0 && why.starts_with("module: one\norder: 10\nenabled: no"),
+        code == 0 && why.starts_with("module: one\norder: 10\nenabled: unknown, not decided yet\nstate: Undecided\n"),
         "{why}"
     );
     let (_, values, _) = place.run(&["module", "values", "one"]);

@@ -95,7 +95,7 @@ impl Survey<'_> {
             );
         }
         let wait = self.turn_waits_for(unit);
-        let is_over = !unit.is_enabled() || matches!(unit.life(), Lifecycle::Ready { .. });
+        let is_over = !unit.is_enabled() || unit.life().released().is_some();
         if wait.is_empty() && !is_over {
             return self.work_ahead().unwrap_or_default();
         }
