@@ -56,7 +56,7 @@ pub static FAILURES: Meter<Counter, 2> = Meter::new(
     "failures_total",
     Unit::Count,
     ["step", "class"],
-    "Failed attempts by what was attempted and by who has to act: invalid, hook_failed, refused, unavailable, timed_out, cancelled, defect or held.",
+    "Failed attempts by what was attempted and by who has to act: invalid, hook_failed, refused, unavailable, timed_out, cancelled, defect, held or blocked.",
 )
 .of_modules();
 pub static GLOBAL_HOOK_ALLOWED_ERRORS: Meter<Counter, 4> = Meter::new(

@@ -242,7 +242,7 @@ impl Announcer {
         }
         self.modules.insert(module.clone(), Announced::NotReady);
         self.upgraded.remove(module);
-        if failure.class == Class::Held {
+        if matches!(failure.class, Class::Held | Class::Blocked) {
             let note = format!("module '{module}': {}", failure.report);
             return Some(of_module(module, "UpgradeHeld", "Upgrade", Weight::Warning, note));
         }

@@ -175,7 +175,7 @@ pub(super) fn module_failed(module: &ModuleName, step: &str, failure: &Failure, 
         info!(module = module.as_str(), step, "ModuleRun is cancelled");
         return;
     }
-    if failure.class == Class::Held {
+    if matches!(failure.class, Class::Held | Class::Blocked) {
         warn!(
             module = module.as_str(),
             reason = failure.report,

@@ -75,7 +75,7 @@ async fn any_other_upgrade_is_held_without_a_second_try_until_its_object_goes() 
         let before = uid(&world, "deployment/d");
         for _ in 0..2 {
             let failure = world.sync(values("b", false)).await.unwrap_err();
-            assert_eq!(failure.class, Class::Held);
+            assert_eq!(failure.class, Class::Blocked);
             assert!(
                 failure.report.contains("change spec.selector of Deployment/d,"),
                 "{failure}"
@@ -108,7 +108,7 @@ async fn what_holds_data_is_never_deleted_whatever_its_mark() {
         world.sync(values("a", true)).await.unwrap();
         let before = uid(&world, "pvc/p");
         let failure = world.sync(values("b", true)).await.unwrap_err();
-        assert_eq!(failure.class, Class::Held, "{failure}");
+        assert_eq!(failure.class, Class::Blocked, "{failure}");
         assert!(failure.report.contains("PersistentVolumeClaim/p"), "{failure}");
         assert!(
             !failure.hints.iter().any(|hint| hint.contains("kubectl delete")),

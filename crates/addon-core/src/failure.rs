@@ -27,6 +27,8 @@ pub enum Class {
     Defect,
     /// A person must confirm: nothing is broken, but the next step cannot be undone.
     Held,
+    /// The module's author or a person must act: the API server lets nobody do this step on the object that is there.
+    Blocked,
 }
 
 impl Class {
@@ -41,6 +43,7 @@ impl Class {
             Self::Cancelled => "cancelled",
             Self::Defect => "defect",
             Self::Held => "held",
+            Self::Blocked => "blocked",
         }
     }
 }

@@ -192,7 +192,7 @@ fn told(release: &str, immutable: &Immutable) -> Failure {
         "the upgrade of release '{release}' is held: it would change {field} of {kind}/{name}, and the API server lets nobody \
          change this field"
     );
-    Failure::new(Class::Held, report)
+    Failure::new(Class::Blocked, report)
 }
 
 /// The objects that stood in the way of an upgrade in one sync, each with its field.

@@ -248,7 +248,8 @@ impl Reviews {
                     | Class::Refused
                     | Class::Unavailable
                     | Class::Defect
-                    | Class::Held => Ended::Failed,
+                    | Class::Held
+                    | Class::Blocked => Ended::Failed,
                 };
                 let failure = cx.policy.mode.of_hook(&hook, failure);
                 cx.tell(Notice::HookFailed {

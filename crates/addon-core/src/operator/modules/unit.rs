@@ -333,7 +333,8 @@ impl Unit {
         }
         self.note_failure(failure);
         // A failure before the release step says nothing about the upgrade.
-        self.upgrade_held = failure.class == Class::Held || self.upgrade_held && *step != ModuleStep::Release;
+        let is_held = matches!(failure.class, Class::Held | Class::Blocked);
+        self.upgrade_held = is_held || self.upgrade_held && *step != ModuleStep::Release;
     }
 
     /// Drops the run.
