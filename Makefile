@@ -61,26 +61,14 @@ demo: ## watch the operator at work in a real local control plane; as root also 
 
 # Tests wait more than they compute.
 RUST_TEST_THREADS ?= $(shell expr 2 \* $$(nproc))
-# A cargo that knows nothing of make's jobs.
-TESTS = MAKEFLAGS= $(TARGET)/debug/testbed run --helm4 --registry -- cargo test --workspace --locked --no-fail-fast
 
 .PHONY: test
 test: export RUST_TEST_THREADS := $(RUST_TEST_THREADS)
-test: ## all tests, with control planes for those that need one
+test: ## all tests, with one control plane for those that need it
 	$(FIRST)
 	@$(call BESIDE,$(NEEDS); $(BUILD) --kwok --registry --helm4 && $(BUILD) --node); \
 	cargo build --workspace --bins --all-targets --locked; \
-	code=0; $(MAKE) --no-print-directory --jobs=2 --keep-going tests-that-wait other-tests || code=$$?; \
-	$(TESTS) --test installed || code=$$?; exit $$code
-
-# Targets that wait much run beside all others, with a control plane of their own; their output follows when they have ended. The
-# installations on a real node need the machine for themselves.
-.PHONY: tests-that-wait other-tests
-tests-that-wait:
-	@code=0; $(TESTS) --test 'b*' >$(TARGET)/tests-that-wait.log 2>&1 || code=$$?; \
-	cat $(TARGET)/tests-that-wait.log; exit $$code
-other-tests:
-	@code=0; $(TESTS) --lib --bins --examples --test '[!bi]*' || code=$$?; MAKEFLAGS= cargo test --workspace --locked --doc || code=$$?; exit $$code
+	$(TARGET)/debug/testbed run --helm4 --registry -- cargo test --workspace --locked --no-fail-fast
 
 .PHONY: check
 check: commits fmt lint doc layers deny ## everything about the source that needs no cluster
