@@ -343,10 +343,17 @@ impl<'a> Stage<'a> {
         self.kubectl(&format!("exec {} -- {words}", self.leader()))
     }
 
+    /// The output of a command in the leading pod, or its error: the pod may end meanwhile.
+    fn try_ask(&self, words: &str) -> Result<String, String> {
+        let command = format!("exec {} -- {words}", self.leader());
+        let said = self.namespace.kubectl(command.split(' '));
+        said.map_err(|error| format!("{error:#}"))
+    }
+
     /// Waits until the output of an operator command contains all these words.
     pub(crate) fn wait_until_it_says(&self, command: &str, words: &[&str]) {
         let look = || {
-            let said = self.ask(&format!("addon-operator {command}"));
+            let said = self.try_ask(&format!("addon-operator {command}"))?;
             if words.iter().all(|word| said.contains(word)) {
                 Ok(Some(()))
             } else {
