@@ -1,5 +1,6 @@
 //! `module`: the list of modules, the state of each with its reason, and its values.
 
+mod overview;
 mod purge;
 pub(super) mod status;
 
@@ -203,7 +204,7 @@ fn list(socket: &Socket, watching: &Watching, output: Option<Output>, paint: Pai
     let output = output.unwrap_or(Output::Yaml);
     watching.print(|| {
         Ok(match output {
-            Output::Wide => status::table(&status::read(socket)?, Timestamp::now(), paint, columns()),
+            Output::Wide => overview::table(&status::read(socket)?, Timestamp::now(), paint, columns()),
             Output::Text | Output::Json | Output::Yaml => {
                 socket.get(&format!("/module/list.{}", output.extension()))? + "\n"
             }

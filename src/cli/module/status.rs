@@ -1,4 +1,4 @@
-//! The state of modules: a table of all, everything about one, or only the reason for which one waits.
+//! The state of one module: everything about it, or only the reason for which it waits.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 use super::super::CommandError;
 use super::super::paint::{Paint, Tone};
 use super::super::socket::Socket;
-use super::super::table::Table;
 
 /// The state of a module, as the socket reports it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -69,7 +68,7 @@ pub(in crate::cli) fn find<'a>(modules: &'a [Status], name: &str) -> Result<&'a 
 }
 
 impl Status {
-    fn tone(&self) -> Tone {
+    pub(super) fn tone(&self) -> Tone {
         if self.state == "Held" {
             Tone::Bad
         } else if !self.enabled && self.decided {
@@ -84,7 +83,7 @@ impl Status {
     }
 
     /// The state for people: a module that has not begun is not off, and neither is one that nothing has decided about yet.
-    fn standing(&self) -> &str {
+    pub(super) fn standing(&self) -> &str {
         match (self.state.as_str(), self.enabled, self.decided) {
             ("Disabled", true, _) => "Waiting",
             ("Disabled", false, false) => "Undecided",
@@ -92,7 +91,7 @@ impl Status {
         }
     }
 
-    fn is_on(&self) -> &'static str {
+    pub(super) fn is_on(&self) -> &'static str {
         match (self.enabled, self.decided) {
             (true, _) => "yes",
             (false, true) => "no",
@@ -101,7 +100,7 @@ impl Status {
     }
 
     /// One line: the reason for which the module waits, else its failure.
-    fn trouble(&self) -> String {
+    pub(super) fn trouble(&self) -> String {
         let beside = self.failing.first().map(Failing::line);
         let text = match beside {
             Some(beside) if self.waits_for.is_empty() => beside,
@@ -132,7 +131,7 @@ impl Failing {
 }
 
 impl Release {
-    fn age(&self, now: Timestamp) -> String {
+    pub(super) fn age(&self, now: Timestamp) -> String {
         let seconds = now.as_second().saturating_sub(self.deployed).max(0);
         match seconds {
             0..120 => format!("{seconds}s"),
@@ -141,87 +140,6 @@ impl Release {
             _ => format!("{}d", seconds / 86400),
         }
     }
-}
-
-/// A table with one line per module. If the reasons make it wider than the terminal, they stand below their modules.
-pub(super) fn table(modules: &[Status], now: Timestamp, paint: Paint, columns: Option<usize>) -> String {
-    if modules.is_empty() {
-        return "No modules.\n".to_owned();
-    }
-    let mut table = Table::new(HEAD);
-    for status in modules {
-        table.row(cells(status, now, status.trouble()));
-    }
-    let fits = |text: &str, columns| text.lines().all(|line| line.chars().count() <= columns);
-    let Some(columns) = columns.filter(|columns| !fits(&table.show(Paint::Plain), *columns)) else {
-        return table.show(paint);
-    };
-    let mut narrow = Table::new(HEAD);
-    for status in modules {
-        narrow.row(cells(status, now, String::new()));
-    }
-    let (shown, mut before) = (narrow.show(paint), String::new());
-    let mut lines = shown.lines();
-    let mut text = format!("{}\n", lines.next().unwrap_or_default());
-    for (line, status) in lines.zip(modules) {
-        let _ = writeln!(text, "{line}");
-        let reason = status.trouble();
-        if reason == before && !reason.is_empty() {
-            text.push_str("    as above\n");
-        } else {
-            text += &below(&reason, columns);
-        }
-        before = reason;
-    }
-    text
-}
-
-const HEAD: [&str; 8] = [
-    "NAME",
-    "ORDER",
-    "ENABLED",
-    "BY",
-    "STATE",
-    "VERSION",
-    "RELEASE",
-    "WAITS FOR",
-];
-
-fn cells(status: &Status, now: Timestamp, reason: String) -> [(Tone, String); 8] {
-    let plain = |text: &str| (Tone::Neutral, text.to_owned());
-    let release = status.release.as_ref();
-    let release = release.map(|release| format!("{}, {} ago", release.revision, release.age(now)));
-    [
-        plain(&status.name),
-        plain(&status.order.to_string()),
-        plain(status.is_on()),
-        plain(&status.enabled_by),
-        (status.tone(), status.standing().to_owned()),
-        plain(status.version.as_deref().unwrap_or("-")),
-        plain(release.as_deref().unwrap_or("-")),
-        (Tone::Neutral, reason),
-    ]
-}
-
-/// A reason in indented lines that fit into this number of columns, broken between words.
-fn below(reason: &str, columns: usize) -> String {
-    const INDENT: &str = "    ";
-    let (mut text, mut line) = (String::new(), String::new());
-    for word in reason.split_whitespace() {
-        let length = INDENT.len() + line.chars().count() + 1 + word.chars().count();
-        if !line.is_empty() && length > columns {
-            let _ = writeln!(text, "{INDENT}{line}");
-            line.clear();
-        }
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        line.push_str(word);
-    }
-    if !line.is_empty() {
-        let _ = writeln!(text, "{INDENT}{line}");
-    }
-    text
 }
 
 /// Everything that is known about a module.
@@ -313,12 +231,12 @@ fn hindrances(status: &Status, paint: Paint) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use serde_json::{Value, json};
 
     use super::*;
 
-    fn status(more: &Value) -> Status {
+    pub(in crate::cli::module) fn status(more: &Value) -> Status {
         let mut all = json!({"name": "one", "order": 20, "enabled": true, "enabled_by": "KubeConfig", "state": "Releasing",
             "waits_for": "", "error": null, "failures": 0, "depends_on": [], "failing": [], "after": [],
             "config_problems": [], "version": null, "release": null});
@@ -327,48 +245,8 @@ mod tests {
         serde_json::from_value(all).unwrap()
     }
 
-    fn now() -> Timestamp {
+    pub(in crate::cli::module) fn now() -> Timestamp {
         Timestamp::from_second(1000).unwrap()
-    }
-
-    #[test]
-    fn columns_are_as_wide_as_what_is_in_them() {
-        let modules = [
-            status(
-                &json!({"name": "a-long-name", "waits_for": "helm\nmore", "version": "0.1.0",
-                "release": {"revision": 3, "deployed": 400}}),
-            ),
-            status(&json!({"name": "b", "state": "Ready"})),
-        ];
-        let expected = "\
-NAME         ORDER  ENABLED  BY          STATE      VERSION  RELEASE     WAITS FOR
-a-long-name  20     yes      KubeConfig  Releasing  0.1.0    3, 10m ago  helm
-b            20     yes      KubeConfig  Ready      -        -
-";
-        assert_eq!(table(&modules, now(), Paint::Plain, None), expected);
-        assert_eq!(table(&modules, now(), Paint::Plain, Some(90)), expected);
-        let coloured = table(&modules, now(), Paint::Colours, None);
-        assert!(coloured.contains("  \u{1b}[32mReady\u{1b}[0m      -"), "{coloured}");
-    }
-
-    #[test]
-    fn reasons_that_are_too_long_stand_below_and_once() {
-        let long = json!({"waits_for": "modules before it: the-first, the-second, the-third, the-fourth"});
-        let modules = [
-            status(&long),
-            status(&long),
-            status(&json!({"name": "b", "state": "Ready"})),
-        ];
-        let expected = "\
-NAME  ORDER  ENABLED  BY          STATE      VERSION  RELEASE  WAITS FOR
-one   20     yes      KubeConfig  Releasing  -        -
-    modules before it: the-first, the-second, the-third,
-    the-fourth
-one   20     yes      KubeConfig  Releasing  -        -
-    as above
-b     20     yes      KubeConfig  Ready      -        -
-";
-        assert_eq!(table(&modules, now(), Paint::Plain, Some(60)), expected);
     }
 
     #[test]
