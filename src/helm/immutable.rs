@@ -1,7 +1,7 @@
 //! Recognises the API server's refusal to change a field that nobody can change. Must never take another refusal for it:
 //! objects are replaced because of it.
 
-/// The API server's words for such a field.
+/// The API server's words for a field that nobody can change.
 const WORDS: &[&str] = &[
     "field is immutable",
     "may not change once set",
@@ -28,7 +28,7 @@ pub struct Immutable {
     pub field: String,
 }
 
-/// The object and its field, if helm's error is such a refusal.
+/// The object and its field, if helm's error is the refusal of a change that nobody can make.
 pub(super) fn read(message: &str) -> Option<Immutable> {
     // The value of the field, which may be long, stands between the field's path and these words.
     let at = WORDS.iter().filter_map(|words| message.find(words)).min()?;

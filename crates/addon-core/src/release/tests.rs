@@ -663,7 +663,7 @@ fn a_record_that_names_kinds_of_the_past_is_rewritten_before_anything_else_and_b
     let mut asked_for = outdated.clone();
     asked_for.version = Some("0.2.0".to_owned());
     assert_eq!(decide(&asked_for), ReleaseStep::Amend);
-    // What is up to date needs no helm.
+    // Helm has nothing to do for an unchanged release.
     let mut same = outdated.clone();
     (same.inputs, same.objects) = ("same".to_owned(), Objects::Present);
     assert_eq!(decide(&same), ReleaseStep::Keep { revision: 3 });

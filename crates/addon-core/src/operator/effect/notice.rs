@@ -189,7 +189,7 @@ pub enum Notice {
     },
     /// Helm's record of a release was rewritten: it named objects by kinds that are no longer served.
     RecordAmended {
-        /// The release.
+        /// The name of the release.
         release: String,
         /// The objects, each with what became of it.
         objects: Vec<String>,
