@@ -218,21 +218,21 @@ impl Cluster {
     pub async fn fail_revision(&self, revision: &Revision) -> Result<(), RequestError> {
         let (mut secret, mut content) = self.content(revision).await?;
         let left = revision.newest.status;
-        let failed = note_failure(&mut content, left).and_then(|()| encode(&content));
-        let encoded = failed.map_err(|error| self.unusable(revision, &error.to_string()))?;
-        secret
-            .data
-            .get_or_insert_default()
-            .insert(CONTENT.to_owned(), ByteString(encoded));
+        let noted = note_failure(&mut content, left);
+        noted.map_err(|error| self.unusable(revision, &error.to_string()))?;
         let labels = secret.metadata.labels.get_or_insert_default();
         labels.insert("status".to_owned(), Status::Failed.word().to_owned());
-        self.replace_record(revision, &secret).await
+        self.store(revision, secret, &content).await
     }
 
-    async fn replace_record(&self, revision: &Revision, secret: &Secret) -> Result<(), RequestError> {
+    /// Stores the contents of a revision in its Secret, unless that was changed since it was read.
+    async fn store(&self, revision: &Revision, mut secret: Secret, content: &Content) -> Result<(), RequestError> {
+        let encoded = encode(content).map_err(|error| self.unusable(revision, &error.to_string()))?;
+        let data = secret.data.get_or_insert_default();
+        data.insert(CONTENT.to_owned(), ByteString(encoded));
         let attempt = self.attempt("update", "secrets", &revision.secret);
         let (api, params) = (self.secrets(), PostParams::default());
-        let replaced = api.replace(&revision.secret, &params, secret);
+        let replaced = api.replace(&revision.secret, &params, &secret);
         self.ask(attempt, replaced).await.map(drop)
     }
 
@@ -356,13 +356,6 @@ fn encode(content: &Content) -> io::Result<Vec<u8>> {
     let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
     gzip.write_all(&serde_json::to_vec(content)?)?;
     Ok(STANDARD.encode(gzip.finish()?).into_bytes())
-}
-
-/// The number of bytes that these values need in a release Secret. The other contents come in addition.
-pub fn packed_size(values: &[u8]) -> io::Result<usize> {
-    let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
-    gzip.write_all(values)?;
-    Ok(gzip.finish()?.len().div_ceil(3) * 4)
 }
 
 #[cfg(test)]

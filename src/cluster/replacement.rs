@@ -19,11 +19,9 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// An object by its address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
-    /// The object's kind.
     pub kind: Kind,
     /// The object's namespace; `None` for an object of the whole cluster.
     pub namespace: Option<String>,
-    /// The object's name.
     pub name: String,
 }
 

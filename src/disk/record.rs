@@ -84,7 +84,7 @@ fn files(module: &Path, chart: Chart) -> io::Result<Vec<(String, Vec<u8>)>> {
 }
 
 /// The number of bytes that these texts need in a Secret with a release.
-fn packed<'a>(texts: impl IntoIterator<Item = &'a [u8]>) -> io::Result<usize> {
+pub fn packed<'a>(texts: impl IntoIterator<Item = &'a [u8]>) -> io::Result<usize> {
     let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
     for text in texts {
         gzip.write_all(text)?;

@@ -46,7 +46,6 @@ use crate::helm::immutable::Immutable;
 use crate::helm::{self, HelmError, Verbosity};
 use holds::Past;
 use observed::{forget_unless_unfinished, now};
-use replacement::Replaced;
 use source::Source;
 
 pub use conversions::ensure as ensure_conversions;
@@ -122,7 +121,8 @@ struct Sync<'a> {
     /// The manifest that helm rendered from the chart; empty until then.
     manifest: String,
     repairs: usize,
-    replaced: Replaced,
+    /// The objects that stood in the way of the upgrade, each with its field.
+    in_the_way: BTreeSet<String>,
     facts: Facts,
 }
 
@@ -155,7 +155,7 @@ impl<'a> Sync<'a> {
             objects: None,
             manifest: String::new(),
             repairs: 0,
-            replaced: Replaced::new(),
+            in_the_way: BTreeSet::new(),
             facts: Facts {
                 torn: hold.torn,
                 release: name.to_owned(),

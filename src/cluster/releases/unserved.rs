@@ -8,7 +8,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::{fmt, io};
 
 use helm_yaml::yaml;
-use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::PostParams;
@@ -20,7 +19,7 @@ use super::super::Cluster;
 use super::super::apis::Apis;
 use super::super::drift::flat;
 use super::super::error::RequestError;
-use super::{CONTENT, Content, Revision, encode, text};
+use super::{Content, Revision, text};
 
 /// The type of the Secrets with records of before.
 const BEFORE: &str = "addon-operator/release-before";
@@ -35,7 +34,7 @@ const MOVED: &[(&str, &str, &str)] = &[
     ("extensions", "ReplicaSet", "apps"),
 ];
 
-/// What becomes of an object in the record.
+/// The fate of an object in the record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Fate {
     /// It is served under this API version, and is recorded so.
@@ -83,20 +82,16 @@ impl Cluster {
     /// Rewrites the record of a revision so that it names only kinds that are served. Returns the objects that it named
     /// otherwise; nothing is written if there are none.
     pub async fn amend(&self, revision: &Revision, apis: &Apis) -> Result<Vec<Unserved>, RequestError> {
-        let (mut secret, mut content) = self.content(revision).await?;
+        let (secret, mut content) = self.content(revision).await?;
         let manifests = manifests(&content);
         let fates = self.fates(manifests.iter().map(String::as_str), apis).await;
-        let unserved = amend(&mut content, &fates).map_err(|error| self.unusable(revision, &error.to_string()))?;
-        if unserved.is_empty() {
-            return Ok(unserved);
+        // Helm may read a manifest that the operator cannot.
+        if fates.is_empty() {
+            return Ok(Vec::new());
         }
+        let unserved = amend(&mut content, &fates).map_err(|error| self.unusable(revision, &error.to_string()))?;
         self.keep_before(&secret).await?;
-        let encoded = encode(&content).map_err(|error| self.unusable(revision, &error.to_string()))?;
-        secret
-            .data
-            .get_or_insert_default()
-            .insert(CONTENT.to_owned(), ByteString(encoded));
-        self.replace_record(revision, &secret).await?;
+        self.store(revision, secret, &content).await?;
         Ok(unserved)
     }
 
@@ -169,7 +164,7 @@ fn kind_of(object: &Value) -> Option<(String, String)> {
     field("apiVersion").zip(field("kind"))
 }
 
-/// What becomes of objects of a kind that is not served in its version.
+/// The fate of the objects of a kind that is not served in its version.
 fn fate(apis: &Apis, api_version: &str, kind: &str) -> Fate {
     let group = api_version.split_once('/').map_or("", |(group, _)| group);
     let moved = MOVED.iter().find(|(from, moved, _)| (*from, *moved) == (group, kind));

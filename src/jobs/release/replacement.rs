@@ -3,8 +3,6 @@
 //!
 //! Must never delete an object that owns data or other objects.
 
-use std::collections::BTreeSet;
-
 use addon_core::failure::{Class, Failure};
 use addon_core::release::brake::Asked;
 use serde_json::Value;
@@ -44,7 +42,7 @@ pub(super) struct Refused {
     failure: Failure,
 }
 
-/// What may happen to the object in the way.
+/// The end of the object in the way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     /// It is created anew. Its dependents go with it, or stay for the new object.
@@ -101,7 +99,7 @@ impl Sync<'_> {
             return Err(told(&self.facts.release, immutable));
         };
         let object_and_field = format!("{}/{} ({})", immutable.kind, immutable.name, immutable.field);
-        let is_first = self.replaced.insert(object_and_field.clone());
+        let is_first = self.in_the_way.insert(object_and_field.clone());
         let acting = unless(self.cancel, self.acting()).await?.cluster();
         let uid = unless(self.cancel, async { Ok(acting.uid_at(&place).await?) }).await?;
         let Some(uid) = uid else {
@@ -194,9 +192,6 @@ fn told(release: &str, immutable: &Immutable) -> Failure {
     );
     Failure::new(Class::Blocked, report)
 }
-
-/// The objects that stood in the way of an upgrade in one sync, each with its field.
-pub(super) type Replaced = BTreeSet<String>;
 
 #[cfg(test)]
 mod tests {

@@ -9,8 +9,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::blocking;
-use crate::cluster::releases;
-use crate::disk::record::SECRET_LIMIT;
+use crate::disk::record::{SECRET_LIMIT, packed};
 use crate::disk::{self, Chart};
 use crate::helm::{self, HelmError};
 use crate::jobs::Tools;
@@ -81,7 +80,7 @@ fn refuse_oversized(release: &str, values: &str) -> Result<(), Failure> {
     if values.len() < SURELY_FITS {
         return Ok(());
     }
-    let size = releases::packed_size(values.as_bytes()).map_err(HelmError::Prepare)?;
+    let size = packed([values.as_bytes()]).map_err(HelmError::Prepare)?;
     if size < SECRET_LIMIT {
         return Ok(());
     }
