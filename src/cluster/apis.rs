@@ -11,7 +11,7 @@ use addon_core::digest::{Builder, Digest};
 use addon_core::failure::Failure;
 use futures::FutureExt as _;
 use kube::core::discovery::v2::{APIGroupDiscovery, APIVersionDiscovery};
-use kube::core::{ApiResource, GroupVersionKind};
+use kube::core::{ApiResource, GroupVersionKind, Version};
 
 use self::memory::{Listed, Memory};
 use super::Cluster;
@@ -86,13 +86,14 @@ impl Apis {
         self.kind(api_version, kind).is_none() && !is_open(&self.uncertain) && !is_open(&self.doubtful)
     }
 
-    /// The API versions of a group in which the server serves this kind.
-    pub(super) fn versions_of(&self, group: &str, kind: &str) -> impl Iterator<Item = &str> {
+    /// The API version of a group in which the server prefers to serve this kind; `None` if it does not serve it.
+    pub(super) fn preferred(&self, group: &str, kind: &str) -> Option<&str> {
         let served = self
             .kinds
             .iter()
-            .filter(move |((_, served), known)| served == kind && known.resource.group == group);
-        served.map(|((api_version, _), _)| api_version.as_str())
+            .filter(|((_, served), known)| served == kind && known.resource.group == group);
+        let versions = served.map(|((api_version, _), _)| api_version.as_str());
+        versions.max_by_key(|version| Version::parse(version.rsplit('/').next().unwrap_or_default()).priority())
     }
 }
 

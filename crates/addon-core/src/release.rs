@@ -5,6 +5,7 @@
 //! working on is left alone until no helm can be working on it any more.
 
 pub mod brake;
+pub mod kinds;
 mod likeness;
 mod status;
 mod step;

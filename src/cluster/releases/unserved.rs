@@ -7,11 +7,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::{fmt, io};
 
+use addon_core::release::kinds::{self, KindName};
 use helm_yaml::yaml;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::PostParams;
-use kube::core::{ObjectMeta, Version};
+use kube::core::ObjectMeta;
 use serde_json::Value;
 use serde_json::value::to_raw_value;
 
@@ -24,16 +25,6 @@ use super::{Content, Revision, text};
 /// The type of the Secrets with records of before.
 const BEFORE: &str = "addon-operator/release-before";
 
-/// Kinds that Kubernetes has moved to another group.
-const MOVED: &[(&str, &str, &str)] = &[
-    ("extensions", "DaemonSet", "apps"),
-    ("extensions", "Deployment", "apps"),
-    ("extensions", "Ingress", "networking.k8s.io"),
-    ("extensions", "NetworkPolicy", "networking.k8s.io"),
-    ("extensions", "PodSecurityPolicy", "policy"),
-    ("extensions", "ReplicaSet", "apps"),
-];
-
 /// The fate of an object in the record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Fate {
@@ -43,27 +34,21 @@ enum Fate {
     Goes,
 }
 
-/// The fates of kinds that are not served, by API version and kind.
-type Fates = BTreeMap<(String, String), Fate>;
+/// The fates of kinds that are not served, by kind.
+type Fates = BTreeMap<KindName, Fate>;
 
 /// An object of a record whose kind the API server does not serve in the recorded version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unserved {
-    api_version: String,
-    kind: String,
+    kind: KindName,
     name: String,
     fate: Fate,
 }
 
 impl fmt::Display for Unserved {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            api_version,
-            kind,
-            name,
-            fate,
-        } = self;
-        write!(f, "{kind}/{name} of {api_version}")?;
+        let Self { kind, name, fate } = self;
+        write!(f, "{}/{name} of {}", kind.kind, kind.api_version)?;
         match fate {
             Fate::Moves(to) => write!(f, " (now {to})"),
             Fate::Goes => f.write_str(" (no longer served)"),
@@ -124,55 +109,58 @@ impl Cluster {
         }
     }
 
-    /// The fates of all kinds in these manifests that are not served. A group version that is not listed at all is asked
-    /// for: an API server that has just started leaves out what it does not know yet.
+    /// The fates of all kinds in these manifests that are not served.
     async fn fates(&self, manifests: impl IntoIterator<Item = &str>, apis: &Apis) -> Fates {
         let objects = manifests
             .into_iter()
             .filter_map(|manifest| yaml::documents_v2(manifest).ok());
-        let kinds: BTreeSet<_> = objects
+        let kinds = objects
             .flatten()
             .flat_map(flat)
             .filter_map(|object| kind_of(&object))
             .collect();
+        let gone = self.gone(kinds, apis).await;
+        gone.into_iter()
+            .map(|kind| {
+                let fate = fate(apis, &kind);
+                (kind, fate)
+            })
+            .collect()
+    }
+
+    /// Those of the kinds that are not served. A group version that is not listed at all is asked for: an API server
+    /// that has just started leaves out what it does not know yet.
+    pub async fn gone(&self, kinds: BTreeSet<KindName>, apis: &Apis) -> BTreeSet<KindName> {
         let missing = kinds
             .into_iter()
-            .filter(|(api_version, kind)| apis.lacks(api_version, kind));
-        let (listed, unlisted): (Vec<_>, Vec<_>) =
-            missing.partition(|(api_version, _)| apis.names.contains(api_version));
-        let versions: BTreeSet<_> = unlisted.iter().map(|(api_version, _)| api_version.clone()).collect();
-        let not_found = if versions.is_empty() {
-            BTreeSet::new()
-        } else {
-            self.not_found(versions.into_iter().collect()).await
-        };
-        let gone = unlisted
-            .into_iter()
-            .filter(|(api_version, _)| not_found.contains(api_version));
-        let all = listed.into_iter().chain(gone);
-        all.map(|(api_version, kind)| {
-            let fate = fate(apis, &api_version, &kind);
-            ((api_version, kind), fate)
-        })
-        .collect()
+            .filter(|kind| apis.lacks(&kind.api_version, &kind.kind));
+        let (mut gone, unlisted): (BTreeSet<_>, BTreeSet<_>) =
+            missing.partition(|kind| apis.names.contains(&kind.api_version));
+        let versions: BTreeSet<_> = unlisted.iter().map(|kind| kind.api_version.clone()).collect();
+        if !versions.is_empty() {
+            let not_found = self.not_found(versions.into_iter().collect()).await;
+            gone.extend(
+                unlisted
+                    .into_iter()
+                    .filter(|kind| not_found.contains(&kind.api_version)),
+            );
+        }
+        gone
     }
 }
 
-/// The API version and the kind of an object.
-fn kind_of(object: &Value) -> Option<(String, String)> {
-    let field = |name: &str| object[name].as_str().map(str::to_owned);
-    field("apiVersion").zip(field("kind"))
+/// The kind of an object.
+pub(super) fn kind_of(object: &Value) -> Option<KindName> {
+    Some(KindName::new(object["apiVersion"].as_str()?, object["kind"].as_str()?))
 }
 
 /// The fate of the objects of a kind that is not served in its version.
-fn fate(apis: &Apis, api_version: &str, kind: &str) -> Fate {
-    let group = api_version.split_once('/').map_or("", |(group, _)| group);
-    let moved = MOVED.iter().find(|(from, moved, _)| (*from, *moved) == (group, kind));
-    let groups = [Some(group), moved.map(|(_, _, to)| *to)];
-    let elsewhere = groups.into_iter().flatten().find_map(|group| {
-        let versions = apis.versions_of(group, kind);
-        versions.max_by_key(|version| Version::parse(version.rsplit('/').next().unwrap_or_default()).priority())
-    });
+fn fate(apis: &Apis, kind: &KindName) -> Fate {
+    let groups = [Some(kind.group().to_owned()), kinds::moved_to(kind)];
+    let elsewhere = groups
+        .into_iter()
+        .flatten()
+        .find_map(|group| apis.preferred(&group, &kind.kind));
     elsewhere.map_or(Fate::Goes, |to| Fate::Moves(to.to_owned()))
 }
 
@@ -234,13 +222,17 @@ fn amended(manifest: &str, fates: &Fates) -> Result<(String, Vec<Unserved>), yam
 fn written(document: &str, unserved: &[Unserved], value: &Value) -> String {
     if let [
         Unserved {
-            api_version,
+            kind,
             fate: Fate::Moves(to),
             ..
         },
     ] = unserved
     {
-        let text = document.replacen(&format!("apiVersion: {api_version}"), &format!("apiVersion: {to}"), 1);
+        let text = document.replacen(
+            &format!("apiVersion: {}", kind.api_version),
+            &format!("apiVersion: {to}"),
+            1,
+        );
         if yaml::documents_v2(&text).is_ok_and(|read| read == [value.clone()]) {
             return text;
         }
@@ -262,8 +254,7 @@ fn amended_value(mut value: Value, fates: &Fates, unserved: &mut Vec<Unserved>) 
         return Some(value);
     };
     unserved.push(Unserved {
-        api_version: key.0.clone(),
-        kind: key.1.clone(),
+        kind: key.clone(),
         name: value["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
         fate: fate.clone(),
     });
@@ -296,9 +287,7 @@ mod tests {
     use super::*;
 
     fn fates(fates: &[(&str, &str, Fate)]) -> Fates {
-        let one = |(api_version, kind, fate): &(&str, &str, Fate)| {
-            (((*api_version).to_owned(), (*kind).to_owned()), fate.clone())
-        };
+        let one = |(api_version, kind, fate): &(&str, &str, Fate)| (KindName::new(api_version, kind), fate.clone());
         fates.iter().map(one).collect()
     }
 
