@@ -21,6 +21,7 @@ pub mod lint;
 mod lives;
 pub mod manifest;
 mod offline;
+mod outdated;
 pub mod outside;
 pub mod packages;
 mod parts;
@@ -284,6 +285,10 @@ fn watches(
     });
     if let Some(lookout) = &lookout {
         outside.lookout.get_or_init(|| lookout.clone());
+        parts.spawn(
+            "the look for outdated kinds",
+            outdated::look(cluster.clone(), lookout.clone(), outside.outdated.clone()),
+        );
     }
     (monitors, lookout)
 }
@@ -300,6 +305,7 @@ async fn listen(
         meters,
         trouble,
         monitors,
+        outdated,
         secrets,
         standing,
         bell,
@@ -313,6 +319,7 @@ async fn listen(
         meters: Arc::clone(meters),
         trouble: trouble.clone(),
         monitors: Arc::clone(monitors),
+        outdated: outdated.clone(),
         secrets: secrets.clone(),
         standing: standing.subscribe(),
         port: settings.listen.port(),

@@ -26,6 +26,7 @@ pub mod leader;
 pub mod lease;
 pub mod monitor;
 mod namespaces;
+pub mod outdated;
 mod pace;
 pub mod patch;
 pub mod pods;

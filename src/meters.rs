@@ -20,6 +20,7 @@ use std::time::Duration;
 use addon_core::metric::exposition;
 use addon_core::metric::family::SeriesChange;
 use addon_core::operator::query::{HeldRemoval, ModuleReport, QueueReport};
+use addon_core::release::kinds::InUse;
 
 use self::hooks::HookMetrics;
 use self::kept::{Kept, Shown};
@@ -39,6 +40,8 @@ pub struct Sample {
     pub held: Vec<HeldRemoval>,
     /// Releases whose configuration is lost.
     pub config_lost: Vec<String>,
+    /// Outdated kinds in releases.
+    pub outdated: Vec<InUse>,
 }
 
 /// The values of all metrics of this program.
@@ -180,6 +183,11 @@ impl Meters {
         });
         let held = sample.held.iter().map(|held| ([held.release.as_str()], 1.0));
         let lost = sample.config_lost.iter().map(|release| ([release.as_str()], 1.0));
+        let outdated = sample.outdated.iter().map(|used| {
+            let (module, kind) = (used.module.as_str(), &used.kind);
+            let labels = [module, kind.api_version.as_str(), &kind.kind, used.state.word()];
+            (labels, count(used.objects))
+        });
         let lengths = sample
             .queues
             .iter()
@@ -193,6 +201,7 @@ impl Meters {
             self.family(&table::CONFIGURATION_LOST, lost),
             self.family(&table::MODULE_FAILING, failing),
             self.family(&table::MODULE_LATE, late),
+            self.family(&table::MODULE_OUTDATED_OBJECTS, outdated),
             self.family(&table::MODULE_UPGRADE_HELD, upgrade_held),
             self.family(&table::MODULE_WAITS_FOR_NEED, waiting),
             self.family(&table::REMOVAL_HELD, held),

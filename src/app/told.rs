@@ -14,6 +14,7 @@ use super::following::Followed;
 use super::leading::Concerned;
 use crate::cluster::drift::lookout::Lookout;
 use crate::cluster::monitor::Monitors;
+use crate::cluster::outdated::Board;
 use crate::meters::Meters;
 use crate::notices::announcements::channel::ChannelAnnouncer;
 use crate::process::Spawner;
@@ -41,6 +42,8 @@ pub(super) struct Outside {
     pub(super) trouble: probe::Trouble,
     pub(super) monitors: Arc<OnceLock<Monitors>>,
     pub(super) lookout: Arc<OnceLock<Lookout>>,
+    /// The outdated kinds in releases.
+    pub(super) outdated: Board,
     pub(super) charts: Arc<OnceLock<Charts>>,
     /// Reads directories of modules again.
     pub(super) reloader: Arc<OnceLock<Reloader>>,
@@ -77,6 +80,7 @@ impl Outside {
             trouble,
             monitors: Arc::default(),
             lookout: Arc::default(),
+            outdated: Board::default(),
             charts: Arc::default(),
             reloader: Arc::default(),
             sources: Arc::default(),

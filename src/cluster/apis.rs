@@ -199,6 +199,12 @@ impl Cluster {
         self.apis.requests.join((), request).await
     }
 
+    /// The served APIs as they were last seen, however long ago; `None` if they were not seen yet.
+    pub fn apis_seen(&self) -> Option<Arc<Apis>> {
+        let seen = self.apis.seen();
+        seen.last.as_ref().map(|(apis, _)| Arc::clone(apis))
+    }
+
     /// Forgets the served APIs, because they have just changed.
     pub fn forget_apis(&self) {
         self.apis.forget();

@@ -4,6 +4,7 @@
 //! operator's marks on a revision, the status of a revision that a killed helm left unfinished, and the record of one that
 //! names kinds of the past. Never deletes a revision.
 
+pub mod before;
 pub mod hook_run;
 pub mod marks;
 pub mod unserved;
@@ -156,12 +157,17 @@ impl Cluster {
 
     /// The revision of every deployed release, and the time of helm's write in seconds since 1970.
     pub async fn deployed_releases(&self) -> Result<BTreeMap<String, (u32, u64)>, RequestError> {
-        let deployed = ListParams::default().labels("owner=helm,status=deployed").limit(PAGE);
-        let revisions = self.revisions(deployed).await?;
+        let revisions = self.deployed_revisions().await?;
         Ok(revisions
             .into_iter()
             .map(|revision| (revision.release, (revision.newest.revision, revision.written)))
             .collect())
+    }
+
+    /// The deployed revision of every release.
+    pub async fn deployed_revisions(&self) -> Result<Vec<Revision>, RequestError> {
+        let deployed = ListParams::default().labels("owner=helm,status=deployed").limit(PAGE);
+        self.revisions(deployed).await
     }
 
     async fn revisions(&self, wanted: ListParams) -> Result<Vec<Revision>, RequestError> {

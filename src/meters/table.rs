@@ -218,6 +218,13 @@ pub static MODULE_LATE: Meter<Sampled, 1> = Meter::new(
     "1 for every module whose run does not get on, so that others go on without it; others are not there.",
 )
 .of_modules();
+pub static MODULE_OUTDATED_OBJECTS: Meter<Sampled, 4> = Meter::new(
+    "module_outdated_objects",
+    Unit::Count,
+    ["module", "api_version", "kind", "state"],
+    "Objects of a release, without helm hooks, whose kind the API server calls deprecated or does not serve (gone); absent if there are none.",
+)
+.of_modules();
 pub static MODULE_RUN_ERRORS: Meter<Counter, 1> = Meter::new(
     "module_run_errors_total",
     Unit::Count,
@@ -324,7 +331,7 @@ pub static TASKS_QUEUE_LENGTH: Meter<Sampled, 1> = Meter::new(
 );
 
 /// The metrics of this file, by name.
-static OWN: [Row; 44] = [
+static OWN: [Row; 45] = [
     BINDING_COUNT.row(),
     CONFIG_VALUES_ERRORS.row(),
     CONFIGURATION_LOST.row(),
@@ -354,6 +361,7 @@ static OWN: [Row; 44] = [
     MODULE_HOOK_RUN_USER_CPU.row(),
     MODULE_HOOK_SUCCESS.row(),
     MODULE_LATE.row(),
+    MODULE_OUTDATED_OBJECTS.row(),
     MODULE_RUN_ERRORS.row(),
     MODULE_RUN_SECONDS.row(),
     MODULE_UPGRADE_HELD.row(),

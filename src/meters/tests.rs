@@ -2,6 +2,7 @@ use std::fmt::Write as _;
 
 use addon_core::name::{HookId, HookName, ModuleName, Owner};
 use addon_core::operator::query::{HeldBy, TaskReport};
+use addon_core::release::kinds::{KindName, KindState};
 
 use super::bindings::{Bound, Enabled, WatchError};
 use super::meter::{Row, Unit};
@@ -135,6 +136,12 @@ fn a_sample_shows_queues_and_modules_as_they_are() {
             by: HeldBy::Brake,
         }],
         config_lost: vec!["one".into()],
+        outdated: vec![InUse {
+            module: "one".into(),
+            kind: KindName::new("v1", "Endpoints"),
+            state: KindState::Deprecated,
+            objects: 3,
+        }],
     };
     assert_eq!(
         render_own(&meters, Some(&sample)),
@@ -144,6 +151,7 @@ fn a_sample_shows_queues_and_modules_as_they_are() {
          own_mm_module_maintenance{module=\"one\",state=\"NoResourceReconciliation\"} 1\n\
          own_module_failing{module=\"one\"} 1\n\
          own_module_late{module=\"one\"} 1\n\
+         own_module_outdated_objects{api_version=\"v1\",kind=\"Endpoints\",module=\"one\",state=\"deprecated\"} 3\n\
          own_module_upgrade_held{module=\"one\"} 1\n\
          own_module_waits_for_need{module=\"one\",needs=\"two\"} 1\n\
          own_removal_held{release=\"three\"} 1\n\
@@ -294,6 +302,7 @@ fn a_hook_with_many_tasks_is_shown() {
         modules: Vec::new(),
         held: Vec::new(),
         config_lost: Vec::new(),
+        outdated: Vec::new(),
     };
     let text = Meters::of_hooks_alone("own_").render(Some(&sample));
     let shown: Vec<&str> = text
@@ -356,6 +365,12 @@ fn whole_page(meters: &Meters) -> String {
             by: HeldBy::Brake,
         }],
         config_lost: vec!["one".into()],
+        outdated: vec![InUse {
+            module: "one".into(),
+            kind: KindName::new("v1", "Endpoints"),
+            state: KindState::Deprecated,
+            objects: 3,
+        }],
     };
     let page = meters.render(Some(&sample));
     let steady = page.lines().filter(|line| !line.starts_with("process_"));

@@ -18,6 +18,7 @@ use tokio::sync::watch;
 use super::standing::{self, ActingRole};
 use super::{Loop, Unanswered, not_found, notify, text};
 use crate::cluster::monitor::{Monitors, StaleWatch};
+use crate::cluster::outdated::Board;
 use crate::meters::{Meters, Sample};
 use crate::secrets::Secrets;
 
@@ -35,6 +36,8 @@ pub struct Probe {
     pub trouble: Trouble,
     /// The monitors, once the cluster is connected; `/readyz` names stale ones.
     pub monitors: Arc<OnceLock<Monitors>>,
+    /// The outdated kinds in releases.
+    pub outdated: Board,
     /// The secrets to mask.
     pub secrets: Secrets,
     /// Whether this replica leads. A standby is as ready as its leader, unless the request asks for the replica itself.
@@ -144,17 +147,18 @@ fn listed(routes: &[(&str, &str)]) -> String {
 /// The operator's own metrics. If the loop does not answer, its series are left out; the others still describe the
 /// process.
 async fn own_metrics(State(probe): State<Probe>, asked: HeaderMap) -> Response {
-    let sample = sample(&probe.doors).await.ok();
+    let sample = sample(&probe.doors, &probe.outdated).await.ok();
     scraped(escaping(&asked), probe.meters.render(sample.as_ref()))
 }
 
-async fn sample(doors: &Loop) -> Result<Sample, Unanswered> {
+async fn sample(doors: &Loop, outdated: &Board) -> Result<Sample, Unanswered> {
     let status = super::ask(doors, StatusQuery).await?;
     Ok(Sample {
         queues: super::ask(doors, QueuesQuery).await?,
         modules: super::ask(doors, ModulesQuery).await?,
         held: status.held,
         config_lost: status.config_lost,
+        outdated: outdated.read(),
     })
 }
 

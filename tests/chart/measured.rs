@@ -144,6 +144,7 @@ fn states_that_do_not_end_by_themselves_have_an_alert() {
         "configuration_lost",
         "module_failing",
         "module_late",
+        "module_outdated_objects",
         "module_upgrade_held",
         "module_waits_for_need",
         "removal_held",

@@ -9,6 +9,7 @@ mod contents;
 mod posts;
 mod releases;
 pub mod sights;
+mod uses;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -23,7 +24,7 @@ use addon_core::object::{ObjectName, ObjectView};
 use addon_core::operator::event::{Drift, Event, ReleaseSight};
 use k8s_openapi::api::core::v1::Secret;
 use kube::core::ApiResource;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
 
@@ -71,6 +72,8 @@ struct Inner {
     releases: Mutex<BTreeMap<String, Release>>,
     quarrels: Mutex<Quarrels>,
     questions: Questions,
+    /// Told when revisions or their objects become known.
+    changed: watch::Sender<()>,
 }
 
 impl Lookout {
@@ -84,6 +87,7 @@ impl Lookout {
             releases: Mutex::default(),
             quarrels: Mutex::default(),
             questions: Questions::default(),
+            changed: watch::Sender::default(),
         }))
     }
 
@@ -306,6 +310,7 @@ impl Watch {
             }
             name
         };
+        self.inner.changed.send_replace(());
         self.dirty.insert(name);
     }
 

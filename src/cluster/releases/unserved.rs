@@ -9,10 +9,6 @@ use std::{fmt, io};
 
 use addon_core::release::kinds::{self, KindName};
 use helm_yaml::yaml;
-use k8s_openapi::api::core::v1::Secret;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use kube::api::PostParams;
-use kube::core::ObjectMeta;
 use serde_json::Value;
 use serde_json::value::to_raw_value;
 
@@ -20,10 +16,8 @@ use super::super::Cluster;
 use super::super::apis::Apis;
 use super::super::drift::flat;
 use super::super::error::RequestError;
+use super::super::outdated::{self, Uses};
 use super::{Content, Revision, text};
-
-/// The type of the Secrets with records of before.
-const BEFORE: &str = "addon-operator/release-before";
 
 /// The fate of an object in the record.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,38 +69,21 @@ impl Cluster {
             return Ok(Vec::new());
         }
         let unserved = amend(&mut content, &fates).map_err(|error| self.unusable(revision, &error.to_string()))?;
-        self.keep_before(&secret).await?;
+        self.keep_before(&secret, &unserved).await?;
         self.store(revision, secret, &content).await?;
         Ok(unserved)
     }
 
-    /// Keeps the contents of a record in a Secret that is deleted with it.
-    async fn keep_before(&self, record: &Secret) -> Result<(), RequestError> {
-        let of = &record.metadata;
-        let name = format!("{}.before", of.name.clone().unwrap_or_default());
-        let owner = OwnerReference {
-            api_version: "v1".to_owned(),
-            kind: "Secret".to_owned(),
-            name: of.name.clone().unwrap_or_default(),
-            uid: of.uid.clone().unwrap_or_default(),
-            ..OwnerReference::default()
-        };
-        let before = Secret {
-            metadata: ObjectMeta {
-                name: Some(name.clone()),
-                owner_references: Some(vec![owner]),
-                ..ObjectMeta::default()
-            },
-            type_: Some(BEFORE.to_owned()),
-            data: record.data.clone(),
-            ..Secret::default()
-        };
-        let (attempt, api) = (self.attempt("create", "secrets", &name), self.secrets());
-        match self.ask(attempt, api.create(&PostParams::default(), &before)).await {
-            // It holds what helm wrote, before an earlier change of ours.
-            Err(error) if error.is_conflict() => Ok(()),
-            created => created.map(drop),
+    /// The kinds in the record of a revision, helm hooks included.
+    pub async fn uses(&self, revision: &Revision) -> Result<Uses, RequestError> {
+        let (_, content) = self.content(revision).await?;
+        let mut uses = Uses::new();
+        for manifest in manifests(&content) {
+            let documents =
+                yaml::documents_v2(&manifest).map_err(|error| self.unusable(revision, &error.to_string()))?;
+            outdated::add(&mut uses, documents.into_iter().flat_map(flat));
         }
+        Ok(uses)
     }
 
     /// The fates of all kinds in these manifests that are not served.
@@ -150,7 +127,7 @@ impl Cluster {
 }
 
 /// The kind of an object.
-pub(super) fn kind_of(object: &Value) -> Option<KindName> {
+pub(in crate::cluster) fn kind_of(object: &Value) -> Option<KindName> {
     Some(KindName::new(object["apiVersion"].as_str()?, object["kind"].as_str()?))
 }
 

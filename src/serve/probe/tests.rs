@@ -17,6 +17,7 @@ fn probe(doors: Loop, trouble: Option<&str>) -> Probe {
         meters: Arc::new(Meters::new("own_")),
         trouble,
         monitors: Arc::default(),
+        outdated: Board::default(),
         standing: watch::channel(ActingRole::Leads).1,
         port: 0,
         door: notify::Door {

@@ -10,7 +10,7 @@ use std::str::FromStr;
 use serde::{Serialize, Serializer};
 use thiserror::Error;
 
-use table::TABLE;
+use table::{OWN, TABLE};
 
 /// The newest version of Kubernetes whose announcements the table contains.
 pub const NEWEST: KubeVersion = KubeVersion(37);
@@ -169,6 +169,24 @@ pub struct Outdated {
     pub replacement: Option<KindName>,
     /// The API server's warning about the kind.
     pub warning: Option<String>,
+}
+
+/// Whether Kubernetes defines the kinds of a group.
+pub fn is_of_kubernetes(group: &str) -> bool {
+    !group.contains('.') || OWN.contains(&group)
+}
+
+/// An outdated kind in a release.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct InUse {
+    /// The module of the release.
+    pub module: String,
+    /// The kind.
+    pub kind: KindName,
+    /// Whether the kind can still be used.
+    pub state: KindState,
+    /// The number of the release's objects of this kind.
+    pub objects: usize,
 }
 
 /// Judges a kind for a version of Kubernetes; `None` if it can be used. `served` is the answer of the API server if it

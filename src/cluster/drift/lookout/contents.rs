@@ -58,6 +58,7 @@ impl Watch {
                     known.consists_of(newest.revision, keys);
                 }
                 drop(releases);
+                self.inner.changed.send_replace(());
                 self.dirty.insert(release);
             }
             Err(failure) => self.has_not_read(release, newest.revision, &failure),

@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use addon_core::digest::Digest;
 use addon_core::operator::event::Drift;
-use addon_core::release::{Objects as Presence, Status};
+use addon_core::release::{Objects as Presence, Status, kinds};
 use k8s_openapi::api::core::v1::Secret;
 use kube::core::PartialObjectMeta;
 use serde_json::{Map, Value, json};
 
 use super::super::ObjectKey;
+use crate::cluster::outdated::Uses;
 use crate::cluster::releases::upgrades::{CONFIRMED, HELD};
 use crate::cluster::releases::{INPUTS, MAINTENANCE, OBJECTS, Revision};
 
@@ -279,6 +280,21 @@ impl Release {
         absent.map_or(Judgement::Whole, |(kind, object)| {
             Judgement::Drifted(Drift::Absent(id(namespace, kind, object)))
         })
+    }
+
+    /// The kinds of the release's objects; `None` if they are not watched.
+    pub(super) fn uses(&self) -> Option<Uses> {
+        self.watched()?;
+        let mut uses = Uses::new();
+        for (kind, objects) in &self.objects {
+            let used = uses
+                .entry(kinds::KindName::new(&kind.api_version, &kind.kind))
+                .or_default();
+            used.objects += objects.len();
+            let example = objects.first().map(|object| key(&(kind.clone(), object.clone())));
+            used.example = used.example.take().or(example);
+        }
+        Some(uses)
     }
 
     /// The objects of the release, in the form for people; `None` if they are not watched.

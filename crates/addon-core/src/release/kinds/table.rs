@@ -41,6 +41,31 @@ const fn endless(api_version: &'static str, kinds: &'static str, deprecated: u16
     }
 }
 
+/// The groups of Kubernetes with a dot in their names.
+pub(super) const OWN: [&str; 21] = [
+    "admission.k8s.io",
+    "admissionregistration.k8s.io",
+    "apidiscovery.k8s.io",
+    "apiextensions.k8s.io",
+    "apiregistration.k8s.io",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
+    "certificates.k8s.io",
+    "coordination.k8s.io",
+    "discovery.k8s.io",
+    "events.k8s.io",
+    "flowcontrol.apiserver.k8s.io",
+    "internal.apiserver.k8s.io",
+    "lifecycle.k8s.io",
+    "networking.k8s.io",
+    "node.k8s.io",
+    "rbac.authorization.k8s.io",
+    "resource.k8s.io",
+    "scheduling.k8s.io",
+    "storage.k8s.io",
+    "storagemigration.k8s.io",
+];
+
 const ADMISSION: &str = "admissionregistration.k8s.io/v1";
 const FLOW: &str = "flowcontrol.apiserver.k8s.io/v1";
 const FLOWS: &str = "FlowSchema PriorityLevelConfiguration";

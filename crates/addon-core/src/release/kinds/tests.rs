@@ -127,6 +127,11 @@ fn known_kinds_have_their_known_ends() {
 fn the_table_is_in_order_and_leads_to_kinds_that_live_longer() {
     let mut seen = BTreeSet::new();
     for row in TABLE {
+        let group = KindName::new(row.api_version, "").group().to_owned();
+        assert!(is_of_kubernetes(&group), "{group}");
+    }
+    assert!(!is_of_kubernetes("gateway.networking.k8s.io") && !is_of_kubernetes("example.com"));
+    for row in TABLE {
         for kind in row.kinds.split(' ') {
             let name = KindName::new(row.api_version, kind);
             assert!(seen.insert(name.clone()), "{name} is there twice");
