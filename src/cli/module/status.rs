@@ -32,6 +32,8 @@ pub(in crate::cli) struct Status {
     pub(super) config_problems: Vec<String>,
     pub(super) version: Option<String>,
     pub(super) release: Option<Release>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) amended: Vec<Amended>,
 }
 
 fn yes() -> bool {
@@ -54,6 +56,33 @@ pub(in crate::cli) struct Failing {
 pub(in crate::cli) struct Release {
     pub(super) revision: u32,
     pub(super) deployed: i64,
+}
+
+/// A record of the release that was rewritten.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(in crate::cli) struct Amended {
+    pub(super) revision: u32,
+    pub(super) before: String,
+    pub(super) objects: String,
+}
+
+impl Amended {
+    fn line(&self) -> String {
+        let Self {
+            revision,
+            before,
+            objects,
+        } = self;
+        let objects = if objects.is_empty() {
+            String::new()
+        } else {
+            format!(": {objects}")
+        };
+        format!(
+            "record of revision {revision} rewritten, it named kinds that the API server does not serve{objects}; the record of \
+             before is in Secret {before}"
+        )
+    }
 }
 
 /// All modules, sorted by order and name.
@@ -158,7 +187,7 @@ pub(super) fn full(status: &Status, now: Timestamp, paint: Paint) -> String {
     if !status.depends_on.is_empty() {
         let _ = writeln!(text, "needs: {}", status.depends_on.join(", "));
     }
-    text + &hindrances(status, paint)
+    text + &hindrances(status, paint) + &rewritten(status)
 }
 
 /// The state of a module and the reason for which it waits, and the same for every module that it waits for.
@@ -170,6 +199,7 @@ pub(in crate::cli) fn why(modules: &[Status], status: &Status, paint: Paint) -> 
     } else {
         &held_up
     };
+    text += &rewritten(status);
     let mut told = BTreeSet::from([status.name.as_str()]);
     let mut ahead: Vec<&str> = status.after.iter().map(String::as_str).collect();
     while let Some(name) = ahead.pop() {
@@ -192,6 +222,12 @@ fn head(status: &Status, paint: Paint) -> String {
     let by = if status.decided { format!("by {by}") } else { by.clone() };
     let state = paint.paint(status.tone(), status.standing());
     format!("module: {name}\norder: {order}\nenabled: {enabled}, {by}\nstate: {state}\n")
+}
+
+/// The rewritten records, a line each.
+fn rewritten(status: &Status) -> String {
+    let lines = status.amended.iter().map(|amended| amended.line() + "\n");
+    lines.collect()
 }
 
 fn hindrances(status: &Status, paint: Paint) -> String {
@@ -292,6 +328,17 @@ pub(super) mod tests {
              exit status 1\nConfigMap, the last good one is in force: bad yaml at key 'one'\n"
         );
         assert!(why(&[], &status(&json!({})), Paint::Plain).ends_with("state: Releasing\nwaits for: nothing\n"));
+    }
+
+    #[test]
+    fn why_tells_of_a_rewritten_record_of_a_module_that_waits_for_nothing() {
+        let one = status(&json!({"amended": [{"revision": 3, "before": "one.v3.before",
+            "objects": "Widget/w of t/v1 (no longer served)"}]}));
+        let expected = "waits for: nothing\nrecord of revision 3 rewritten, it named kinds that the API server does not serve: \
+                        Widget/w of t/v1 (no longer served); the record of before is in Secret one.v3.before\n";
+        let text = why(&[], &one, Paint::Plain);
+        assert!(text.ends_with(expected), "{text}");
+        assert!(full(&one, now(), Paint::Plain).contains("record of revision 3 rewritten"));
     }
 
     #[test]

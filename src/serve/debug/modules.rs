@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use addon_core::operator::query::{ModuleReport, ModulesQuery};
 use axum::http::StatusCode;
-use futures::future::join_all;
+use futures::future::{join, join_all};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tokio::time::timeout;
@@ -17,6 +17,7 @@ use super::route::Format;
 use super::{Debug, Unanswered};
 use crate::cluster::Cluster;
 use crate::cluster::drift::lookout::Lookout;
+use crate::cluster::releases::before::Amendment;
 use crate::serve;
 
 /// The timeout of reading releases; without an answer the rest is shown anyway.
@@ -80,6 +81,9 @@ struct Shown {
     report: ModuleReport,
     version: Option<String>,
     release: Option<Release>,
+    /// The records of the release that were rewritten, as long as those of before are kept.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    amended: Vec<Amendment>,
 }
 
 /// A release in the cluster.
@@ -117,16 +121,24 @@ impl Debug {
         if let Some(charts) = charts.filter(|_| with_releases) {
             charts.tell_hooks(&mut reports).await;
         }
-        let releases = match charts {
-            Some(charts) if with_releases => timeout(PATIENCE, charts.cluster.deployed_releases()).await.ok(),
+        let read = match charts {
+            Some(charts) if with_releases => {
+                let cluster = &charts.cluster;
+                timeout(PATIENCE, join(cluster.deployed_releases(), cluster.amendments()))
+                    .await
+                    .ok()
+            }
             Some(_) | None => None,
         };
+        let (releases, amendments) = read.unzip();
         let releases = releases.and_then(Result::ok).unwrap_or_default();
+        let mut amendments = amendments.and_then(Result::ok).unwrap_or_default();
         let shown = reports.into_iter().map(|report| Shown {
             version: charts.and_then(|charts| charts.versions.of(&report.name)),
             release: releases
                 .get(&report.name)
                 .map(|&(revision, deployed)| Release { revision, deployed }),
+            amended: amendments.remove(&report.name).unwrap_or_default(),
             report,
         });
         Ok(shown.collect())
