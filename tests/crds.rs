@@ -17,6 +17,11 @@ use testbed::wait::wait_until;
 
 #[path = "crds/discovery.rs"]
 mod discovery;
+#[path = "crds/outdated.rs"]
+mod outdated;
+#[path = "bad_input/stage.rs"]
+#[expect(dead_code, reason = "most of it is about bad input")]
+mod stage;
 #[path = "cluster/tools.rs"]
 mod tools;
 #[path = "crds/trial.rs"]

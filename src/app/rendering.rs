@@ -38,6 +38,7 @@ fn renderer(tools: &Arc<Tools>, stopping: &CancellationToken) -> Renderer {
         let wanted = match look {
             Look::Manifest => Wanted::Manifest(Verbosity::Plain),
             Look::Debug => Wanted::Manifest(Verbosity::Debug),
+            Look::Whole => Wanted::Manifest(Verbosity::Whole),
             Look::Difference => Wanted::Difference,
         };
         Box::pin(async move { render::render(&tools, &module, &values, wanted, &cancel).await })

@@ -55,6 +55,10 @@ pub(super) enum CommandError {
     Rights(#[from] RightsError),
     #[error("there are problems to correct")]
     Found,
+    #[error("not all releases are fit for Kubernetes {version}")]
+    Unfit { version: String },
+    #[error("the kinds of releases are not judged: {message}")]
+    NotJudged { message: String },
     #[error("there are cases that fail")]
     Failing,
     #[error(transparent)]
@@ -126,6 +130,8 @@ impl CommandError {
             | Self::Rights(_)
             | Self::Found
             | Self::Failing
+            | Self::Unfit { .. }
+            | Self::NotJudged { .. }
             | Self::Unconfirmed
             | Self::NoManifest(_)
             | Self::NotWanted => Vec::new(),

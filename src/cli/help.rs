@@ -37,12 +37,13 @@ const OF_ONE_FORM: [&str; 12] = [
 ];
 
 /// The commands with the form of their answers without `-o`, in groups whose commands differ in it.
-const FORMS: [(&str, &str); 15] = [
+const FORMS: [(&str, &str); 16] = [
     ("global config", "yaml"),
     ("global list", "yaml"),
     ("global patches", "json"),
     ("global snapshots", "yaml"),
     ("global values", "yaml"),
+    ("module apis", "text"),
     ("module config", "yaml"),
     ("module get", "text"),
     ("module lint", "text"),

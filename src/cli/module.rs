@@ -1,5 +1,6 @@
 //! `module`: the list of modules, the state of each with its reason, and its values.
 
+mod apis;
 mod overview;
 mod purge;
 pub(super) mod status;
@@ -25,7 +26,7 @@ pub(super) struct Module {
     command: ModuleCommand,
     #[command(flatten)]
     target: Target,
-    /// Format of the answer [default: yaml; of get, why and purge: text; of patches: json]
+    /// Format of the answer [default: yaml; of get, why, apis and purge: text; of patches: json]
     #[arg(short, long, value_enum, global = true)]
     output: Option<Output>,
 }
@@ -57,6 +58,9 @@ enum Question {
     Patches(Named),
     /// Show the removals that are held because too many came at once, or confirm them
     Purge(purge::Purge),
+    /// List the kinds in releases that a version of Kubernetes calls deprecated or does not have
+    #[command(after_help = "Exit code 1: a kind is gone in that version, or the record of a release cannot be read.")]
+    Apis(apis::Apis),
     /// Read a module's directory again: the module begins a new life with its files, and no other module does
     Reload(Named),
     /// Print the watched objects of the modules' releases
@@ -183,6 +187,7 @@ impl Module {
             Question::Render(render) => render.read(&socket),
             // JSON by default as in the original, because scripts read it with jq.
             Question::Patches(named) => named.read(&socket, "patches", output.unwrap_or(Output::Json).extension()),
+            Question::Apis(apis) => return apis.run(&socket, output, paint),
             Question::Purge(purge) => return purge.run(&socket, output.unwrap_or(Output::Text)),
             Question::Reload(named) => return named.reload(&socket),
             Question::ResourceMonitor { module: _ } => socket.get(&format!("/module/resource-monitor.{form}")),

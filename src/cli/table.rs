@@ -1,4 +1,6 @@
-//! Prints columns: as wide as their widest cell, separated by two spaces, without trailing spaces.
+//! Prints columns: as wide as their widest cell, separated by two spaces, without trailing spaces. Must never cut a text.
+
+use std::fmt::Write as _;
 
 use super::paint::{Paint, Tone};
 
@@ -37,4 +39,49 @@ impl<const N: usize> Table<N> {
         }
         text
     }
+
+    /// The table; if it is wider than the terminal, the texts of the last column stand below their rows.
+    pub(super) fn fitted(&self, paint: Paint, columns: Option<usize>) -> String {
+        let fits = |text: &str, columns| text.lines().all(|line| line.chars().count() <= columns);
+        let Some(columns) = columns.filter(|columns| !fits(&self.show(Paint::Plain), *columns)) else {
+            return self.show(paint);
+        };
+        let mut rows = self.rows.clone();
+        let moved = rows.iter_mut().skip(1).filter_map(|row| row.last_mut());
+        let moved: Vec<String> = moved.map(|(_, text)| std::mem::take(text)).collect();
+        let (shown, mut before) = (Self { rows }.show(paint), String::new());
+        let mut lines = shown.lines();
+        let mut text = format!("{}\n", lines.next().unwrap_or_default());
+        for (line, below_it) in lines.zip(moved) {
+            let _ = writeln!(text, "{line}");
+            if below_it == before && !below_it.is_empty() {
+                text.push_str("    as above\n");
+            } else {
+                text += &below(&below_it, columns);
+            }
+            before = below_it;
+        }
+        text
+    }
+}
+
+/// A text in indented lines that fit into this number of columns, broken between words.
+fn below(whole: &str, columns: usize) -> String {
+    const INDENT: &str = "    ";
+    let (mut text, mut line) = (String::new(), String::new());
+    for word in whole.split_whitespace() {
+        let length = INDENT.len() + line.chars().count() + 1 + word.chars().count();
+        if !line.is_empty() && length > columns {
+            let _ = writeln!(text, "{INDENT}{line}");
+            line.clear();
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    if !line.is_empty() {
+        let _ = writeln!(text, "{INDENT}{line}");
+    }
+    text
 }

@@ -5,6 +5,7 @@
 
 pub mod channel;
 
+mod apis;
 mod lost;
 pub mod modules;
 mod permitted;
@@ -128,6 +129,7 @@ struct Wishes {
     format: Option<String>,
     releases: Option<String>,
     show_secrets: Option<String>,
+    target: Option<String>,
 }
 
 impl Debug {
@@ -176,6 +178,7 @@ impl Debug {
             Route::ModuleList(format) => self.module_list(format).await?,
             Route::ModuleStatus(format) => self.module_status(format, is_set(wishes.releases.as_ref())).await?,
             Route::ModuleStatusOf { name, format } => self.module_status_of(name, format).await?,
+            Route::ModuleApis(format) => self.module_apis(format, wishes.target.as_deref()).await?,
             Route::ModulePurge(format) => self.held(format).await?,
             Route::ModuleMonitors(format) => self.resource_monitors(format).await?,
             Route::Graph => self.graph(wishes.format.as_deref()).await?,

@@ -1,7 +1,5 @@
 //! The table of all modules. Reasons that are wider than the terminal stand below their modules.
 
-use std::fmt::Write as _;
-
 use jiff::Timestamp;
 
 use super::super::paint::{Paint, Tone};
@@ -15,30 +13,9 @@ pub(super) fn table(modules: &[Status], now: Timestamp, paint: Paint, columns: O
     }
     let mut table = Table::new(HEAD);
     for status in modules {
-        table.row(cells(status, now, status.trouble()));
+        table.row(cells(status, now));
     }
-    let fits = |text: &str, columns| text.lines().all(|line| line.chars().count() <= columns);
-    let Some(columns) = columns.filter(|columns| !fits(&table.show(Paint::Plain), *columns)) else {
-        return table.show(paint);
-    };
-    let mut narrow = Table::new(HEAD);
-    for status in modules {
-        narrow.row(cells(status, now, String::new()));
-    }
-    let (shown, mut before) = (narrow.show(paint), String::new());
-    let mut lines = shown.lines();
-    let mut text = format!("{}\n", lines.next().unwrap_or_default());
-    for (line, status) in lines.zip(modules) {
-        let _ = writeln!(text, "{line}");
-        let reason = status.trouble();
-        if reason == before && !reason.is_empty() {
-            text.push_str("    as above\n");
-        } else {
-            text += &below(&reason, columns);
-        }
-        before = reason;
-    }
-    text
+    table.fitted(paint, columns)
 }
 
 const HEAD: [&str; 8] = [
@@ -52,7 +29,7 @@ const HEAD: [&str; 8] = [
     "WAITS FOR",
 ];
 
-fn cells(status: &Status, now: Timestamp, reason: String) -> [(Tone, String); 8] {
+fn cells(status: &Status, now: Timestamp) -> [(Tone, String); 8] {
     let plain = |text: &str| (Tone::Neutral, text.to_owned());
     let release = status.release.as_ref();
     let release = release.map(|release| format!("{}, {} ago", release.revision, release.age(now)));
@@ -64,29 +41,8 @@ fn cells(status: &Status, now: Timestamp, reason: String) -> [(Tone, String); 8]
         (status.tone(), status.standing().to_owned()),
         plain(status.version.as_deref().unwrap_or("-")),
         plain(release.as_deref().unwrap_or("-")),
-        (Tone::Neutral, reason),
+        (Tone::Neutral, status.trouble()),
     ]
-}
-
-/// A reason in indented lines that fit into this number of columns, broken between words.
-fn below(reason: &str, columns: usize) -> String {
-    const INDENT: &str = "    ";
-    let (mut text, mut line) = (String::new(), String::new());
-    for word in reason.split_whitespace() {
-        let length = INDENT.len() + line.chars().count() + 1 + word.chars().count();
-        if !line.is_empty() && length > columns {
-            let _ = writeln!(text, "{INDENT}{line}");
-            line.clear();
-        }
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        line.push_str(word);
-    }
-    if !line.is_empty() {
-        let _ = writeln!(text, "{INDENT}{line}");
-    }
-    text
 }
 
 #[cfg(test)]

@@ -26,6 +26,8 @@ pub enum Look {
     Manifest,
     /// The manifest, even if it is not YAML.
     Debug,
+    /// The manifest with the helm hooks.
+    Whole,
     /// The changes to the cluster that applying the manifest would make.
     Difference,
 }
@@ -45,7 +47,7 @@ impl Renderer {
         }
     }
 
-    async fn look(&self, module: ModuleName, values: HookDocument, look: Look) -> Result<String, Failure> {
+    pub(super) async fn look(&self, module: ModuleName, values: HookDocument, look: Look) -> Result<String, Failure> {
         let _turn = self.turn.lock().await;
         (self.render)(module, values, look).await
     }

@@ -42,6 +42,8 @@ pub(super) enum Route<'a> {
         name: &'a str,
         format: Format,
     },
+    /// The outdated kinds of releases.
+    ModuleApis(Format),
     /// Removals that are held.
     ModulePurge(Format),
     /// The watched objects of releases.
@@ -110,6 +112,7 @@ pub(super) const PATTERNS: &[&str] = &[
     "GET /hook/records/{id}.{format:(json|yaml)}",
     "POST /hook/record",
     "GET /hook/{name}/snapshots.{format:(json|yaml|text)}",
+    "GET /module/apis.{format:(json|yaml)}?target=1.38",
     "GET /module/list.{format:(json|yaml|text)}",
     "GET /module/purge.{format:(json|yaml|text)}",
     "GET /module/resource-monitor.{format:(json|yaml)}",
@@ -175,6 +178,7 @@ impl<'a> Route<'a> {
             _ if format == Format::Text => return None,
             ["hook", "records"] => Self::HookRecords(format),
             ["hook", "records", id] => Self::HookRecord { id, format },
+            ["module", "apis"] => Self::ModuleApis(format),
             ["module", "status"] => Self::ModuleStatus(format),
             ["module", "resource-monitor"] => Self::ModuleMonitors(format),
             ["module", name, "status"] => Self::ModuleStatusOf { name, format },
@@ -225,6 +229,7 @@ mod tests {
             ("/queue/list.yaml", Route::QueueList(Format::Yaml)),
             ("/module/list.text", Route::ModuleList(Format::Text)),
             ("/module/status.json", Route::ModuleStatus(Format::Json)),
+            ("/module/apis.json", Route::ModuleApis(Format::Json)),
             ("/module/purge.text", Route::ModulePurge(Format::Text)),
             ("/module/resource-monitor.yaml", Route::ModuleMonitors(Format::Yaml)),
             ("/graph", Route::Graph),
@@ -285,6 +290,7 @@ mod tests {
             "/queue/list.xml",
             "/module/one/values.text",
             "/module/status.text",
+            "/module/apis.text",
             "/global/values.text",
             "/module/one/two/render",
             "/module/render",

@@ -128,6 +128,18 @@ async fn every_path_has_its_form() {
     let rows = [
         ("/", 200, text, "debug endpoint is alive"),
         (
+            "/module/apis.json?target=latest",
+            400,
+            "text/plain; charset=utf-8",
+            "'latest' is no version of Kubernetes: write it as 1.38\n",
+        ),
+        (
+            "/module/apis.json",
+            503,
+            "text/plain; charset=utf-8",
+            "the operator is still starting\n",
+        ),
+        (
             "/queue/main.json",
             200,
             json,
