@@ -64,6 +64,29 @@ fn open_ports_are_told_until_somebody_says_from_where_the_api_server_comes() {
     }
 }
 
+/// With the rights of copyrator the notes name the setting that permits sources in other namespaces.
+#[test]
+fn rights_of_the_copyrator_come_with_the_setting_for_its_sources() {
+    let namespace = testbed::shared::plane().namespace("copying").unwrap();
+    let (chart, image) = (chart(), image_said());
+    let inside = format!("--namespace={}", namespace.name());
+    let rights = format!("--values={}", root().join("charts/shipped-modules.yaml").display());
+    for part in HELMS {
+        for (rights, told) in [(None, 0), (Some(rights.as_str()), 1)] {
+            let kubeconfig = namespace.kubeconfig(User::Admin);
+            let install = ["install", "ao", chart.to_str().unwrap(), &image, &inside];
+            let all = install.into_iter().chain(["--dry-run=server"]).chain(rights);
+            let said = printed(helm(part, Some(&kubeconfig), all));
+            let notes = said.split("\nNOTES:").nth(1).unwrap();
+            assert_eq!(
+                notes.matches("copyrator.ruleNamespaces").count(),
+                told,
+                "{part}: {notes}"
+            );
+        }
+    }
+}
+
 /// Without keys everyone who can push the image decides what runs; the notes have to say so.
 #[test]
 fn a_channel_is_told_with_what_it_lacks() {

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use testbed::shared;
 use testbed::wait::wait_until;
 
+use super::life::apply;
 use super::world::{PATIENCE, Places, RULE, config_map, copies, operator, wait_for, wait_until_gone};
 
 fn says(key: &str, value: &str) -> impl Fn(&Value) -> bool {
@@ -43,6 +44,23 @@ fn a_published_rule_works_unchanged() {
     wait_for(&places.home, "configmap", name, |object| {
         object["metadata"]["annotations"]["copyrator.flant.com/source-of-copies"].is_null()
     });
+}
+
+#[test]
+fn a_source_of_another_namespace_is_refused_and_told() {
+    let _turn = operator().share();
+    let (places, vault) = (Places::new(), shared::plane().namespace("vault").unwrap());
+    let target = places.target();
+    places.apply(&config_map("mine", &json!({"a": "one"})));
+    apply(&vault, &config_map("theirs", &json!({"a": "one"}))).unwrap();
+    let rule = places.rule("rule", &json!({"namespaces": [places.home.name(), vault.name()]}));
+    places.apply(&rule);
+    wait_for(&target, "configmap", "mine", says("a", "one"));
+    let status = places.wait_for_status("rule", &json!({"sources": 1, "copies": 1, "refused": 1}));
+    assert_eq!(status["refusals"][0]["namespace"], vault.name());
+    assert_eq!(status["conditions"][0]["reason"], "SourceRefused");
+    // The rule of another test may copy into this namespace, too.
+    assert!(!copies(&target).contains(&"theirs".to_owned()));
 }
 
 #[test]

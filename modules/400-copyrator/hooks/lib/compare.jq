@@ -8,12 +8,18 @@
 # The oldest rule comes first. A rule that is being deleted counts no more.
 | ([seen("rules")[]
     | select((.going or $leaving[.namespace]) | not)
-    | select(.namespace as $own | $allowed == [] or any($allowed[]; . == $own))
-    | . + {key: "\(.namespace)/\(.name)", faults: (.rule | faults)}]
+    # The listed namespaces are trusted with all sources. Without a list each rule counts, with the sources beside it.
+    | (.namespace as $own | any($allowed[]; . == "*" or . == $own)) as $trusted
+    | select($allowed == [] or $trusted)
+    | . + {$trusted, key: "\(.namespace)/\(.name)", faults: (.rule | faults)}]
    | sort_by(.created, .key)) as $rules
 | (reduce ($rules[] | select(.faults != [])) as $rule ({}; .[$rule.key] = true)) as $unclear
-| [$rules[] | select(.faults == []) | . + {kind: {configmap: "ConfigMap", secret: "Secret"}[.rule.ruleType], homes: (.namespace as $own | .rule | homes($own))}]
+| [$rules[] | select(.faults == []) | .namespace as $own | (.rule | homes($own)) as $named
+   | . + {kind: {configmap: "ConfigMap", secret: "Secret"}[.rule.ruleType]}
+   + (if .trusted then {homes: $named, closed: []} else {homes: [$named[] | select(. == $own)], closed: [$named[] | select(. != $own)]} end)]
   as $sound
+# Namespaces that a rule names and may not copy from.
+| (reduce $sound[] as $rule ({}; .[$rule.key] = $rule.closed)) as $closed
 
 | {ConfigMap: seen("configmaps"), Secret: seen("secrets")} as $objects
 | (reduce $objects.ConfigMap[] as $object ({}; .["\($object.namespace)/\($object.name)"] = $object)) as $maps
@@ -61,6 +67,8 @@
 | ([$objects | ("ConfigMap", "Secret") as $kind | .[$kind][]
     | select(.rule != null and (.going | not) and $active[.namespace] and ($unclear[.rule] | not))
     | select($holders["\($kind)/\(.namespace)/\(.name)"] == null)
+    # A new default of ruleNamespaces must not take objects away that pods use.
+    | select((.annotations[mark("source")] // "" | split("/")[0]) as $home | any($closed[.rule][]?; . == $home) | not)
     | {size: 0, do: [operation("DeleteInBackground"; $kind)]}]
    + [$places[] | $offers[.n].want as $want
       | if .state == "missing" then
@@ -81,9 +89,11 @@
   ($places | group_by(.rule) | reduce .[] as $group ({}; .[$group[0].rule] = $group)) as $by_rule
   | ($rules[] | . as $rule | ($statuses[.key] // {}) as $now
      | ($by_rule[.key] // []) as $own
-     | ([$own[] | select(.refused)]) as $refused
+     | ([$own[] | select(.refused)]) as $places
+     | ($own | length - ($places | length)) as $wanted
+     | ([$closed[.key][]? | {namespace: ., name: "*", refused: "rules in namespace \($rule.namespace) may not copy from here"}]) as $closed
+     | ($closed + $places) as $refused
      | ([$own[] | select(.state == "right")] | length) as $copies
-     | ($own | length - ($refused | length)) as $wanted
      | ([$offers[] | select(.rule == $rule.key)] | length) as $count
      | (if .faults != [] then
           $now + {observedGeneration: .generation, conditions: [condition($now | old_condition; "False"; "Mistake";
@@ -92,7 +102,10 @@
           {observedGeneration: .generation, sources: $count, wanted: $wanted, copies: $copies, refused: ($refused | length),
            refusals: [$refused[:10][] | {namespace, name, reason: .refused}],
            conditions: [
-             if $copies < $wanted then condition($now | old_condition; "False"; "Copying"; "\($copies) of \($wanted) copies are up to date"; $rule.generation)
+             if $closed != [] then condition($now | old_condition; "False"; "SourceRefused";
+               "list \($rule.namespace) in copyrator.ruleNamespaces to copy from \($closed | map(.namespace) | join(", ")); existing copies stay as they are";
+               $rule.generation)
+             elif $copies < $wanted then condition($now | old_condition; "False"; "Copying"; "\($copies) of \($wanted) copies are up to date"; $rule.generation)
              elif $count == 0 then condition($now | old_condition; "True"; "NoSource"; "no object has the labels of the selector"; $rule.generation)
              elif $refused != [] then condition($now | old_condition; "True"; "Refused"; "all copies are up to date, and \($refused | length) places refuse one"; $rule.generation)
              else condition($now | old_condition; "True"; "Copied"; "all copies are up to date"; $rule.generation) end]}
