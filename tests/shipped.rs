@@ -11,6 +11,7 @@ use testbed::{process, shared};
 mod shipped {
     mod aerospike;
     mod node;
+    mod schemas;
     mod stage;
     mod unattended;
 }
