@@ -13,6 +13,7 @@ mod cluster {
     mod leftovers;
     mod monitor;
     mod monitor_faults;
+    mod monitor_gate;
     mod monitor_kinds;
     mod monitor_stage;
     mod monitor_wire;

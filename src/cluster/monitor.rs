@@ -5,6 +5,7 @@
 //! still exists, nor report one twice, whatever happens to the connection.
 
 mod feed;
+pub mod gate;
 mod heard;
 pub(super) mod ledger;
 pub mod lens;
@@ -32,6 +33,7 @@ use futures::future::try_join_all;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use self::gate::Gate;
 use self::ledger::outlet::Outlet;
 use self::ledger::{Key, Target};
 use self::lens::{Compile, Lens};
@@ -242,6 +244,7 @@ impl Monitors {
     fn target(&self, hook: &HookId, binding: &KubernetesBinding) -> Result<Target, Failure> {
         let lens = Lens::of(binding, self.0.settings.compile)
             .map_err(|failure| failure.within(format_args!("binding '{}'", binding.name)))?;
+        let gate = Gate::of(hook, binding, self.0.settings.compile)?;
         Ok(Target {
             snapshot: Snapshot::new(lens.order()),
             lens: Arc::new(lens),
@@ -251,7 +254,7 @@ impl Monitors {
                 queue: binding.queue.to_string(),
                 kind: binding.kind.clone(),
             })),
-            outlet: Outlet::Core(binding.events.clone()),
+            outlet: Outlet::Core(binding.events.clone(), gate),
             live: false,
             end: self.0.token(),
         })

@@ -8,6 +8,7 @@ pub mod rehearsal;
 pub mod relay;
 pub mod replay;
 pub mod settings;
+mod wanted;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -56,10 +57,13 @@ pub async fn run(tools: &Arc<Tools>, run: HookRun, cancel: &CancellationToken) -
 
 async fn perform(
     tools: &Arc<Tools>,
-    run: HookRun,
+    mut run: HookRun,
     cancel: &CancellationToken,
     recording: &mut Recording,
 ) -> Result<HookRan, Failure> {
+    if !wanted::keep_wanted(&tools.monitors, &mut run) {
+        return Ok(HookRan::default());
+    }
     let catalogue = tools.catalogue.borrow().clone();
     let program = catalogue.hook(&run.hook)?;
     let acting = unless(cancel, tools.acting(&run.hook.owner, run.deadline)).await?;

@@ -74,6 +74,8 @@ pub(super) struct Expect {
     /// Parts of objects of the cluster.
     pub(super) objects: Vec<Value>,
     pub(super) absent: Vec<Value>,
+    /// Whether a hook runs, in spite of the conditions of its bindings.
+    pub(super) runs: Option<bool>,
     pub(super) object_patches: Option<Vec<Operation>>,
     pub(super) metrics: Option<Vec<Value>>,
     /// Parts of rendered objects.
@@ -166,6 +168,7 @@ impl Case {
             ("request", self.request.is_some() && !runs),
             ("expect.valuesPatch", self.expect.values_patch.is_some() && !runs),
             ("expect.configPatch", self.expect.config_patch.is_some() && !runs),
+            ("expect.runs", self.expect.runs.is_some() && !runs),
             ("expect.objectPatches", self.expect.object_patches.is_some() && !runs),
             ("expect.metrics", self.expect.metrics.is_some() && !runs),
             ("expect.objects", !self.expect.objects.is_empty() && !runs),
@@ -246,6 +249,7 @@ impl Expect {
                 "configPatch" => expect.config_patch = Some(patch(field, value, PatchFile::Config)?),
                 "objects" => expect.objects = objects(field, value)?,
                 "absent" => expect.absent = objects(field, value)?,
+                "runs" => expect.runs = Some(typed(field, value)?),
                 "objectPatches" => expect.object_patches = Some(typed(field, value)?),
                 "metrics" => expect.metrics = Some(maps(field, value)?),
                 "rendered" => expect.rendered = Some(objects(field, value)?),

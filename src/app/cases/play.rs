@@ -47,6 +47,7 @@ struct Play<'a> {
     world: World,
     values_patches: Vec<Value>,
     config_patches: Vec<Value>,
+    ran: bool,
     objects: Vec<Operation>,
     metrics: Vec<Value>,
     review: Option<Value>,
@@ -97,6 +98,7 @@ pub(super) async fn play(case: &Case, tools: &Tools<'_>) -> Result<Vec<String>, 
         world: World::new(&tools.subject.crds),
         values_patches: Vec::new(),
         config_patches: Vec::new(),
+        ran: false,
         objects: Vec::new(),
         metrics: Vec::new(),
         review: None,
@@ -179,7 +181,11 @@ impl Play<'_> {
 
     /// Runs a hook, and takes its output over in the order of an operator.
     async fn run(&mut self, hook: &Known) -> Result<(), Stop> {
-        let Run { told, timeout, review } = steps::run(self.case, hook, &mut self.world)?;
+        let run = steps::run(self.case, hook, &mut self.world)?;
+        let Some(Run { told, timeout, review }) = run else {
+            return Ok(());
+        };
+        self.ran = true;
         let owner = &self.tools.subject.owner;
         let input = Input {
             hook: hook.id.clone(),
@@ -318,6 +324,9 @@ impl Play<'_> {
             if let Some(patch) = patch {
                 told.extend(compare::whole(field, &compare::operations(patch), got));
             }
+        }
+        if let Some(runs) = expect.runs {
+            told.extend(compare::part("runs", &json!(runs), Some(&json!(self.ran))));
         }
         let objects = self.world.objects();
         told.extend(compare::objects("objects", &expect.objects, &objects));

@@ -3,6 +3,7 @@
 //! Contexts are made by the core, as for an operator. Must never make a context that no operator would give to the hook.
 
 use addon_core::failure::Failure;
+use addon_core::hook::condition::Evidence;
 use addon_core::hook::config::{HookConfig, HookKind, KubernetesBinding, Stage};
 use addon_core::hook::context::{BindingContext, Snapshots};
 use addon_core::name::{BindingName, HookId};
@@ -17,6 +18,7 @@ use super::case::{Case, Event, Mistake};
 use super::subject::{Known, Subject};
 use super::world::World;
 use crate::app::watching::compile;
+use crate::cluster::monitor::gate::Gate;
 use crate::cluster::monitor::still::Still;
 use crate::jobs::hook::rehearsal;
 
@@ -80,21 +82,25 @@ fn stage_of(word: &str, kind: HookKind) -> Option<Stage> {
     Stage::of(kind).iter().copied().find(|stage| stage.key() == word)
 }
 
-/// The run of a hook. An event changes the cluster before.
-pub(super) fn run(case: &Case, hook: &Known, world: &mut World) -> Result<Run, Trouble> {
+/// The run of a hook; none if a condition of the binding is not met. An event changes the cluster before.
+pub(super) fn run(case: &Case, hook: &Known, world: &mut World) -> Result<Option<Run>, Trouble> {
     if let Some(contexts) = &case.contexts {
         let is_asked = contexts
             .iter()
             .any(|context| REVIEWS.iter().any(|word| context["type"] == *word));
         let text = format!("{}\n", json!(contexts));
-        return Ok(Run {
+        return Ok(Some(Run {
             told: rehearsal::Told::Literal { text, is_asked },
             timeout: hook.config.timeout,
             review: None,
-        });
+        }));
     }
     let bound = bound(case, &hook.config)?;
     check_event(case, &bound)?;
+    let gate = match &bound {
+        Bound::Objects(binding) => Gate::of(&hook.id, binding, compile)?,
+        Bound::Stage(_) | Bound::Schedule(_) | Bound::Admission(_) | Bound::Conversion(_) => None,
+    };
     let (context, timeout, review) = match bound {
         Bound::Stage(stage) => (BindingContext::stage(stage, &hook.config), hook.config.timeout, None),
         Bound::Schedule(binding) => (BindingContext::schedule(binding), binding.timeout, None),
@@ -116,15 +122,30 @@ pub(super) fn run(case: &Case, hook: &Known, world: &mut World) -> Result<Run, T
             )?
         }
     };
-    Ok(Run {
+    let snapshots = snapshots(context.wanted_snapshots(), &hook.config, world)?;
+    if !lets_through(gate.as_ref(), &context, hook, world)?
+        || context.condition().is_some_and(|when| !when.is_met(&snapshots))
+    {
+        return Ok(None);
+    }
+    Ok(Some(Run {
         told: rehearsal::Told::Contexts {
-            snapshots: snapshots(&context, &hook.config, world)?,
+            snapshots,
             contexts: vec![context],
             version: hook.config.version,
         },
         timeout: timeout.or(hook.config.timeout),
         review,
-    })
+    }))
+}
+
+/// Whether the condition of a binding to objects lets the hook run for a change.
+fn lets_through(gate: Option<&Gate>, context: &BindingContext, hook: &Known, world: &World) -> Result<bool, Failure> {
+    let (Some(gate), BindingContext::Event { event, object, .. }) = (gate, context) else {
+        return Ok(true);
+    };
+    let seen = snapshots(gate.snapshots(), &hook.config, world)?;
+    Ok(gate.lets_through(Evidence::of_change(*event, object), |name| seen.get(name)))
 }
 
 /// The binding that the case names, or the only one.
@@ -261,9 +282,13 @@ fn reviewed(id: &HookId, config: &HookConfig, name: &str, request: ReviewRequest
     }
 }
 
-fn snapshots(context: &BindingContext, config: &HookConfig, world: &World) -> Result<Snapshots, Failure> {
+fn snapshots<'a>(
+    names: impl IntoIterator<Item = &'a BindingName>,
+    config: &HookConfig,
+    world: &World,
+) -> Result<Snapshots, Failure> {
     let mut shown = Snapshots::new();
-    for name in context.wanted_snapshots() {
+    for name in names {
         if let Some(binding) = config.kubernetes.iter().find(|binding| binding.name == *name) {
             shown.insert(name.clone(), world.snapshot(binding)?);
         }

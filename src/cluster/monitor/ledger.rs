@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use addon_core::failure::Failure;
 use addon_core::name::{HookId, MonitorId};
-use addon_core::object::snapshot::{PartId, Sighting, Snapshot};
+use addon_core::object::snapshot::{Change, PartId, Sighting, Snapshot};
 use addon_core::object::{ObjectName, ObjectView};
 use addon_core::operator::event::Event;
 use kube::core::ApiResource;
@@ -281,9 +281,27 @@ impl Ledger {
                 None
             }
         };
-        if let Some(change) = change.filter(|_| target.live) {
+        let Some(change) = change.filter(|_| target.live) else {
+            return;
+        };
+        if let Some(target) = self
+            .targets
+            .get(&viewer.key)
+            .filter(|target| self.passes(target, &change))
+        {
             target.tell(viewer.key, name, change, room);
         }
+    }
+
+    /// Whether the condition of a binding lets a change through. It sees the snapshots with this change.
+    fn passes(&self, target: &Target, change: &Change) -> bool {
+        target.gate_for(change).is_none_or(|(gate, evidence)| {
+            gate.lets_through(evidence, |binding| {
+                let mut live = self.targets.values().filter(|other| other.live);
+                let found = live.find(|other| other.labels.as_ref().is_some_and(|labels| gate.means(labels, binding)));
+                found.map(|other| other.snapshot.views())
+            })
+        })
     }
 
     /// The objects of a target that were missing in a complete list.

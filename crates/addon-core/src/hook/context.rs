@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::config::{
-    AdmissionBinding, ConversionBinding, HookConfig, KubernetesBinding, ScheduleBinding, Stage, WatchEvent,
+    AdmissionBinding, Condition, ConversionBinding, HookConfig, KubernetesBinding, ScheduleBinding, Stage, WatchEvent,
 };
 use crate::name::BindingName;
 use crate::object::json::Json;
@@ -84,6 +84,9 @@ pub struct Told {
     pub group: Option<String>,
     /// The snapshots to include.
     pub snapshots: Vec<BindingName>,
+    /// The condition that is judged when the run begins. The condition of a change was judged when the change came.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub when: Option<Condition>,
 }
 
 impl From<&ScheduleBinding> for Told {
@@ -92,6 +95,7 @@ impl From<&ScheduleBinding> for Told {
             binding: binding.name.clone(),
             group: binding.group.clone(),
             snapshots: binding.include_snapshots_from.clone(),
+            when: binding.when.clone(),
         }
     }
 }
@@ -102,6 +106,7 @@ impl From<&KubernetesBinding> for Told {
             binding: binding.name.clone(),
             group: binding.group.clone(),
             snapshots: binding.include_snapshots_from.clone(),
+            when: None,
         }
     }
 }
@@ -112,6 +117,7 @@ impl From<&AdmissionBinding> for Told {
             binding: binding.name.clone(),
             group: binding.group.clone(),
             snapshots: binding.include_snapshots_from.clone(),
+            when: None,
         }
     }
 }
@@ -122,6 +128,7 @@ impl From<&ConversionBinding> for Told {
             binding: binding.name.clone(),
             group: binding.group.clone(),
             snapshots: binding.include_snapshots_from.clone(),
+            when: None,
         }
     }
 }
@@ -173,7 +180,26 @@ impl BindingContext {
             Self::Schedule(told) | Self::Event { told, .. } | Self::Review { told, .. } => (&told.snapshots, None),
             Self::Synchronization(told) => (&told.snapshots, Some(&told.binding)),
         };
-        snapshots.iter().chain(own)
+        let judged = self.condition().into_iter().flat_map(|when| &when.snapshots);
+        snapshots.iter().chain(own).chain(judged)
+    }
+
+    /// The condition that the run of this context has to fulfil.
+    pub fn condition(&self) -> Option<&Condition> {
+        match self {
+            Self::Schedule(told) => told.when.as_ref(),
+            Self::Stage { .. } | Self::Synchronization(_) | Self::Event { .. } | Self::Review { .. } => None,
+        }
+    }
+
+    /// Takes the place of an earlier context of the same group. A condition stays only if the earlier one had it, too.
+    fn stands_for(mut self, earlier: &Self) -> Self {
+        if self.condition() != earlier.condition()
+            && let Self::Schedule(told) = &mut self
+        {
+            told.when = None;
+        }
+        self
     }
 }
 
@@ -181,12 +207,11 @@ impl BindingContext {
 pub fn combined(contexts: impl IntoIterator<Item = BindingContext>) -> Vec<BindingContext> {
     let mut kept: Vec<BindingContext> = Vec::new();
     for context in contexts {
-        let told_again = kept
-            .last()
-            .is_some_and(|last| last.group().is_some() && last.group() == context.group());
-        if told_again {
-            kept.pop();
-        }
+        let told_again = |last: &mut BindingContext| last.group().is_some() && last.group() == context.group();
+        let context = match kept.pop_if(told_again) {
+            Some(earlier) => context.stands_for(&earlier),
+            None => context,
+        };
         kept.push(context);
     }
     kept
@@ -204,7 +229,7 @@ pub fn compacted(contexts: impl IntoIterator<Item = BindingContext>) -> Vec<Bind
             .iter_mut()
             .find(|earlier| earlier.group() == context.group())
         {
-            *earlier = context;
+            *earlier = context.stands_for(earlier);
         } else {
             last_of_group.push(context);
         }

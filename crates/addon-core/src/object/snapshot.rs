@@ -232,6 +232,12 @@ impl Snapshot {
         self.sorted().into_iter().map(|(_, view, _)| view.clone()).collect()
     }
 
+    /// All objects, in no order that a hook may see.
+    pub fn views(&self) -> impl Iterator<Item = &ObjectView> {
+        let objects = self.parts.values().flat_map(|part| &part.objects);
+        objects.map(|(_, kept)| &kept.view)
+    }
+
     /// The names of all objects in the order of the snapshot.
     pub fn names(&self) -> Vec<Arc<ObjectName>> {
         self.sorted().into_iter().map(|(name, ..)| Arc::clone(name)).collect()

@@ -3,12 +3,14 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use addon_core::hook::condition::Evidence;
 use addon_core::hook::config::WatchEvent;
 use addon_core::object::ObjectName;
 use addon_core::object::snapshot::Change;
 use addon_core::operator::event::{Event, ObjectChange};
 use tokio::sync::mpsc;
 
+use super::super::gate::Gate;
 use super::super::reader::Reader;
 use super::{Key, OwnId, Target};
 
@@ -29,8 +31,8 @@ pub(in crate::cluster) struct Turned {
 
 /// The receiver of changes.
 pub(in crate::cluster) enum Outlet {
-    /// The core, if it asked for events of this type.
-    Core(BTreeSet<WatchEvent>),
+    /// The core, if it asked for events of this type, and if the gate lets them through.
+    Core(BTreeSet<WatchEvent>, Option<Gate>),
     /// The part that follows the namespaces of a selector.
     Namespaces(mpsc::UnboundedSender<Moved>),
     /// A part of the operator that watches for itself.
@@ -40,6 +42,20 @@ pub(in crate::cluster) enum Outlet {
 }
 
 impl Target {
+    /// The gate that a change has to pass, with the evidence; none for a change that passes without one, or is not wanted at all.
+    pub(super) fn gate_for(&self, change: &Change) -> Option<(&Gate, Evidence)> {
+        let Outlet::Core(events, Some(gate)) = &self.outlet else {
+            return None;
+        };
+        let (event, view) = match change {
+            Change::Added(view) => (WatchEvent::Added, view),
+            Change::Modified(view) => (WatchEvent::Modified, view),
+            Change::Deleted(view) => (WatchEvent::Deleted, view),
+        };
+        let wanted = events.contains(&event);
+        wanted.then(|| (gate, Evidence::of_change(event, view)))
+    }
+
     pub(super) fn tell(&self, key: Key, name: &Arc<ObjectName>, change: Change, room: Option<mpsc::Permit<'_, Event>>) {
         if let (Outlet::Own(door), Key::Own(id)) = (&self.outlet, key) {
             let name = Arc::clone(name);
@@ -53,7 +69,7 @@ impl Target {
             Change::Deleted(view) => (WatchEvent::Deleted, view),
         };
         match (&self.outlet, key, room) {
-            (Outlet::Core(events), Key::Monitor(monitor), Some(room)) if events.contains(&event) => {
+            (Outlet::Core(events, _), Key::Monitor(monitor), Some(room)) if events.contains(&event) => {
                 room.send(Event::ObjectChanged(ObjectChange {
                     monitor,
                     seq: self.snapshot.seq(),

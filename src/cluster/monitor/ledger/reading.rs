@@ -21,7 +21,7 @@ impl Target {
     fn reader(&self) -> Option<&Arc<dyn Reader>> {
         match &self.outlet {
             Outlet::Reader(reader) => Some(reader),
-            Outlet::Core(_) | Outlet::Namespaces(_) | Outlet::Own(_) => None,
+            Outlet::Core(..) | Outlet::Namespaces(_) | Outlet::Own(_) => None,
         }
     }
 }

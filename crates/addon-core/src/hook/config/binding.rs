@@ -8,6 +8,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::name::{BindingName, QueueName};
 
+/// A condition on snapshots, without which an event makes no run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Condition {
+    /// The bindings whose snapshots are looked at.
+    pub snapshots: Vec<BindingName>,
+    /// The jq filter that judges them; `None`: one of the snapshots must have an object.
+    pub jq_filter: Option<String>,
+}
+
 /// A schedule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -26,6 +36,9 @@ pub struct ScheduleBinding {
     pub queue: QueueName,
     /// The group. Bindings of a group share one context.
     pub group: Option<String>,
+    /// The condition without which the hook does not run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub when: Option<Condition>,
 }
 
 /// The kind of a change of an object.
@@ -77,6 +90,9 @@ pub struct KubernetesBinding {
     pub queue: QueueName,
     /// The group. Bindings of a group share one context.
     pub group: Option<String>,
+    /// The condition without which a change makes no run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub when: Option<Condition>,
 }
 
 /// A selector by labels.

@@ -45,8 +45,8 @@ impl Reader {
         self.noted(BindingName::parse(text), "name")
     }
 
-    pub(super) fn snapshot(&mut self, text: &str) -> Option<BindingName> {
-        self.noted(BindingName::parse(text), "includeSnapshotsFrom")
+    pub(super) fn snapshot(&mut self, field: &str, text: &str) -> Option<BindingName> {
+        self.noted(BindingName::parse(text), field)
     }
 
     pub(super) fn queue(&mut self, text: Option<&str>) -> Option<QueueName> {

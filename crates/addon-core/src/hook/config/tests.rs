@@ -58,6 +58,41 @@ fn a_schedule_has_defaults() {
 }
 
 #[test]
+fn a_condition_names_snapshots_of_the_hook() {
+    let bindings = "configVersion: v1\nkubernetes:\n- {name: rules, kind: Pod}\n- {name: twice, kind: Pod}\n- {name: twice, kind: Pod}\n";
+    let schedule = |when: &str| {
+        module(&format!(
+            "{bindings}schedule:\n- {{crontab: '* * * * *', when: {when}}}"
+        ))
+    };
+    let object = |when: &str| module(&format!("{bindings}- {{kind: Secret, when: {when}}}"));
+    let condition = Some(Condition {
+        snapshots: vec![BindingName::parse("rules").unwrap()],
+        jq_filter: Some(".a".to_owned()),
+    });
+    let text = "{snapshots: [rules], jqFilter: .a}";
+    assert_eq!(schedule(text).unwrap().schedules[0].when, condition);
+    assert_eq!(object(text).unwrap().kubernetes[3].when, condition);
+    let rows = [
+        ("{}", "when.snapshots in body is required"),
+        ("{snapshots: []}", "when.snapshots in body should have at least 1 items"),
+        ("{snapshots: [rules], jq: a}", "when.jq in body is a forbidden property"),
+        ("{snapshots: [none]}", "when is invalid: 'none' binding name not found"),
+        (
+            "{snapshots: [twice]}",
+            "when is invalid: there are 2 'twice' binding names",
+        ),
+        ("{snapshots: [rules], jqFilter: '('}", "jqFilter: compile jqFilter"),
+    ];
+    for (when, problem) in rows {
+        for config in [schedule(when), object(when)] {
+            let problems = problems(config).join("\n");
+            assert!(problems.contains(problem), "{when}: {problems}");
+        }
+    }
+}
+
+#[test]
 fn all_mistakes_of_form_are_named_at_once() {
     let text = r#"
 configVersion: v1

@@ -66,6 +66,7 @@ fn schedule(mut fields: Fields<'_>, reader: &mut Reader) -> Option<ScheduleBindi
         queue: QueueName::main(),
         group: None,
         timeout: None,
+        when: None,
     })
 }
 
@@ -109,6 +110,7 @@ fn on_kubernetes_event(mut fields: Fields<'_>, reader: &mut Reader) -> Option<Ku
         queue: QueueName::main(),
         group: None,
         timeout: None,
+        when: None,
         name: name?,
     })
 }

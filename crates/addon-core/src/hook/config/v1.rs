@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::binding::{FieldRequirement, KubernetesBinding, NamespaceSelector, ScheduleBinding, WatchEvent};
+use super::binding::{Condition, FieldRequirement, KubernetesBinding, NamespaceSelector, ScheduleBinding, WatchEvent};
 use super::dialect::Dialect;
 use super::fields::{Fields, Problems};
 use super::reader::{Reader, is_domain, name_or, selector};
@@ -67,6 +67,7 @@ fn schedule(mut fields: Fields<'_>, reader: &mut Reader, dialect: Dialect) -> Op
     let group = dialect.group(&mut fields);
     let allow_failure = fields.flag("allowFailure", false);
     let timeout = reader.timeout(&mut fields);
+    let when = condition(&mut fields, reader);
     dialect.finish(fields);
     let crontab = reader.crontab(&crontab);
     Some(ScheduleBinding {
@@ -77,7 +78,21 @@ fn schedule(mut fields: Fields<'_>, reader: &mut Reader, dialect: Dialect) -> Op
         queue: queue?,
         group,
         timeout,
+        when,
     })
+}
+
+/// Reads the condition of a binding.
+fn condition(fields: &mut Fields<'_>, reader: &mut Reader) -> Option<Condition> {
+    let mut when = fields.object("when")?;
+    when.require("snapshots");
+    let names = when.texts("snapshots", 1).unwrap_or_default();
+    let condition = Condition {
+        snapshots: names.iter().filter_map(|name| reader.snapshot("when", name)).collect(),
+        jq_filter: reader.jq_filter(when.text("jqFilter")),
+    };
+    when.finish();
+    Some(condition)
 }
 
 pub(super) fn group(fields: &mut Fields<'_>) -> Option<String> {
@@ -89,7 +104,10 @@ pub(super) fn group(fields: &mut Fields<'_>) -> Option<String> {
 
 pub(super) fn snapshots(fields: &mut Fields<'_>, reader: &mut Reader) -> Vec<BindingName> {
     let names = fields.texts("includeSnapshotsFrom", 1).unwrap_or_default();
-    names.iter().filter_map(|name| reader.snapshot(name)).collect()
+    names
+        .iter()
+        .filter_map(|name| reader.snapshot("includeSnapshotsFrom", name))
+        .collect()
 }
 
 pub(super) const EVENTS: [(&str, WatchEvent); 3] = [
@@ -144,6 +162,7 @@ fn kubernetes(mut fields: Fields<'_>, reader: &mut Reader, dialect: Dialect) -> 
         queue: queue_name?,
         group: dialect.group(&mut fields),
         timeout: reader.timeout(&mut fields),
+        when: condition(&mut fields, reader),
     };
     dialect.finish(fields);
     Some(binding)
@@ -248,17 +267,27 @@ fn check_snapshots(config: &HookConfig, reader: &mut Reader) {
     ];
     for (list, includes) in lists {
         for (index, names) in includes.into_iter().enumerate() {
-            for name in names {
-                let problem = match bindings.get(name) {
-                    Some(1) => continue,
-                    None => format!("'{name}' binding name not found among the kubernetes bindings of this hook"),
-                    Some(several) => format!("there are {several} '{name}' binding names: which one is meant?"),
-                };
-                reader
-                    .at_item(list, index)
-                    .note(&format!("includeSnapshotsFrom is invalid: {problem}"));
-            }
+            note_unknown(&bindings, names, reader.at_item(list, index), "includeSnapshotsFrom");
         }
+    }
+    let of_schedules = schedules.iter().map(|binding| &binding.when).enumerate();
+    let of_objects = kubernetes.iter().map(|binding| &binding.when).enumerate();
+    let conditions = of_schedules.map(|one| ("schedule", one));
+    for (list, (index, when)) in conditions.chain(of_objects.map(|one| ("kubernetes", one))) {
+        let names = when.as_ref().map(|when| when.snapshots.as_slice()).unwrap_or_default();
+        note_unknown(&bindings, names, reader.at_item(list, index), "when");
+    }
+}
+
+/// Notes the names that do not belong to exactly one binding.
+fn note_unknown(bindings: &BTreeMap<&BindingName, usize>, names: &[BindingName], reader: &mut Reader, field: &str) {
+    for name in names {
+        let problem = match bindings.get(name) {
+            Some(1) => continue,
+            None => format!("'{name}' binding name not found among the kubernetes bindings of this hook"),
+            Some(several) => format!("there are {several} '{name}' binding names: which one is meant?"),
+        };
+        reader.note(&format!("{field} is invalid: {problem}"));
     }
 }
 

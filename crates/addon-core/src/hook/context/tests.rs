@@ -25,6 +25,7 @@ fn told(binding: &str, group: Option<&str>, snapshots: &[&str]) -> Told {
         binding: name(binding),
         group: group.map(str::to_owned),
         snapshots: snapshots.iter().map(|binding| name(binding)).collect(),
+        when: None,
     }
 }
 
@@ -185,6 +186,41 @@ fn a_run_reads_the_snapshots_that_it_is_told() {
         ["jobs", "pods"]
     );
     assert_eq!(wanted(BindingContext::Schedule(told("s", None, &["jobs"]))), ["jobs"]);
+}
+
+/// A schedule with a condition must not take the place of a change, which has none.
+#[test]
+fn a_condition_holds_back_nothing_but_its_own_schedule() {
+    let schedule = |snapshot: &str| {
+        let mut told = told("s", Some("g"), &["jobs"]);
+        told.when = Some(Condition {
+            snapshots: vec![name(snapshot)],
+            jq_filter: None,
+        });
+        BindingContext::Schedule(told)
+    };
+    let event = BindingContext::Event {
+        told: told("p", Some("g"), &[]),
+        event: WatchEvent::Deleted,
+        name: pod_name(),
+        object: ObjectView::default(),
+    };
+    let rows = [
+        (vec![schedule("jobs")], true),
+        (vec![schedule("jobs"), schedule("jobs")], true),
+        (vec![schedule("jobs"), schedule("pods")], false),
+        (vec![event.clone(), schedule("jobs")], false),
+        (vec![schedule("jobs"), event.clone()], false),
+        (vec![event, schedule("jobs"), schedule("jobs")], false),
+    ];
+    for (contexts, has_condition) in rows {
+        for kept in [combined(contexts.clone()), compacted(contexts.clone())] {
+            assert_eq!(kept.len(), 1);
+            assert_eq!(kept[0].condition().is_some(), has_condition, "{contexts:?}");
+        }
+    }
+    let wanted: Vec<_> = schedule("pods").wanted_snapshots().map(ToString::to_string).collect();
+    assert_eq!(wanted, ["jobs", "pods"]);
 }
 
 fn context() -> impl Strategy<Value = BindingContext> {
