@@ -6,8 +6,9 @@ source "${FRAMEWORK_DIR:-}/shell_lib.sh"
 LIB=$(dirname "$(readlink -f -- "${BASH_SOURCE[0]}")")/lib
 
 __config__() {
-  local filter
+  local filter matters
   filter=$(sed 's/^/      /' "$LIB/object.jq")
+  matters=$(sed 's/^/        /' "$LIB/matters.jq")
   cat <<YAML
 configVersion: v1
 afterDeleteHelm: 10
@@ -49,6 +50,11 @@ kubernetes:
       matchExpressions: [{field: metadata.name, operator: NotEquals, value: kube-root-ca.crt}]
     jqFilter: |
 $filter
+    when:
+      snapshots: [rules, marked-configmaps]
+      jqFilter: |
+        "configmap" as \$type | .snapshots["marked-configmaps"] as \$sources |
+$matters
     keepFullObjectsInMemory: false
     group: copies
     queue: copyrator
@@ -61,8 +67,36 @@ $filter
         - {field: type, operator: NotEquals, value: kubernetes.io/service-account-token}
     jqFilter: |
 $filter
+    when:
+      snapshots: [rules, marked-secrets]
+      jqFilter: |
+        "secret" as \$type | .snapshots["marked-secrets"] as \$sources |
+$matters
     keepFullObjectsInMemory: false
     group: copies
+    queue: copyrator
+  # Only for the conditions above: the names of sources.
+  - name: marked-configmaps
+    apiVersion: v1
+    kind: ConfigMap
+    fieldSelector:
+      matchExpressions: [{field: metadata.name, operator: NotEquals, value: kube-root-ca.crt}]
+    jqFilter: &marked select(.metadata.annotations["copyrator.flant.com/source-of-copies"]) | .metadata.name
+    executeHookOnEvent: []
+    executeHookOnSynchronization: false
+    keepFullObjectsInMemory: false
+    queue: copyrator
+  - name: marked-secrets
+    apiVersion: v1
+    kind: Secret
+    fieldSelector:
+      matchExpressions:
+        - {field: type, operator: NotEquals, value: helm.sh/release.v1}
+        - {field: type, operator: NotEquals, value: kubernetes.io/service-account-token}
+    jqFilter: *marked
+    executeHookOnEvent: []
+    executeHookOnSynchronization: false
+    keepFullObjectsInMemory: false
     queue: copyrator
 YAML
 }
