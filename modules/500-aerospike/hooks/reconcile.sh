@@ -13,12 +13,14 @@ __config__() {
   local own='{uid: .metadata.uid, labels: .metadata.labels, annotations: .metadata.annotations, spec'
   jq -n --arg owner "$owner" --arg own "$own" '
     def common: {keepFullObjectsInMemory: false, group: "aerospike", queue: "aerospike"};
+    # Without clusters nothing else matters.
+    def with_clusters: {when: {snapshots: ["clusters"]}};
     def objects($name; $api; $kind; $filter): {$name, apiVersion: $api, kind: $kind, jqFilter: $filter} + common;
     # Of an object of another owner the name is enough.
     def owned($more): "\($owner) + if $owner then \($own)\($more)} else {} end";
     {configVersion: "v1", beforeHelm: 10,
      # A ConfigMap of another owner that is gone now causes no event.
-     schedule: [{name: "again", crontab: "*/5 * * * *", group: "aerospike", queue: "aerospike"}],
+     schedule: [{name: "again", crontab: "*/5 * * * *", group: "aerospike", queue: "aerospike"} + with_clusters],
      kubernetes: [
        objects("clusters"; "aerospike.dzolotov.tech/v1alpha1"; "AerospikeCluster";
          "{uid: .metadata.uid, namespace: .metadata.namespace, name: .metadata.name, generation: .metadata.generation, spec,
@@ -26,14 +28,14 @@ __config__() {
        # A status that was written here is no reason to run.
        (objects("statuses"; "aerospike.dzolotov.tech/v1alpha1"; "AerospikeCluster"; "{uid: .metadata.uid, status}")
         + {executeHookOnEvent: [], executeHookOnSynchronization: false}),
-       objects("sets"; "apps/v1"; "StatefulSet"; owned(", ready: (.status.readyReplicas // 0)")),
-       objects("services"; "v1"; "Service"; owned("")),
-       objects("budgets"; "policy/v1"; "PodDisruptionBudget"; owned("")),
+       objects("sets"; "apps/v1"; "StatefulSet"; owned(", ready: (.status.readyReplicas // 0)")) + with_clusters,
+       objects("services"; "v1"; "Service"; owned("")) + with_clusters,
+       objects("budgets"; "policy/v1"; "PodDisruptionBudget"; owned("")) + with_clusters,
        # There are many ConfigMaps, and some are large.
        (objects("config-maps"; "v1"; "ConfigMap"; owned(", data"))
-        + {labelSelector: {matchExpressions: [{key: "aerospike.dzolotov.tech/cluster", operator: "Exists"}]}}),
+        + {labelSelector: {matchExpressions: [{key: "aerospike.dzolotov.tech/cluster", operator: "Exists"}]}} + with_clusters),
        objects("namespaces"; "v1"; "Namespace";
-         "{name: .metadata.name, ending: (.status.phase == \"Terminating\" or .metadata.deletionTimestamp != null)}")]}'
+         "{name: .metadata.name, ending: (.status.phase == \"Terminating\" or .metadata.deletionTimestamp != null)}") + with_clusters]}'
 }
 
 __on_group::aerospike() {

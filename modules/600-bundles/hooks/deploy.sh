@@ -13,7 +13,7 @@ __config__() {
     [range(1; 5) | {group: "slot-\(.)", queue: "bundles-deploy-\(.)"}] as $slots
     | {configVersion: "v1",
        settings: {timeout: "3h"},
-       schedule: ($slots | map({name: "again-\(.group)", crontab: "*/30 * * * * *"} + .)),
+       schedule: ($slots | map({name: "again-\(.group)", crontab: "*/30 * * * * *", when: {snapshots: ["bundles-\(.group)"]}} + .)),
        kubernetes: ([$slots[]
          | ({name: "bundles-\(.group)", apiVersion: "operator.werf.dev/v1", kind: "Bundle", keepFullObjectsInMemory: false,
             # The start of the module waits for no helm.

@@ -8,9 +8,11 @@ LIB=$(dirname "$(readlink -f -- "${BASH_SOURCE[0]}")")/lib
 __config__() {
   jq -n --rawfile bundle "$LIB/bundle.jq" '
     def shared: {keepFullObjectsInMemory: false, group: "follow", queue: "bundles"};
+    # Without Bundles nothing else matters.
+    def with_bundles: {when: {snapshots: ["bundles"]}};
     {configVersion: "v1", afterDeleteHelm: 10,
      # For ends that only time brings: of a wait after a failure, and of the patience with a release that is not uninstalled.
-     schedule: [{name: "again", crontab: "*/15 * * * * *", group: "follow", queue: "bundles"}],
+     schedule: [{name: "again", crontab: "*/15 * * * * *", group: "follow", queue: "bundles"} + with_bundles],
      kubernetes: [
        # With the generation: a condition counts only for the generation that it names.
        ({name: "bundles", apiVersion: "operator.werf.dev/v1", kind: "Bundle",
@@ -18,7 +20,9 @@ __config__() {
        ({name: "config-maps", apiVersion: "v1", kind: "ConfigMap",
          fieldSelector: {matchExpressions: [{field: "metadata.name", operator: "NotEquals", value: "kube-root-ca.crt"}]},
          # Of the data a sum is enough.
-         jqFilter: "\($bundle) {namespace: .metadata.namespace, name: .metadata.name, files: (.data // {} | keys), sum: (.data // {} | sum_of)}"}
+         jqFilter: "\($bundle) {namespace: .metadata.namespace, name: .metadata.name, files: (.data // {} | keys), sum: (.data // {} | sum_of)}",
+         when: {snapshots: ["bundles"],
+                jqFilter: ".filterResult as $map | any(.snapshots.bundles[]; .namespace == $map.namespace and .spec.values == $map.name)"}}
         + shared),
        ({name: "jobs", apiVersion: "batch/v1", kind: "Job",
          labelSelector: {matchExpressions: [{key: "operator.werf.dev/bundle", operator: "Exists"}]},
@@ -26,9 +30,9 @@ __config__() {
            | {name: .metadata.name, namespace: .metadata.namespace, uid: .metadata.labels[\"operator.werf.dev/bundle\"],
               state: (if any($is[]; .type == \"Complete\") then \"succeeded\" elif any($is[]; .type == \"Failed\") then \"failed\" else \"active\" end),
               message: ($is | map(select(.type == \"Failed\") | .message) | .[0])}"}
-        + shared),
+        + shared + with_bundles),
        ({name: "namespaces", apiVersion: "v1", kind: "Namespace",
-         jqFilter: "{name: .metadata.name, ending: (.status.phase == \"Terminating\" or .metadata.deletionTimestamp != null)}"} + shared)]}'
+         jqFilter: "{name: .metadata.name, ending: (.status.phase == \"Terminating\" or .metadata.deletionTimestamp != null)}"} + shared + with_bundles)]}'
 }
 
 __on_group::follow() {

@@ -13,7 +13,7 @@ __config__() {
     def bundles($name; $filter): {$name, apiVersion: "operator.werf.dev/v1", kind: "Bundle", jqFilter: $filter} + shared;
     {configVersion: "v1",
      settings: {timeout: "10m"},
-     schedule: [{name: "due", crontab: "*/10 * * * * *", group: "poll", queue: "bundles-poll"}],
+     schedule: [{name: "due", crontab: "*/10 * * * * *", group: "poll", queue: "bundles-poll", when: {snapshots: ["bundles"]}}],
      kubernetes: [
        bundles("questions"; "\($bundle) seen | {uid, question: question, paused, ending: (.ending != null)}"),
        # Answers are no reason to ask.
