@@ -23,6 +23,7 @@ mod challenge;
 pub mod credentials;
 pub mod documents;
 pub mod error;
+pub mod fence;
 mod paging;
 pub mod place;
 pub mod proxies;
@@ -38,6 +39,7 @@ use admission::{Admission, Server};
 use credentials::ReadCredentials;
 use documents::{Descriptor, Document, KINDS, Kind};
 use error::{Asked, Problem, RegistryError, What};
+use fence::Fence;
 use place::{Host, ImagePlace, Reference, Repository, digest_of};
 use proxies::Proxies;
 use url::Url;
@@ -65,6 +67,8 @@ pub struct Access {
     /// Authorities that are trusted in addition to the machine's.
     pub authorities: Option<Pem>,
     pub proxies: Proxies,
+    /// Addresses that are refused, if people without the operator's rights name the registries.
+    pub fence: Option<Fence>,
     pub limits: Limits,
     pub rights: Rights,
 }
@@ -116,10 +120,11 @@ impl Registry {
             mirrors,
             authorities,
             proxies,
+            fence,
             limits,
             rights,
         } = access;
-        let ways = Ways::new(authorities.as_ref(), proxies, limits.connect)?;
+        let ways = Ways::new(authorities.as_ref(), proxies, limits.connect)?.within(fence);
         let wire = Wire { ways, plain, limits };
         Ok(Self {
             admission: Admission::new(wire, rights, read),

@@ -3,6 +3,8 @@
 //! Must never send a login to a registry that the command does not name, nor keep a package whose signature is bad.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::env;
+use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -23,6 +25,7 @@ use super::following::setup::{self, BadFile, Unusable};
 use super::lint;
 use super::start::{self, StartError};
 use crate::certificates::material::Pem;
+use crate::cluster::kubeconfig::{self, Address};
 use crate::disk::chart_version;
 use crate::package::layers::PackageKind;
 use crate::package::pulling::{self, PullError};
@@ -30,6 +33,7 @@ use crate::package::pushing::{self, Artifact, PushError};
 use crate::package::signatures::SendError;
 use crate::registry::credentials::{BadCredentials, Credentials, ReadCredentials};
 use crate::registry::error::{Problem, RegistryError};
+use crate::registry::fence::Fence;
 use crate::registry::place::{BadName, Host, ImagePlace, Reference};
 use crate::registry::way::SetupError;
 use crate::registry::wire::Limits;
@@ -49,6 +53,8 @@ pub struct Reach {
     pub plain: Vec<String>,
     /// A file with authorities that are trusted in addition to the machine's.
     pub authority: Option<PathBuf>,
+    /// Whether addresses of this machine, of its link and of the API server are refused, and the hosts that are not.
+    pub fence: Option<Vec<String>>,
 }
 
 /// Why a module was not pushed or pulled.
@@ -271,8 +277,40 @@ fn access(
         mirrors: BTreeMap::new(),
         authorities: authorities.transpose()?,
         proxies: setup::proxies(environment).map_err(Unusable::Proxy)?,
+        fence: reach.fence.as_ref().map(|near| fence(near, environment)).transpose()?,
         limits,
         rights,
+    })
+}
+
+/// A fence with these exceptions.
+fn fence(near: &[String], environment: &Environment) -> Result<Fence, BadName> {
+    let permitted = near.iter().map(|host| host.parse()).collect::<Result<_, _>>()?;
+    let address = Address {
+        kube_config: environment
+            .get("KUBECONFIG")
+            .map(env::split_paths)
+            .into_iter()
+            .flatten()
+            .collect(),
+        home: environment.get("HOME").map(PathBuf::from),
+        ..Address::default()
+    };
+    // Without a cluster there is no API server to be spared.
+    let server = kubeconfig::server(&address).unwrap_or_default();
+    let server = server.and_then(|url| url.split("://").last()?.split('/').next()?.parse().ok());
+    let service = environment.get("KUBERNETES_SERVICE_HOST").and_then(OsStr::to_str);
+    let service = service.and_then(|name| {
+        let address = if name.contains(':') {
+            format!("[{name}]")
+        } else {
+            name.to_owned()
+        };
+        address.parse().ok()
+    });
+    Ok(Fence {
+        permitted,
+        servers: server.into_iter().chain(service).collect(),
     })
 }
 

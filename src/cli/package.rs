@@ -24,6 +24,13 @@ struct Way {
     /// File with certificates of authorities, in PEM form, that are trusted in addition to the machine's
     #[arg(long, value_name = "FILE")]
     authority: Option<PathBuf>,
+    /// Refuse addresses of this machine, of its link and of the API server, also in redirects [default: every
+    /// address is asked]
+    #[arg(long)]
+    only_outside: bool,
+    /// Registry, token issuer or address that is asked in spite of --only-outside, may be given again [default: none]
+    #[arg(long, value_name = "HOST", requires = "only_outside")]
+    near: Vec<String>,
 }
 
 /// The arguments of `module push`.
@@ -154,11 +161,14 @@ impl Way {
             credentials,
             plain_http,
             authority,
+            only_outside,
+            near,
         } = self;
         Reach {
             credentials,
             plain: plain_http,
             authority,
+            fence: only_outside.then_some(near),
         }
     }
 }

@@ -135,10 +135,23 @@ pub(super) fn find(address: &Address) -> Result<Found, ConnectError> {
 
 /// The namespace of the chosen context, if no setting names one.
 pub fn namespace(address: &Address) -> Result<Option<String>, ConnectError> {
+    Ok(find(address)?.chosen().and_then(|context| context.namespace.clone()))
+}
+
+/// The URL of the API server.
+pub fn server(address: &Address) -> Result<Option<String>, ConnectError> {
     let found = find(address)?;
-    let name = found.context.as_ref().or(found.kubeconfig.current_context.as_ref());
-    let context = found.kubeconfig.contexts.iter().find(|named| Some(&named.name) == name);
-    Ok(context.and_then(|named| named.context.as_ref()?.namespace.clone()))
+    let name = found.chosen().map(|context| &context.cluster);
+    let cluster = found.kubeconfig.clusters.iter().find(|named| Some(&named.name) == name);
+    Ok(cluster.and_then(|named| named.cluster.as_ref()?.server.clone()))
+}
+
+impl Found {
+    fn chosen(&self) -> Option<&Context> {
+        let name = self.context.as_ref().or(self.kubeconfig.current_context.as_ref());
+        let context = self.kubeconfig.contexts.iter().find(|named| Some(&named.name) == name);
+        context?.context.as_ref()
+    }
 }
 
 fn read_all(paths: &[PathBuf]) -> Result<Kubeconfig, ConnectError> {
@@ -207,17 +220,12 @@ impl Found {
             origin: self.origin.clone(),
             source: Box::new(source),
         };
-        let context_name = self.context.or_else(|| self.kubeconfig.current_context.clone());
+        let context_name = self.context.clone().or_else(|| self.kubeconfig.current_context.clone());
         let context_name = context_name
             .ok_or(KubeconfigError::CurrentContextNotSet)
             .map_err(use_error)?;
-        let context = self
-            .kubeconfig
-            .contexts
-            .iter()
-            .find(|named| named.name == context_name)
-            .and_then(|named| named.context.clone())
-            .ok_or_else(|| use_error(KubeconfigError::LoadContext(context_name.clone())))?;
+        let context = self.chosen().cloned();
+        let context = context.ok_or_else(|| use_error(KubeconfigError::LoadContext(context_name)))?;
         let mut cluster = self
             .kubeconfig
             .clusters

@@ -21,6 +21,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_util::either::Either;
 
+use super::fence::Fence;
 use super::place::Host;
 use super::proxies::{Proxies, Proxy, address};
 use super::url::{Origin, Scheme};
@@ -43,6 +44,10 @@ pub enum WayError {
         "a registry elsewhere refers us to {host}, and its address {address} is one of this machine or of its link: it is not asked"
     )]
     Near { host: String, address: IpAddr },
+    #[error(
+        "{host} has the address {address}, which is one of this machine, of its link or of the API server: it is not asked without permission"
+    )]
+    Fenced { host: String, address: IpAddr },
     #[error("no connection to {host} within {waited:?}")]
     Silent { host: String, waited: Duration },
     #[error("cannot speak with {host}")]
@@ -54,7 +59,7 @@ impl WayError {
         match self {
             // An error of TLS itself has this kind; errors of the network have others.
             Self::Verify { source, .. } if source.kind() == io::ErrorKind::InvalidData => Class::Invalid,
-            Self::Name { .. } | Self::Near { .. } => Class::Invalid,
+            Self::Name { .. } | Self::Near { .. } | Self::Fenced { .. } => Class::Invalid,
             Self::Silent { .. } => Class::TimedOut,
             Self::Verify { .. }
             | Self::Lookup { .. }
@@ -94,7 +99,7 @@ pub(super) enum Nearness {
 }
 
 impl Nearness {
-    fn of(address: IpAddr) -> Self {
+    pub(super) fn of(address: IpAddr) -> Self {
         match address {
             IpAddr::V4(address) => Self::of_v4(address),
             IpAddr::V6(address) => Self::of_v6(address),
@@ -156,6 +161,7 @@ pub(super) struct Connection {
 pub(super) struct Ways {
     tls: Arc<ClientConfig>,
     proxies: Proxies,
+    fence: Option<Fence>,
     patience: Duration,
 }
 
@@ -176,8 +182,14 @@ impl Ways {
         Ok(Self {
             tls: Arc::new(tls),
             proxies,
+            fence: None,
             patience,
         })
+    }
+
+    /// Refuses addresses by a fence, which proxies themselves need not pass.
+    pub(super) fn within(self, fence: Option<Fence>) -> Self {
+        Self { fence, ..self }
     }
 
     pub(super) async fn connect(&self, origin: &Origin, reach: Reach) -> Result<Connection, WayError> {
@@ -196,12 +208,21 @@ impl Ways {
             Scheme::Plain => None,
         };
         let (stream, nearness) = match proxy {
-            None => self.direct(&origin.name, origin.port, reach).await?,
+            None => {
+                self.direct(&origin.name, origin.port, reach, self.fence.as_ref())
+                    .await?
+            }
             Some(proxy) => {
                 // An IP address is checked here. For a name the proxy decides where it connects.
                 let near = address(&origin.name).filter(|&address| !reach.admits(address));
                 if let Some(address) = near {
                     return Err(WayError::Near { host, address });
+                }
+                if let (Some(address), Some(fence)) = (address(&origin.name), &self.fence)
+                    && let Some(ring) = fence.around(&origin.name, origin.port).await
+                    && !ring.admits(address)
+                {
+                    return Err(WayError::Fenced { host, address });
                 }
                 (self.through(proxy, origin).await?, Nearness::Elsewhere)
             }
@@ -221,7 +242,13 @@ impl Ways {
     }
 
     /// Tries one address after the other; each gets a share of the time.
-    async fn direct(&self, name: &str, port: u16, reach: Reach) -> Result<(TcpStream, Nearness), WayError> {
+    async fn direct(
+        &self,
+        name: &str,
+        port: u16,
+        reach: Reach,
+        fence: Option<&Fence>,
+    ) -> Result<(TcpStream, Nearness), WayError> {
         let host = format!("{name}:{port}");
         let lookup = |source| WayError::Lookup {
             host: host.clone(),
@@ -239,6 +266,16 @@ impl Ways {
         if admitted.is_empty() {
             return Err(WayError::Near { host, address });
         }
+        let admitted = match fence {
+            Some(fence) => match fence.around(name, port).await {
+                Some(ring) => admitted.into_iter().filter(|found| ring.admits(found.ip())).collect(),
+                None => admitted,
+            },
+            None => admitted,
+        };
+        if admitted.is_empty() {
+            return Err(WayError::Fenced { host, address });
+        }
         let share = self.patience / u32::try_from(admitted.len()).unwrap_or(u32::MAX);
         let mut last = io::Error::from(io::ErrorKind::TimedOut);
         for address in admitted {
@@ -253,7 +290,7 @@ impl Ways {
 
     async fn through(&self, proxy: &Proxy, origin: &Origin) -> Result<TcpStream, WayError> {
         let port = proxy.host.port().unwrap_or(80);
-        let (mut stream, _) = self.direct(proxy.host.name(), port, Reach::Any).await?;
+        let (mut stream, _) = self.direct(proxy.host.name(), port, Reach::Any, None).await?;
         let refused = |said: String| WayError::Proxy {
             host: origin.authority(),
             proxy: proxy.host.clone(),

@@ -138,7 +138,7 @@ impl Operator {
 
     /// Sets values of the module. Registries are asked every five seconds.
     pub(super) fn configure(&self, values: &Value) {
-        let mut section = json!({"interval": 5});
+        let mut section = json!({"interval": 5, "nearRegistries": ["127.0.0.1", "localhost"]});
         section
             .as_object_mut()
             .unwrap()

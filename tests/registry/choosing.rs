@@ -16,8 +16,14 @@ const LOGIN: &str = "Basic dXNlcjpvbGQ=";
 
 /// Runs `package choose` without a home, so that no login of this machine is sent.
 fn choose(args: &[&str], input: &str) -> Output {
+    choose_beside(None, args, input)
+}
+
+/// Runs `package choose` as in a pod with an API server at this address.
+fn choose_beside(server: Option<&str>, args: &[&str], input: &str) -> Output {
     let mut command = Command::new(PROGRAM);
     command.args(["package", "choose"]).args(args).env_clear();
+    command.envs(server.map(|server| ("KUBERNETES_SERVICE_HOST", server)));
     command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -101,6 +107,74 @@ async fn a_registry_that_answers_with_less_takes_nobody_down() {
     // A person who writes another range asks for it.
     let asked = answer(&[&[repository.as_str(), "1.2.*"][..], &running].concat());
     assert_eq!(asked, json!({ "tag": "1.2.0", "version": "1.2.0", "digest": digest }));
+}
+
+/// Each connection is judged: to the registry, to the origin of a redirect, and to the issuer of tokens.
+#[tokio::test]
+async fn near_addresses_are_refused_unless_they_are_named() {
+    const REFUSED: &str = "is not asked without permission";
+    let (guard, other) = (Guard::start_plain(real()).unwrap(), Guard::start_plain(real()).unwrap());
+    let [own, far] = [&guard, &other].map(|guard| guard.address().to_string());
+    let by_name = format!("localhost:{}", guard.address().port());
+    push("choose/near", "1.2.0", "one").await;
+    let ask = |host: &str, near: &[&str]| -> Result<Value, String> {
+        let repository = format!("{host}/choose/near");
+        let mut args = vec![repository.as_str(), "1.2.0", "--only-outside"];
+        args.extend(["--plain-http", &own, "--plain-http", &far]);
+        args.extend(near.iter().flat_map(|host| ["--near", host]));
+        let output = choose(&args, "");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        output
+            .status
+            .success()
+            .then(|| serde_json::from_slice(&output.stdout).unwrap())
+            .ok_or(said)
+    };
+    for (host, near) in [
+        (&own, vec![]),
+        (&by_name, vec![]),
+        (&own, vec![far.as_str()]),
+        (&by_name, vec!["localhost:1"]),
+    ] {
+        let said = ask(host, &near).unwrap_err();
+        assert!(said.contains(REFUSED), "{host} {near:?}: {said}");
+    }
+    assert!(guard.seen().is_empty());
+    for (host, near) in [
+        (&own, [own.as_str()]),
+        (&own, ["127.0.0.1"]),
+        (&by_name, ["localhost"]),
+        (&by_name, ["127.0.0.1"]),
+    ] {
+        assert_eq!(ask(host, &near).unwrap()["tag"], "1.2.0", "{host} {near:?}");
+    }
+    guard.impose(vec![Aim::at("/manifests/", Trouble::Refer(format!("http://{far}")))]);
+    assert!(ask(&own, &[&own]).unwrap_err().contains(REFUSED));
+    assert!(other.seen().is_empty());
+    assert_eq!(ask(&own, &[&own, &far]).unwrap()["tag"], "1.2.0");
+    guard.impose(Vec::new());
+    guard.lock(Lock::Tokens {
+        issuer: Some(format!("http://{far}")),
+        login: None,
+        refresh: None,
+        life: 60,
+    });
+    other.seen();
+    assert!(ask(&own, &[&own]).unwrap_err().contains(REFUSED));
+    assert!(other.seen().is_empty());
+    // This issuer knows nothing of the tokens that the registry wants, and is asked.
+    assert!(!ask(&own, &[&own, &far]).unwrap_err().contains(REFUSED));
+    assert!(!other.seen().is_empty());
+}
+
+#[test]
+fn the_api_server_is_no_registry() {
+    for (server, host) in [("192.0.2.1", "192.0.2.1:5000"), ("2001:db8::1", "[2001:db8::1]:443")] {
+        let repository = format!("{host}/a");
+        let output = choose_beside(Some(server), &[&repository, "1.0.0", "--only-outside"], "");
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains("is not asked without permission"), "{said}");
+    }
 }
 
 #[tokio::test]

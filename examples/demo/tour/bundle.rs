@@ -44,7 +44,7 @@ impl Tour<'_> {
         narrator.say("each named by an object of kind Bundle. A team deploys with an account and rights of its own.");
         self.put(&CHART)?;
         let mark = self.mark()?;
-        self.patch(r#"{"bundlesEnabled": "true", "bundles": "interval: 5"}"#)?;
+        self.patch(r#"{"bundlesEnabled": "true", "bundles": "{interval: 5, nearRegistries: [127.0.0.1]}"}"#)?;
         self.type_in(&format!("kubectl create namespace {TEAM}"))?;
         self.type_in(&format!("kubectl --namespace {TEAM} create serviceaccount werf"))?;
         self.type_in(&format!(

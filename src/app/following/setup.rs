@@ -125,6 +125,7 @@ impl Office {
             mirrors,
             authorities,
             proxies: proxies(environment)?,
+            fence: None,
             limits: Limits::default(),
             rights: Rights::Pull,
         };

@@ -11,7 +11,11 @@ state::folder() {
 # state::prepare: sets the flags by which `addon-operator` reaches registries and checks signatures.
 state::prepare() {
   local host
-  REACH=()
+  # Any person who may create a Bundle chooses the registry.
+  REACH=(--only-outside)
+  while IFS= read -r host; do
+    [[ -z $host ]] || REACH+=(--near "$host")
+  done < <(state::setting '.nearRegistries[]')
   while IFS= read -r host; do
     [[ -n $host ]] || continue
     REACH+=(--plain-http "$host")
