@@ -103,6 +103,7 @@ fn log(notice: &Notice, mode: Mode, config_map: &str) {
                 "Kubernetes bindings for hook are enabled successfully"
             );
         }
+        Notice::Slowed(slowed) => records::slowed(slowed),
         Notice::MonitorsFailed { hook, failure, .. } => error!(
             hook = hook.name.as_str(),
             error = failure.report,

@@ -21,6 +21,7 @@ mod bad_input {
     mod hanging;
     mod helm;
     mod hooks;
+    mod loops;
     mod lost;
     mod proxy;
     mod records;

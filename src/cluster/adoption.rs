@@ -9,7 +9,7 @@ use kube::core::{ApiResource, DynamicObject, ObjectMeta};
 use super::Cluster;
 use super::error::{Attempt, RequestError};
 
-const RELEASE_NAME: &str = "meta.helm.sh/release-name";
+pub(super) const RELEASE_NAME: &str = "meta.helm.sh/release-name";
 const RELEASE_NAMESPACE: &str = "meta.helm.sh/release-namespace";
 
 /// The kinds whose objects contain other objects or data.

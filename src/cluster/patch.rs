@@ -12,9 +12,11 @@ mod ensure;
 mod event;
 mod finalizer;
 mod race;
+mod tally;
 
 use addon_core::failure::{Class, Failure};
 use addon_core::object::patch::{ApiVersion, Operation, OperationName, Segment, Target};
+use addon_core::operator::event::ObjectWritten;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -22,6 +24,7 @@ use tracing::warn;
 use super::Cluster;
 use super::kinds::{KindError, Kinds};
 use address::Address;
+use tally::Tally;
 
 /// Runs a jq program on an object; returns all its results in order.
 pub type Jq = fn(program: &str, object: &Value) -> Result<Vec<Value>, Failure>;
@@ -32,12 +35,19 @@ pub struct Patcher {
     cluster: Cluster,
     kinds: Kinds,
     jq: Jq,
+    tally: Tally,
 }
 
 impl Patcher {
     /// A patcher that has made no request yet.
     pub fn new(cluster: Cluster, kinds: Kinds, jq: Jq) -> Self {
-        Self { cluster, kinds, jq }
+        let tally = Tally::default();
+        Self {
+            cluster,
+            kinds,
+            jq,
+            tally,
+        }
     }
 
     /// The same patcher with the rights of another account.
@@ -47,6 +57,20 @@ impl Patcher {
             cluster: account.as_patient_as(&self.cluster),
             ..self.clone()
         }
+    }
+
+    /// The same patcher with a count of its own for the objects that it writes.
+    #[must_use]
+    pub fn counting(&self) -> Self {
+        Self {
+            tally: Tally::default(),
+            ..self.clone()
+        }
+    }
+
+    /// Takes the objects that were written since the last call, also by operations of a list that failed as a whole.
+    pub fn take_written(&self) -> Vec<ObjectWritten> {
+        self.tally.take()
     }
 
     /// Carries out all operations, one by one. The failures are returned together, each with its object.
@@ -135,7 +159,7 @@ impl Patcher {
             KindError::Ask { .. } | KindError::Stale { .. } => Failure::from(error),
         })?;
         let namespace = namespace.map(Segment::as_str);
-        Ok(Address::new(self.cluster.clone(), kind, namespace))
+        Ok(Address::new(self.cluster.clone(), kind, namespace, self.tally.clone()))
     }
 }
 

@@ -25,7 +25,7 @@ use addon_core::hook::output::HookOutput;
 use addon_core::metric::Parsed;
 use addon_core::name::{BindingName, GLOBAL_KEY, HookId, ModuleName, MonitorId, Owner};
 use addon_core::operator::effect::{HookLabels, HookRun};
-use addon_core::operator::event::{HookRan, Usage};
+use addon_core::operator::event::{HookRan, ObjectWritten, Usage};
 use addon_core::review::response::HookResponse;
 use gojq::filter::Filter;
 use serde::Serialize;
@@ -96,12 +96,17 @@ async fn perform(
     if taken.is_err() {
         acting.forget();
     }
-    let (output, response) = taken?;
+    let Taken {
+        output,
+        response,
+        wrote,
+    } = taken?;
     Ok(HookRan {
         output,
         usage: usage(finished.usage),
         response: Box::new(response),
         read,
+        wrote,
     })
 }
 
@@ -152,6 +157,13 @@ fn prepare(tools: &Tools, run: &HookRun) -> io::Result<(Files, BTreeMap<MonitorI
     Ok((files, read))
 }
 
+/// The parts of a hook's output about which the loop decides, and the objects that were written.
+struct Taken {
+    output: HookOutput,
+    response: HookResponse,
+    wrote: Vec<ObjectWritten>,
+}
+
 /// Applies the output of a successful hook, except the parts about which the loop decides.
 async fn take_over(
     tools: &Tools,
@@ -159,7 +171,7 @@ async fn take_over(
     hook: &HookId,
     files: Files,
     cancel: &CancellationToken,
-) -> Result<(HookOutput, HookResponse), Failure> {
+) -> Result<Taken, Failure> {
     let Wrote {
         values,
         metrics,
@@ -167,14 +179,19 @@ async fn take_over(
         objects,
     } = blocking::run(move || files.written()).await?;
     // The two originals apply the parts in different orders, which shows if a patch fails.
+    let patcher = acting.patcher().counting();
     if tools.hooks_dir.is_some() {
-        acting.patcher().apply(&objects, cancel).await?;
+        patcher.apply(&objects, cancel).await?;
         show(tools, hook, metrics);
     } else {
         show(tools, hook, metrics);
-        acting.patcher().apply(&objects, cancel).await?;
+        patcher.apply(&objects, cancel).await?;
     }
-    Ok((values, response))
+    Ok(Taken {
+        output: values,
+        response,
+        wrote: patcher.take_written(),
+    })
 }
 
 /// The snapshots for a run, all of the same moment. A stopped monitor has none.

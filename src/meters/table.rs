@@ -239,6 +239,12 @@ pub static MODULE_RUN_SECONDS: Meter<Histogram, 2> = Meter::new(
     "Time from the start of a module's run until its hooks and its release are as its values want them, or until it failed.",
 )
 .of_modules();
+pub static LOOPS_SLOWED: Meter<Counter, 2> = Meter::new(
+    "loops_slowed_total",
+    Unit::Count,
+    ["module", "hook"],
+    "Waits of hooks that cause their own next runs, and of modules that programs switch to and fro.",
+);
 pub static MODULE_WAITS_FOR_NEED: Meter<Sampled, 2> = Meter::new(
     "module_waits_for_need",
     Unit::Count,
@@ -331,7 +337,7 @@ pub static TASKS_QUEUE_LENGTH: Meter<Sampled, 1> = Meter::new(
 );
 
 /// The metrics of this file, by name.
-static OWN: [Row; 45] = [
+static OWN: [Row; 46] = [
     BINDING_COUNT.row(),
     CONFIG_VALUES_ERRORS.row(),
     CONFIGURATION_LOST.row(),
@@ -348,6 +354,7 @@ static OWN: [Row; 45] = [
     HELM_OPERATION_SECONDS.row(),
     LIVE_TICKS.row(),
     LOG_RECORDS_LOST.row(),
+    LOOPS_SLOWED.row(),
     MM_MODULE_INFO.row(),
     MM_MODULE_MAINTENANCE.row(),
     MODULE_DELETE_ERRORS.row(),

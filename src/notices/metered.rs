@@ -5,7 +5,7 @@ use std::time::Duration;
 use addon_core::failure::Failure;
 use addon_core::hook::cause::Cause;
 use addon_core::name::{HookId, ModuleName, Owner};
-use addon_core::operator::effect::{HookLabels, Notice};
+use addon_core::operator::effect::{HookLabels, Notice, Slowed};
 use addon_core::operator::event::{Drift, SyncAction, Usage};
 
 use crate::meters::bindings::Enabled;
@@ -119,6 +119,13 @@ pub(super) fn count(notice: &Notice, meters: &Meters, decided_in: Duration) {
             meters.queue_action(queue, QueueAction::GetFirst, decided_in);
         }
         Notice::MonitorsStarted { hook, took } => meters.bindings_enabled(hook, *took, Enabled::Succeeded),
+        Notice::Slowed(slowed) => {
+            let (module, hook) = match slowed {
+                Slowed::Hook { hook, .. } => (hook.owner.module().map_or("", ModuleName::as_str), hook.name.as_str()),
+                Slowed::Switch { module, .. } => (module.as_str(), ""),
+            };
+            meters.add(&table::LOOPS_SLOWED, [module, hook], 1.0);
+        }
         Notice::MonitorsFailed { hook, .. } => meters.bindings_enabled(hook, Duration::ZERO, Enabled::Failed),
         Notice::TasksCompacted { queue, hook, .. } => meters.queue_compacted(queue.as_str(), hook.name.as_str()),
         Notice::ModuleDeleted { module } => meters.forget_hook_metrics(&module.clone().into()),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use addon_core::failure::{Class, Failure};
 use addon_core::name::{HookId, ModuleName, Owner};
-use addon_core::operator::effect::{HeldFor, HookLabels};
+use addon_core::operator::effect::{HeldFor, HookLabels, Slowed};
 use addon_core::operator::event::{Drift, SyncAction, Usage};
 use addon_core::operator::policy::Mode;
 use addon_core::release::Status;
@@ -31,6 +31,38 @@ pub(super) fn release_drifted(module: &ModuleName, drift: &Drift, times: u32) {
             status = status.map_or("absent", Status::word),
             times,
             "The release is in an unexpected status, the module is run to restore it"
+        ),
+    }
+}
+
+pub(super) fn slowed(slowed: &Slowed) {
+    match slowed {
+        Slowed::Hook {
+            hook,
+            deed,
+            times,
+            next_in,
+        } => warn!(
+            hook = hook.name.as_str(),
+            module = hook.owner.module().map(ModuleName::as_str),
+            deed,
+            times,
+            next_in_seconds = next_in.as_secs(),
+            "A hook causes its own next run again and again, the run waits"
+        ),
+        Slowed::Switch {
+            module,
+            enabled,
+            by,
+            times,
+            next_in,
+        } => warn!(
+            module = module.as_str(),
+            enabled,
+            by,
+            times,
+            next_in_seconds = next_in.as_secs(),
+            "A module is switched again and again, it keeps its state for a while"
         ),
     }
 }

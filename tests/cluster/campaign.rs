@@ -265,6 +265,8 @@ fn an_observer_notices_nonsense() {
                 object: Some((&object as &Value).into()),
                 filter_result: None,
             },
+            version: 0,
+            release: None,
         }
     };
     let mut observer = Observer::of("a:3 b:1");

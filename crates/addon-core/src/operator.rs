@@ -26,6 +26,7 @@ mod directories;
 mod drift;
 mod jobs;
 mod lanes;
+mod loops;
 mod modules;
 mod monitors;
 mod patience;
@@ -55,6 +56,7 @@ use self::event::Event;
 use self::explain::Query;
 use self::jobs::Jobs;
 use self::lanes::Lanes;
+use self::loops::Loops;
 use self::modules::Modules;
 use self::monitors::Monitors;
 use self::policy::Policy;
@@ -79,6 +81,7 @@ pub struct Operator {
     jobs: Jobs,
     bindings: Bindings,
     lanes: Lanes,
+    loops: Loops,
     monitors: Monitors,
     schedules: Schedules,
     values: Store,
@@ -111,6 +114,7 @@ impl Operator {
             jobs: Jobs::default(),
             bindings: Bindings::default(),
             lanes: Lanes::default(),
+            loops: Loops::default(),
             monitors: Monitors::default(),
             schedules: Schedules::default(),
             values: Store::default(),
@@ -160,6 +164,7 @@ impl Operator {
             self.chores.timeout(self.cx.policy.mode),
             self.schedules.timeout(cx),
             self.reviews.timeout(cx, &self.lanes, &self.bindings),
+            self.loops.timeout(),
             self.drifts.timeout(|name| survey.is_left_alone(name)),
             survey.patience_timeout(),
         ]

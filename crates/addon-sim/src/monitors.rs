@@ -92,6 +92,8 @@ impl Monitors {
                     object: Some(Json::from(&json!({"monitor": id.0, "seq": monitor.seq}))),
                     filter_result: None,
                 },
+                version: 0,
+                release: None,
             };
             self.news.entry(*id).or_default().push_back(change);
             seers.push(*id);

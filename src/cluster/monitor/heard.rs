@@ -6,13 +6,15 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use addon_core::name::ModuleName;
 use addon_core::object::ObjectName;
 use kube::core::ApiResource;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::super::adoption::RELEASE_NAME;
 use super::super::error::{Attempt, RequestError};
-use super::lens::{Item, Text};
+use super::lens::{Item, Text, Trace};
 use super::stream::{Line, failed, read_status};
 use super::trouble::{Trouble, WatchError};
 
@@ -91,7 +93,26 @@ pub(super) fn read_item(
         kind: resource.kind.clone(),
     });
     let text = Text::Sent(object.get().as_bytes().into());
-    Ok((Item { name, text }, metadata.resource_version.into_owned()))
+    let trace = Trace {
+        version: metadata.resource_version.parse().unwrap_or_default(),
+        release: metadata.annotations.and_then(release_of),
+    };
+    Ok((Item { name, text, trace }, metadata.resource_version.into_owned()))
+}
+
+/// The release that these annotations name. Most objects have no such annotation, and theirs are not parsed.
+fn release_of(annotations: &RawValue) -> Option<ModuleName> {
+    #[derive(Deserialize)]
+    struct Annotations {
+        #[serde(rename = "meta.helm.sh/release-name")]
+        release: Option<String>,
+    }
+    let text = annotations.get();
+    if !text.contains(RELEASE_NAME) {
+        return None;
+    }
+    let annotations: Annotations = serde_json::from_str(text).ok()?;
+    ModuleName::parse(&annotations.release?).ok()
 }
 
 /// Moves the position to a version. A server's history never goes back; a lower version belongs to a restored store.

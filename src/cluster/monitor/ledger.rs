@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use self::health::Health;
 use self::outlet::Outlet;
 use super::Labels;
-use super::lens::Lens;
+use super::lens::{Lens, Trace};
 use super::selection::Selection;
 
 /// The key of a target.
@@ -258,7 +258,7 @@ impl Ledger {
         &mut self,
         id: PartId,
         viewer: &Viewer,
-        name: &Arc<ObjectName>,
+        (name, trace): (&Arc<ObjectName>, &Trace),
         news: News,
         room: Option<mpsc::Permit<'_, Event>>,
     ) {
@@ -289,7 +289,7 @@ impl Ledger {
             .get(&viewer.key)
             .filter(|target| self.passes(target, &change))
         {
-            target.tell(viewer.key, name, change, room);
+            target.tell(viewer.key, (name, trace), change, room);
         }
     }
 

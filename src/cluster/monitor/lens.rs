@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use addon_core::digest::Digest;
 use addon_core::failure::{Class, Failure};
 use addon_core::hook::config::KubernetesBinding;
+use addon_core::name::ModuleName;
 use addon_core::object::json::Json;
 use addon_core::object::snapshot::{Order, Sighting};
 use addon_core::object::{ObjectName, ObjectView};
@@ -41,6 +42,16 @@ enum Regard {
 pub(super) struct Item {
     pub(super) name: Arc<ObjectName>,
     pub(super) text: Text,
+    pub(super) trace: Trace,
+}
+
+/// The origin of an object's state.
+#[derive(Debug, Clone, Default)]
+pub(in crate::cluster) struct Trace {
+    /// `metadata.resourceVersion` as a number; 0 if it is none.
+    pub(in crate::cluster) version: u64,
+    /// The release that the annotations name.
+    pub(in crate::cluster) release: Option<ModuleName>,
 }
 
 /// The text of an object.
@@ -283,6 +294,7 @@ mod tests {
         Item {
             name: Arc::default(),
             text: Text::Sent(text.as_bytes().into()),
+            trace: Trace::default(),
         }
     }
 
@@ -340,6 +352,7 @@ mod tests {
         let kept = Item {
             name: Arc::default(),
             text: Text::Kept(wide.view.object.clone().unwrap()),
+            trace: Trace::default(),
         };
         for other in [lens(None, true), lens(Some("/spec"), true), lens(Some("/spec"), false)] {
             let first = seen(&item, &[Arc::clone(&other)]).remove(0).unwrap();

@@ -11,7 +11,7 @@ use addon_core::object::{ObjectName, ObjectView};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::Value;
 
-use super::lens::{self, Compile, Item, Lens, Text};
+use super::lens::{self, Compile, Item, Lens, Text, Trace};
 
 /// The only part of a snapshot without watches.
 const PART: PartId = PartId(0);
@@ -60,6 +60,7 @@ impl Still {
         let item = Item {
             name: Arc::new(name.clone()),
             text: Text::Sent(object.to_string().into_bytes().into()),
+            trace: Trace::default(),
         };
         // The objects name their kind and version themselves.
         let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("", "", ""));

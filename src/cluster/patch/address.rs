@@ -1,11 +1,13 @@
 //! The API paths of the objects of a kind, and requests for one of them as plain JSON.
 
 use addon_core::failure::{Class, Failure};
+use addon_core::object::ObjectName;
 use hyper::header::CONTENT_TYPE;
 use hyper::{Method, Request};
 use kube::core::{DynamicObject, Resource as _};
 use serde_json::Value;
 
+use super::tally::Tally;
 use crate::cluster::Cluster;
 use crate::cluster::apis::Kind;
 use crate::cluster::error::{Attempt, RequestError};
@@ -16,6 +18,7 @@ pub(super) struct Address {
     cluster: Cluster,
     pub(super) kind: Kind,
     namespace: Option<String>,
+    tally: Tally,
 }
 
 /// A request to the API server, without its path.
@@ -33,8 +36,9 @@ pub(super) struct Ask<'a> {
 pub(super) const JSON: &str = "application/json";
 
 impl Address {
-    pub(super) fn new(cluster: Cluster, kind: Kind, namespace: Option<&str>) -> Self {
+    pub(super) fn new(cluster: Cluster, kind: Kind, namespace: Option<&str>, tally: Tally) -> Self {
         Self {
+            tally,
             cluster,
             kind,
             namespace: namespace.map(str::to_owned),
@@ -104,7 +108,23 @@ impl Address {
             .header(CONTENT_TYPE, ask.content_type)
             .body(body)
             .expect("every part of the path is encoded");
-        self.cluster.ask(attempt, self.cluster.client.request(request)).await
+        let answer = self.cluster.ask(attempt, self.cluster.client.request(request)).await?;
+        self.count(&ask, name, &answer);
+        Ok(answer)
+    }
+
+    /// Counts the write of an object that the server has confirmed.
+    fn count(&self, ask: &Ask<'_>, name: &str, answer: &Value) {
+        let named = ObjectName {
+            namespace: self.namespace.clone().unwrap_or_default(),
+            name: answer["metadata"]["name"].as_str().unwrap_or(name).to_owned(),
+            kind: self.kind.resource.kind.clone(),
+        };
+        match ask.method {
+            Method::GET => {}
+            Method::DELETE => self.tally.deleted(named, answer),
+            _ => self.tally.wrote(named, answer, ask.body),
+        }
     }
 
     /// Logs once that a verb was refused and another one is used.

@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::address::{Address, Ask};
 use super::change::MERGE_PATCH;
 use super::race::{self, Lost, is_missing, is_taken};
+use super::tally::Tally;
 use crate::cluster::Cluster;
 use crate::cluster::crds::Ensured;
 use crate::cluster::drift;
@@ -36,7 +37,7 @@ impl Cluster {
         let namespace = kind
             .namespaced
             .then(|| key.namespace.as_deref().unwrap_or(self.namespace()));
-        let address = Address::new(self.clone(), kind.clone(), namespace);
+        let address = Address::new(self.clone(), kind.clone(), namespace, Tally::default());
         Ok(race::run(|| ensure(&address, &key.name, manifest)).await?)
     }
 }

@@ -34,6 +34,11 @@ impl HookOutput {
         })
     }
 
+    /// The path of the first operation, on values before that on config values.
+    pub fn first_path(&self) -> Option<&str> {
+        self.values.first_path().or_else(|| self.config.first_path())
+    }
+
     /// Whether the hook's output asks for no change.
     pub fn is_empty(&self) -> bool {
         self.config.is_empty() && self.values.is_empty()

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-pub use self::notice::{HeldFor, Notice};
+pub use self::notice::{HeldFor, Notice, Slowed};
 
 use super::edit::Edit;
 use super::event::ReviewId;

@@ -10,11 +10,12 @@ pub use self::finished::{Finished, HookRan};
 use super::provenance::{Made, Provenance};
 use crate::artifact::trial::record::Ruling;
 use crate::artifact::trial::sections::TrialSections;
+use crate::digest::Digest;
 use crate::failure::Failure;
 use crate::hook::config::WatchEvent;
 use crate::module::outline::ValuesFiles;
 use crate::module::{Edition, Inventory, Module, Origin};
-use crate::name::MonitorId;
+use crate::name::{ModuleName, MonitorId};
 use crate::object::{ObjectName, ObjectView};
 use crate::release::{ConfigTrace, Status};
 use crate::review::request::ReviewRequest;
@@ -125,6 +126,21 @@ pub struct ObjectChange {
     pub name: ObjectName,
     /// The object as the binding's filter shows it; for a deleted object, its last state.
     pub view: ObjectView,
+    /// `metadata.resourceVersion` after the change; 0 if it is unknown.
+    pub version: u64,
+    /// The release that the object's annotations name.
+    pub release: Option<ModuleName>,
+}
+
+/// An object that a hook's patch wrote.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObjectWritten {
+    /// The object.
+    pub object: ObjectName,
+    /// `metadata.resourceVersion` after the write; `None` if the object was deleted.
+    pub version: Option<u64>,
+    /// The digest of the operation.
+    pub content: Digest,
 }
 
 /// The result of a read of our ConfigMap. A read that failed never becomes an event.

@@ -12,6 +12,7 @@ use self::gate::Gate;
 use super::bindings::Bindings;
 use super::effect::{HookLabels, MonitorStart};
 use super::event::ObjectChange;
+use super::loops::Origin;
 use super::task::{HookTask, Trigger};
 use crate::hook::cause::Cause;
 use crate::hook::config::{HookConfig, KubernetesBinding};
@@ -165,7 +166,7 @@ impl Monitors {
         &self,
         bindings: &Bindings,
         terms: RunTerms,
-        change: ObjectChange,
+        (change, origin): (ObjectChange, Origin),
     ) -> Option<(QueueName, HookTask)> {
         let Served { hook, binding, .. } = self.binding_of(bindings, change.monitor)?;
         let task = HookTask {
@@ -182,6 +183,7 @@ impl Monitors {
             deadline: binding.timeout.unwrap_or(terms.deadline),
             first_runs: Vec::new(),
             is_skipped: false,
+            origins: vec![origin],
         };
         Some((binding.queue.clone(), task))
     }
@@ -204,6 +206,7 @@ impl Monitors {
             deadline: binding.timeout.unwrap_or(terms.deadline),
             first_runs: vec![id],
             is_skipped: !config.has_first_run(binding),
+            origins: Vec::new(),
         })
     }
 

@@ -273,8 +273,15 @@ pub enum Waiting {
     },
     /// A failed enabled script is asked again, or a running one has had its time.
     EnabledScript(ModuleName),
+    /// A module that programs have switched too often may be switched again.
+    Switch(ModuleName),
     /// A run will have held up other modules for too long. The text names the run.
     Patience(String),
+    /// A hook that causes its own next run too often may run again.
+    Loop {
+        /// The hook.
+        hook: HookId,
+    },
     /// A module runs because its release was damaged.
     Restoring(ModuleName),
     /// The step of the operator's own work that is named here is retried.

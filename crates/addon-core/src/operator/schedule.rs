@@ -151,6 +151,7 @@ pub(super) fn run_of(
         deadline: cx.policy.deadline_of(binding.timeout),
         first_runs: Vec::new(),
         is_skipped: false,
+        origins: Vec::new(),
         hook,
     };
     Some((lane, task))

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 pub(super) use self::reason::{Reason, RunReason, Trigger};
 use super::effect::HookLabels;
+use super::loops::Origin;
 use super::policy::Mode;
 use crate::hook::cause::Cause;
 use crate::hook::context::BindingContext;
@@ -82,6 +83,8 @@ pub(super) struct HookTask {
     pub(super) first_runs: Vec<MonitorId>,
     /// The hook does not want this first run. The task only makes later changes reach the hook.
     pub(super) is_skipped: bool,
+    /// The origins of the changes that the run tells of; empty for other runs.
+    pub(super) origins: Vec<Origin>,
 }
 
 /// One entry of a queue.
@@ -296,6 +299,7 @@ impl HookTask {
     pub(super) fn absorb(&mut self, other: Self) {
         self.contexts.extend(other.contexts);
         self.first_runs.extend(other.first_runs);
+        self.origins.extend(other.origins);
         // The deadline and the first runs of a dropped context are kept, too: a later context of its group stands for it,
         // but its work is still to be done.
         self.deadline = self.deadline.max(other.deadline);

@@ -11,6 +11,7 @@ mod drift;
 mod edits;
 mod explain;
 mod fare;
+mod loops;
 mod lost;
 mod maintenance;
 mod monitors;
@@ -41,8 +42,8 @@ use values_schema::schema::Schemas;
 
 use super::effect::{FilesVerdict, Job, Notice};
 use super::event::{
-    Asked, ConfigRead, Finished, HookRan, ObjectChange, ReleaseSummary, ReviewId, Saved, SavedState, ScriptAnswer,
-    SyncAction, Synced,
+    Asked, ConfigRead, Finished, HookRan, ObjectChange, ObjectWritten, ReleaseSummary, ReviewId, Saved, SavedState,
+    ScriptAnswer, SyncAction, Synced,
 };
 use super::policy::{Leadership, Mode};
 use super::provenance::{Made, Provenance, digest};
@@ -93,6 +94,10 @@ struct World {
     open: BTreeSet<String>,
     pending: Vec<Job>,
     patches: BTreeMap<String, (Patch, Patch)>,
+    /// The values that hooks set to another number in each run, by the texts of their jobs.
+    counting: BTreeMap<String, &'static str>,
+    /// The objects that hooks write in each run, by the texts of their jobs.
+    wrote: BTreeMap<String, Vec<ObjectWritten>>,
     last_good: Option<BTreeMap<String, String>>,
     made: Option<Made>,
     provenance: Provenance,
@@ -154,6 +159,8 @@ impl World {
             open: BTreeSet::new(),
             pending: Vec::new(),
             patches: BTreeMap::new(),
+            counting: BTreeMap::new(),
+            wrote: BTreeMap::new(),
             last_good: None,
             made: None,
             provenance: Provenance::default(),
@@ -203,7 +210,6 @@ impl World {
     }
 
     fn patching(mut self, words: &str, values: &Value, config: &Value) -> Self {
-        let patch = |value: &Value, file| Patch::parse(&value.to_string(), file).unwrap();
         self.patches.insert(
             words.to_owned(),
             (patch(values, PatchFile::Values), patch(config, PatchFile::Config)),
@@ -352,12 +358,20 @@ impl World {
                 Finished::MonitorsStarted(ticket, Ok(()))
             }
             Job::RunHook(run, ticket) => {
-                let (values, config) = self.patches.get(&words).cloned().unwrap_or_default();
+                let (mut values, config) = self.patches.get(&words).cloned().unwrap_or_default();
+                if let Some(path) = self.counting.get(&words) {
+                    let number = self.tick.as_micros();
+                    values = patch(
+                        &json!([{"op": "add", "path": path, "value": number}]),
+                        PatchFile::Values,
+                    );
+                }
                 let ran = HookRan {
                     output: HookOutput { config, values },
                     usage: event::Usage::default(),
                     response: Box::new(self.responses.get(&words).cloned().unwrap_or_default()),
                     read: self.read(&run),
+                    wrote: self.wrote.get(&words).cloned().unwrap_or_default(),
                 };
                 Finished::HookRan(ticket, Ok(ran))
             }
@@ -432,6 +446,8 @@ impl World {
                 ..ObjectName::default()
             },
             view: ObjectView::default(),
+            version: 0,
+            release: None,
         }
     }
 
@@ -500,6 +516,10 @@ impl World {
             .map(|report| report.state)
             .unwrap()
     }
+}
+
+fn patch(value: &Value, file: PatchFile) -> Patch {
+    Patch::parse(&value.to_string(), file).unwrap()
 }
 
 /// The outcome of the write of a section.

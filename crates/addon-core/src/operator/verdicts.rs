@@ -5,11 +5,14 @@
 
 mod late;
 mod round;
+mod switching;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use self::late::{Asked, Given};
 pub(super) use self::round::{Inputs, Round};
+pub(super) use self::switching::Kept;
+use self::switching::Switching;
 use super::config::Config;
 use super::modules::Modules;
 use super::supply::Supply;
@@ -43,6 +46,7 @@ pub(super) struct Verdicts {
     answers: BTreeMap<ModuleName, Given>,
     /// The failures of scripts since their last answer: how often in a row, and the last error.
     failed: BTreeMap<ModuleName, (u32, Failure)>,
+    switching: Switching,
 }
 
 #[derive(Debug, Default)]
@@ -77,6 +81,7 @@ impl Verdicts {
             running: BTreeMap::new(),
             answers: BTreeMap::new(),
             failed: BTreeMap::new(),
+            switching: Switching::default(),
         }
     }
 
@@ -154,6 +159,11 @@ impl Verdicts {
     pub(super) fn script_failure(&self, module: &ModuleName) -> Option<(u32, &Failure, Option<Tick>)> {
         let (failures, failure) = self.failed.get(module)?;
         Some((*failures, failure, self.retry))
+    }
+
+    /// The hold of a module that programs have switched too often, if another verdict waits for its end.
+    pub(super) fn kept(&self, module: &ModuleName, now: Tick) -> Option<Kept> {
+        self.switching.kept(module, now)
     }
 
     /// The start of the module's running script.

@@ -11,6 +11,7 @@ mod deletions;
 mod enabling;
 mod failures;
 mod hooks;
+mod loops;
 mod objects;
 mod outcomes;
 mod ran;

@@ -84,6 +84,11 @@ impl Patch {
         Ok(Self(operations))
     }
 
+    /// The path of the first operation.
+    pub fn first_path(&self) -> Option<&str> {
+        self.0.first().map(|written| written.path.as_str())
+    }
+
     /// Whether the patch has no operations.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

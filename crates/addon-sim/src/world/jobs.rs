@@ -291,6 +291,7 @@ impl World {
             usage: Usage::default(),
             response: Box::default(),
             read: BTreeMap::new(),
+            wrote: Vec::new(),
         })
     }
 

@@ -171,6 +171,7 @@ impl World {
             usage: Usage::default(),
             response: Box::new(response),
             read: BTreeMap::new(),
+            wrote: Vec::new(),
         })
     }
 }

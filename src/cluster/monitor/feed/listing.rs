@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use super::super::super::error::RequestError;
 use super::super::heard::{Heard, read_item, read_line, unusable};
 use super::super::ledger::News;
-use super::super::lens::Item;
+use super::super::lens::{Item, Trace};
 use super::super::observation::Observation;
 use super::super::reader::{Answer, Condition};
 use super::super::stream::Page;
@@ -132,7 +132,7 @@ impl Feed {
             for name in vanished {
                 let room = self.shared.room(viewer).await;
                 let mut ledger = self.shared.ledger();
-                ledger.take(self.id, viewer, &name, News::Gone(None), room);
+                ledger.take(self.id, viewer, (&name, &Trace::default()), News::Gone(None), room);
             }
         }
         self.shared.ledger().end_listing(self.id);

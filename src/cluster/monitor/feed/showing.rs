@@ -11,7 +11,7 @@ use tracing::warn;
 
 use super::super::heard::unusable;
 use super::super::ledger::{News, Viewer};
-use super::super::lens::{Item, Lens, Look, Text, look};
+use super::super::lens::{Item, Lens, Look, Text, Trace, look};
 use super::super::observation::{Labels, Observation};
 use super::super::reader::Answer;
 use super::super::trouble::Trouble;
@@ -93,7 +93,7 @@ impl Feed {
     async fn tell(&mut self, viewer: &Viewer, item: &Item, news: News) {
         let room = self.shared.room(viewer).await;
         let mut ledger = self.shared.ledger();
-        ledger.take(self.id, viewer, &item.name, news, room);
+        ledger.take(self.id, viewer, (&item.name, &item.trace), news, room);
         let held = ledger.target(viewer.key).map(|target| target.snapshot.len());
         drop(ledger);
         if let (false, Some(labels), Some(objects)) = (viewer.first, viewer.measured(), held) {
@@ -154,7 +154,8 @@ impl Feed {
         let items = known.into_iter().filter_map(|sighting| {
             let text = Text::Kept(sighting.view.object?);
             let name = sighting.name;
-            Some(Item { name, text })
+            let trace = Trace::default();
+            Some(Item { name, text, trace })
         });
         let (items, looks) = self.look(items.collect(), vec![Arc::clone(lens)]).await;
         let pairs = items.iter().zip(looks.into_iter().flatten());

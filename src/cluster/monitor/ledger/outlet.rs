@@ -11,6 +11,7 @@ use addon_core::operator::event::{Event, ObjectChange};
 use tokio::sync::mpsc;
 
 use super::super::gate::Gate;
+use super::super::lens::Trace;
 use super::super::reader::Reader;
 use super::{Key, OwnId, Target};
 
@@ -56,7 +57,13 @@ impl Target {
         wanted.then(|| (gate, Evidence::of_change(event, view)))
     }
 
-    pub(super) fn tell(&self, key: Key, name: &Arc<ObjectName>, change: Change, room: Option<mpsc::Permit<'_, Event>>) {
+    pub(super) fn tell(
+        &self,
+        key: Key,
+        (name, trace): (&Arc<ObjectName>, &Trace),
+        change: Change,
+        room: Option<mpsc::Permit<'_, Event>>,
+    ) {
         if let (Outlet::Own(door), Key::Own(id)) = (&self.outlet, key) {
             let name = Arc::clone(name);
             // The receiver may have ended with everything else.
@@ -76,6 +83,8 @@ impl Target {
                     event,
                     name: ObjectName::clone(name),
                     view,
+                    version: trace.version,
+                    release: trace.release.clone(),
                 }));
             }
             (Outlet::Namespaces(door), ..) => {

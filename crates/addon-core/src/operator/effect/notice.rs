@@ -1,6 +1,7 @@
 //! Notices: what the operator reports to people through the log and Events, and counts in metrics.
 
 mod held_for;
+mod slowed;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,6 +9,7 @@ use std::time::Duration;
 use masking::secret::known::Known;
 
 pub use self::held_for::HeldFor;
+pub use self::slowed::Slowed;
 use super::HookLabels;
 use crate::failure::Failure;
 use crate::name::{BindingName, HookId, ModuleName, Owner, QueueName};
@@ -93,6 +95,8 @@ pub enum Notice {
         /// The bindings of the hook.
         bindings: Vec<BindingName>,
     },
+    /// A program causes its own next work too often, so that this work waits.
+    Slowed(Slowed),
     /// An enabled script answered.
     ScriptAnswered {
         /// The module of the script.
@@ -299,8 +303,7 @@ pub enum Notice {
         /// The keys of the ConfigMap whose meaning changed.
         keys: Vec<String>,
     },
-    /// These keys are too large for the state Secret. If they are broken or gone at the next start, their last good texts
-    /// are unknown.
+    /// These keys are too large for the state Secret, so their last good texts are unknown at the next start.
     SectionsNotKept {
         /// The keys of the ConfigMap whose texts were not saved.
         keys: Vec<String>,
@@ -376,7 +379,7 @@ pub enum Notice {
         /// The number of tasks that became part of the earliest one.
         count: usize,
     },
-    /// A task began. The notice tells its wait in the queue.
+    /// A task began.
     TaskWaited {
         /// The queue.
         queue: QueueName,

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{CrdObstacle, ReleaseSummary, ReviewId, Saved, SavedState, ScriptAnswer, Settled, Synced, Usage};
+use super::{
+    CrdObstacle, ObjectWritten, ReleaseSummary, ReviewId, Saved, SavedState, ScriptAnswer, Settled, Synced, Usage,
+};
 use crate::failure::Failure;
 use crate::hook::config::HookConfig;
 use crate::hook::output::HookOutput;
@@ -70,6 +72,8 @@ pub struct HookRan {
     pub response: Box<HookResponse>,
     /// For each snapshot, the number of the last change that it included when it was read.
     pub read: BTreeMap<MonitorId, u64>,
+    /// The objects that the hook's patches wrote.
+    pub wrote: Vec<ObjectWritten>,
 }
 
 /// Evaluates the same expression for the outcome of every kind of job.

@@ -18,7 +18,7 @@ impl Survey<'_> {
         let head = self.of.lanes.head(&Lane::Module(name.clone()));
         let verdict = self.of.verdicts.on(unit.name());
         let enabled_by = match verdict {
-            Some(verdict) => self.said_by(name, &verdict.source),
+            Some(verdict) => self.said_by(name, &verdict.source) + &self.switched_too_often(name),
             None if self.of.verdicts.script_runs_since(name).is_some() => "enabled script has yet to answer".to_owned(),
             None if self.of.verdicts.is_undecided(name) => "enabled script fails".to_owned(),
             None => "not decided yet".to_owned(),
@@ -99,7 +99,35 @@ impl Survey<'_> {
         if wait.is_empty() && !is_over {
             return self.work_ahead().unwrap_or_default();
         }
+        if wait.is_empty() {
+            return self.loops_of(unit.name()).join("; ");
+        }
         wait
+    }
+
+    /// The end of a sentence about a module that keeps its state, because programs have switched it too often.
+    fn switched_too_often(&self, module: &ModuleName) -> String {
+        let Some(kept) = self.of.verdicts.kept(module, self.of.cx.now.tick) else {
+            return String::new();
+        };
+        let (times, seconds, key) = (kept.times, self.seconds_to(kept.until), module.enabled_key());
+        format!(
+            ", which has switched it {times} times within 10 minutes: it stays so for {seconds}s, or until a person edits {key} \
+             in the ConfigMap"
+        )
+    }
+
+    /// The hooks that cause runs of the module, or of themselves, too often, each with its wait.
+    fn loops_of(&self, module: &ModuleName) -> Vec<String> {
+        let waits = self.of.loops.waits_of(module, self.of.cx.now.tick).into_iter();
+        let told = waits.map(|(hook, wait)| {
+            let (deed, times, seconds) = (wait.deed, wait.times, self.seconds_to(wait.until));
+            format!(
+                "the next run of hook '{}', in {seconds}s or at a change by others: it {deed}, {times} times in a row",
+                hook.name
+            )
+        });
+        told.collect()
     }
 
     fn head_waits_for(&self, unit: &Unit, head: &Entry) -> String {

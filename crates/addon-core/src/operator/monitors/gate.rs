@@ -97,6 +97,8 @@ mod tests {
             event: WatchEvent::Modified,
             name: ObjectName::default(),
             view: ObjectView::default(),
+            version: 0,
+            release: None,
         }
     }
 

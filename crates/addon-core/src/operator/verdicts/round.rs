@@ -12,7 +12,7 @@ use crate::module::enabling::{Source, Verdict};
 use crate::name::{ModuleName, Owner};
 use crate::operator::config::Config;
 use crate::operator::cx::Cx;
-use crate::operator::effect::{Job, Notice};
+use crate::operator::effect::{Job, Notice, Slowed};
 use crate::operator::event::ScriptAnswer;
 use crate::operator::jobs::Jobs;
 use crate::operator::modules::Modules;
@@ -55,6 +55,10 @@ impl Verdicts {
             self.retry = None;
             self.begin(inputs.modules);
         }
+        if self.is_known() && self.switching.take_over(cx.now.tick) {
+            self.cause = Some(Reason::DynamicUpdate);
+            self.begin(inputs.modules);
+        }
         let mut moved = self.lose_patience(cx, jobs);
         loop {
             let Stage::Asking { left, .. } = &self.stage else {
@@ -64,7 +68,7 @@ impl Verdicts {
                 return self.end_round();
             };
             let opinions = self.opinions(inputs.modules, inputs.config, inputs.supply, &name);
-            let (verdict, asks) = (opinions.verdict(), opinions.ask_script());
+            let (verdict, asks, config) = (opinions.verdict(), opinions.ask_script(), opinions.config);
             let unit = inputs.modules.get(&name);
             // The script of a directory says nothing about files that have yet to come from a registry.
             let has_files = inputs.supply.lack(&name).is_none();
@@ -73,10 +77,10 @@ impl Verdicts {
                 match self.hear_script(cx, inputs.modules, &name) {
                     Heard::Answer(answer) => {
                         let verdict = verdict.after_script(answer.enabled, answer.reason);
-                        self.decided(cx, &name, Some(verdict));
+                        self.decided(cx, &name, Some(verdict), config);
                     }
                     Heard::NothingYet => return Round::Waits { moved },
-                    Heard::NothingForLong => self.decided(cx, &name, None),
+                    Heard::NothingForLong => self.decided(cx, &name, None, None),
                     Heard::NotAsked if !jobs.has_room(Slot::Hook, &cx.policy) => return Round::Waits { moved },
                     Heard::NotAsked => {
                         self.ask_script(cx, jobs, inputs, name);
@@ -84,7 +88,7 @@ impl Verdicts {
                     }
                 }
             } else {
-                self.decided(cx, &name, Some(verdict));
+                self.decided(cx, &name, Some(verdict), config);
             }
             moved = true;
         }
@@ -159,17 +163,17 @@ impl Verdicts {
                 }
                 // If an earlier module was switched meanwhile, the answer is outdated, and the script is asked again.
                 if beside == self.enabled_before(inputs.modules, module) {
-                    let verdict = self
-                        .opinions(inputs.modules, inputs.config, inputs.supply, module)
-                        .verdict();
-                    self.decided(cx, module, Some(verdict.after_script(answer.enabled, answer.reason)));
+                    let opinions = self.opinions(inputs.modules, inputs.config, inputs.supply, module);
+                    let (verdict, config) = (opinions.verdict(), opinions.config);
+                    let verdict = verdict.after_script(answer.enabled, answer.reason);
+                    self.decided(cx, module, Some(verdict), config);
                 }
                 None
             }
             Err(failure) => {
                 self.script_failed(cx, module, failure.clone());
                 if is_awaited {
-                    self.decided(cx, module, None);
+                    self.decided(cx, module, None, None);
                 }
                 Some(failure)
             }
@@ -189,8 +193,8 @@ impl Verdicts {
     }
 
     /// Takes the verdict of the module at the front of the round. `None`: the script failed, and the module keeps the
-    /// verdict that it had.
-    fn decided(&mut self, cx: &mut Cx, module: &ModuleName, verdict: Option<Verdict>) {
+    /// verdict that it had. `config` is its flag in the ConfigMap.
+    fn decided(&mut self, cx: &mut Cx, module: &ModuleName, verdict: Option<Verdict>, config: Option<bool>) {
         let Stage::Asking { left, undecided, .. } = &mut self.stage else {
             return;
         };
@@ -201,6 +205,9 @@ impl Verdicts {
         };
         self.failed.remove(module);
         let before = self.given.get(module).map(|verdict| verdict.enabled);
+        if self.keeps(cx, module, &verdict, config) {
+            return;
+        }
         let worth_telling = before.is_some() || verdict.enabled || verdict.source != Source::Default;
         if worth_telling && before != Some(verdict.enabled) {
             cx.tell(Notice::ModuleSwitched {
@@ -210,6 +217,29 @@ impl Verdicts {
             });
         }
         self.given.insert(module.clone(), verdict);
+    }
+
+    /// Whether the module keeps its verdict, because programs have switched it too often.
+    fn keeps(&mut self, cx: &mut Cx, module: &ModuleName, verdict: &Verdict, config: Option<bool>) -> bool {
+        let Some(before) = self.given.get(module) else {
+            return false;
+        };
+        if before.enabled == verdict.enabled {
+            self.switching.agrees(module);
+            return false;
+        }
+        let is_told = self.switching.kept(module, cx.now.tick).is_some();
+        let kept = self.switching.keeps(module, (before, verdict), config, cx.now.tick);
+        if let Some(kept) = kept.filter(|_| !is_told) {
+            cx.tell(Notice::Slowed(Slowed::Switch {
+                module: module.clone(),
+                enabled: before.enabled,
+                by: verdict.source.to_string(),
+                times: kept.times,
+                next_in: kept.until - cx.now.tick,
+            }));
+        }
+        kept.is_some()
     }
 
     /// Ends the round when every module was looked at.
@@ -235,7 +265,10 @@ impl Verdicts {
         let mut undecided = self.undecided();
         let retried = undecided.find(failed).or_else(|| self.undecided().next());
         let retry = retried.and_then(|module| Some((self.next_round()?, module)));
-        let (at, module) = retry.into_iter().chain(self.patience_ends(cx)).min()?;
-        Some((at, Waiting::EnabledScript(module.clone())))
+        let asked = retry.into_iter().chain(self.patience_ends(cx)).min();
+        let asked = asked.map(|(at, module)| (at, Waiting::EnabledScript(module.clone())));
+        let kept = self.switching.next().filter(|_| !self.is_asking());
+        let kept = kept.map(|(at, module)| (at, Waiting::Switch(module.clone())));
+        asked.into_iter().chain(kept).min_by_key(|(at, _)| *at)
     }
 }

@@ -55,6 +55,7 @@ impl Operator {
             // Sections may count by now that have to be kept in the state Secret.
             self.advance_startup();
         }
+        self.let_go_due();
         self.fire_schedules();
         self.advance_reviews();
         loop {

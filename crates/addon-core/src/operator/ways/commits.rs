@@ -21,6 +21,8 @@ impl Operator {
         match result {
             Ok(ran) => {
                 self.lanes.hook_read(lane, ran.read);
+                self.loops
+                    .hook_wrote(lane, &ran.wrote, ran.output.first_path(), self.cx.now.tick);
                 self.hook_ran(lane, ran.output, ran.usage);
             }
             Err(failure) => self.hook_failed(lane, failure),
@@ -235,6 +237,7 @@ impl Operator {
     fn saved(&mut self, owner: &Owner, saving: Saving, version: u64, created: bool) {
         let key = owner.values_key();
         self.config.wrote(&key, saving.text.clone(), version, created);
+        self.loops.section_written(&saving.ran.lane, version);
         let newest = self.config.says(&key, &saving.text);
         let dropped = self.came_too_late(&saving.ran.lane);
         if saving.proposal.is_current(&self.values) && !dropped {

@@ -32,6 +32,7 @@ impl Operator {
     }
 
     fn open_converge(&mut self) {
+        self.loops.converge_begins();
         let Some(Task::Converge(reason)) = self.lanes.head(&Lane::Global).map(|head| &head.task) else {
             return;
         };
@@ -65,6 +66,7 @@ impl Operator {
 
     fn look_at_converge(&mut self) -> Look {
         if let Some(reason) = self.converge.start_over() {
+            self.loops.converge_begins();
             self.drop_waiting_runs();
             self.cx.tell(Notice::ConvergeStarted {
                 reason: reason.to_string(),
@@ -180,7 +182,8 @@ impl Operator {
             failing,
         });
         if self.values.version(&Owner::Global) != closed.before {
-            self.request_converge(Reason::AfterAllChange, false);
+            let (hooks, lineage) = self.loops.take_changers(&Lane::Global);
+            self.converge_for(Reason::AfterAllChange, &hooks, lineage);
         }
         self.purge();
         self.recovered();

@@ -9,8 +9,10 @@ use crate::name::{HookId, Owner};
 use crate::operator::Operator;
 use crate::operator::effect::{HookLabels, HookRun, Job, Notice};
 use crate::operator::lanes::{Admission, Doing, Fate};
+use crate::operator::loops::Request;
 use crate::operator::policy::Mode;
 use crate::operator::task::{HookTask, Lane, Task, Trigger};
+use crate::time::Tick;
 use crate::values::Globals;
 
 impl Operator {
@@ -31,6 +33,9 @@ impl Operator {
             self.first_run_over(&first_runs, &BTreeMap::new());
             return true;
         }
+        if self.hold_back(lane, &hook) {
+            return true;
+        }
         if self.tells_of_all_in(lane) && self.lanes.spreads_out(&self.cx, &self.bindings, lane, &hook) {
             return true;
         }
@@ -44,6 +49,45 @@ impl Operator {
             self.start_hook(lane, task);
         }
         true
+    }
+
+    /// Puts the runs of the hook at the head of a lane aside, if the hook causes them by itself too often. A change by others
+    /// behind them makes them run at once.
+    fn hold_back(&mut self, lane: &Lane, hook: &HookId) -> bool {
+        let head = self.lanes.head(lane).filter(|head| !head.begun);
+        let is_of_changes = |task: &&HookTask| task.trigger == Trigger::Objects && !task.is_first_run();
+        let Some(task) = head.and_then(|head| head.task.as_hook()).filter(is_of_changes) else {
+            return false;
+        };
+        let wait = self.loops.wait_of(hook, self.cx.now.tick);
+        if !self.is_own(hook, &task.origins) {
+            let doubt = self.loops.doubt(&task.origins, self.cx.now.tick);
+            if let Some(until) = doubt.filter(|_| wait.is_some()) {
+                self.hold_in_doubt(lane, hook, until);
+                return true;
+            }
+            self.let_go_before(lane, hook);
+            return false;
+        }
+        let Some(wait) = wait else { return false };
+        let is_foreign = |task: &HookTask| task.hook == *hook && !self.is_own(hook, &task.origins);
+        let behind = self.lanes.behind_head(lane);
+        if behind.filter_map(|entry| entry.task.as_hook()).any(is_foreign) {
+            return false;
+        }
+        if let Some(task) = self.combine(lane) {
+            self.lanes.finish(&self.cx, lane);
+            self.put_aside(hook, wait, Request::Hook(lane.clone(), Box::new(task)));
+        }
+        true
+    }
+
+    /// Puts the runs of a hook that waits aside for a moment, in which it may turn out that a hook caused them.
+    fn hold_in_doubt(&mut self, lane: &Lane, hook: &HookId, until: Tick) {
+        let Some(task) = self.combine(lane) else { return };
+        self.lanes.finish(&self.cx, lane);
+        self.loops
+            .put_aside(hook, until, Request::Hook(lane.clone(), Box::new(task)));
     }
 
     /// Moves the contexts of directly following runs of the same hook into the head of the lane. Returns the combined run.
@@ -117,6 +161,7 @@ impl Operator {
             deadline: self.cx.policy.deadline_of(config.and_then(|config| config.timeout)),
             first_runs: Vec::new(),
             is_skipped: false,
+            origins: Vec::new(),
             hook,
         }
     }
@@ -128,7 +173,8 @@ impl Operator {
     }
 
     /// Starts a hook as a job of the head of a lane.
-    pub(super) fn start_hook(&mut self, lane: &Lane, task: HookTask) {
+    pub(super) fn start_hook(&mut self, lane: &Lane, mut task: HookTask) {
+        self.note_lineage(lane, &mut task);
         let HookTask {
             hook,
             labels,
@@ -137,6 +183,7 @@ impl Operator {
             deadline,
             first_runs,
             is_skipped: _,
+            origins: _,
             trigger: _,
         } = task;
         self.lanes.take_token(&self.cx, &self.bindings, lane, &hook);

@@ -32,7 +32,8 @@ impl Operator {
     /// Puts a run of a hook for a change into its queue.
     fn deliver(&mut self, change: ObjectChange) {
         let terms = self.run_terms(Trigger::Objects);
-        if let Some((queue, task)) = self.monitors.run_for(&self.bindings, terms, change) {
+        let origin = self.origin_of(&change);
+        if let Some((queue, task)) = self.monitors.run_for(&self.bindings, terms, (change, origin)) {
             let lane = Lane::of(&task.hook.owner, &queue);
             self.lanes.push_hook(&mut self.cx, &self.bindings, &lane, task);
         }
@@ -108,6 +109,7 @@ impl Operator {
 
     fn drop_runs_for_objects(&mut self, owner: &Owner, reason: &'static str) {
         let of_objects = |task: &HookTask| task.hook.owner == *owner && task.labels.cause == Cause::Objects;
+        self.loops.drop_hooks(of_objects);
         let of_objects = |task: &Task| task.as_hook().is_some_and(of_objects);
         self.lanes.drop_tasks(&mut self.cx, reason, of_objects);
     }

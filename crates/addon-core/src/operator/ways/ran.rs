@@ -10,6 +10,7 @@ use crate::operator::Operator;
 use crate::operator::effect::Notice;
 use crate::operator::event::Usage;
 use crate::operator::lanes::{Doing, Fate};
+use crate::operator::loops::Lineage;
 use crate::operator::policy::Mode;
 use crate::operator::task::{Lane, Reason, RunReason, Task};
 use crate::values::Change;
@@ -44,7 +45,8 @@ impl Operator {
         self.take_flags(&change.flags);
         let is_awaited = self.is_step_of_start(&doing);
         self.first_run_over(&doing.first_runs, &doing.read);
-        self.hook_over(lane, &doing, change.values_changed && !is_awaited);
+        let lineage = self.loops.hook_over(lane, change.values_changed, self.cx.now.tick);
+        self.hook_over(lane, &doing, (change.values_changed && !is_awaited).then_some(lineage));
     }
 
     /// Fails a hook whose config patch was committed. The consequences of the patch follow now, because the next run of
@@ -52,10 +54,11 @@ impl Operator {
     pub(super) fn hook_half_succeeded(&mut self, lane: &Lane, change: &Change, failure: Failure) {
         let follows = self.lanes.doing(lane).filter(|_| change.values_changed).cloned();
         let follows = follows.filter(|doing| self.lanes.stands_by_itself(lane) && !self.is_step_of_start(doing));
+        let lineage = self.loops.hook_over(lane, change.values_changed, self.cx.now.tick);
         self.take_flags(&change.flags);
         self.hook_counts_as_failed(lane, failure);
         if let Some(doing) = follows {
-            self.follow_change(&doing);
+            self.follow_change(&doing, lineage);
         }
     }
 
@@ -84,14 +87,14 @@ impl Operator {
         }
     }
 
-    /// Advances the head of the lane after its hook.
-    fn hook_over(&mut self, lane: &Lane, doing: &Doing, values_changed: bool) {
+    /// Advances the head of the lane after its hook. `changed`: the lineage of the hook's changes of values, if there are any.
+    fn hook_over(&mut self, lane: &Lane, doing: &Doing, changed: Option<Lineage>) {
         let Some(head) = self.lanes.head(lane) else { return };
         match &head.task {
             Task::Hook(_) => {
                 self.lanes.finish(&self.cx, lane);
-                if values_changed {
-                    self.follow_change(doing);
+                if let Some(lineage) = changed {
+                    self.follow_change(doing, lineage);
                 }
             }
             Task::Converge(_) => {
@@ -111,16 +114,17 @@ impl Operator {
     }
 
     /// Runs a module or asks for a converge because a hook task changed values.
-    fn follow_change(&mut self, doing: &Doing) {
+    fn follow_change(&mut self, doing: &Doing, lineage: Lineage) {
         let (reason, run_reason) = match doing.labels.cause {
             Cause::Schedule => (Reason::ScheduleChange, RunReason::ScheduleChange),
             Cause::Objects => (Reason::KubernetesChange, RunReason::KubernetesChange),
             Cause::Stage(_) | Cause::Validating | Cause::Mutating | Cause::Conversion => return,
         };
+        let hooks = BTreeSet::from([doing.hook.clone()]);
         match &doing.hook.owner {
             Owner::Global if self.cx.policy.mode == Mode::Hooks => {}
-            Owner::Global => self.request_converge(reason, false),
-            Owner::Module(name) => self.rerun(name, run_reason),
+            Owner::Global => self.converge_for(reason, &hooks, lineage),
+            Owner::Module(name) => self.rerun_for(name, run_reason, &hooks, lineage),
         }
     }
 
@@ -129,6 +133,7 @@ impl Operator {
         let Some(doing) = self.lanes.end_hook(lane) else {
             return;
         };
+        self.loops.hook_over(lane, false, self.cx.now.tick);
         let took = self.cx.now.tick - doing.began;
         if failure.class != Class::Defect && doing.allow_failure || doing.fate != Fate::GoesOn {
             self.cx.tell(Notice::HookFailed {
@@ -141,7 +146,7 @@ impl Operator {
                 retry_in: None,
             });
             self.first_run_over(&doing.first_runs, &BTreeMap::new());
-            self.hook_over(lane, &doing, false);
+            self.hook_over(lane, &doing, None);
             return;
         }
         self.monitors.first_run_failed(&doing.first_runs);

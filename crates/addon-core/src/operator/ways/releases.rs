@@ -119,6 +119,7 @@ impl Operator {
 
     pub(super) fn release_synced(&mut self, lane: &Lane, synced: &Synced, took: Duration) {
         let Some(name) = self.lanes.module_at(lane) else { return };
+        self.loops.released(&name, self.cx.now.tick);
         if synced.revision > 0 {
             self.removal.exists(name.as_str());
         }

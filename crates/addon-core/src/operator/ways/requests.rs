@@ -14,11 +14,18 @@ use crate::operator::ticket::AskFor;
 impl Operator {
     /// Asks for a converge. With `restart` a running converge starts over, else another converge follows it.
     pub(super) fn request_converge(&mut self, reason: Reason, restart: bool) {
+        self.loops.converge_is_foreign();
         self.converge.request(&self.cx, &mut self.lanes, reason, restart);
     }
 
     /// Runs a module once more because its own inputs changed, unless a waiting run will see the change.
     pub(super) fn rerun(&mut self, name: &ModuleName, reason: RunReason) {
+        self.loops.run_is_foreign(name);
+        self.queue_run(name, reason);
+    }
+
+    /// Puts a run of a module into its lane, unless a waiting run will see the change.
+    pub(super) fn queue_run(&mut self, name: &ModuleName, reason: RunReason) {
         let unit = self.modules.get(name).filter(|unit| unit.is_enabled());
         if unit.is_none_or(|unit| unit.turn().is_to_come()) {
             return;
@@ -67,6 +74,7 @@ impl Operator {
                 module: name.clone(),
                 reason: RunReason::DependencyReady,
             };
+            self.loops.run_is_foreign(&name);
             self.lanes.let_run(&self.cx, task, &name);
         }
     }

@@ -41,6 +41,7 @@ impl Operator {
                 self.end_hooks(&owner, "their module begins a new life");
                 let _ = self.values.forget_patches(&owner);
             }
+            self.loops.run_begins(name);
             anew = self.apply_deferred(name);
             let globals = self.values.globals();
             if let Some(unit) = self.modules.get_mut(name) {
@@ -194,12 +195,14 @@ impl Operator {
         let version = self.values.version(&Owner::Module(name.clone()));
         let activation = self.converge.activation();
         let now = self.cx.now.tick;
+        let (hooks, lineage) = self.loops.take_changers(lane);
+        let is_slowed = self.longest_wait(&hooks).is_some();
         let Some(unit) = self.modules.get_mut(name) else {
             return;
         };
         // Modules behind this one wait for the second run that its own hooks caused, but not for a third one.
         let reason = task.as_ref().and_then(Task::run_reason);
-        let (changed, run) = unit.succeed(version, reason == Some(RunReason::AfterHelmChange));
+        let (changed, run) = unit.succeed(version, is_slowed || reason == Some(RunReason::AfterHelmChange));
         self.cx.tell(Notice::ModuleReady {
             module: name.clone(),
             action: run.as_ref().and_then(|run| run.release.action()),
@@ -211,7 +214,7 @@ impl Operator {
         let judged = self.supply.succeeded(name, script_fails);
         self.judge_files(name, judged);
         if changed {
-            self.rerun(name, RunReason::AfterHelmChange);
+            self.rerun_for(name, RunReason::AfterHelmChange, &hooks, lineage);
         }
         self.release_held();
         self.recovered();
@@ -232,6 +235,7 @@ impl Operator {
     /// Ends a life of the module: drops the tasks of its hooks in all queues.
     pub(super) fn end_hooks(&mut self, owner: &Owner, reason: &'static str) {
         self.lanes.forsake_hooks(owner);
+        self.loops.drop_hooks(|task| task.hook.owner == *owner);
         let of_owner = |task: &Task| task.as_hook().is_some_and(|task| task.hook.owner == *owner);
         self.lanes.drop_tasks(&mut self.cx, reason, of_owner);
     }

@@ -126,6 +126,7 @@ impl Operator {
             | Task::ModuleDelete { .. }
             | Task::Purge { .. } => false,
         };
+        self.loops.drop_hooks(|task| task.hook.owner.module() == Some(name));
         self.lanes
             .drop_tasks(&mut self.cx, "their module was switched off", of_module);
     }
@@ -234,6 +235,7 @@ impl Operator {
             module: name.clone(),
             reason: self.turn_reason(),
         };
+        self.loops.run_asked(name, &self.loops.of_converge(), true);
         self.lanes.let_run(&self.cx, task, name);
         if let Some(unit) = self.modules.get_mut(name) {
             unit.run_queued();
