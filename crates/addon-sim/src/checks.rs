@@ -11,6 +11,7 @@ mod end;
 mod holds;
 mod jobs;
 mod limit;
+mod loops;
 mod lost;
 mod monitors;
 mod needs;
@@ -130,6 +131,7 @@ pub struct Checks {
     jobs: jobs::Jobs,
     limits: limit::Limits,
     lives: values::Lives,
+    loops: loops::Loops,
     monitored: monitors::Monitored,
     order: order::Order,
     releases: releases::Releases,
@@ -187,6 +189,7 @@ impl Checks {
         standing::check(step)?;
         trial::check(step)?;
         self.standbys.check(step)?;
+        self.loops.event(step);
         let mut starts = Vec::new();
         for (index, effect) in step.effects.iter().enumerate() {
             if !self.edits.effect(step, effect)? {
@@ -199,6 +202,7 @@ impl Checks {
                 self.monitored.effect(step, effect)?;
             }
             self.limits.effect(step, effect)?;
+            self.loops.effect(step, effect)?;
             self.conversions.effect(step, effect)?;
             self.releases.effect(step, effect)?;
             self.removal.effect(step, effect)?;

@@ -9,6 +9,7 @@ mod halves;
 mod hands;
 mod history;
 mod leaders;
+mod loops;
 mod renewals;
 mod reviews;
 mod shapes;
@@ -62,6 +63,7 @@ pub fn case(seed: u64, actions: usize) -> Case {
     trials::begin(&mut Dice::named(seed, "trials", 0), &mut setup, &mut actions);
     answers::lose(&mut Dice::named(seed, "answers", 0), &mut setup, &mut actions);
     renewals::begin(&mut Dice::named(seed, "renewals", 0), &setup, &mut actions);
+    loops::add(&mut Dice::named(seed, "loops", 0), &mut setup, &mut actions);
     sources::name(seed, &mut Dice::named(seed, "sources", 0), &mut setup, &mut actions);
     Case { seed, setup, actions }
 }
