@@ -51,7 +51,7 @@ impl Cluster {
 }
 
 /// Whether helm created the object for this release. An object that helm took over additionally has the operator's mark.
-fn is_of(found: &ObjectMeta, release: &str, namespace: &str) -> bool {
+pub(super) fn is_of(found: &ObjectMeta, release: &str, namespace: &str) -> bool {
     let says = |key: &str| {
         found
             .annotations

@@ -51,13 +51,19 @@ pub enum RequestError {
     /// The API server's answer is not valid.
     #[error("cannot use the answer to {attempt}: {problem}")]
     Unusable { attempt: Attempt, problem: String },
+    /// A record of helm is damaged.
+    #[error("record '{}' of helm is damaged: {problem}", attempt.name)]
+    Damaged { attempt: Attempt, problem: String },
 }
 
 impl RequestError {
     /// The request that failed.
     pub fn attempt(&self) -> &Attempt {
         match self {
-            Self::Failed { attempt, .. } | Self::Silent { attempt, .. } | Self::Unusable { attempt, .. } => attempt,
+            Self::Failed { attempt, .. }
+            | Self::Silent { attempt, .. }
+            | Self::Unusable { attempt, .. }
+            | Self::Damaged { attempt, .. } => attempt,
         }
     }
 
@@ -68,7 +74,7 @@ impl RequestError {
                 kube::Error::Api(status) => Some(status.code),
                 _ => None,
             },
-            Self::Silent { .. } | Self::Unusable { .. } => None,
+            Self::Silent { .. } | Self::Unusable { .. } | Self::Damaged { .. } => None,
         }
     }
 
@@ -106,7 +112,7 @@ impl RequestError {
                 }
                 false
             }
-            Self::Unusable { .. } => false,
+            Self::Unusable { .. } | Self::Damaged { .. } => false,
         }
     }
 
@@ -114,6 +120,7 @@ impl RequestError {
         match self {
             Self::Silent { .. } => Class::Unavailable,
             Self::Unusable { .. } => Class::Invalid,
+            Self::Damaged { .. } => Class::Damaged,
             Self::Failed { .. } => match self.code() {
                 Some(429) | None => Class::Unavailable,
                 Some(code) if code >= 500 => Class::Unavailable,

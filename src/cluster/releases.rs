@@ -7,6 +7,7 @@
 pub mod before;
 pub mod hook_run;
 pub mod marks;
+pub mod records;
 pub mod unserved;
 pub mod upgrades;
 pub mod vigil;
@@ -16,6 +17,7 @@ use std::io::{self, Read as _, Write as _};
 
 use addon_core::digest::Digest;
 use addon_core::release::brake::Asked;
+use addon_core::release::records::{Tag, is_doubtful, place};
 use addon_core::release::{ApplyMethod, Newest, Status};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -76,6 +78,9 @@ pub struct Revision {
     pub written: u64,
     /// The resource version, which changes with every write.
     pub version: String,
+    /// Whether the names or labels of the release's records show damage.
+    pub is_doubtful: bool,
+    tag: Tag,
     secret: String,
 }
 
@@ -102,9 +107,16 @@ impl Cluster {
         let cached = self.revisions(history.clone().match_any()).await?;
         let revisions = match Box::pin(self.confirm(release, cached)).await? {
             Some(revisions) => revisions,
-            None => self.revisions(history.limit(PAGE)).await?,
+            None => {
+                self.with_hidden(release, self.revisions(history.limit(PAGE)).await?)
+                    .await?
+            }
         };
+        let tags: Vec<Tag> = revisions.iter().map(|revision| revision.tag.clone()).collect();
         let mut newest = revisions.into_iter().max_by_key(|revision| revision.newest.revision);
+        if let Some(newest) = &mut newest {
+            newest.is_doubtful = is_doubtful(release, &tags);
+        }
         if let Some(revision) = newest.as_mut().filter(|revision| !revision.newest.ours)
             && let Some(checksum) = self.old_checksum(revision).await?
         {
@@ -119,7 +131,8 @@ impl Cluster {
     /// longer than all other requests for a release. So only the newest revision and its possible successor are read
     /// directly from the store.
     async fn confirm(&self, release: &str, mut cached: Vec<Revision>) -> Result<Option<Vec<Revision>>, RequestError> {
-        cached.sort_by_key(|revision| revision.newest.revision);
+        // A copy under another name has the number of its original, which must be the last.
+        cached.sort_by_key(|revision| (revision.newest.revision, place(&revision.secret).is_some()));
         let last = cached.pop().map_or(0, |revision| revision.newest.revision);
         let following = self.revision(release, last.saturating_add(1));
         if last == 0 {
@@ -132,6 +145,16 @@ impl Cluster {
             }
             (None, _) | (_, Some(_)) => Ok(None),
         }
+    }
+
+    /// Adds newer revisions that lack the labels by which helm finds them.
+    async fn with_hidden(&self, release: &str, mut found: Vec<Revision>) -> Result<Vec<Revision>, RequestError> {
+        let mut last = found.iter().map(|found| found.newest.revision).max().unwrap_or(0);
+        while let Some(hidden) = self.revision(release, last.saturating_add(1)).await? {
+            last = hidden.newest.revision;
+            found.push(hidden);
+        }
+        Ok(found)
     }
 
     async fn revision(&self, release: &str, number: u32) -> Result<Option<Revision>, RequestError> {
@@ -150,7 +173,7 @@ impl Cluster {
                 let values = fields(&content, "config");
                 Ok(values.contains_key(OLD_CHECKSUM).then(|| text(&values, OLD_CHECKSUM)))
             }
-            Err(RequestError::Unusable { .. }) => Ok(None),
+            Err(RequestError::Damaged { .. }) => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -172,7 +195,8 @@ impl Cluster {
 
     async fn revisions(&self, wanted: ListParams) -> Result<Vec<Revision>, RequestError> {
         let api = self.secrets();
-        let mut params = wanted.fields(&format!("type={SECRET_TYPE}"));
+        // Helm asks for labels only, so that the type of the Secret is of no account.
+        let mut params = wanted;
         let mut revisions = Vec::new();
         loop {
             let page = self
@@ -256,14 +280,17 @@ impl Cluster {
             .and_then(|data| data.get(CONTENT))
             .map_or(&[][..], |bytes| &bytes.0);
         let content = decode(bytes).map_err(|error| self.unusable(revision, &error.to_string()))?;
-        Ok((secret, content))
+        match records::contradiction(&secret, &content) {
+            Some(problem) => Err(self.unusable(revision, &problem)),
+            None => Ok((secret, content)),
+        }
     }
 
     fn unusable(&self, revision: &Revision, problem: &str) -> RequestError {
         let attempt = self.attempt("get", "secrets", &revision.secret);
-        RequestError::Unusable {
+        RequestError::Damaged {
             attempt,
-            problem: format!("it holds no release that we can read: {problem}"),
+            problem: problem.to_owned(),
         }
     }
 }
@@ -271,12 +298,16 @@ impl Cluster {
 impl Revision {
     pub(super) fn read(secret: &PartialObjectMeta<Secret>) -> Option<Self> {
         let metadata = &secret.metadata;
-        let labels = metadata.labels.as_ref()?;
-        let label = |key: &str| labels.get(key).map(String::as_str);
-        let release = label("name")?.to_owned();
-        let number: u32 = label("version")?.parse().ok()?;
+        let label = |key: &str| metadata.labels.as_ref()?.get(key).map(String::as_str);
+        let secret = metadata.name.clone()?;
+        // Helm never changes the name; labels may have been edited.
+        let (release, number) = match place(&secret) {
+            Some((release, number)) => (release.to_owned(), number),
+            None => (label("name")?.to_owned(), label("version")?.parse().ok()?),
+        };
         let annotation = |key: &str| metadata.annotations.as_ref().and_then(|all| all.get(key)).cloned();
-        let ours = labels.contains_key(CHECKSUM) || labels.contains_key(MAINTENANCE);
+        // No other program writes the annotation, and helm never copies it.
+        let ours = label(CHECKSUM).is_some() || label(MAINTENANCE).is_some() || annotation(INPUTS).is_some();
         let created = metadata
             .creation_timestamp
             .as_ref()
@@ -309,7 +340,9 @@ impl Revision {
             config,
             written,
             version: metadata.resource_version.clone().unwrap_or_default(),
-            secret: metadata.name.clone()?,
+            is_doubtful: false,
+            tag: records::tag_of(&secret, metadata.labels.as_ref()),
+            secret,
         })
     }
 }

@@ -13,6 +13,7 @@ mod marks;
 mod observed;
 mod oversize;
 mod ownership;
+mod records;
 mod removal;
 pub mod render;
 mod replacement;
@@ -28,14 +29,15 @@ use addon_core::failure::{Class, Failure};
 use addon_core::name::ModuleName;
 use addon_core::operator::event::{ReleaseSummary, SyncAction, Synced};
 use addon_core::release::brake::Asked;
+use addon_core::release::records::Records;
 use addon_core::release::{
-    self, ApplyMethod, ConfigTrace, Facts, Intent, IntentKind, Known, Objects, Reason, ReleaseStep, Status,
+    self, ApplyMethod, ConfigTrace, Facts, Intent, IntentKind, Known, Objects, Reason, ReleaseStep,
 };
 use addon_core::values::section::Maintenance;
 use addon_core::values::vetted::Vetting;
 use tokio::sync::{OnceCell, OwnedMutexGuard};
 use tokio_util::sync::CancellationToken;
-use tracing::{info, warn};
+use tracing::info;
 
 use super::{Tools, acting::Acting, unless, vet_for_helm};
 use crate::cluster::apis::Apis;
@@ -51,10 +53,6 @@ use source::Source;
 pub use conversions::ensure as ensure_conversions;
 pub use removal::delete;
 pub use wanted::Wanted;
-
-/// The number of repairs in one sync. A repair changes the state; if more are needed, another program works against the
-/// operator.
-const REPAIRS: usize = 2;
 
 /// Lists all releases of the namespace, and takes their objects into the claims.
 pub async fn list(tools: &Tools) -> Result<Vec<ReleaseSummary>, Failure> {
@@ -102,6 +100,8 @@ enum Outcome {
     Upgraded(Synced),
     /// The API server lets nobody change a field that the upgrade would have to change.
     Blocked(Box<Immutable>),
+    /// Helm failed before its work, because of damaged records that are repaired now.
+    Repaired,
 }
 
 /// A running sync.
@@ -121,6 +121,8 @@ struct Sync<'a> {
     /// The manifest that helm rendered from the chart; empty until then.
     manifest: String,
     repairs: usize,
+    /// The API versions and kinds of the records that can be read, if the newest record is lost.
+    lost: Option<BTreeSet<(String, String)>>,
     /// The objects that stood in the way of the upgrade, each with its field.
     in_the_way: BTreeSet<String>,
     facts: Facts,
@@ -155,6 +157,7 @@ impl<'a> Sync<'a> {
             objects: None,
             manifest: String::new(),
             repairs: 0,
+            lost: None,
             in_the_way: BTreeSet::new(),
             facts: Facts {
                 torn: hold.torn,
@@ -165,6 +168,7 @@ impl<'a> Sync<'a> {
                 unmanaged: maintenance == Maintenance::NoResourceReconciliation,
                 newest: None,
                 known: Known::Read,
+                records: Records::Unread,
                 objects: Objects::Unknown,
                 base: None,
                 rendered: None,
@@ -183,47 +187,64 @@ impl<'a> Sync<'a> {
         let cancel = self.cancel;
         unless(cancel, self.see()).await?;
         loop {
-            match release::decide(&self.facts) {
-                ReleaseStep::Read => unless(cancel, self.observe()).await?,
-                ReleaseStep::LookAtObjects => unless(cancel, self.look_at_objects()).await?,
-                ReleaseStep::Render => self.facts.rendered = Some(self.rendering().await?),
-                ReleaseStep::Compare => unless(cancel, self.compare()).await?,
-                ReleaseStep::LookAtBase => unless(cancel, self.look_at_base()).await?,
-                ReleaseStep::Repair { revision, left } => {
-                    self.count_repair()?;
-                    unless(cancel, self.repair(revision, left)).await?;
+            match self.step().await {
+                Ok(Some(synced)) => return Ok(synced),
+                Ok(None) => {}
+                Err(failure) if failure.class == Class::Damaged && self.facts.records == Records::Unread => {
+                    self.facts.records = Records::Doubtful;
                 }
-                ReleaseStep::Amend => {
-                    self.count_repair()?;
-                    unless(cancel, self.amend()).await?;
-                }
-                ReleaseStep::Keep { revision } => {
-                    unless(cancel, self.note_config()).await?;
-                    unless(cancel, self.settle()).await?;
-                    self.put_right().await?;
-                    return Ok(self.done(SyncAction::Unchanged, revision));
-                }
-                ReleaseStep::LeaveAlone { revision } => {
-                    let release = self.facts.release.as_str();
-                    info!(release, "helm release is Unmanaged, skip helm upgrade");
-                    return Ok(self.done(SyncAction::Unchanged, revision));
-                }
-                ReleaseStep::Record { revision, checksum } => {
-                    unless(cancel, self.record(checksum)).await?;
-                    self.put_right().await?;
-                    return Ok(self.done(SyncAction::Recorded, revision));
-                }
-                ReleaseStep::Upgrade(reason) => {
-                    self.fail_as_before().await?;
-                    match self.upgrade(&reason).await? {
-                        Outcome::Upgraded(synced) => return Ok(synced),
-                        Outcome::Blocked(immutable) => self.make_way(&immutable).await?,
-                    }
-                }
-                ReleaseStep::Hold(held) => return Err(unless(cancel, self.hold(&held)).await?),
-                ReleaseStep::Refuse(failure) => return Err(failure),
+                Err(failure) => return Err(failure),
             }
         }
+    }
+
+    /// Does the next step. Returns the result after the last one.
+    async fn step(&mut self) -> Result<Option<Synced>, Failure> {
+        let cancel = self.cancel;
+        match release::decide(&self.facts) {
+            ReleaseStep::Examine => drop(self.examine().await?),
+            ReleaseStep::Read => unless(cancel, self.observe()).await?,
+            ReleaseStep::LookAtObjects => unless(cancel, self.look_at_objects()).await?,
+            ReleaseStep::Render => self.facts.rendered = Some(self.rendering().await?),
+            ReleaseStep::Compare => unless(cancel, self.compare()).await?,
+            ReleaseStep::LookAtBase => unless(cancel, self.look_at_base()).await?,
+            ReleaseStep::Repair { revision, left } => {
+                self.count_repair()?;
+                unless(cancel, self.repair(revision, left)).await?;
+            }
+            ReleaseStep::Amend => {
+                self.count_repair()?;
+                unless(cancel, self.amend()).await?;
+            }
+            ReleaseStep::Keep { revision } => {
+                unless(cancel, self.note_config()).await?;
+                unless(cancel, self.settle()).await?;
+                self.put_right().await?;
+                return Ok(Some(self.done(SyncAction::Unchanged, revision)));
+            }
+            ReleaseStep::LeaveAlone { revision } => {
+                let release = self.facts.release.as_str();
+                info!(release, "helm release is Unmanaged, skip helm upgrade");
+                return Ok(Some(self.done(SyncAction::Unchanged, revision)));
+            }
+            ReleaseStep::Record { revision, checksum } => {
+                unless(cancel, self.record(checksum)).await?;
+                self.put_right().await?;
+                return Ok(Some(self.done(SyncAction::Recorded, revision)));
+            }
+            ReleaseStep::Upgrade(reason) => {
+                self.fail_as_before().await?;
+                self.tell_left().await?;
+                match self.upgrade(&reason).await? {
+                    Outcome::Upgraded(synced) => return Ok(Some(synced)),
+                    Outcome::Repaired => {}
+                    Outcome::Blocked(immutable) => self.make_way(&immutable).await?,
+                }
+            }
+            ReleaseStep::Hold(held) => return Err(unless(cancel, self.hold(&held)).await?),
+            ReleaseStep::Refuse(failure) => return Err(failure),
+        }
+        Ok(None)
     }
 
     /// The result, with everything that was done on the way and not reported yet.
@@ -231,21 +252,9 @@ impl<'a> Sync<'a> {
         Synced {
             amended: mem::take(&mut self.hold.amended),
             replaced: mem::take(&mut self.hold.replaced),
+            repaired: mem::take(&mut self.hold.repaired),
             ..Synced::plain(action, revision)
         }
-    }
-
-    /// Counts a repair, up to the limit.
-    fn count_repair(&mut self) -> Result<(), Failure> {
-        self.repairs += 1;
-        if self.repairs <= REPAIRS {
-            return Ok(());
-        }
-        let report = format!(
-            "release '{}' becomes unfinished or outdated again and again",
-            self.facts.release
-        );
-        Err(Failure::new(Class::Unavailable, report).hint("does another operator manage it?"))
     }
 
     /// The account for all work on the release, except the operator's own notes.
@@ -288,20 +297,6 @@ impl<'a> Sync<'a> {
             Ok(manifest) => Ok(manifest),
             Err(error) => Err(ownership::explain(self.tools, &self.facts.release, error).await),
         }
-    }
-
-    async fn repair(&mut self, revision: u32, left: Status) -> Result<(), Failure> {
-        let release = self.facts.release.as_str();
-        warn!(release, revision, %left, "a helm process ended before its work was done, its revision is marked as failed");
-        self.tools.cluster.fail_revision(self.deployed()?).await?;
-        self.tools.cluster.clear_intent(release).await?;
-        self.observe().await
-    }
-
-    async fn amend(&mut self) -> Result<(), Failure> {
-        let unserved = self.tools.cluster.amend_base(self.deployed()?, &self.apis).await?;
-        self.hold.amended.extend(removal::told(&self.facts.release, &unserved));
-        self.observe().await
     }
 
     /// The method by which the newest revision was applied. Helm 3 knows only one.
@@ -368,7 +363,10 @@ impl<'a> Sync<'a> {
                 {
                     return Ok(Outcome::Blocked(immutable));
                 }
-                let failure = ownership::explain(tools, release, error).await;
+                if self.is_repaired_after(&error).await? {
+                    return Ok(Outcome::Repaired);
+                }
+                let failure = ownership::explain(tools, &self.facts.release, error).await;
                 return Err(self.explain_size(failure).await);
             }
         };

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use addon_core::failure::{Class, Failure};
 use addon_core::name::{GLOBAL_KEY, ModuleName};
-use addon_core::operator::effect::{HeldFor, Notice, Slowed};
+use addon_core::operator::effect::{HeldFor, Notice, RecordCause, Slowed};
 use addon_core::operator::event::SyncAction;
 use tokio::sync::mpsc;
 
@@ -118,14 +118,12 @@ impl Announcer {
                 is_news(failure).then(news)
             }
             Notice::ObjectsAdopted { module, objects } => Some(adopted(module, objects)),
-            Notice::ObjectsReplaced { module, objects } => {
-                let note = format!(
-                    "objects of module '{module}' are made anew, because nobody can change a field of theirs: {}",
-                    objects.join(", ")
-                );
-                Some(of_module(module, "ObjectsReplaced", "Upgrade", Weight::Normal, note))
-            }
-            Notice::RecordAmended { release, objects } => Some(amended(release, objects)),
+            Notice::ObjectsReplaced { module, objects } => Some(replaced(module, objects)),
+            Notice::RecordRewritten {
+                release,
+                cause,
+                subjects,
+            } => Some(rewritten(release, *cause, subjects)),
             Notice::ModuleDeleted { module } => {
                 self.modules.remove(module);
                 self.upgraded.remove(module);
@@ -284,12 +282,28 @@ fn adopted(module: &ModuleName, objects: &[String]) -> Announcement {
     of_module(module, "ObjectsAdopted", "Upgrade", Weight::Normal, note)
 }
 
-fn amended(release: &str, objects: &[String]) -> Announcement {
+fn replaced(module: &ModuleName, objects: &[String]) -> Announcement {
     let note = format!(
-        "helm's record of release '{release}' named kinds that the API server does not serve, and is rewritten: {}",
+        "objects of module '{module}' are made anew, because nobody can change a field of theirs: {}",
         objects.join(", ")
     );
-    about(release, "RecordAmended", "Upgrade", Weight::Warning, note)
+    of_module(module, "ObjectsReplaced", "Upgrade", Weight::Normal, note)
+}
+
+fn rewritten(release: &str, cause: RecordCause, subjects: &[String]) -> Announcement {
+    let subjects = subjects.join(", ");
+    match cause {
+        RecordCause::Unserved => {
+            let note = format!(
+                "helm's record of release '{release}' named kinds that the API server does not serve, and is rewritten: {subjects}"
+            );
+            about(release, "RecordAmended", "Upgrade", Weight::Warning, note)
+        }
+        RecordCause::Damaged => {
+            let note = format!("helm's records of release '{release}' were damaged, and are repaired: {subjects}");
+            about(release, "RecordRepaired", "Repair", Weight::Warning, note)
+        }
+    }
 }
 
 fn slowed(slowed: &Slowed) -> Announcement {

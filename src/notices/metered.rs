@@ -139,7 +139,7 @@ pub(super) fn count(notice: &Notice, meters: &Meters, decided_in: Duration) {
         | Notice::ModuleLate { .. }
         | Notice::ModuleSwitched { .. }
         | Notice::ObjectsAdopted { .. }
-        | Notice::RecordAmended { .. }
+        | Notice::RecordRewritten { .. }
         | Notice::ObjectsReplaced { .. }
         | Notice::ReleasePurged { .. }
         | Notice::PurgeHeld { .. }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use addon_core::failure::Failure;
 use addon_core::name::{ModuleName, Owner};
-use addon_core::operator::event::Synced;
+use addon_core::operator::event::{Reworked, Synced};
 use addon_core::release::ConfigTrace;
 use addon_core::values::section::Maintenance;
 use addon_core::values::{HookDocument, Store};
@@ -149,11 +149,11 @@ impl World {
         Box::pin(release::sync(&self.tools, &module, wanted, None, &self.cancel)).await
     }
 
-    pub(crate) async fn delete(&self) -> Result<Vec<String>, Failure> {
+    pub(crate) async fn delete(&self) -> Result<Reworked, Failure> {
         self.delete_release("one").await
     }
 
-    pub(crate) async fn delete_release(&self, release: &str) -> Result<Vec<String>, Failure> {
+    pub(crate) async fn delete_release(&self, release: &str) -> Result<Reworked, Failure> {
         Box::pin(release::delete(&self.tools, release, &self.cancel)).await
     }
 

@@ -4,6 +4,7 @@
 use std::io::{Read as _, Write as _};
 use std::time::{Duration, Instant};
 
+use addon_core::operator::event::Reworked;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
@@ -151,7 +152,7 @@ async fn a_release_with_a_kind_that_is_gone_is_upgraded_and_removed() {
         );
         let by_hand = world.helm_by_hand(&["get", "manifest", "one", "--revision", "1"]);
         assert!(by_hand.contains("shown") && !by_hand.contains("Widget"), "{by_hand}");
-        assert_eq!(world.delete().await.unwrap(), Vec::<String>::new());
+        assert_eq!(world.delete().await.unwrap(), Reworked::default());
         scene.is_clean();
     })
     .await;
@@ -167,7 +168,7 @@ async fn a_release_with_a_kind_that_is_gone_is_removed() {
             .await
             .unwrap();
         scene.drop_crd().await;
-        assert_eq!(scene.world.delete().await.unwrap().len(), 1);
+        assert_eq!(scene.world.delete().await.unwrap().amended.len(), 1);
         scene.is_clean();
     })
     .await;
@@ -262,7 +263,7 @@ async fn a_kind_whose_api_server_is_down_counts_as_served() {
     assert!(is_recorded());
     world.kubectl(&format!("delete apiservice v1.{}", scene.group));
     scene.wait_until_gone("v1").await;
-    assert_eq!(world.delete().await.unwrap().len(), 1);
+    assert_eq!(world.delete().await.unwrap().amended.len(), 1);
     scene.is_clean();
 }
 

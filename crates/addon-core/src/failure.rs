@@ -29,6 +29,8 @@ pub enum Class {
     Held,
     /// The module's author or a person must act: the API server lets nobody do this step on the object that is there.
     Blocked,
+    /// A person, if the operator cannot repair it: a record of helm cannot be read.
+    Damaged,
 }
 
 impl Class {
@@ -44,6 +46,7 @@ impl Class {
             Self::Defect => "defect",
             Self::Held => "held",
             Self::Blocked => "blocked",
+            Self::Damaged => "damaged",
         }
     }
 }

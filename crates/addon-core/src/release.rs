@@ -7,6 +7,7 @@
 pub mod brake;
 pub mod kinds;
 mod likeness;
+pub mod records;
 mod status;
 mod step;
 pub mod tenure;
@@ -26,6 +27,7 @@ pub use status::Status;
 pub use step::{Reason, ReleaseStep};
 
 use brake::{Asked, Base, Held, Part};
+use records::{OtherHelm, Records};
 use tenure::{Holder, Tenure};
 
 /// The side that computes the changes of an object. A release stays with the side that first applied it, whichever
@@ -219,6 +221,8 @@ pub struct Facts {
     pub newest: Option<Newest>,
     /// How the newest revision is known.
     pub known: Known,
+    /// What is known about damage of the records.
+    pub records: Records,
     /// Whether the objects of the deployed revision exist.
     pub objects: Objects,
     /// The revision that helm would upgrade from; `None` while it is not read.
@@ -253,7 +257,8 @@ pub fn decide(facts: &Facts) -> ReleaseStep {
 /// The next step if the newest revision was read.
 fn certain_step(facts: &Facts) -> ReleaseStep {
     match next_step(facts) {
-        step @ (ReleaseStep::Repair { .. }
+        step @ (ReleaseStep::Examine
+        | ReleaseStep::Repair { .. }
         | ReleaseStep::LookAtBase
         | ReleaseStep::Amend
         | ReleaseStep::Hold(_)
@@ -268,6 +273,10 @@ fn next_step(facts: &Facts) -> ReleaseStep {
     };
     if !newest.ours {
         return ReleaseStep::Refuse(foreign(&facts.release));
+    }
+    // Nothing is written to a release that people maintain.
+    if facts.records == Records::Doubtful && !(facts.unmanaged && newest.unmanaged) {
+        return ReleaseStep::Examine;
     }
     if newest.status.is_unfinished() {
         return repair_or_wait(facts, newest);
@@ -338,48 +347,39 @@ pub fn foreign(release: &str) -> Failure {
     ))
 }
 
-/// The reason for which the newest revision must not be removed yet; `None` if the removal may continue.
-pub fn delay_of_removal(facts: &Facts) -> Option<Failure> {
+/// The reason for which the records must not be repaired before a removal; `None` if they may.
+pub fn delay_of_repair(facts: &Facts) -> Option<Failure> {
     let newest = facts.newest.as_ref()?;
     if !newest.ours {
         return Some(foreign(&facts.release));
     }
-    if let Some(failure) = facts.left_to_another() {
+    facts.left_to_another()
+}
+
+/// The reason for which the newest revision must not be removed yet; `None` if the removal may continue.
+pub fn delay_of_removal(facts: &Facts) -> Option<Failure> {
+    if let Some(failure) = delay_of_repair(facts) {
         return Some(failure);
     }
+    let newest = facts.newest.as_ref()?;
     if !newest.status.is_unfinished() {
         return None;
     }
-    match repair_or_wait(facts, newest) {
-        ReleaseStep::Refuse(failure) => Some(failure),
-        _ => None,
-    }
+    (facts.other_helm() == OtherHelm::Possible).then(|| facts.at_work(newest))
 }
 
 fn repair_or_wait(facts: &Facts, newest: &Newest) -> ReleaseStep {
-    let left_by_us = facts.intent.as_ref().is_some_and(|intent| intent.explains(newest));
-    if left_by_us || facts.unchanged >= facts.helm_timeout {
+    if facts.other_helm() == OtherHelm::Excluded {
         return ReleaseStep::Repair {
             revision: newest.revision,
             left: newest.status,
         };
     }
-    let (age, rest) = (
-        facts.unchanged.as_secs(),
-        (facts.helm_timeout.saturating_sub(facts.unchanged)).as_secs(),
-    );
-    ReleaseStep::Refuse(
-        Failure::new(
-            Class::Unavailable,
-            format!(
-                "release '{}' is being changed by another helm: revision {} is {}, unchanged since we have looked for {age} s",
-                facts.release, newest.revision, newest.status
-            ),
-        )
-        .hint(format!(
-            "if no helm is at work, it is taken over in {rest} s, when the helm timeout has passed"
-        )),
-    )
+    // The label alone may be wrong.
+    if facts.records == Records::Unread {
+        return ReleaseStep::Examine;
+    }
+    ReleaseStep::Refuse(facts.at_work(newest))
 }
 
 #[cfg(test)]

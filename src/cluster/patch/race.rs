@@ -73,7 +73,7 @@ fn status(error: &RequestError) -> Option<&Status> {
             kube::Error::Api(status) => Some(status),
             _ => None,
         },
-        RequestError::Silent { .. } | RequestError::Unusable { .. } => None,
+        RequestError::Silent { .. } | RequestError::Unusable { .. } | RequestError::Damaged { .. } => None,
     }
 }
 

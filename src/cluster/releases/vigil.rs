@@ -47,6 +47,7 @@ impl Vigil {
 #[cfg(test)]
 mod tests {
     use addon_core::release::Newest;
+    use addon_core::release::records::Tag;
 
     use super::*;
 
@@ -69,6 +70,8 @@ mod tests {
             config: None,
             written,
             version: version.to_owned(),
+            is_doubtful: false,
+            tag: Tag::default(),
             secret: String::new(),
         }
     }

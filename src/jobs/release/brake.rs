@@ -15,7 +15,7 @@ use tracing::info;
 
 use super::Sync;
 use crate::blocking;
-use crate::cluster::drift;
+use crate::cluster::drift::{self, ObjectKey};
 use crate::cluster::releases::upgrades::Template;
 use crate::disk::{self, Chart};
 use crate::helm;
@@ -119,14 +119,18 @@ fn goes_with_its_rendering(object: &Value) -> bool {
 }
 
 fn part_of(object: &Value, of_release: &str) -> Option<Part> {
-    let key = drift::key_of(object)?;
+    drift::key_of(object).map(|key| part_with(key, of_release))
+}
+
+/// The object with this key.
+pub(super) fn part_with(key: ObjectKey, of_release: &str) -> Part {
     let group = key.api_version.split_once('/').map_or("", |(group, _)| group);
-    Some(Part {
+    Part {
         group: group.to_owned(),
         kind: key.kind,
         namespace: key.namespace.filter(|namespace| namespace != of_release),
         name: key.name,
-    })
+    }
 }
 
 #[cfg(test)]

@@ -68,6 +68,7 @@ async fn of_module(
         ReleaseStep::Refuse(failure) => return Err(failure),
         ReleaseStep::Hold(held) => return Err(held.failure(module.as_str())),
         ReleaseStep::Read
+        | ReleaseStep::Examine
         | ReleaseStep::LookAtBase
         | ReleaseStep::Amend
         | ReleaseStep::Render

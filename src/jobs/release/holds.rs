@@ -27,6 +27,8 @@ pub struct Past {
     pub(super) torn: bool,
     /// Objects of kinds that are no longer served, which were taken out of helm's record and not reported yet.
     pub(super) amended: Vec<String>,
+    /// Damaged records that were repaired and not reported yet.
+    pub(super) repaired: Vec<String>,
     /// Objects that were replaced and not reported yet.
     pub(super) replaced: Vec<String>,
     /// The last upgrade that the API server refused because of a field that nobody can change.

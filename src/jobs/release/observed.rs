@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use addon_core::failure::Failure;
+use addon_core::release::records::Records;
 use addon_core::release::{Facts, Known, Notes, Objects};
 use futures::future::try_join;
 use tracing::warn;
@@ -87,6 +88,9 @@ pub(super) async fn observe(tools: &Tools, facts: &mut Facts) -> Result<Option<R
     facts.newest = revision.as_ref().map(|revision| revision.newest.clone());
     (facts.known, facts.objects) = (Known::Read, Objects::Unknown);
     (facts.base, facts.likeness) = (None, None);
+    if facts.records == Records::Unread && revision.as_ref().is_some_and(|revision| revision.is_doubtful) {
+        facts.records = Records::Doubtful;
+    }
     facts.unchanged = tools.holds.unchanged(&facts.release, revision.as_ref());
     let unfinished = facts
         .newest

@@ -5,30 +5,39 @@ use std::mem;
 use std::time::Duration;
 
 use addon_core::failure::Failure;
+use addon_core::operator::event::Reworked;
 use addon_core::release::brake::Asked;
+use addon_core::release::records::{Purpose, Records};
 use addon_core::release::{self, Facts, Intent, IntentKind, Known, Objects};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
+use super::holds::Past;
 use super::observed::{forget_unless_unfinished, now, observe};
-use super::ownership;
+use super::records::Kinds;
+use super::{ownership, records};
 use crate::cluster::releases::Revision;
 use crate::cluster::releases::unserved::Unserved;
 use crate::jobs::{Tools, unless};
 use crate::report::Chain;
 
-/// Removes a release of the operator's. One that does not exist is a success. Returns the objects that helm's record named
-/// by kinds that are no longer served.
-pub async fn delete(tools: &Tools, release: &str, cancel: &CancellationToken) -> Result<Vec<String>, Failure> {
+/// Removes a release of the operator's. One that does not exist is a success. Returns the changes of helm's
+/// records.
+pub async fn delete(tools: &Tools, release: &str, cancel: &CancellationToken) -> Result<Reworked, Failure> {
     let mut hold = unless(cancel, async { Ok(tools.holds.hold(release).await) }).await?;
     let mut facts = facts(release, tools.helm()?.options().timeout);
+    unless(cancel, observe(tools, &mut facts)).await?;
+    if let Some(failure) = release::delay_of_repair(&facts) {
+        return Err(failure);
+    }
+    let lost = unless(cancel, examine(tools, &mut facts, &mut hold)).await?;
     let Some(revision) = unless(cancel, observe(tools, &mut facts)).await? else {
         // The operator may have been killed after helm had ended, and before the intent was removed.
         if let Err(error) = tools.cluster.clear_intent(release).await {
             warn!(release, error = %Chain(&error), "the note about an ended helm process could not be removed");
         }
         ownership::settle(tools, release, &BTreeSet::new()).await?;
-        return Ok(Vec::new());
+        return Ok(reworked(&mut hold));
     };
     if let Some(failure) = release::delay_of_removal(&facts) {
         return Err(failure);
@@ -55,6 +64,10 @@ pub async fn delete(tools: &Tools, release: &str, cancel: &CancellationToken) ->
         return Err(error.into());
     }
     hold.torn = false;
+    if let Some(kinds) = lost {
+        let left = records::left(tools, release, &kinds, |_| false).await;
+        hold.repaired.extend(left.unwrap_or_default());
+    }
     // The release is gone, so a failure from here on must not repeat the removal.
     if let Err(failure) = ownership::settle(tools, release, &BTreeSet::new()).await {
         let error = failure.report;
@@ -66,7 +79,27 @@ pub async fn delete(tools: &Tools, release: &str, cancel: &CancellationToken) ->
     if let Err(error) = tools.cluster.clear_recorded(recorded).await {
         warn!(release, error = %Chain(&error), "the release is uninstalled, but the record of the helm run could not be removed");
     }
-    Ok(mem::take(&mut hold.amended))
+    Ok(reworked(&mut hold))
+}
+
+/// Repairs the records before helm reads them: it would leave behind the ones that it cannot read, with their objects.
+/// Returns the kinds of which objects may stay, if the newest record is lost.
+async fn examine(tools: &Tools, facts: &mut Facts, hold: &mut Past) -> Result<Option<Kinds>, Failure> {
+    if facts.newest.is_none() {
+        return Ok(None);
+    }
+    let examination = records::examine(tools, facts, Purpose::Removal).await?;
+    facts.records = Records::Examined;
+    hold.repaired.extend(examination.repaired);
+    examination.refusal.map_or(Ok(examination.lost), Err)
+}
+
+/// Everything that was done to the records and not reported yet.
+fn reworked(hold: &mut Past) -> Reworked {
+    Reworked {
+        amended: mem::take(&mut hold.amended),
+        repaired: mem::take(&mut hold.repaired),
+    }
 }
 
 /// Rewrites the record that helm would remove the release by, if it names kinds that are no longer served.
@@ -99,6 +132,7 @@ fn facts(release: &str, helm_timeout: Duration) -> Facts {
         unmanaged: false,
         newest: None,
         known: Known::Read,
+        records: Records::Unread,
         objects: Objects::Unknown,
         base: None,
         rendered: None,

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-pub use self::notice::{HeldFor, Notice, Slowed};
+pub use self::notice::{HeldFor, Notice, RecordCause, Slowed};
 
 use super::edit::Edit;
 use super::event::ReviewId;

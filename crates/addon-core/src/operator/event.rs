@@ -240,6 +240,8 @@ pub struct Synced {
     pub amended: Vec<String>,
     /// Objects that were deleted and created anew, each with the field that nobody can change.
     pub replaced: Vec<String>,
+    /// Damaged records of helm, each with its remedy.
+    pub repaired: Vec<String>,
 }
 
 impl Synced {
@@ -251,8 +253,18 @@ impl Synced {
             adopted: Vec::new(),
             amended: Vec::new(),
             replaced: Vec::new(),
+            repaired: Vec::new(),
         }
     }
+}
+
+/// The changes of helm's records before a removal.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Reworked {
+    /// Objects that helm's record named by kinds that are no longer served, each with what became of it.
+    pub amended: Vec<String>,
+    /// Damaged records of helm, each with its remedy.
+    pub repaired: Vec<String>,
 }
 
 /// The work that a successful sync did.

@@ -249,7 +249,8 @@ impl Reviews {
                     | Class::Unavailable
                     | Class::Defect
                     | Class::Held
-                    | Class::Blocked => Ended::Failed,
+                    | Class::Blocked
+                    | Class::Damaged => Ended::Failed,
                 };
                 let failure = cx.policy.mode.of_hook(&hook, failure);
                 cx.tell(Notice::HookFailed {

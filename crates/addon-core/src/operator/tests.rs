@@ -42,8 +42,8 @@ use values_schema::schema::Schemas;
 
 use super::effect::{FilesVerdict, Job, Notice};
 use super::event::{
-    Asked, ConfigRead, Finished, HookRan, ObjectChange, ObjectWritten, ReleaseSummary, ReviewId, Saved, SavedState,
-    ScriptAnswer, SyncAction, Synced,
+    Asked, ConfigRead, Finished, HookRan, ObjectChange, ObjectWritten, ReleaseSummary, ReviewId, Reworked, Saved,
+    SavedState, ScriptAnswer, SyncAction, Synced,
 };
 use super::policy::{Leadership, Mode};
 use super::provenance::{Made, Provenance, digest};
@@ -394,7 +394,7 @@ impl World {
             }
             Job::DeleteRelease { release, ticket } => {
                 self.traces.remove(release.as_str());
-                Finished::ReleaseDeleted(ticket, Ok(Vec::new()))
+                Finished::ReleaseDeleted(ticket, Ok(Reworked::default()))
             }
             Job::SettleSections(ruling, ticket) => Finished::SectionsSettled(ticket, Ok(self.settle(ruling))),
             Job::SaveConfig {

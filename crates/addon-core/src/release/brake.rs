@@ -161,7 +161,9 @@ fn holds(facts: &Facts, base: &Base, rendered: &BTreeSet<Part>) -> Option<Held> 
 /// section is unknown. Global values do not count, because an edit of them concerns all modules.
 fn is_asked_for(facts: &Facts, base: &Base) -> bool {
     let section = base.asked.as_ref().map(|asked| &asked.section);
-    section != Some(&facts.asked.section) || base.version != facts.version
+    // A record that was made again may lack the version.
+    let is_other_version = base.version.is_some() && base.version != facts.version;
+    section != Some(&facts.asked.section) || is_other_version
 }
 
 /// The step for an upgrade of an existing release: hold it if it would delete objects without a request of people.

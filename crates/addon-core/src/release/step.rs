@@ -11,6 +11,8 @@ use crate::failure::Failure;
 pub enum ReleaseStep {
     /// Read the newest revision, and ask again: the view of a watch is not enough.
     Read,
+    /// Read all records of the release, repair the damaged ones, and ask again.
+    Examine,
     /// Check whether the objects exist, and ask again.
     LookAtObjects,
     /// Render the chart, and ask again.

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::Facts;
+use super::records::OtherHelm;
+use super::{Facts, Newest};
 use crate::failure::{Class, Failure};
 
 /// The identity of one time as leader.
@@ -26,6 +27,39 @@ pub struct Tenure {
 }
 
 impl Facts {
+    /// Whether another helm may be working on the release.
+    pub fn other_helm(&self) -> OtherHelm {
+        let unfinished = self.newest.as_ref().filter(|newest| newest.status.is_unfinished());
+        let is_left = |newest: &Newest| {
+            let is_ours = self.intent.as_ref().is_some_and(|intent| intent.explains(newest));
+            is_ours || self.unchanged >= self.helm_timeout
+        };
+        if unfinished.is_none_or(is_left) {
+            OtherHelm::Excluded
+        } else {
+            OtherHelm::Possible
+        }
+    }
+
+    /// The failure that tells that another helm may be at work.
+    pub(super) fn at_work(&self, newest: &Newest) -> Failure {
+        let (age, rest) = (
+            self.unchanged.as_secs(),
+            (self.helm_timeout.saturating_sub(self.unchanged)).as_secs(),
+        );
+        let Self { release, .. } = self;
+        Failure::new(
+            Class::Unavailable,
+            format!(
+                "release '{release}' is being changed by another helm: revision {} is {}, unchanged since we have looked for {age} s",
+                newest.revision, newest.status
+            ),
+        )
+        .hint(format!(
+            "if no helm is at work, it is taken over in {rest} s, when the helm timeout has passed"
+        ))
+    }
+
     /// The reason to leave the release alone, while a process of an earlier leader may still work on it.
     pub(super) fn left_to_another(&self) -> Option<Failure> {
         let (theirs, ours) = (self.intent.as_ref()?.holder.as_ref()?, self.tenure.as_ref()?);

@@ -26,6 +26,7 @@ fn facts(newest: Option<Newest>) -> Facts {
         unmanaged: false,
         newest,
         known: Known::Read,
+        records: Records::Examined,
         objects: Objects::Unknown,
         base: Some(base(&[])),
         rendered: None,
@@ -727,6 +728,16 @@ fn what_is_held_costs_no_rendering_until_something_changes() {
 }
 
 #[test]
+fn a_record_without_the_version_of_its_chart_is_no_request_of_people() {
+    let mut facts = changed(&["PersistentVolumeClaim/p"], &[]);
+    facts.base = Some(Base {
+        version: None,
+        ..base(&["PersistentVolumeClaim/p"])
+    });
+    assert_eq!(held(&facts).taken, 1);
+}
+
+#[test]
 fn what_is_held_is_told_with_the_way_on() {
     let names: Vec<String> = (0..9).map(|number| format!("ConfigMap/c{number}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -737,4 +748,56 @@ fn what_is_held_is_told_with_the_way_on() {
         "{failure}"
     );
     assert!(failure.hints[1].contains("module upgrade one --confirm"), "{failure:?}");
+}
+
+#[test]
+fn doubtful_records_are_examined_before_anything_else_is_done() {
+    let with = |newest: Newest, records| Facts {
+        records,
+        ..facts(Some(newest))
+    };
+    let doubtful = |newest| with(newest, Records::Doubtful);
+    for status in [
+        Status::Deployed,
+        Status::Failed,
+        Status::Superseded,
+        Status::PendingUpgrade,
+    ] {
+        assert_eq!(decide(&doubtful(newest(status))), ReleaseStep::Examine, "{status}");
+    }
+    let foreign = Newest {
+        ours: false,
+        ..newest(Status::Deployed)
+    };
+    assert!(matches!(decide(&doubtful(foreign)), ReleaseStep::Refuse(_)));
+    let yielded = Newest {
+        unmanaged: true,
+        ..newest(Status::Deployed)
+    };
+    let of_people = Facts {
+        unmanaged: true,
+        ..doubtful(yielded)
+    };
+    assert_eq!(decide(&of_people), ReleaseStep::LeaveAlone { revision: 3 });
+    let watched = Facts {
+        known: Known::Watched(Notes::Current),
+        ..doubtful(newest(Status::Deployed))
+    };
+    assert_eq!(decide(&watched), ReleaseStep::Read);
+}
+
+#[test]
+fn an_unfinished_revision_is_waited_for_only_if_its_contents_are_unfinished_too() {
+    let unread = Facts {
+        records: Records::Unread,
+        ..facts(Some(newest(Status::PendingUpgrade)))
+    };
+    assert_eq!(decide(&unread), ReleaseStep::Examine);
+    // A removal is never begun by the label alone.
+    assert_eq!(
+        delay_of_removal(&unread).map(|failure| failure.class),
+        Some(Class::Unavailable)
+    );
+    let examined = facts(Some(newest(Status::PendingUpgrade)));
+    assert!(matches!(decide(&examined), ReleaseStep::Refuse(_)));
 }

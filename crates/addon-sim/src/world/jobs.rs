@@ -7,7 +7,7 @@ use addon_core::hook::config::{HookConfig, HookKind};
 use addon_core::module::outline::ValuesFiles;
 use addon_core::name::{HookName, ModuleName, Owner};
 use addon_core::operator::effect::{Conversions, HookRun, Job};
-use addon_core::operator::event::{Finished, HookRan, Saved, SavedState, Usage};
+use addon_core::operator::event::{Finished, HookRan, Reworked, Saved, SavedState, Usage};
 use addon_core::operator::provenance::Made;
 use addon_core::values::vetted::Vetting;
 use serde::Serialize;
@@ -222,7 +222,7 @@ impl World {
                 Finished::ReleaseSynced(ticket, synced)
             }
             Job::DeleteRelease { release, ticket } => {
-                Finished::ReleaseDeleted(ticket, self.delete(&release).map(|()| Vec::new()))
+                Finished::ReleaseDeleted(ticket, self.delete(&release).map(|()| Reworked::default()))
             }
             Job::SaveConfig {
                 key,

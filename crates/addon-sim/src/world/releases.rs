@@ -13,6 +13,7 @@ use std::time::Duration;
 use addon_core::failure::{Class, Failure};
 use addon_core::operator::event::{ReleaseSummary, SyncAction, Synced};
 use addon_core::release::brake::{Asked, Held};
+use addon_core::release::records::Records;
 use addon_core::release::{
     self, ConfigTrace, Facts, Intent, Known, Likeness, Newest, Notes, Objects, ReleaseStep, Status,
 };
@@ -191,6 +192,7 @@ impl World {
             unmanaged: false,
             newest: None,
             known: Known::Read,
+            records: Records::Examined,
             objects: Objects::Unknown,
             base: None,
             rendered: None,

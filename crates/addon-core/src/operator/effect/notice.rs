@@ -1,6 +1,6 @@
 //! Notices: what the operator reports to people through the log and Events, and counts in metrics.
 
-mod held_for;
+mod causes;
 mod slowed;
 
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use masking::secret::known::Known;
 
-pub use self::held_for::HeldFor;
+pub use self::causes::{HeldFor, RecordCause};
 pub use self::slowed::Slowed;
 use super::HookLabels;
 use crate::failure::Failure;
@@ -191,12 +191,14 @@ pub enum Notice {
         /// The objects.
         objects: Vec<String>,
     },
-    /// Helm's record of a release was rewritten: it named objects by kinds that are no longer served.
-    RecordAmended {
+    /// Helm's records of a release were rewritten. No object was touched.
+    RecordRewritten {
         /// The name of the release.
         release: String,
-        /// The objects, each with what became of it.
-        objects: Vec<String>,
+        /// The reason.
+        cause: RecordCause,
+        /// The objects or records, each with what became of it.
+        subjects: Vec<String>,
     },
     /// Objects of a release were deleted and created anew, because nobody can change a field of theirs.
     ObjectsReplaced {

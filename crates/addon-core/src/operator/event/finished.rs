@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::{
-    CrdObstacle, ObjectWritten, ReleaseSummary, ReviewId, Saved, SavedState, ScriptAnswer, Settled, Synced, Usage,
+    CrdObstacle, ObjectWritten, ReleaseSummary, ReviewId, Reworked, Saved, SavedState, ScriptAnswer, Settled, Synced,
+    Usage,
 };
 use crate::failure::Failure;
 use crate::hook::config::HookConfig;
@@ -53,8 +54,8 @@ pub enum Finished {
     ScriptAnswered(Ticket<ModuleName>, Result<ScriptAnswer, Failure>),
     /// The release is in the state of its values.
     ReleaseSynced(Ticket<AtHead>, Result<Synced, Failure>),
-    /// The release is gone. The texts tell objects that helm's record named by kinds that are no longer served.
-    ReleaseDeleted(Ticket<AtHead>, Result<Vec<String>, Failure>),
+    /// The release is gone. The texts tell the changes of helm's records.
+    ReleaseDeleted(Ticket<AtHead>, Result<Reworked, Failure>),
     /// The write of a section ended, or did not happen because the ConfigMap had changed.
     ConfigSaved(Ticket<Owner>, Result<Saved, Failure>),
     /// The sections that hooks saved on trial were put back or forgotten.

@@ -3,6 +3,7 @@
 use crate::name::{ModuleName, Owner};
 use crate::operator::Operator;
 use crate::operator::effect::Notice;
+use crate::operator::event::Reworked;
 use crate::operator::modules::Unit;
 use crate::operator::task::{Lane, Slot, Task};
 
@@ -51,7 +52,7 @@ impl Operator {
     }
 
     /// Notes that helm uninstalled the release at the head of a lane.
-    pub(super) fn release_deleted(&mut self, lane: &Lane, amended: Vec<String>) {
+    pub(super) fn release_deleted(&mut self, lane: &Lane, reworked: Reworked) {
         let release = if let Some(name) = self.lanes.module_at(lane) {
             self.modules.step_succeeded(&name);
             self.removal.gone(name.as_str());
@@ -66,9 +67,8 @@ impl Operator {
         } else {
             return;
         };
-        if !amended.is_empty() {
-            let objects = amended;
-            self.cx.tell(Notice::RecordAmended { release, objects });
+        for notice in reworked.notices(&release) {
+            self.cx.tell(notice);
         }
     }
 

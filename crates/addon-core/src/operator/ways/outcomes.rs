@@ -57,8 +57,8 @@ impl Operator {
                 this.release_synced(lane, &synced, took);
             }),
             Finished::ReleaseDeleted(ticket, result) => {
-                self.head_finished(ticket, result, |this, lane, amended| {
-                    this.release_deleted(lane, amended);
+                self.head_finished(ticket, result, |this, lane, reworked| {
+                    this.release_deleted(lane, reworked);
                 });
             }
             Finished::WebhooksPublished(_, result) => self.reviews.published(&mut self.cx, result),

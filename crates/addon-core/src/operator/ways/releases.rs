@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::name::{ModuleName, Owner};
 use crate::operator::Operator;
 use crate::operator::effect::{Conversions, Job, Notice};
-use crate::operator::event::{CrdObstacle, Synced};
+use crate::operator::event::{CrdObstacle, Reworked, Synced};
 use crate::operator::modules::Turn;
 use crate::operator::task::{Lane, Task};
 use crate::values::vetted::Vetting;
@@ -129,11 +129,12 @@ impl Operator {
                 objects: synced.adopted.clone(),
             });
         }
-        if !synced.amended.is_empty() {
-            self.cx.tell(Notice::RecordAmended {
-                release: name.as_str().to_owned(),
-                objects: synced.amended.clone(),
-            });
+        let reworked = Reworked {
+            amended: synced.amended.clone(),
+            repaired: synced.repaired.clone(),
+        };
+        for notice in reworked.notices(name.as_str()) {
+            self.cx.tell(notice);
         }
         if !synced.replaced.is_empty() {
             self.cx.tell(Notice::ObjectsReplaced {

@@ -1,8 +1,11 @@
-//! The reasons for which the brake holds a removal, as texts for people.
+//! Reasons that notices tell: of held removals, and of rewritten records of helm.
 //!
 //! Must never decide whether a removal is held.
 
 use std::fmt;
+
+use super::Notice;
+use crate::operator::event::Reworked;
 
 /// The reason for which the brake holds a removal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,5 +35,28 @@ impl fmt::Display for HeldFor {
                 )
             }
         }
+    }
+}
+/// The reason for which a record of helm was rewritten.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RecordCause {
+    /// It named objects by kinds that are no longer served.
+    Unserved,
+    /// It was damaged.
+    Damaged,
+}
+
+impl Reworked {
+    /// The notices of the changes to the records of a release.
+    pub fn notices(self, release: &str) -> impl Iterator<Item = Notice> {
+        let Self { amended, repaired } = self;
+        let all = [(RecordCause::Unserved, amended), (RecordCause::Damaged, repaired)];
+        all.into_iter()
+            .filter(|(_, subjects)| !subjects.is_empty())
+            .map(move |(cause, subjects)| Notice::RecordRewritten {
+                release: release.to_owned(),
+                cause,
+                subjects,
+            })
     }
 }

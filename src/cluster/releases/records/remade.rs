@@ -1,0 +1,214 @@
+//! The contents of a record that is made again: the objects that are noted on it, as the next older record describes them,
+//! or by their names alone. Also finds the objects in the cluster that helm has made for a release.
+//!
+//! An object that is not there, or that belongs to another release, is never named: helm would delete it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use addon_core::release::Status;
+use helm_yaml::yaml;
+use jiff::Timestamp;
+use kube::Api;
+use kube::api::ListParams;
+use kube::core::{DynamicObject, ObjectMeta};
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
+
+use super::super::super::Cluster;
+use super::super::super::adoption::is_of;
+use super::super::super::apis::Apis;
+use super::super::super::drift::{ObjectKey, flat, key_of};
+use super::super::super::error::{Attempt, RequestError};
+use super::super::{Content, PAGE, text};
+use super::{Stored, contents};
+
+/// The annotation by which helm leaves an object in the cluster.
+const POLICY: &str = "helm.sh/resource-policy";
+const KEEP: &str = "keep";
+/// The label that helm gives to all objects of releases.
+const MANAGED: &str = "app.kubernetes.io/managed-by=Helm";
+
+impl Cluster {
+    /// The contents of a broken record.
+    pub(super) async fn remade(
+        &self,
+        release: &str,
+        revision: u32,
+        status: Status,
+        records: &[Stored],
+        broken: &Stored,
+        apis: &Apis,
+    ) -> Result<Content, RequestError> {
+        let older = older(release, revision, records);
+        let known = older.as_ref().map(documents).unwrap_or_default();
+        let mut manifest = String::new();
+        for key in broken.noted() {
+            let Some(live) = self.metadata_of(&key, apis).await? else {
+                continue;
+            };
+            if !is_of(&live, release, self.namespace()) {
+                continue;
+            }
+            let document = known.get(&identity(&key)).cloned();
+            let document = document.unwrap_or_else(|| bare(&key, &live));
+            manifest.extend(["---\n", &document.to_string(), "\n"]);
+        }
+        let content = remake(older, release, self.namespace(), revision, status, &manifest);
+        content.map_err(|error| self.damaged(&broken.record.tag.secret, error.to_string()))
+    }
+
+    async fn metadata_of(&self, key: &ObjectKey, apis: &Apis) -> Result<Option<ObjectMeta>, RequestError> {
+        let Some(kind) = apis.kind(&key.api_version, &key.kind) else {
+            return Ok(None);
+        };
+        let namespace = kind
+            .namespaced
+            .then(|| key.namespace.as_deref().unwrap_or(self.namespace()));
+        let api: Api<DynamicObject> = match namespace {
+            Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, &kind.resource),
+            None => Api::all_with(self.client.clone(), &kind.resource),
+        };
+        let attempt = Attempt {
+            resource: kind.resource.plural.clone(),
+            namespace: namespace.map(str::to_owned),
+            ..self.attempt("get", "", &key.name)
+        };
+        let found = self.ask(attempt, api.get_metadata_opt(&key.name)).await?;
+        Ok(found.map(|found| found.metadata))
+    }
+
+    /// The objects of these kinds, by API version and kind, that helm has made for the release. Kinds that the operator may
+    /// not list are left out.
+    pub async fn made_for(
+        &self,
+        release: &str,
+        kinds: &BTreeSet<(String, String)>,
+        apis: &Apis,
+    ) -> Result<BTreeSet<ObjectKey>, RequestError> {
+        let mut made = BTreeSet::new();
+        for (api_version, kind) in kinds {
+            let Some(served) = apis.kind(api_version, kind) else {
+                continue;
+            };
+            let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &served.resource);
+            let mut params = ListParams::default().labels(MANAGED).limit(PAGE);
+            loop {
+                let attempt = Attempt {
+                    resource: served.resource.plural.clone(),
+                    namespace: None,
+                    ..self.attempt("list", "", "")
+                };
+                let page = match self.ask(attempt, api.list_metadata(&params)).await {
+                    Err(error) if error.is_forbidden() || error.is_not_found() => break,
+                    page => page?,
+                };
+                let of = page.items.iter().map(|item| &item.metadata);
+                let of = of.filter(|metadata| is_of(metadata, release, self.namespace()));
+                made.extend(of.filter_map(|metadata| {
+                    Some(ObjectKey {
+                        api_version: api_version.clone(),
+                        kind: kind.clone(),
+                        namespace: metadata.namespace.clone(),
+                        name: metadata.name.clone()?,
+                    })
+                }));
+                match page.metadata.continue_.filter(|token| !token.is_empty()) {
+                    Some(token) => params = params.continue_token(&token),
+                    None => break,
+                }
+            }
+        }
+        Ok(made)
+    }
+}
+
+/// The contents of the next older record that can be read.
+fn older(release: &str, revision: u32, records: &[Stored]) -> Option<Content> {
+    let is_older = |stored: &&Stored| {
+        let payload = stored.record.payload.as_ref().ok();
+        payload.is_some_and(|found| {
+            found.release == release
+                && found.revision < revision
+                && stored.record.tag.revision(release) == Some(found.revision)
+        })
+    };
+    let older = records.iter().filter(is_older);
+    let older = older.max_by_key(|stored| stored.record.tag.revision(release))?;
+    contents(&older.secret).ok()
+}
+
+/// The identity of an object in all versions of its kind.
+fn identity(key: &ObjectKey) -> (String, String, Option<String>, String) {
+    let group = key.api_version.split_once('/').map_or("", |(group, _)| group);
+    (
+        group.to_owned(),
+        key.kind.clone(),
+        key.namespace.clone(),
+        key.name.clone(),
+    )
+}
+
+fn documents(content: &Content) -> BTreeMap<(String, String, Option<String>, String), Value> {
+    let documents = yaml::documents_v2(&text(content, "manifest")).unwrap_or_default();
+    let objects = documents.into_iter().flat_map(flat);
+    objects
+        .filter_map(|object| Some((identity(&key_of(&object)?), object)))
+        .collect()
+}
+
+/// An object of which only the name is known. Helm reads from the record whether it must stay.
+fn bare(key: &ObjectKey, live: &ObjectMeta) -> Value {
+    let mut metadata = json!({"name": key.name});
+    if let Some(namespace) = &key.namespace {
+        metadata["namespace"] = json!(namespace);
+    }
+    let policy = live.annotations.as_ref().and_then(|all| all.get(POLICY));
+    if policy.is_some_and(|policy| policy.trim().eq_ignore_ascii_case(KEEP)) {
+        metadata["annotations"] = json!({POLICY: KEEP});
+    }
+    json!({"apiVersion": key.api_version, "kind": key.kind, "metadata": metadata})
+}
+
+/// The older contents with another revision, status and manifest, or contents with nothing else.
+fn remake(
+    older: Option<Content>,
+    release: &str,
+    namespace: &str,
+    revision: u32,
+    status: Status,
+    manifest: &str,
+) -> serde_json::Result<Content> {
+    let raw = |value: &Value| to_raw_value(value);
+    let mut content = older.unwrap_or_default();
+    let now = Timestamp::now().to_string();
+    let mut info: BTreeMap<String, Box<RawValue>> = super::fields(&content, "info");
+    if !info.contains_key("first_deployed") {
+        info.insert("first_deployed".to_owned(), raw(&json!(now))?);
+    }
+    for (field, value) in [
+        ("last_deployed", now.as_str()),
+        ("deleted", ""),
+        ("status", status.word()),
+        (
+            "description",
+            "made again by addon-operator, because the record was damaged",
+        ),
+    ] {
+        info.insert(field.to_owned(), raw(&json!(value))?);
+    }
+    if !content.contains_key("chart") {
+        // Without a version, so that no other version counts as a request of people.
+        let chart = json!({"metadata": {"apiVersion": "v2", "name": release}});
+        content.insert("chart".to_owned(), raw(&chart)?);
+    }
+    for (field, value) in [
+        ("name", json!(release)),
+        ("namespace", json!(namespace)),
+        ("version", json!(revision)),
+        ("manifest", json!(manifest)),
+    ] {
+        content.insert(field.to_owned(), raw(&value)?);
+    }
+    content.insert("info".to_owned(), to_raw_value(&info)?);
+    Ok(content)
+}
