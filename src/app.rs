@@ -28,6 +28,7 @@ mod parts;
 pub mod post_renderer;
 mod reloading;
 mod rendering;
+pub mod repairing;
 pub mod replaying;
 mod reviews;
 pub mod rights;

@@ -21,6 +21,7 @@ mod paint;
 mod post_renderer;
 mod queue;
 mod rbac;
+mod repair;
 mod socket;
 mod source;
 mod switch;

@@ -93,6 +93,8 @@ pub(super) enum CommandError {
     NotChecked { message: String },
     #[error("no upgrade of module '{module}' is held")]
     NothingHeld { module: String },
+    #[error("the records of module '{module}' need no repair")]
+    NothingToRepair { module: String },
 }
 
 impl CommandError {
@@ -120,6 +122,7 @@ impl CommandError {
             | Self::NotRecorded { .. }
             | Self::NoRecord { .. }
             | Self::Differs
+            | Self::NothingToRepair { .. }
             | Self::Print(_)
             | Self::Choose(_)
             | Self::Watch(_)

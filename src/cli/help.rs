@@ -21,7 +21,7 @@ const ALONE: [&str; 9] = [
 const OUTPUT: &str = "output";
 
 /// The commands whose answer has one form.
-const OF_ONE_FORM: [&str; 12] = [
+const OF_ONE_FORM: [&str; 13] = [
     "global test",
     "hook record",
     "hook replay",
@@ -31,6 +31,7 @@ const OF_ONE_FORM: [&str; 12] = [
     "module new",
     "module pull",
     "module push",
+    "module release repair",
     "module reload",
     "module render",
     "module upgrade",

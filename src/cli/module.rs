@@ -12,6 +12,7 @@ use super::lint::{Lint, Manifest};
 use super::new::New;
 use super::package::{Pull, Push};
 use super::paint::{Paint, columns};
+use super::repair::Release;
 use super::socket::{Socket, SocketError, encode};
 use super::source::Source;
 use super::switch::{Switch, Way};
@@ -82,6 +83,8 @@ enum Deed {
     Disable(Switch),
     /// Show the objects that a held upgrade would delete, or let the upgrade delete them
     Upgrade(Upgrade),
+    /// Show and repair helm's records of a module's release
+    Release(Release),
     /// Show and steer the versions of modules that come from registries
     Source(Source),
     /// Look for mistakes in a module's files: hooks, values, chart, schemas
@@ -162,6 +165,7 @@ impl Module {
             ModuleCommand::Act(Deed::Enable(switch)) => return switch.run(Way::On, &target, caller),
             ModuleCommand::Act(Deed::Disable(switch)) => return switch.run(Way::Off, &target, caller),
             ModuleCommand::Act(Deed::Upgrade(upgrade)) => return upgrade.run(&target, caller),
+            ModuleCommand::Act(Deed::Release(release)) => return release.run(&target, caller),
             ModuleCommand::Act(Deed::Source(source)) => return source.run(&target, output, caller),
             ModuleCommand::Act(Deed::Manifest(manifest)) => return manifest.run(),
             ModuleCommand::Act(Deed::Push(push)) => return push.run(caller),
