@@ -6,6 +6,7 @@ mod cluster {
     mod campaign;
     mod channel;
     mod config_map;
+    mod damaged_records;
     mod events;
     mod hanging;
     mod installation;

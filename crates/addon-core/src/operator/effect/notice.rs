@@ -1,15 +1,13 @@
 //! Notices: what the operator reports to people through the log and Events, and counts in metrics.
 
 mod causes;
-mod slowed;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use masking::secret::known::Known;
 
-pub use self::causes::{HeldFor, RecordCause};
-pub use self::slowed::Slowed;
+pub use self::causes::{HeldFor, RecordCause, Slowed};
 use super::HookLabels;
 use crate::failure::Failure;
 use crate::name::{BindingName, HookId, ModuleName, Owner, QueueName};

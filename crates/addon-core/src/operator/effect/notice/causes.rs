@@ -1,10 +1,12 @@
-//! Reasons that notices tell: of held removals, and of rewritten records of helm.
+//! Reasons that notices tell: of held removals, of rewritten records of helm, and of work that waits because of a loop.
 //!
 //! Must never decide whether a removal is held.
 
 use std::fmt;
+use std::time::Duration;
 
 use super::Notice;
+use crate::name::{HookId, ModuleName};
 use crate::operator::event::Reworked;
 
 /// The reason for which the brake holds a removal.
@@ -59,4 +61,33 @@ impl Reworked {
                 subjects,
             })
     }
+}
+
+/// The work that waits, because a program causes it again and again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Slowed {
+    /// A hook causes its own next run, or the next run of its module.
+    Hook {
+        /// The hook.
+        hook: HookId,
+        /// The deed that causes the run, as the end of the sentence "the hook ...".
+        deed: String,
+        /// How often in a row the hook has done it.
+        times: u32,
+        /// The time until the run, unless a change by others comes first.
+        next_in: Duration,
+    },
+    /// Programs switch a module to and fro, so that it keeps its state.
+    Switch {
+        /// The module.
+        module: ModuleName,
+        /// The state that it keeps.
+        enabled: bool,
+        /// The source of the verdict that has to wait.
+        by: String,
+        /// The number of switches within ten minutes.
+        times: usize,
+        /// The time until the next switch, unless a person edits the flag in the ConfigMap.
+        next_in: Duration,
+    },
 }
