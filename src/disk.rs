@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 
 use addon_core::module::description::{AccountName, Restoring};
 use addon_core::module::outline::{Outline, ValuesFiles};
+use addon_core::name::replaceable::Replaceable;
 use addon_core::name::{HookName, ModuleName, parse_module_dir};
 use serde_json::Value;
 use values_schema::schema::Schemas;
@@ -113,6 +114,8 @@ pub struct FoundModule {
     pub drift: Option<Restoring>,
     /// The service account of its hooks and its release, if it is not the operator's.
     pub service_account: Option<AccountName>,
+    /// The objects of its release that may be made anew if an upgrade cannot change them.
+    pub replace: Vec<Replaceable>,
     /// Why the module can be neither run nor removed: a fact about it, such as its flag, is unknown.
     pub faults: Vec<Problem>,
 }
@@ -374,6 +377,7 @@ fn read_module(
         depends_on: said.depends_on,
         drift: said.drift,
         service_account: said.service_account,
+        replace: said.replace,
         faults,
         path,
     }

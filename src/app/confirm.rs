@@ -1,23 +1,68 @@
-//! Confirms, for a person, an upgrade that the operator holds. The confirmation is stored on the release, where the
+//! Lets an upgrade that the operator holds go on, for a person. The person's word is stored on the release, where the
 //! operator finds it at the module's next run; nothing else is changed.
 
 use addon_core::failure::Failure;
+use addon_core::name::replaceable::{NotReplaceable, Replaceable};
 use addon_core::release::brake::Held;
+use addon_core::release::refusal::{NotAllowed, Refused};
+use thiserror::Error;
 use tokio::runtime::Runtime;
 
 use super::switch::{SwitchError, reach};
 use crate::cluster::Cluster;
+use crate::cluster::error::RequestError;
 use crate::cluster::releases::Revision;
 use crate::settings::{Environment, StartArgs};
 
-/// An upgrade that waits for a confirmation.
+/// An upgrade that waits for a person.
 #[derive(Debug)]
 pub struct HeldUpgrade {
-    /// The objects that the upgrade would delete.
-    pub held: Held,
+    /// The reason for which it is held.
+    pub reason: Reason,
     revision: Revision,
     cluster: Cluster,
     runtime: Runtime,
+}
+
+/// The reason for which an upgrade is held.
+#[derive(Debug)]
+pub enum Reason {
+    /// It would delete objects.
+    Deletions(Held),
+    /// It would change a field that nobody can change.
+    Field(Refused),
+}
+
+/// Why an upgrade is not let go on.
+#[derive(Debug, Error)]
+pub enum ConfirmError {
+    #[error("no object is let go")]
+    Name(#[from] NotReplaceable),
+    #[error("no object is let go: '{0}' should name one object")]
+    Several(Replaceable),
+    #[error("no object is let go")]
+    NotAllowed(#[from] NotAllowed),
+    #[error("the upgrade of module '{module}' is held for a field that nobody can change, which no confirmation cures")]
+    NoDeletions { module: String, failure: Failure },
+    #[error(
+        "the upgrade of module '{module}' is held because of objects that it would delete, which no replacement cures"
+    )]
+    NoField { module: String },
+    #[error(transparent)]
+    Switch(#[from] SwitchError),
+}
+
+impl ConfirmError {
+    pub fn hints(&self) -> Vec<String> {
+        match self {
+            Self::Name(_) | Self::Several(_) | Self::NotAllowed(_) => Vec::new(),
+            Self::NoDeletions { failure, .. } => failure.hints.clone(),
+            Self::NoField { module } => vec![format!(
+                "`addon-operator module upgrade {module}` shows the objects, `--confirm` lets it delete them"
+            )],
+            Self::Switch(error) => error.hints(),
+        }
+    }
 }
 
 impl HeldUpgrade {
@@ -28,17 +73,97 @@ impl HeldUpgrade {
         let Some(revision) = newest.map_err(|error| SwitchError::Cluster(Failure::from(error)))? else {
             return Ok(None);
         };
-        Ok(revision.newest.held.clone().map(|held| Self {
-            held,
+        let deletions = revision.newest.held.clone().map(Reason::Deletions);
+        let reason = deletions.or_else(|| revision.refused.clone().map(Reason::Field));
+        Ok(reason.map(|reason| Self {
+            reason,
             revision,
             cluster,
             runtime,
         }))
     }
 
+    /// The reason, for people.
+    pub fn text(&self) -> String {
+        let module = &self.revision.release;
+        match &self.reason {
+            Reason::Deletions(held) => {
+                let mut lines = vec![format!(
+                    "The upgrade of module '{module}' deletes {} of {} objects:",
+                    held.taken, held.of
+                )];
+                lines.extend(held.takes.iter().map(|object| format!("  {object}")));
+                if held.taken > held.takes.len() {
+                    lines.push(format!("  and {} more", held.taken - held.takes.len()));
+                }
+                lines.join("\n")
+            }
+            Reason::Field(refused) => {
+                let failure = refused.failure(module);
+                format!("{}\n  {}", failure.report, failure.hints.join("\n  "))
+            }
+        }
+    }
+
     /// Confirms the shown deletions.
-    pub fn confirm(&self) -> Result<(), SwitchError> {
-        let confirmed = self.runtime.block_on(self.cluster.allow(&self.revision, &self.held));
-        confirmed.map_err(|error| SwitchError::Cluster(Failure::from(error)))
+    pub fn confirm(&self) -> Result<(), ConfirmError> {
+        match &self.reason {
+            Reason::Deletions(held) => self.write(self.cluster.allow(&self.revision, held)),
+            Reason::Field(refused) => Err(ConfirmError::NoDeletions {
+                module: self.revision.release.clone(),
+                failure: refused.failure(&self.revision.release),
+            }),
+        }
+    }
+
+    /// Lets the next upgrade delete the named objects and make them anew. The object in its way must be among them.
+    pub fn replace(&self, texts: &[String]) -> Result<(), ConfirmError> {
+        let named = named(texts)?;
+        let Reason::Field(refused) = &self.reason else {
+            return Err(ConfirmError::NoField {
+                module: self.revision.release.clone(),
+            });
+        };
+        refused.check(&named)?;
+        self.write(self.cluster.allow_replacement(&self.revision, &named))
+    }
+
+    fn write(&self, note: impl Future<Output = Result<(), RequestError>>) -> Result<(), ConfirmError> {
+        let written = self.runtime.block_on(note);
+        Ok(written.map_err(|error| SwitchError::Cluster(Failure::from(error)))?)
+    }
+}
+
+/// The objects that a person has named, one by one.
+fn named(texts: &[String]) -> Result<Vec<Replaceable>, ConfirmError> {
+    let parse = |text: &String| {
+        let named = Replaceable::parse(text)?;
+        if named.is_single() {
+            Ok(named)
+        } else {
+            Err(ConfirmError::Several(named))
+        }
+    };
+    texts.iter().map(parse).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_person_names_objects_one_by_one() {
+        let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+        assert_eq!(named(&texts(&["Deployment/web", "Job/a"])).unwrap().len(), 2);
+        for (text, expected) in [
+            (
+                "Deployment/*",
+                "no object is let go: 'Deployment/*' should name one object",
+            ),
+            ("web", "no object is let go"),
+            ("Namespace/a", "no object is let go"),
+        ] {
+            assert_eq!(named(&texts(&["Job/a", text])).unwrap_err().to_string(), expected);
+        }
     }
 }

@@ -150,6 +150,7 @@ pub(super) fn described(found: FoundModule, enabled: Option<bool>) -> Module {
         depends_on,
         drift: _,
         service_account,
+        replace: _,
         faults,
     } = found;
     Module {

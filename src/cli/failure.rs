@@ -11,6 +11,7 @@ use super::socket::SocketError;
 use crate::app::cases::CasesError;
 use crate::app::channel::ChannelError;
 use crate::app::choosing::ChooseError;
+use crate::app::confirm::ConfirmError;
 use crate::app::draft::DraftError;
 use crate::app::lint::LintError;
 use crate::app::manifest::NoManifest;
@@ -64,6 +65,8 @@ pub(super) enum CommandError {
     #[error(transparent)]
     Switch(#[from] SwitchError),
     #[error(transparent)]
+    Confirm(#[from] ConfirmError),
+    #[error(transparent)]
     Channel(#[from] ChannelError),
     #[error(transparent)]
     Outside(#[from] OutsideError),
@@ -102,6 +105,7 @@ impl CommandError {
         match self {
             Self::Socket(error) => error.hints().into_iter().map(str::to_owned).collect(),
             Self::Switch(error) | Self::Source(SourceEditError::Switch(error)) => error.hints(),
+            Self::Confirm(error) => error.hints(),
             Self::Channel(error) => error.hints(),
             Self::Outside(error) => error.hints(),
             Self::Package(error) | Self::Choose(ChooseError::Reach(error)) => error.hints(),

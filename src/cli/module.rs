@@ -81,7 +81,7 @@ enum Deed {
     Enable(Switch),
     /// Switch a module off in the ConfigMap, after a list of the objects that this deletes
     Disable(Switch),
-    /// Show the objects that a held upgrade would delete, or let the upgrade delete them
+    /// Show the reason for which an upgrade is held, or let it delete or replace objects
     Upgrade(Upgrade),
     /// Show and repair helm's records of a module's release
     Release(Release),

@@ -1,11 +1,13 @@
-//! `module upgrade`: the objects that a held upgrade would delete, and its confirmation.
+//! `module upgrade`: the reason for which an upgrade is held, and the word of a person that lets it go on.
+
+use std::fmt::Write as _;
 
 use clap::Args;
 
 use super::{Caller, CommandError, Target, print};
-use crate::app::confirm::HeldUpgrade;
+use crate::app::confirm::{HeldUpgrade, Reason};
 
-/// The arguments: the module and the confirmation.
+/// The arguments: the module, and what its upgrade may do.
 #[derive(Debug, Args)]
 pub(super) struct Upgrade {
     /// Name of the module
@@ -13,35 +15,42 @@ pub(super) struct Upgrade {
     /// Let the upgrade delete what it would delete now
     #[arg(long)]
     confirm: bool,
+    /// Let the next upgrade delete this object and make it anew, because nobody can change a field of it; may be repeated
+    #[arg(long, value_name = "KIND/NAME", conflicts_with = "confirm")]
+    replace: Vec<String>,
 }
 
 impl Upgrade {
     pub(super) fn run(self, target: &Target, caller: &Caller<'_>) -> Result<(), CommandError> {
-        let Self { module, confirm } = self;
+        let Self {
+            module,
+            confirm,
+            replace,
+        } = self;
         let args = target.start_args(None);
         let Some(upgrade) = HeldUpgrade::find(&args, caller.environment, &module)? else {
-            if confirm {
+            if confirm || !replace.is_empty() {
                 return Err(CommandError::NothingHeld { module });
             }
             return print(&format!("No upgrade of module '{module}' is held"));
         };
+        if !replace.is_empty() {
+            upgrade.replace(&replace)?;
+            let named = replace.join(", ");
+            return print(&format!("{named} may be made anew once: the module's next try does it"));
+        }
         if confirm {
             upgrade.confirm()?;
         }
-        let held = &upgrade.held;
-        let mut lines = vec![format!(
-            "The upgrade of module '{module}' deletes {} of {} objects:",
-            held.taken, held.of
-        )];
-        lines.extend(held.takes.iter().map(|object| format!("  {object}")));
-        if held.taken > held.takes.len() {
-            lines.push(format!("  and {} more", held.taken - held.takes.len()));
+        let (mut text, is_of_deletions) = (upgrade.text(), matches!(upgrade.reason, Reason::Deletions(_)));
+        if confirm {
+            text.push_str("\nIt is confirmed: the module's next try does it");
+        } else if is_of_deletions {
+            let _ = write!(
+                text,
+                "\nIt is held until `addon-operator module upgrade {module} --confirm`"
+            );
         }
-        lines.push(if confirm {
-            "It is confirmed: the module's next try does it".to_owned()
-        } else {
-            format!("It is held until `addon-operator module upgrade {module} --confirm`")
-        });
-        print(&lines.join("\n"))
+        print(&text)
     }
 }

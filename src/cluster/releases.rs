@@ -16,8 +16,10 @@ use std::collections::BTreeMap;
 use std::io::{self, Read as _, Write as _};
 
 use addon_core::digest::Digest;
+use addon_core::name::replaceable::Replaceable;
 use addon_core::release::brake::Asked;
 use addon_core::release::records::{Tag, is_doubtful, place};
+use addon_core::release::refusal::Refused;
 use addon_core::release::{ApplyMethod, Newest, Status};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -31,7 +33,7 @@ use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::core::PartialObjectMeta;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
-use upgrades::{CONFIRMED, GLOBAL, HELD, SECTION};
+use upgrades::{CONFIRMED, GLOBAL, HELD, REFUSED, REPLACEABLE, SECTION, replaceable};
 
 use super::Cluster;
 use super::error::RequestError;
@@ -73,6 +75,10 @@ pub struct Revision {
     pub asked: Option<Asked>,
     /// The digest of the ConfigMap's values for the release's module.
     pub config: Option<String>,
+    /// The note about an upgrade from this revision that is held for a field that nobody can change.
+    pub refused: Option<Refused>,
+    /// The objects that a person has let go for the next upgrade.
+    pub allowed: Vec<Replaceable>,
     /// The time of helm's last write, by the clock of helm's machine, in seconds since 1970. For people only, because
     /// clocks differ.
     pub written: u64,
@@ -296,6 +302,12 @@ impl Cluster {
 }
 
 impl Revision {
+    /// Whether a note says that an upgrade is held, or let go by a person.
+    pub fn is_held(&self) -> bool {
+        let Newest { held, confirmed, .. } = &self.newest;
+        held.is_some() || confirmed.is_some() || self.refused.is_some() || !self.allowed.is_empty()
+    }
+
     pub(super) fn read(secret: &PartialObjectMeta<Secret>) -> Option<Self> {
         let metadata = &secret.metadata;
         let label = |key: &str| metadata.labels.as_ref()?.get(key).map(String::as_str);
@@ -338,6 +350,8 @@ impl Revision {
             objects,
             asked,
             config,
+            refused: annotation(REFUSED).and_then(|text| serde_json::from_str(&text).ok()),
+            allowed: annotation(REPLACEABLE).map_or_else(Vec::new, |text| replaceable(&text)),
             written,
             version: metadata.resource_version.clone().unwrap_or_default(),
             is_doubtful: false,

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use addon_core::module::description::{AccountName, Description, Restoring};
 use addon_core::name::ModuleName;
+use addon_core::name::replaceable::Replaceable;
 
 use super::{Fault, Problem, Severity};
 
@@ -19,6 +20,8 @@ pub(super) struct Said {
     pub(super) drift: Option<Restoring>,
     /// The service account of the module.
     pub(super) service_account: Option<AccountName>,
+    /// The objects that may be made anew.
+    pub(super) replace: Vec<Replaceable>,
 }
 
 pub(super) fn read(path: &Path, faults: &mut Vec<Problem>, warnings: &mut Vec<Problem>) -> Said {
@@ -28,6 +31,7 @@ pub(super) fn read(path: &Path, faults: &mut Vec<Problem>, warnings: &mut Vec<Pr
             depends_on,
             drift,
             service_account,
+            replace,
             mistakes,
             unknown,
         }) => {
@@ -37,6 +41,7 @@ pub(super) fn read(path: &Path, faults: &mut Vec<Problem>, warnings: &mut Vec<Pr
                 depends_on,
                 drift,
                 service_account,
+                replace,
             }
         }
         Err(fault) => {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use addon_core::failure::{Class, Failure};
 use addon_core::hook::config::batch::Call;
 use addon_core::module::description::AccountName;
+use addon_core::name::replaceable::Replaceable;
 use addon_core::name::{HookId, HookName, ModuleName, Owner};
 
 use crate::disk::{Chart, Found, FoundModule, HookFile};
@@ -46,6 +47,8 @@ pub struct ModuleFiles {
     pub crds: Vec<PathBuf>,
     /// The service account of the module; none for the operator's.
     pub service_account: Option<AccountName>,
+    /// The objects of its release that may be made anew if an upgrade cannot change them.
+    pub replace: Vec<Replaceable>,
     /// The version of the chart, if it has one.
     pub version: Option<String>,
     /// Variables of the module's source, for its hooks and for helm. Those of the operator count more.
@@ -62,6 +65,7 @@ impl ModuleFiles {
             chart: module.chart,
             crds: module.crds.clone(),
             service_account: module.service_account.clone(),
+            replace: module.replace.clone(),
             version: module.version.clone(),
             env: Vec::new(),
         }

@@ -76,6 +76,7 @@ mod tests {
             chart: None,
             crds: Vec::new(),
             service_account: None,
+            replace: Vec::new(),
             version: None,
             env: Vec::new(),
         }

@@ -27,6 +27,7 @@ use std::time::Duration;
 
 use addon_core::failure::{Class, Failure};
 use addon_core::name::ModuleName;
+use addon_core::name::replaceable::Replaceable;
 use addon_core::operator::event::{ReleaseSummary, SyncAction, Synced};
 use addon_core::release::brake::Asked;
 use addon_core::release::records::Records;
@@ -125,6 +126,8 @@ struct Sync<'a> {
     lost: Option<BTreeSet<(String, String)>>,
     /// The objects that stood in the way of the upgrade, each with its field.
     in_the_way: BTreeSet<String>,
+    /// The objects that a person has let go for this upgrade.
+    allowed: Vec<Replaceable>,
     facts: Facts,
 }
 
@@ -159,6 +162,7 @@ impl<'a> Sync<'a> {
             repairs: 0,
             lost: None,
             in_the_way: BTreeSet::new(),
+            allowed: Vec::new(),
             facts: Facts {
                 torn: hold.torn,
                 release: name.to_owned(),

@@ -145,6 +145,7 @@ pub(super) fn module(name: &str, enabled: bool) -> ModuleReport {
         state: "Ready".into(),
         waits_for: String::new(),
         error: None,
+        hints: Vec::new(),
         failures: 0,
         fails: false,
         late: false,

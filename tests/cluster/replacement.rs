@@ -1,8 +1,10 @@
 //! Upgrades that would change a field which the API server lets nobody change.
+#![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 use addon_core::failure::Class;
 use serde_json::{Value, json};
 use testbed::part::Part;
+use testbed::plane::User;
 use testbed::wait::wait_until;
 
 use super::world::{CHART, PATIENCE, World, with_each_helm};
@@ -68,9 +70,83 @@ async fn what_is_marked_is_made_anew() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_the_module_lists_is_made_anew() {
+    with_each_helm(async |helm| {
+        let mut world = world("listed", helm, DEPLOYMENT).await;
+        world.sync(values("a", false)).await.unwrap();
+        let before = uid(&world, "deployment/d");
+        world
+            .module("one", &[("module.yaml", "replace: [Deployment/other]\n")])
+            .await;
+        assert_eq!(world.sync(values("b", false)).await.unwrap_err().class, Class::Blocked);
+        // The list is an input of the upgrade, so an edit of it is no second try.
+        world
+            .module("one", &[("module.yaml", "replace: [Deployment/other, Deployment/d]\n")])
+            .await;
+        let synced = world.sync(values("b", false)).await.unwrap();
+        assert_eq!(synced.replaced, ["Deployment/d (spec.selector)"]);
+        assert_ne!(uid(&world, "deployment/d"), before);
+    })
+    .await;
+}
+
+/// Runs `module upgrade one` with these flags. Returns whether it succeeded, and its output.
+fn upgrade(world: &World, flags: &[&str]) -> (bool, String) {
+    let output = testbed::process::command(env!("CARGO_BIN_EXE_addon-operator"))
+        .args(["module", "upgrade", "one", "--namespace", world.namespace.name()])
+        .arg("--kube-config")
+        .arg(world.namespace.kubeconfig(User::Operator))
+        .args(flags)
+        .output()
+        .unwrap();
+    let text = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+    (output.status.success(), text.concat())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_person_names_is_made_anew_once() {
+    with_each_helm(async |helm| {
+        let world = world("named", helm, DEPLOYMENT).await;
+        world.sync(values("a", false)).await.unwrap();
+        let before = uid(&world, "deployment/d");
+        assert_eq!(
+            upgrade(&world, &[]),
+            (true, "No upgrade of module 'one' is held\n".to_owned())
+        );
+        world.sync(values("b", false)).await.unwrap_err();
+        let (is_good, text) = upgrade(&world, &[]);
+        assert!(
+            is_good && text.contains("spec.selector of Deployment/d") && text.contains("one --replace Deployment/d`"),
+            "{text}"
+        );
+        for (flags, expected) in [
+            (&["--replace", "Deployment/x"][..], "Deployment/d, which is not among"),
+            (&["--replace", "PersistentVolumeClaim/d"], "is never replaced"),
+            (&["--confirm"], "held for a field"),
+        ] {
+            let (is_good, text) = upgrade(&world, flags);
+            assert!(!is_good && text.contains(expected), "{text}");
+        }
+        assert_eq!(world.sync(values("b", false)).await.unwrap_err().class, Class::Blocked);
+        assert_eq!(uid(&world, "deployment/d"), before);
+
+        let (is_good, text) = upgrade(&world, &["--replace", "job/x", "--replace", "deployment/d"]);
+        assert!(is_good, "{text}");
+        let synced = world.sync(values("b", false)).await.unwrap();
+        assert_eq!(synced.replaced, ["Deployment/d (spec.selector)"]);
+        let after = uid(&world, "deployment/d");
+        assert_ne!(after, before);
+        // The permission was for one upgrade.
+        assert_eq!(world.sync(values("c", false)).await.unwrap_err().class, Class::Blocked);
+        assert_eq!(uid(&world, "deployment/d"), after);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn any_other_upgrade_is_held_without_a_second_try_until_its_object_goes() {
     with_each_helm(async |helm| {
-        let world = world("in-the-way", helm, DEPLOYMENT).await;
+        let mut world = world("in-the-way", helm, DEPLOYMENT).await;
         world.sync(values("a", false)).await.unwrap();
         let before = uid(&world, "deployment/d");
         for _ in 0..2 {
@@ -91,6 +167,10 @@ async fn any_other_upgrade_is_held_without_a_second_try_until_its_object_goes() 
         }
         assert_eq!(world.history(), "1:deployed 2:failed");
         assert_eq!(uid(&world, "deployment/d"), before);
+        // The note of the refusal outlives the process.
+        world.restart().await;
+        assert_eq!(world.sync(values("b", false)).await.unwrap_err().class, Class::Blocked);
+        assert_eq!(world.history(), "1:deployed 2:failed");
         // Another upgrade is no longer that one.
         world.sync(values("a", false)).await.unwrap();
         world.sync(values("b", false)).await.unwrap_err();

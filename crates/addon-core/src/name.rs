@@ -3,6 +3,7 @@
 //! A value of these types is always valid, so that no other file checks it again. Must never know what the named thing does.
 
 mod case;
+pub mod replaceable;
 
 use std::borrow::Borrow;
 use std::fmt;

@@ -8,6 +8,7 @@ pub mod brake;
 pub mod kinds;
 mod likeness;
 pub mod records;
+pub mod refusal;
 mod status;
 mod step;
 pub mod tenure;

@@ -23,6 +23,9 @@ pub(in crate::cli) struct Status {
     pub(super) state: String,
     pub(super) waits_for: String,
     pub(super) error: Option<String>,
+    /// The remedies for the error. Earlier versions do not tell them.
+    #[serde(default)]
+    pub(super) hints: Vec<String>,
     pub(super) failures: u32,
     #[serde(default)]
     pub(super) late: bool,
@@ -247,6 +250,9 @@ fn hindrances(status: &Status, paint: Paint) -> String {
             paint.paint(Tone::Bad, error)
         );
     }
+    for hint in &status.hints {
+        let _ = writeln!(text, "hint: {hint}");
+    }
     // The failure of the module's own run was printed above.
     for failing in status.failing.iter().filter(|failing| !failing.hook.is_empty()) {
         let _ = writeln!(text, "failing: {}", failing.line());
@@ -317,13 +323,13 @@ pub(super) mod tests {
             "error": "exit status 1", "retry_in": 5}]);
         let problem = "bad yaml at key 'one'";
         let one = status(
-            &json!({"waits_for": "the next try in 5s", "error": "no such chart", "failures": 3,
+            &json!({"waits_for": "the next try in 5s", "error": "no such chart", "failures": 3, "hints": ["write one"],
             "failing": failing, "config_problems": [problem]}),
         );
         assert_eq!(
             why(&[], &one, Paint::Plain),
             "module: one\norder: 20\nenabled: yes, by KubeConfig\nstate: Releasing\nwaits for: the next try in 5s\n\
-             last failure, 3 in a row: no such chart\n\
+             last failure, 3 in a row: no such chart\nhint: write one\n\
              failing: ModuleHookRun of hook 'hooks/a.sh' in queue 'side', failed 2 times, next attempt in 5s\n  \
              exit status 1\nConfigMap, the last good one is in force: bad yaml at key 'one'\n"
         );

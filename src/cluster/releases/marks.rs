@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::super::Cluster;
 use super::super::error::RequestError;
-use super::upgrades::{CONFIRMED, GLOBAL, HELD, SECTION};
+use super::upgrades::{GLOBAL, SECTION, holding};
 use super::{BEGUN, CHECKSUM, CONFIG, INPUTS, MAINTENANCE, OBJECTS, Revision, secret_name};
 
 /// The marks on the Secret of a deployed revision.
@@ -68,7 +68,9 @@ impl Cluster {
         } = marks;
         let labels = labels(Some(checksum), asked, *unmanaged, *config);
         // The revision is up to date, so no upgrade is held.
-        let annotations = json!({INPUTS: inputs, OBJECTS: objects, HELD: null, CONFIRMED: null});
+        let mut annotations = holding(json!({}));
+        annotations[INPUTS] = json!(inputs);
+        annotations[OBJECTS] = json!(objects);
         let metadata = json!({"labels": labels, "annotations": annotations});
         self.patch_revision(&secret_name(release, revision), &metadata).await
     }

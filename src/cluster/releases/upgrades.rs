@@ -3,8 +3,10 @@
 //!
 //! They are stored on the Secrets of revisions, so they survive a restart. The next revision begins without them.
 
+use addon_core::name::replaceable::Replaceable;
 use addon_core::release::Status;
 use addon_core::release::brake::{Asked, Held};
+use addon_core::release::refusal::Refused;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use kube::api::ListParams;
@@ -26,6 +28,10 @@ pub const GLOBAL: &str = "addon-operator/global";
 pub const HELD: &str = "addon-operator/held";
 /// The annotation with a person's confirmation.
 pub const CONFIRMED: &str = "addon-operator/confirmed";
+/// The annotation with an upgrade that waits because of a field that nobody can change.
+pub const REFUSED: &str = "addon-operator/refused";
+/// The annotation with the objects that a person has let go for the next upgrade, joined by commas.
+pub const REPLACEABLE: &str = "addon-operator/replaceable";
 
 /// The revision that helm would upgrade from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -104,12 +110,24 @@ impl Cluster {
     /// Notes on the revision that its upgrade is held, or removes the note.
     pub async fn note_held(&self, revision: &Revision, held: Option<&Held>) -> Result<(), RequestError> {
         let note = held.and_then(|held| serde_json::to_string(held).ok());
-        self.annotate(revision, &json!({HELD: note, CONFIRMED: null})).await
+        self.annotate(revision, &holding(json!({HELD: note}))).await
+    }
+
+    /// Notes on the revision that its upgrade is held for a field that nobody can change.
+    pub async fn note_refused(&self, revision: &Revision, refused: &Refused) -> Result<(), RequestError> {
+        let note = serde_json::to_string(refused).ok();
+        self.annotate(revision, &holding(json!({REFUSED: note}))).await
     }
 
     /// Notes that a person confirmed the held upgrade.
     pub async fn allow(&self, revision: &Revision, held: &Held) -> Result<(), RequestError> {
         self.annotate(revision, &json!({CONFIRMED: held.digest})).await
+    }
+
+    /// Notes that a person lets these objects go for the next upgrade.
+    pub async fn allow_replacement(&self, revision: &Revision, named: &[Replaceable]) -> Result<(), RequestError> {
+        let named: Vec<_> = named.iter().map(ToString::to_string).collect();
+        self.annotate(revision, &json!({REPLACEABLE: named.join(",")})).await
     }
 
     /// Notes that the revision is up to date with these sections.
@@ -127,4 +145,21 @@ impl Cluster {
             .await
             .map(drop)
     }
+}
+
+/// Annotations about a held upgrade: these, and none of an earlier one.
+pub(super) fn holding(mut annotations: Value) -> Value {
+    for key in [HELD, CONFIRMED, REFUSED, REPLACEABLE] {
+        if annotations.get(key).is_none() {
+            annotations[key] = Value::Null;
+        }
+    }
+    annotations
+}
+
+/// The objects in an annotation. A text that names none counts for nothing.
+pub(super) fn replaceable(text: &str) -> Vec<Replaceable> {
+    text.split(',')
+        .filter_map(|text| Replaceable::parse(text).ok())
+        .collect()
 }

@@ -68,6 +68,8 @@ mod tests {
             objects: None,
             asked: None,
             config: None,
+            refused: None,
+            allowed: Vec::new(),
             written,
             version: version.to_owned(),
             is_doubtful: false,

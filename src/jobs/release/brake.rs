@@ -6,7 +6,6 @@ use std::collections::BTreeSet;
 use addon_core::digest::Digest;
 use addon_core::failure::{Class, Failure};
 use addon_core::name::ModuleName;
-use addon_core::release::Newest;
 use addon_core::release::brake::{Asked, Base, Held, Part};
 use addon_core::values::HookDocument;
 use helm_yaml::yaml;
@@ -81,8 +80,7 @@ impl Sync<'_> {
         if revision.asked.as_ref() != Some(&self.facts.asked) {
             self.tools.cluster.note_asked(revision, &self.facts.asked).await?;
         }
-        let Newest { held, confirmed, .. } = &revision.newest;
-        if held.is_some() || confirmed.is_some() {
+        if revision.is_held() {
             let release = self.facts.release.as_str();
             info!(release, "a held upgrade is no longer needed");
             self.tools.cluster.note_held(revision, None).await?;

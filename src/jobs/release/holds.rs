@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::OwnedMutexGuard;
 
-use super::replacement::Refused;
 use crate::cluster::releases::Revision;
 use crate::cluster::releases::vigil::Vigil;
 
@@ -31,8 +30,6 @@ pub struct Past {
     pub(super) repaired: Vec<String>,
     /// Objects that were replaced and not reported yet.
     pub(super) replaced: Vec<String>,
-    /// The last upgrade that the API server refused because of a field that nobody can change.
-    pub(super) refused: Option<Refused>,
 }
 
 impl Past {

@@ -64,8 +64,7 @@ impl Sync<'_> {
 
     /// Whether a note is to be written on the revision of an up-to-date release.
     pub(super) fn lacks_notes(&self, revision: &Revision) -> bool {
-        let is_held = revision.newest.held.is_some() || revision.newest.confirmed.is_some();
-        is_held || self.lacks_config(revision) || revision.asked.as_ref() != Some(&self.facts.asked)
+        revision.is_held() || self.lacks_config(revision) || revision.asked.as_ref() != Some(&self.facts.asked)
     }
 
     fn lacks_config(&self, revision: &Revision) -> bool {

@@ -1,5 +1,5 @@
-//! Parses `module.yaml`: the modules that a module depends on, the drift of its release that is repaired, and its service
-//! account.
+//! Parses `module.yaml`: the modules that a module depends on, the drift of its release that is repaired, its service
+//! account, and the objects that may be replaced.
 //!
 //! Programs that embed the original have other fields in this file, which are accepted. A field of no known program gives
 //! a warning. Must never ignore a misspelt field of ours.
@@ -11,6 +11,7 @@ use helm_yaml::yaml::document::{self, Document, Kind};
 use serde_json::Value;
 use thiserror::Error;
 
+use crate::name::replaceable::{NotReplaceable, Replaceable};
 use crate::name::{ModuleName, NameError};
 
 /// The field with the modules that the module depends on.
@@ -19,6 +20,8 @@ pub const DEPENDS_ON: &str = "dependsOn";
 pub const DRIFT: &str = "drift";
 /// The field with the service account of the module's hooks and of its release.
 pub const SERVICE_ACCOUNT: &str = "serviceAccount";
+/// The field with the objects that may be deleted and made anew if an upgrade cannot change them.
+pub const REPLACE: &str = "replace";
 /// The length of an object's name up to which the API server accepts it.
 const LONGEST_NAME: usize = 253;
 
@@ -109,6 +112,8 @@ pub struct Description {
     pub drift: Option<Restoring>,
     /// The service account of the module's hooks and release; `None`: the operator's own account.
     pub service_account: Option<AccountName>,
+    /// The objects that may be made anew if an upgrade cannot change them.
+    pub replace: Vec<Replaceable>,
     /// The mistakes for which the module cannot be used.
     pub mistakes: Vec<Mistake>,
     /// Fields that no known program has.
@@ -165,6 +170,16 @@ pub enum Mistake {
         /// The reason why the text names no module.
         source: NameError,
     },
+    /// A text names no object that may be replaced.
+    #[error("line {line}: {field} names no object that may be replaced")]
+    Replace {
+        /// The line of the field, from 1.
+        line: usize,
+        /// The field's path.
+        field: String,
+        /// The reason, with the remedy.
+        source: NotReplaceable,
+    },
 }
 
 /// A field that is ignored.
@@ -209,6 +224,8 @@ impl Description {
             if self.service_account.is_none() {
                 self.mistakes.push(Mistake::Account { line });
             }
+        } else if field == REPLACE {
+            self.take_replaceable(line, value);
         } else if let Some(meant) = nearly_ours(field) {
             let field = name();
             self.mistakes.push(Mistake::Misspelt { line, field, meant });
@@ -231,36 +248,62 @@ impl Description {
     }
 
     fn take_names(&mut self, line: usize, value: &Value) {
-        let wrong = |field: String, expected, value| Mistake::Wrong {
-            line,
-            field,
-            expected,
-            found: Kind::of(value),
-        };
-        let Value::Array(items) = value else {
-            let mistake = wrong(DEPENDS_ON.to_owned(), "a list of module names", value);
-            return self.mistakes.push(mistake);
-        };
-        for (at, item) in items.iter().enumerate() {
-            let field = format!("{DEPENDS_ON}[{at}]");
+        for (field, item) in self.items(DEPENDS_ON, "a list of module names", line, value) {
             match item.as_str().map(ModuleName::parse) {
                 Some(Ok(name)) if self.depends_on.contains(&name) => {}
                 Some(Ok(name)) => self.depends_on.push(name),
                 Some(Err(source)) => self.mistakes.push(Mistake::Name { line, field, source }),
-                None => self.mistakes.push(wrong(field, "the name of a module", item)),
+                None => self.wrong(line, field, "the name of a module", item),
             }
         }
+    }
+
+    fn take_replaceable(&mut self, line: usize, value: &Value) {
+        for (field, item) in self.items(REPLACE, "a list of objects as KIND/NAME", line, value) {
+            match item.as_str().map(Replaceable::parse) {
+                Some(Ok(object)) => self.replace.push(object),
+                Some(Err(source)) => self.mistakes.push(Mistake::Replace { line, field, source }),
+                None => self.wrong(line, field, "an object as KIND/NAME", item),
+            }
+        }
+    }
+
+    /// The items of a list, each with its path; none if it is no list, which is a mistake.
+    fn items<'a>(
+        &mut self,
+        field: &str,
+        expected: &'static str,
+        line: usize,
+        value: &'a Value,
+    ) -> Vec<(String, &'a Value)> {
+        let Value::Array(items) = value else {
+            self.wrong(line, field.to_owned(), expected, value);
+            return Vec::new();
+        };
+        let items = items.iter().enumerate();
+        items.map(|(at, item)| (format!("{field}[{at}]"), item)).collect()
+    }
+
+    fn wrong(&mut self, line: usize, field: String, expected: &'static str, value: &Value) {
+        self.mistakes.push(Mistake::Wrong {
+            line,
+            field,
+            expected,
+            found: Kind::of(value),
+        });
     }
 }
 
 /// Our field that another spelling probably means: `dependOn`, `depends-on`, `dependencies`; `serviceAccountName`,
-/// `service-account`.
+/// `service-account`; `replaces`.
 fn nearly_ours(field: &str) -> Option<&'static str> {
     let small = field.to_ascii_lowercase();
     if small.starts_with("depend") {
         Some(DEPENDS_ON)
     } else if small.replace(['-', '_'], "").starts_with("serviceaccount") {
         Some(SERVICE_ACCOUNT)
+    } else if small.starts_with("replac") {
+        Some(REPLACE)
     } else {
         None
     }
@@ -314,6 +357,44 @@ mod tests {
                 told[0].to_string(),
                 "line 1: drift should be one of off, absent, changed"
             );
+        }
+    }
+    #[test]
+    fn what_may_be_replaced_is_named_by_kind_and_name_and_never_holds_data() {
+        let said = |text: &str| Description::parse(text).unwrap();
+        let right = said("replace: [Deployment/web, 'Service/*']");
+        let named: Vec<_> = right.replace.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            (named, right.mistakes),
+            (vec!["Deployment/web".to_owned(), "Service/*".to_owned()], Vec::new())
+        );
+        for (text, expected) in [
+            (
+                "replace: Deployment/web",
+                "line 1: replace should be a list of objects as KIND/NAME, but is a text",
+            ),
+            (
+                "\nreplace: [1]",
+                "line 2: replace[0] should be an object as KIND/NAME, but is a number",
+            ),
+            ("replaces: []", "line 1: unknown field replaces, is replace meant?"),
+            (
+                "replace:\n- Deployment/web\n- web",
+                "line 1: replace[1] names no object that may be replaced: 'web' should be KIND/NAME, as in Deployment/web; \
+                 KIND/* names all objects of the kind",
+            ),
+            (
+                "replace: [PersistentVolumeClaim/data]",
+                "line 1: replace[0] names no object that may be replaced: 'PersistentVolumeClaim/data': a \
+                 PersistentVolumeClaim holds data or other objects and is never replaced; leave it out",
+            ),
+        ] {
+            let mistakes = said(text).mistakes;
+            let [mistake] = mistakes.as_slice() else {
+                panic!("{text}: {mistakes:?}");
+            };
+            let cause = std::error::Error::source(mistake).map_or_else(String::new, |cause| format!(": {cause}"));
+            assert_eq!(format!("{mistake}{cause}"), expected);
         }
     }
 }

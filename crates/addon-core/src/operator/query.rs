@@ -207,6 +207,8 @@ pub struct ModuleReport {
     pub waits_for: String,
     /// The error of the last attempt, if it failed.
     pub error: Option<String>,
+    /// The remedies for that error.
+    pub hints: Vec<String>,
     /// The number of failed attempts in a row.
     pub failures: u32,
     /// Whether the last attempt to run the module, to remove it or to ask its enabled script failed, or the module cannot

@@ -306,7 +306,7 @@ impl World {
             self.log.push(format!("{known_as} fails"));
             let is_request = known_as.is_empty();
             let class = if is_request { Class::Refused } else { Class::HookFailed };
-            return job.failed(Failure::new(class, "no"));
+            return job.failed(Failure::new(class, "no").hint("try another"));
         }
         if !words.is_empty() {
             self.log.push(format!("{words}{}", told(job)));

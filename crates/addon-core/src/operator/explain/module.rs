@@ -32,6 +32,7 @@ impl Survey<'_> {
             state: self.state_of(unit).to_owned(),
             waits_for: self.waits_for(unit, head),
             error: unit.last_failure().cloned(),
+            hints: unit.hints().to_vec(),
             failures: head.map_or(0, |head| head.failures),
             fails: self.fails(unit),
             late: unit.is_enabled() && *unit.turn() == Turn::Late,

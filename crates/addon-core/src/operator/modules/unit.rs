@@ -28,6 +28,8 @@ pub(in crate::operator) struct Unit {
     /// The run that is under way or will be retried.
     run: Option<Run>,
     last_failure: Option<String>,
+    /// The remedies of the last failure.
+    hints: Vec<String>,
     /// The number of failed runs or removals since the last success. Runs that were given up for a new one count, too.
     failures: u32,
     /// Whether the upgrade of the release waits for a person.
@@ -63,6 +65,7 @@ impl Unit {
             turn: Turn::Out,
             run: None,
             last_failure: None,
+            hints: Vec::new(),
             failures: 0,
             upgrade_held: false,
             fits: None,
@@ -99,6 +102,11 @@ impl Unit {
 
     pub(in crate::operator) fn last_failure(&self) -> Option<&String> {
         self.last_failure.as_ref()
+    }
+
+    /// The remedies of the last failure, a sentence each.
+    pub(in crate::operator) fn hints(&self) -> &[String] {
+        if self.last_failure.is_some() { &self.hints } else { &[] }
     }
 
     /// The number of failures in a row, of runs or removals.
@@ -245,6 +253,7 @@ impl Unit {
             self.turn = Turn::Failed;
         }
         self.last_failure = Some(report);
+        self.hints.clear();
     }
 }
 
@@ -353,6 +362,7 @@ impl Unit {
 
     fn note_failure(&mut self, failure: &Failure) {
         self.last_failure = Some(failure.report.clone());
+        self.hints.clone_from(&failure.hints);
         self.failures = self.failures.saturating_add(1);
     }
 

@@ -21,6 +21,7 @@ fn a_failing_run_is_told_with_its_next_attempt_and_a_waiting_module_with_those_b
     world.drain();
     let one = report(&world, "one");
     assert_eq!((one.failing.len(), one.failures), (1, 1));
+    assert_eq!(one.hints, ["try another"]);
     let FailingTask {
         queue,
         task,
