@@ -78,6 +78,8 @@ fn judge(
         let opinions = settings::opinions(path, data, &found, &store, environment).into_iter();
         findings.extend(opinions.map(|(key, finding)| with_place(finding, &key)));
     }
+    let second = yaml::second_document(text);
+    findings.extend(second.map(|second| Finding::warning(path, "only the first document is checked").at(second.line)));
     findings.sort_by_key(|finding| finding.line);
     findings
 }
@@ -174,6 +176,26 @@ mod tests {
         assert!(whole[0].starts_with("f:4: key 'oneEnabled'"), "{whole:?}");
         assert_eq!(checked("global: |\n  a: 1\n"), Vec::<String>::new());
         assert_eq!(checked("kind: ConfigMap\n"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_second_document_is_told_by_section_and_line() {
+        let section = "one: |\n  a: 1\n  ---\n  b: 2\nglobal: |\n  a: 1\n  ---\n";
+        let [told] = &checked(section)[..] else {
+            panic!("{:?}", checked(section));
+        };
+        assert!(
+            told.starts_with(
+                "f:1: key 'one' of module 'one': bad yaml at key 'one': line 3, column 1: a second document"
+            ),
+            "{told}"
+        );
+        assert_eq!(
+            checked("oneEnabled: 'true'\n---\nkind: Secret\n"),
+            ["f:3: warning: only the first document is checked"]
+        );
+        // A byte order mark in front of a file or a section does no harm.
+        assert_eq!(checked("\u{feff}one: \"\\uFEFFa: 1\"\n"), Vec::<String>::new());
     }
 
     #[test]

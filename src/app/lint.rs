@@ -126,13 +126,13 @@ pub(super) fn told(problem: &Problem) -> Finding {
     }
     let message = Chain(&problem.fault);
     // The operator starts in spite of it, but the author wanted the values to count.
-    let is_lost = matches!(problem.fault, Fault::OutsideOfSection { .. });
+    let is_lost = matches!(problem.fault, Fault::OutsideOfSection { .. } | Fault::SecondDocument(_));
     let finding = match problem.severity {
         Severity::Warning if !is_lost => Finding::warning(&problem.path, message),
         Severity::Warning | Severity::Gap | Severity::Fatal => Finding::error(&problem.path, message),
     };
     match &problem.fault {
-        Fault::NotYaml(error) => finding.at(error.line),
+        Fault::NotYaml(error) | Fault::SecondDocument(error) => finding.at(error.line),
         _ => finding,
     }
 }

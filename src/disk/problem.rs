@@ -72,6 +72,8 @@ pub enum Fault {
     MissingValues,
     #[error("is not YAML")]
     NotYaml(#[source] YamlError),
+    #[error("is read in part")]
+    SecondDocument(#[source] YamlError),
     #[error("should hold a map, but holds {found}")]
     NotAMap { found: Kind },
     #[error("section {key} should be a map, but is {found}")]

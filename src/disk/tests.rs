@@ -321,6 +321,35 @@ fn values_outside_of_the_section_are_told_unless_the_chart_reads_them() {
 }
 
 #[test]
+fn a_second_document_of_values_is_told_and_a_mark_of_byte_order_does_no_harm() {
+    let tree = Tree::new(&[
+        ("modules/values.yaml", "\u{feff}one: {a: 1}\n---\none: {a: 2}\n"),
+        (
+            "modules/001-one/values.yaml",
+            "\u{feff}one: {b: 1}\n---\n---\n\none: {b: 2}\n",
+        ),
+        ("modules/001-one/module.yaml", "\u{feff}drift: off\n"),
+    ]);
+    let found = read(&tree.layout(&["modules"]));
+    let told = |file, line| {
+        format!(
+            "Warning modules/{file}: is read in part: line {line}, column 1: a second document begins here, and only the first \
+             counts: move its keys up, and remove the line `---`"
+        )
+    };
+    assert_eq!(
+        tree.told(&found.problems),
+        [told("values.yaml", 3), told("001-one/values.yaml", 5)]
+    );
+    let one = &found.modules[0];
+    assert!(one.faults.is_empty());
+    assert_eq!(
+        (&one.values, one.drift),
+        (&json!({"a": 1, "b": 1}), Some(Restoring::Off))
+    );
+}
+
+#[test]
 fn a_flag_is_true_or_false() {
     let common = "oneEnabled: \"true\"\ntwoEnabled: 1\ngoneEnabled: []\nbad_nameEnabled: true\nEnabled: true";
     let tree = Tree::new(&[

@@ -80,7 +80,7 @@ pub(super) fn read_common(path: &Path, missing: MissingValues, problems: &mut Ve
         path: path.to_owned(),
         ..Common::default()
     };
-    match read_file(path, missing) {
+    match read_file(path, missing, problems) {
         Ok(document) => {
             common.said = document.as_ref().map(|_| ValuesFile::default());
             common.document = document.unwrap_or_default();
@@ -126,7 +126,7 @@ pub(super) fn of_module(
     warnings: &mut Vec<Problem>,
 ) -> Value {
     let key = name.values_key();
-    let own = read_file(path, missing).unwrap_or_else(|fault| {
+    let own = read_file(path, missing, warnings).unwrap_or_else(|fault| {
         faults.push(Problem::new(Severity::Fatal, path, fault));
         None
     });
@@ -169,7 +169,11 @@ fn lay_section(values: Value, key: &str, section: &Value, file: &Path, problems:
 }
 
 /// The map in a values file; `None` if the file is missing or empty.
-fn read_file(path: &Path, missing: MissingValues) -> Result<Option<Map<String, Value>>, Fault> {
+fn read_file(
+    path: &Path,
+    missing: MissingValues,
+    warnings: &mut Vec<Problem>,
+) -> Result<Option<Map<String, Value>>, Fault> {
     let text = match fs_err::read_to_string(path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound && !path.is_symlink() => {
@@ -180,7 +184,11 @@ fn read_file(path: &Path, missing: MissingValues) -> Result<Option<Map<String, V
         }
         Err(error) => return Err(Fault::Unreadable(error)),
     };
-    match yaml::from_str_v2(&text).map_err(Fault::NotYaml)? {
+    let document = yaml::from_str_v2(&text).map_err(Fault::NotYaml)?;
+    // Helm and the original drop it, so that values of a module that runs may change if it is refused.
+    let second = yaml::second_document(&text).map(Fault::SecondDocument);
+    warnings.extend(second.map(|fault| Problem::warning(path, fault)));
+    match document {
         Value::Null => Ok(None),
         Value::Object(document) => Ok(Some(document)),
         other => Err(Fault::NotAMap {

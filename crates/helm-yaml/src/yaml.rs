@@ -22,6 +22,9 @@ use compose::Composer;
 /// fills a stack.
 pub const MAX_DEPTH: usize = 400;
 
+const SECOND: &str =
+    "a second document begins here, and only the first counts: move its keys up, and remove the line `---`";
+
 /// The error for a text that is no usable YAML, with its place.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("line {line}, column {column}: {message}")]
@@ -90,6 +93,33 @@ pub fn from_str_v2_strict(text: &str) -> Result<Value, YamlError> {
 /// Reads the first document in the dialect of `ConfigMap` sections.
 pub fn from_str_v3(text: &str) -> Result<Value, YamlError> {
     first(text, Dialect::V3)
+}
+
+/// Like [`from_str_v2`], but refuses a second document.
+pub fn only_v2(text: &str) -> Result<Value, YamlError> {
+    let value = from_str_v2(text)?;
+    second_document(text).map_or(Ok(value), Err)
+}
+
+/// Like [`from_str_v3`], but refuses a second document.
+pub fn only_v3(text: &str) -> Result<Value, YamlError> {
+    let value = from_str_v3(text)?;
+    second_document(text).map_or(Ok(value), Err)
+}
+
+/// The error about a second document, which most readers drop. A document without content does not count.
+pub fn second_document(text: &str) -> Option<YamlError> {
+    let mut composer = Composer::new(text).ok()?;
+    composer.document().ok()??;
+    loop {
+        let root = match composer.document() {
+            Ok(root) => root?,
+            Err(error) => return Some(error),
+        };
+        if node::to_value(&root, Dialect::V2) != Ok(Value::Null) {
+            return Some(YamlError::at(root.place, SECOND));
+        }
+    }
 }
 
 /// Reads all documents in the dialect of [`from_str_v2`].

@@ -114,7 +114,7 @@ fn edited(text: &str, module: &str, deed: Deed, digest: Option<&ImageDigest>) ->
     if (&approved, &pin) == (&known.approved, &known.pin) {
         return Ok(text.to_owned());
     }
-    let mut document = yaml::from_str_v3(text).map_err(SourcesError::Yaml)?;
+    let mut document = yaml::only_v3(text).map_err(SourcesError::Yaml)?;
     let entry = document.get_mut(module).and_then(Value::as_object_mut);
     let entry = entry.ok_or_else(|| SourceEditError::NoSource(module.to_owned()))?;
     set(entry, "approved", (!approved.is_empty()).then(|| json!(approved)));

@@ -121,7 +121,7 @@ pub enum PolicyError {
 impl Policy {
     /// Reads the YAML of a policy. Absent fields have their defaults.
     pub fn parse(text: &str) -> Result<Self, PolicyError> {
-        Self::read(&yaml::from_str_v3(text).map_err(PolicyError::Yaml)?)
+        Self::read(&yaml::only_v3(text).map_err(PolicyError::Yaml)?)
     }
 
     /// Reads a policy that is part of a document. Absent fields have their defaults.

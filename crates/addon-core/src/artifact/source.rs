@@ -98,7 +98,7 @@ pub enum SourcesError {
 
 /// Reads the sources of modules. An empty text names none.
 pub fn parse(text: &str) -> Result<ModuleSources, SourcesError> {
-    let entries = match yaml::from_str_v3(text).map_err(SourcesError::Yaml)? {
+    let entries = match yaml::only_v3(text).map_err(SourcesError::Yaml)? {
         Value::Null => Map::new(),
         Value::Object(entries) => entries,
         _ => return Err(SourcesError::Kind),

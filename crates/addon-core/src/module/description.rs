@@ -126,6 +126,12 @@ pub enum Mistake {
     /// The document is no map.
     #[error("should hold a map, but holds {0}")]
     NoMap(Kind),
+    /// There is more than one document.
+    #[error("line {line}: a second document begins here, and only one is read: remove the line `---`")]
+    SecondDocument {
+        /// The line of the second document, from 1.
+        line: usize,
+    },
     /// A field is a misspelling of ours.
     #[error("line {line}: unknown field {field}, is {meant} meant?")]
     Misspelt {
@@ -193,10 +199,15 @@ pub struct UnknownField {
 }
 
 impl Description {
-    /// Parses the first document of a text. An empty text has no settings.
+    /// Parses a text. An empty text has no settings.
     pub fn parse(text: &str) -> Result<Self, YamlError> {
-        let document = document::documents_v3(text)?.into_iter().next();
-        Ok(document.map_or_else(Self::default, |document| Self::read(&document)))
+        let mut documents = document::documents_v3(text)?.into_iter();
+        let first = documents.next();
+        let mut description = first.map_or_else(Self::default, |document| Self::read(&document));
+        if let Some(second) = documents.find(|document| !document.value.is_null()) {
+            description.mistakes.push(Mistake::SecondDocument { line: second.line });
+        }
+        Ok(description)
     }
 
     fn read(document: &Document) -> Self {
@@ -359,6 +370,17 @@ mod tests {
             );
         }
     }
+    #[test]
+    fn a_second_document_is_refused_and_a_mark_of_byte_order_is_not() {
+        let said = |text: &str| Description::parse(text).unwrap();
+        let second = Mistake::SecondDocument { line: 3 };
+        assert_eq!(said("drift: off\n---\ndependsOn: [a]\n").mistakes, [second]);
+        for text in ["---\ndrift: off\n---\n", "\u{feff}drift: off\n...\n"] {
+            let one = said(text);
+            assert_eq!((one.drift, one.mistakes), (Some(Restoring::Off), Vec::new()), "{text}");
+        }
+    }
+
     #[test]
     fn what_may_be_replaced_is_named_by_kind_and_name_and_never_holds_data() {
         let said = |text: &str| Description::parse(text).unwrap();

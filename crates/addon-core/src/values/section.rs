@@ -200,7 +200,7 @@ impl ConfigDocument {
 }
 
 fn global(text: &str) -> Result<Value, String> {
-    match yaml::from_str_v2(text).map_err(|error| format!("ConfigMap: bad yaml at key '{GLOBAL_KEY}': {error}"))? {
+    match yaml::only_v2(text).map_err(|error| format!("ConfigMap: bad yaml at key '{GLOBAL_KEY}': {error}"))? {
         Value::Null => Ok(Value::Object(Map::new())),
         map @ Value::Object(_) => Ok(map),
         _ => Err("global config should be map".to_owned()),
@@ -210,7 +210,7 @@ fn global(text: &str) -> Result<Value, String> {
 /// Parses a module's section. An empty text is refused, other than in the global section: the original does so, and it
 /// may be a slip.
 fn values(key: &str, text: &str) -> Result<Value, String> {
-    match yaml::from_str_v3(text).map_err(|error| format!("bad yaml at key '{key}': {error}"))? {
+    match yaml::only_v3(text).map_err(|error| format!("bad yaml at key '{key}': {error}"))? {
         section @ (Value::Object(_) | Value::Array(_)) => Ok(section),
         _ => Err(format!(
             "bad value at key '{key}': module config should be array or map"

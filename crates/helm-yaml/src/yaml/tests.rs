@@ -215,6 +215,36 @@ fn all_documents_of_a_stream_are_read() {
     );
 }
 
+#[test]
+fn a_second_document_is_refused_where_only_one_counts() {
+    for text in [
+        "",
+        "a: 1\n",
+        "---\na: 1\n---\n",
+        "a: 1\n...\n---\n# nothing\n",
+        "\u{feff}a: 1\n",
+        "a: |\n ---\n b\n",
+    ] {
+        assert_eq!(only_v2(text), from_str_v2(text), "{text}");
+        assert_eq!(only_v3(text), from_str_v3(text), "{text}");
+    }
+    for (text, line) in [
+        ("a: 1\n---\nb: 2\n", 3),
+        ("---\n---\nb: 2\n", 3),
+        ("a: 1\n---\n---\n- b\n", 4),
+        ("a: 1\n---\nb: [", 3),
+    ] {
+        for error in [only_v2(text).unwrap_err(), only_v3(text).unwrap_err()] {
+            assert_eq!(error.line, line, "{text}: {error}");
+        }
+    }
+    let told = only_v3("a: 1\n---\nb: 2\n").unwrap_err().to_string();
+    assert!(
+        told.starts_with("line 3, column 1: a second document begins here"),
+        "{told}"
+    );
+}
+
 mod any_text {
     use proptest::prelude::*;
 
