@@ -22,6 +22,7 @@ const NO_FORMAT: &str =
     "is it built for this machine's processor? a script needs a first line like `#!/bin/sh` that names its interpreter";
 /// The kernel reads at most this much of a first line.
 const FIRST_LINE: u64 = 256;
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 impl Spawner {
     // Takes `&mut` although nothing is changed: a sink need not be `Sync`, and the future has to be `Send`.
@@ -76,7 +77,7 @@ fn start_hint(spawn: &Spawn, error: &io::Error) -> Option<String> {
         return Some(hint.to_owned());
     }
     if error.raw_os_error() == Some(libc::ENOEXEC) {
-        return Some(NO_FORMAT.to_owned());
+        return Some(marked(&spawn.program).unwrap_or_else(|| NO_FORMAT.to_owned()));
     }
     match error.kind() {
         io::ErrorKind::NotFound if spawn.cwd.as_deref().is_some_and(|cwd| !cwd.is_dir()) => {
@@ -129,12 +130,28 @@ pub(crate) fn windows_ends(program: &Path) -> Option<String> {
     })
 }
 
-/// The first line of a script, without `#!`.
-fn first_line(program: &Path) -> Option<Vec<u8>> {
+/// A hint for a script with a byte order mark, behind which the kernel does not find `#!`.
+fn marked(program: &Path) -> Option<String> {
+    head(program)?.starts_with(BYTE_ORDER_MARK).then(|| {
+        let file = program.display();
+        format!(
+            "saved with a byte order mark: save it as UTF-8 without one, as by `sed -i '1s/^\\xEF\\xBB\\xBF//' {file}`"
+        )
+    })
+}
+
+/// The beginning of a file.
+fn head(program: &Path) -> Option<Vec<u8>> {
     let mut head = Vec::new();
     let file = fs_err::File::open(program).ok()?;
     file.take(FIRST_LINE).read_to_end(&mut head).ok()?;
-    head.strip_prefix(b"#!")?
+    Some(head)
+}
+
+/// The first line of a script, without `#!`.
+fn first_line(program: &Path) -> Option<Vec<u8>> {
+    head(program)?
+        .strip_prefix(b"#!")?
         .split(|byte| *byte == b'\n')
         .next()
         .map(<[u8]>::to_vec)

@@ -368,6 +368,10 @@ async fn what_cannot_be_started_says_why() {
             write("windows", "#!/bin/sh\r\nexit 0\r\n", 0o755),
             Some("its lines end as on Windows"),
         ),
+        (
+            write("marked", "\u{feff}#!/bin/sh\nexit 0\n", 0o755),
+            Some("saved with a byte order mark"),
+        ),
         (dir.path().to_owned(), Some("it is a directory")),
         (
             write("nameless", "exit 0\n", 0o755),

@@ -83,5 +83,14 @@ mod tests {
             }),
             "got bad json patch for values"
         );
+        let marked = format!("\u{feff}{add}");
+        let marked = HookOutput::parse(Written {
+            config_patch: "",
+            values_patch: &marked,
+        });
+        assert_eq!(
+            std::error::Error::source(&marked.unwrap_err()).unwrap().to_string(),
+            "saved with a byte order mark: save it as UTF-8 without one"
+        );
     }
 }

@@ -71,6 +71,11 @@ impl Patch {
     /// Reads a patch file: a stream of JSON documents, each a list of operations or a single one.
     pub fn parse(text: &str, file: PatchFile) -> Result<Self, BadPatch> {
         let bad = |source| BadPatch { file, source };
+        if text.starts_with('\u{feff}') {
+            return Err(bad(serde::de::Error::custom(
+                "saved with a byte order mark: save it as UTF-8 without one",
+            )));
+        }
         let mut operations = Vec::new();
         for item in serde_json::Deserializer::from_str(text).into_iter::<Value>() {
             match item.map_err(bad)? {
