@@ -39,7 +39,7 @@ use crate::app::outside::Outside;
 use crate::report::Report;
 use crate::settings::{Environment, Program, StartArgs, variables};
 use failure::CommandError;
-pub use help::parse;
+pub use help::{OF_HOOKS, hint, parse};
 pub use hooks::HooksCli;
 use socket::{Socket, SocketError};
 

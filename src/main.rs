@@ -1,6 +1,7 @@
 //! The program `addon-operator`: parses its command line, runs the command, and ends with its exit code.
 
 use std::ffi::OsStr;
+use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -14,16 +15,21 @@ fn main() -> ExitCode {
     let environment = Environment::of_process();
     let called = std::env::args_os().next();
     let name = called.as_deref().and_then(|program| Path::new(program).file_name());
-    if name == Some(OsStr::new("shell-operator")) {
-        HooksCli::try_parse().map_or_else(|error| misunderstood(&error), |cli| cli.run(&environment))
+    if name == Some(OsStr::new(cli::OF_HOOKS)) {
+        HooksCli::try_parse().map_or_else(|error| misunderstood(&error, name), |cli| cli.run(&environment))
     } else {
-        cli::parse().map_or_else(|error| misunderstood(&error), |cli| cli::run(cli, &environment))
+        cli::parse().map_or_else(|error| misunderstood(&error, name), |cli| cli::run(cli, &environment))
     }
 }
 
 /// Prints help to standard output and errors to standard error. If that fails, only the exit code is left.
-fn misunderstood(error: &clap::Error) -> ExitCode {
+fn misunderstood(error: &clap::Error, name: Option<&OsStr>) -> ExitCode {
     drop(error.print());
+    let words = std::env::args_os().skip(1);
+    let words: Vec<_> = words.map(|word| word.to_string_lossy().into_owned()).collect();
+    if let Some(hint) = cli::hint(error, name, &words) {
+        drop(writeln!(std::io::stderr(), "hint: {hint}"));
+    }
     if error.use_stderr() {
         ExitCode::from(cli::USAGE)
     } else {

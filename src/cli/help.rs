@@ -1,9 +1,17 @@
 //! Help texts: each command shows the flags that it uses, with its own default. All commands of a group take the flags of
 //! the group. Must never change what a flag does.
 
+use std::ffi::OsStr;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Args as _, Command, CommandFactory, FromArgMatches};
 
-use super::{Cli, Target};
+use super::{Cli, HooksCli, Target};
+
+/// The name under which the binary serves hooks without modules.
+pub const OF_HOOKS: &str = "shell-operator";
+const HOOKS: &str = "hooks";
+const START: &str = "start";
 
 /// The commands that ask neither an operator nor a cluster.
 const ALONE: [&str; 9] = [
@@ -61,6 +69,33 @@ const FORMS: [(&str, &str); 16] = [
 pub fn parse() -> Result<Cli, clap::Error> {
     let mut matches = told(Cli::command()).try_get_matches()?;
     Cli::from_arg_matches_mut(&mut matches)
+}
+
+/// The hint for a flag that stands before its command, or for a directory in the place of a command.
+pub fn hint(error: &clap::Error, program: Option<&OsStr>, words: &[String]) -> Option<String> {
+    let is_of_hooks = program == Some(OsStr::new(OF_HOOKS));
+    let (command, path, words) = match words {
+        words if is_of_hooks => (HooksCli::command(), OF_HOOKS.to_owned(), words),
+        [first, rest @ ..] if first == HOOKS => (HooksCli::command(), format!("addon-operator {HOOKS}"), rest),
+        words => (Cli::command(), "addon-operator".to_owned(), words),
+    };
+    let context = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.as_str()),
+        _ => None,
+    };
+    let first = words.first()?;
+    match error.kind() {
+        ErrorKind::UnknownArgument if first.starts_with("--") => {
+            let flag = context(ContextKind::InvalidArg)?.split('=').next()?;
+            let mut flags = command.find_subcommand(START)?.get_arguments();
+            let is_of_start = flags.any(|known| known.get_long() == flag.strip_prefix("--"));
+            is_of_start.then(|| format!("flags stand behind a command: `{path} {START} {flag} ...`"))
+        }
+        ErrorKind::InvalidSubcommand if first.contains('/') && path != "addon-operator" => Some(format!(
+            "`{path} {START} --hooks-dir {first}` names the directory of hooks"
+        )),
+        _ => None,
+    }
 }
 
 /// The command line with the help of each command.
@@ -141,6 +176,59 @@ mod tests {
         }
         for path in OF_ONE_FORM {
             assert!(!help(path).contains("--output"), "{path}");
+        }
+    }
+
+    fn hinted(words: &str) -> Option<String> {
+        let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
+        let typed = || words.iter().map(String::as_str);
+        let program = Some(OsStr::new(&words[0]));
+        let error = if words[0] == OF_HOOKS {
+            HooksCli::command().try_get_matches_from(typed()).unwrap_err()
+        } else {
+            told(Cli::command()).try_get_matches_from(typed()).unwrap_err()
+        };
+        hint(&error, program, &words[1..])
+    }
+
+    #[test]
+    fn a_flag_before_its_command_is_told_its_place() {
+        for (typed, expected) in [
+            (
+                "addon-operator hooks --hooks-dir /h",
+                Some("`addon-operator hooks start --hooks-dir ...`"),
+            ),
+            (
+                "addon-operator hooks --hooks-dir=/h start",
+                Some("`addon-operator hooks start --hooks-dir ...`"),
+            ),
+            (
+                "addon-operator hooks /h",
+                Some("`addon-operator hooks start --hooks-dir /h`"),
+            ),
+            (
+                "shell-operator --listen-port 1",
+                Some("`shell-operator start --listen-port ...`"),
+            ),
+            ("shell-operator ./h", Some("`shell-operator start --hooks-dir ./h`")),
+            (
+                "addon-operator --modules-dir m",
+                Some("`addon-operator start --modules-dir ...`"),
+            ),
+            ("addon-operator --hooks-dir m", None),
+            ("addon-operator hooks --modules-dir m", None),
+            ("addon-operator hooks run", None),
+            ("addon-operator queue --hooks-dir m", None),
+            ("addon-operator ./modules", None),
+        ] {
+            let hint = hinted(typed);
+            match expected {
+                Some(expected) => assert!(
+                    hint.as_ref().is_some_and(|hint| hint.contains(expected)),
+                    "{typed}: {hint:?}"
+                ),
+                None => assert_eq!(hint, None, "{typed}"),
+            }
         }
     }
 

@@ -16,6 +16,7 @@ pub struct HooksCli {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "Called without a command it starts with the settings of the environment.")]
 pub(super) struct Hooks {
     #[command(subcommand)]
     command: Option<HooksCommand>,
