@@ -34,7 +34,7 @@ pub(in crate::app) async fn chart(offline: &Offline<'_>, module: &FoundModule) -
     match offline.render(module, chart, rendering).await {
         Ok(Ok(manifest)) => {
             let mut findings = judged(&module.path, &manifest);
-            findings.extend(sized(module, chart, &manifest));
+            findings.extend(sized(&module.path, chart, &manifest));
             findings
         }
         Ok(Err(HelmError::Failed { message, .. })) => vec![said(&module.path, &message)],
@@ -75,11 +75,11 @@ pub(in crate::app) async fn today(offline: &Offline<'_>, module: &FoundModule, v
 }
 
 /// A warning about a record that is about to outgrow a Secret.
-fn sized(module: &FoundModule, chart: Chart, manifest: &str) -> Option<Finding> {
+fn sized(module: &Path, chart: Chart, manifest: &str) -> Option<Finding> {
     let objects = yaml::documents_v2(manifest).ok()?.into_iter().flat_map(drift::flat);
     let named = objects.filter_map(|object| Some((drift::key_of(&object)?.to_string(), object.to_string())));
     // Files that cannot be read are findings already.
-    let size = RecordSize::of(&module.path, chart, named).ok()?;
+    let size = RecordSize::of(module, chart, named).ok()?;
     (size.all > SIZE_TO_TELL).then(|| {
         let message = format!(
             "helm stores the chart with all its files, which takes {} of the {} KiB of a Secret; the largest: {}. Name files \
@@ -88,7 +88,7 @@ fn sized(module: &FoundModule, chart: Chart, manifest: &str) -> Option<Finding> 
             SECRET_LIMIT >> 10,
             size.largest()
         );
-        Finding::warning(&module.path, message)
+        Finding::warning(module, message)
     })
 }
 
@@ -145,6 +145,8 @@ fn place(message: &str) -> Option<(&str, Option<usize>)> {
 
 #[cfg(test)]
 mod tests {
+    use addon_core::digest::Digest;
+
     use super::*;
 
     #[test]
@@ -155,6 +157,37 @@ mod tests {
         assert_eq!(told(&format!("{one}{other}")), []);
         let twice = Finding::error("m/templates", "the chart renders ConfigMap 'a' twice");
         assert_eq!(told(&[one, &other, one, one].concat()), [twice]);
+    }
+
+    #[test]
+    fn a_record_is_told_before_it_outgrows_its_secret() {
+        let dir = tempfile::tempdir().unwrap();
+        let manifest = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n";
+        let told_of = |length: usize| {
+            // Digests hardly compress, and are the same in every run.
+            let mut digest = Digest::of_bytes(b"seed");
+            let mut noise = String::new();
+            while noise.len() < length {
+                digest = Digest::of_bytes(digest.to_string().as_bytes());
+                noise.push_str(&digest.to_string());
+            }
+            fs_err::write(dir.path().join("dump.bin"), noise).unwrap();
+            let size = RecordSize::of(dir.path(), Chart::Whole, []).unwrap().all;
+            (size, sized(dir.path(), Chart::Whole, manifest))
+        };
+        let (size, told) = told_of(600_000);
+        assert!(
+            (200 << 10..700 << 10).contains(&size) && told.is_none(),
+            "{size}: {told:?}"
+        );
+        let (size, told) = told_of(1_000_000);
+        assert!((700 << 10..1 << 20).contains(&size), "{size}");
+        let told = told.unwrap().to_string();
+        let expected = [
+            " warning: helm stores the chart",
+            "of the 1024 KiB of a Secret; the largest: dump.bin 8",
+        ];
+        assert!(expected.iter().all(|text| told.contains(text)), "{told}");
     }
 
     #[test]
