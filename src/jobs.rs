@@ -163,7 +163,7 @@ pub async fn run(job: Job, tools: Arc<Tools>, cancel: CancellationToken) -> Fini
             Finished::ReleaseSynced(ticket, synced.await)
         }
         Job::DeleteRelease { release, ticket } => {
-            Finished::ReleaseDeleted(ticket, release::delete(tools, &release, cancel).await)
+            Finished::ReleaseDeleted(ticket, Box::pin(release::delete(tools, &release, cancel)).await)
         }
         Job::SaveConfig {
             key,

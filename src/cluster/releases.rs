@@ -55,6 +55,8 @@ const BEGUN: &str = "addon-operator/begun";
 pub const INPUTS: &str = "addon-operator/inputs";
 /// The annotation with the objects of the revision.
 pub const OBJECTS: &str = "addon-operator/objects";
+/// The annotation with warnings about the objects.
+const REMARKS: &str = "addon-operator/remarks";
 
 pub(super) const SECRET_TYPE: &str = "helm.sh/release.v1";
 const CONTENT: &str = "release";
@@ -79,6 +81,8 @@ pub struct Revision {
     pub refused: Option<Refused>,
     /// The objects that a person has let go for the next upgrade.
     pub allowed: Vec<Replaceable>,
+    /// Warnings about the objects.
+    pub remarks: Vec<String>,
     /// The time of helm's last write, by the clock of helm's machine, in seconds since 1970. For people only, because
     /// clocks differ.
     pub written: u64,
@@ -352,6 +356,7 @@ impl Revision {
             config,
             refused: annotation(REFUSED).and_then(|text| serde_json::from_str(&text).ok()),
             allowed: annotation(REPLACEABLE).map_or_else(Vec::new, |text| replaceable(&text)),
+            remarks: annotation(REMARKS).map_or_else(Vec::new, |text| serde_json::from_str(&text).unwrap_or_default()),
             written,
             version: metadata.resource_version.clone().unwrap_or_default(),
             is_doubtful: false,

@@ -14,6 +14,7 @@ mod observed;
 mod oversize;
 mod ownership;
 mod records;
+mod remarks;
 mod removal;
 pub mod render;
 mod replacement;
@@ -257,6 +258,7 @@ impl<'a> Sync<'a> {
             amended: mem::take(&mut self.hold.amended),
             replaced: mem::take(&mut self.hold.replaced),
             repaired: mem::take(&mut self.hold.repaired),
+            remarks: self.remarks(action),
             ..Synced::plain(action, revision)
         }
     }
@@ -376,6 +378,7 @@ impl<'a> Sync<'a> {
         };
         self.hold.torn = false;
         self.mark_upgraded(&upgraded).await?;
+        self.manifest = upgraded.manifest;
         tools.cluster.note_end(recorded);
         Ok(Outcome::Upgraded(Synced {
             adopted,

@@ -146,6 +146,7 @@ pub(super) fn module(name: &str, enabled: bool) -> ModuleReport {
         waits_for: String::new(),
         error: None,
         hints: Vec::new(),
+        remarks: Vec::new(),
         failures: 0,
         fails: false,
         late: false,

@@ -267,6 +267,9 @@ async fn a_release_whose_last_write_was_refused_is_not_taken_for_deployed() {
         let values = json!({"one": {"x": "a"}});
         let failure = world.sync(values.clone()).await.unwrap_err();
         assert_eq!(world.history(), "1:pending-install", "{failure}");
+        let remedy = format!("kubernetes.io/metadata.name NotIn [{}]", world.namespace.name());
+        let is_remedy = |hint: &String| hint.contains(&name) && hint.contains(&remedy);
+        assert!(failure.hints.iter().any(is_remedy), "{:?}", failure.hints);
         let failure = world.sync(values.clone()).await.unwrap_err();
         assert!(failure.report.contains(&name), "{failure}");
         world.kubectl(&format!("delete validatingwebhookconfiguration {name}"));
@@ -274,6 +277,39 @@ async fn a_release_whose_last_write_was_refused_is_not_taken_for_deployed() {
         world.sync(values).await.unwrap();
         assert_eq!(world.history(), "1:superseded 2:deployed");
         assert_eq!(world.kubectl("get configmap/shown -o=jsonpath={.data.x}"), "a");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_webhook_in_the_way_of_the_operator_is_told_also_after_a_restart() {
+    with_each_helm(async |helm| {
+        let mut world = World::with("warned", helm).await;
+        let (name, webhook) = refusing_chart(&world);
+        // It takes in Leases, which nobody writes in this namespace.
+        let webhook = webhook
+            .replace("\"secrets\"", "\"leases\"")
+            .replace("\"apiGroups\":[\"\"]", "\"apiGroups\":[\"coordination.k8s.io\"]");
+        world
+            .module("one", &[("Chart.yaml", CHART), ("templates/w.yaml", &webhook)])
+            .await;
+        let values = json!({"one": {"x": "a"}});
+        for action in [SyncAction::Upgraded, SyncAction::Unchanged, SyncAction::Recorded] {
+            let values = if action == SyncAction::Recorded {
+                json!({"one": {"x": "b"}})
+            } else {
+                values.clone()
+            };
+            let synced = world.sync(values).await.unwrap();
+            assert_eq!(synced.action, action);
+            assert!(
+                synced.remarks.len() == 1 && synced.remarks[0].contains(&name),
+                "{:?}",
+                synced.remarks
+            );
+            world.restart().await;
+        }
+        world.kubectl(&format!("delete validatingwebhookconfiguration {name}"));
     })
     .await;
 }

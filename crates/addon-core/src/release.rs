@@ -5,6 +5,7 @@
 //! working on is left alone until no helm can be working on it any more.
 
 pub mod brake;
+pub mod interception;
 pub mod kinds;
 mod likeness;
 pub mod records;

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use addon_core::failure::Failure;
+use addon_core::release::interception;
 use helm_yaml::yaml;
 use serde_json::Value;
 
@@ -35,6 +36,7 @@ pub(in crate::app) async fn chart(offline: &Offline<'_>, module: &FoundModule) -
         Ok(Ok(manifest)) => {
             let mut findings = judged(&module.path, &manifest);
             findings.extend(sized(&module.path, chart, &manifest));
+            findings.extend(intercepting(&module.path, &manifest));
             findings
         }
         Ok(Err(HelmError::Failed { message, .. })) => vec![said(&module.path, &message)],
@@ -90,6 +92,16 @@ fn sized(module: &Path, chart: Chart, manifest: &str) -> Option<Finding> {
         );
         Finding::warning(module, message)
     })
+}
+
+/// Warnings about webhooks that would keep the operator from its own objects. The operator's namespace is unknown here.
+fn intercepting(module: &Path, manifest: &str) -> Vec<Finding> {
+    let objects: Vec<_> = yaml::documents_v2(manifest).unwrap_or_default();
+    let objects: Vec<_> = objects.into_iter().flat_map(drift::flat).collect();
+    let warnings = interception::warnings(&objects, None).into_iter();
+    warnings
+        .map(|warning| Finding::warning(module.join("templates"), warning))
+        .collect()
 }
 
 /// Mistakes in the rendered objects that helm accepts.
@@ -188,6 +200,20 @@ mod tests {
             "of the 1024 KiB of a Secret; the largest: dump.bin 8",
         ];
         assert!(expected.iter().all(|text| told.contains(text)), "{told}");
+    }
+
+    #[test]
+    fn a_webhook_in_the_way_of_the_operator_is_told() {
+        let manifest = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\n\
+                        apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\n\
+                        metadata: {name: w}\nwebhooks:\n- name: w.example.com\n  rules:\n  \
+                        - {apiGroups: [''], apiVersions: [v1], operations: ['*'], resources: [secrets]}\n";
+        let told = intercepting(Path::new("m"), manifest);
+        assert!(
+            told.len() == 1 && told[0].to_string().starts_with("m/templates: warning: Validating"),
+            "{told:?}"
+        );
+        assert_eq!(intercepting(Path::new("m"), &manifest.replace("secrets", "pods")), []);
     }
 
     #[test]

@@ -26,6 +26,9 @@ pub(in crate::cli) struct Status {
     /// The remedies for the error. Earlier versions do not tell them.
     #[serde(default)]
     pub(super) hints: Vec<String>,
+    /// Warnings about the objects of the release. Earlier versions do not tell them.
+    #[serde(default)]
+    pub(super) remarks: Vec<String>,
     pub(super) failures: u32,
     #[serde(default)]
     pub(super) late: bool,
@@ -190,7 +193,7 @@ pub(super) fn full(status: &Status, now: Timestamp, paint: Paint) -> String {
     if !status.depends_on.is_empty() {
         let _ = writeln!(text, "needs: {}", status.depends_on.join(", "));
     }
-    text + &hindrances(status, paint) + &rewritten(status)
+    text + &hindrances(status, paint) + &remarks(status) + &rewritten(status)
 }
 
 /// The state of a module and the reason for which it waits, and the same for every module that it waits for.
@@ -202,6 +205,7 @@ pub(in crate::cli) fn why(modules: &[Status], status: &Status, paint: Paint) -> 
     } else {
         &held_up
     };
+    text += &remarks(status);
     text += &rewritten(status);
     let mut told = BTreeSet::from([status.name.as_str()]);
     let mut ahead: Vec<&str> = status.after.iter().map(String::as_str).collect();
@@ -231,6 +235,13 @@ fn head(status: &Status, paint: Paint) -> String {
 fn rewritten(status: &Status) -> String {
     let lines = status.amended.iter().map(|amended| amended.line() + "\n");
     lines.collect()
+}
+
+fn remarks(status: &Status) -> String {
+    status.remarks.iter().fold(String::new(), |mut text, remark| {
+        let _ = writeln!(text, "warning: {remark}");
+        text
+    })
 }
 
 fn hindrances(status: &Status, paint: Paint) -> String {
@@ -334,6 +345,9 @@ pub(super) mod tests {
              exit status 1\nConfigMap, the last good one is in force: bad yaml at key 'one'\n"
         );
         assert!(why(&[], &status(&json!({})), Paint::Plain).ends_with("state: Releasing\nwaits for: nothing\n"));
+        let warned = status(&json!({"remarks": ["a webhook"]}));
+        assert!(why(&[], &warned, Paint::Plain).ends_with("waits for: nothing\nwarning: a webhook\n"));
+        assert!(full(&warned, now(), Paint::Plain).ends_with("release: none\nwarning: a webhook\n"));
     }
 
     #[test]

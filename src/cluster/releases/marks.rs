@@ -9,7 +9,7 @@ use serde_json::json;
 use super::super::Cluster;
 use super::super::error::RequestError;
 use super::upgrades::{GLOBAL, SECTION, holding};
-use super::{BEGUN, CHECKSUM, CONFIG, INPUTS, MAINTENANCE, OBJECTS, Revision, secret_name};
+use super::{BEGUN, CHECKSUM, CONFIG, INPUTS, MAINTENANCE, OBJECTS, REMARKS, Revision, secret_name};
 
 /// The marks on the Secret of a deployed revision.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +22,8 @@ pub struct Marks {
     pub asked: Asked,
     /// The objects, as [`crate::cluster::drift`] writes them; `None` if they are too many for a mark.
     pub objects: Option<String>,
+    /// Warnings about the objects.
+    pub remarks: Vec<String>,
     /// Whether the release is in maintenance, so that only people change it.
     pub unmanaged: bool,
     /// The digest of the ConfigMap's values for the release's module.
@@ -63,6 +65,7 @@ impl Cluster {
             checksum,
             asked,
             objects,
+            remarks,
             unmanaged,
             config,
         } = marks;
@@ -71,6 +74,8 @@ impl Cluster {
         let mut annotations = holding(json!({}));
         annotations[INPUTS] = json!(inputs);
         annotations[OBJECTS] = json!(objects);
+        let remarks = Some(remarks).filter(|remarks| !remarks.is_empty());
+        annotations[REMARKS] = json!(remarks.map(|remarks| json!(remarks).to_string()));
         let metadata = json!({"labels": labels, "annotations": annotations});
         self.patch_revision(&secret_name(release, revision), &metadata).await
     }

@@ -70,6 +70,7 @@ mod tests {
             config: None,
             refused: None,
             allowed: Vec::new(),
+            remarks: Vec::new(),
             written,
             version: version.to_owned(),
             is_doubtful: false,

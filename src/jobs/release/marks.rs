@@ -52,6 +52,7 @@ impl Sync<'_> {
             checksum,
             asked: self.facts.asked.clone(),
             objects: annotation(keys),
+            remarks: self.remarks_on(&self.manifest),
             unmanaged: self.facts.unmanaged,
             config: self.config,
         };
@@ -85,6 +86,8 @@ impl Sync<'_> {
     /// not deployed: helm ends well even if its last write was refused.
     pub(super) async fn mark_upgraded(&self, upgraded: &helm::Upgraded) -> Result<(), Failure> {
         let (cluster, release) = (&self.tools.cluster, self.facts.release.as_str());
+        let remarks = self.remarks_on(&upgraded.manifest);
+        self.warn_of(&remarks);
         let marked = async {
             let keys = keys_of(release, &upgraded.manifest)?;
             ownership::settle(self.tools, release, &keys).await?;
@@ -101,6 +104,7 @@ impl Sync<'_> {
                 checksum,
                 asked: self.facts.asked.clone(),
                 objects: annotation(&keys),
+                remarks: remarks.clone(),
                 unmanaged: self.facts.unmanaged,
                 config: self.config,
             };
@@ -125,8 +129,9 @@ impl Sync<'_> {
             "helm ended well, but revision {} of release '{release}' is not deployed in its record: it is {status}",
             upgraded.revision
         );
-        Err(Failure::new(Class::Unavailable, report)
-            .hint("does a webhook or a quota refuse writes of Secrets in this namespace?"))
+        let failure = Failure::new(Class::Unavailable, report)
+            .hint("does a webhook or a quota refuse writes of Secrets in this namespace?");
+        Err(remarks.into_iter().fold(failure, Failure::hint))
     }
 }
 

@@ -242,6 +242,8 @@ pub struct Synced {
     pub replaced: Vec<String>,
     /// Damaged records of helm, each with its remedy.
     pub repaired: Vec<String>,
+    /// Warnings about objects of the release.
+    pub remarks: Vec<String>,
 }
 
 impl Synced {
@@ -254,6 +256,7 @@ impl Synced {
             amended: Vec::new(),
             replaced: Vec::new(),
             repaired: Vec::new(),
+            remarks: Vec::new(),
         }
     }
 }

@@ -209,6 +209,8 @@ pub struct ModuleReport {
     pub error: Option<String>,
     /// The remedies for that error.
     pub hints: Vec<String>,
+    /// Warnings about objects of the release.
+    pub remarks: Vec<String>,
     /// The number of failed attempts in a row.
     pub failures: u32,
     /// Whether the last attempt to run the module, to remove it or to ask its enabled script failed, or the module cannot

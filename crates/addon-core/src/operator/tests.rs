@@ -388,8 +388,11 @@ impl World {
             Job::SyncRelease {
                 module, config, ticket, ..
             } => {
+                let synced = Synced {
+                    remarks: vec![format!("a webhook of {module}")],
+                    ..Synced::plain(SyncAction::Upgraded, 1)
+                };
                 self.traces.insert(module, config);
-                let synced = Synced::plain(SyncAction::Upgraded, 1);
                 Finished::ReleaseSynced(ticket, Ok(synced))
             }
             Job::DeleteRelease { release, ticket } => {

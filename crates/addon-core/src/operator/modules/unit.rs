@@ -30,6 +30,8 @@ pub(in crate::operator) struct Unit {
     last_failure: Option<String>,
     /// The remedies of the last failure.
     hints: Vec<String>,
+    /// Warnings about objects of the release.
+    remarks: Vec<String>,
     /// The number of failed runs or removals since the last success. Runs that were given up for a new one count, too.
     failures: u32,
     /// Whether the upgrade of the release waits for a person.
@@ -66,6 +68,7 @@ impl Unit {
             run: None,
             last_failure: None,
             hints: Vec::new(),
+            remarks: Vec::new(),
             failures: 0,
             upgrade_held: false,
             fits: None,
@@ -107,6 +110,11 @@ impl Unit {
     /// The remedies of the last failure, a sentence each.
     pub(in crate::operator) fn hints(&self) -> &[String] {
         if self.last_failure.is_some() { &self.hints } else { &[] }
+    }
+
+    /// Warnings about objects of the release.
+    pub(in crate::operator) fn remarks(&self) -> &[String] {
+        &self.remarks
     }
 
     /// The number of failures in a row, of runs or removals.
@@ -302,8 +310,9 @@ impl Unit {
         }
     }
 
-    /// Notes that the release of the current run is in the state of its values.
-    pub(in crate::operator) fn released(&mut self, action: SyncAction) {
+    /// Notes that the release of the current run is in the state of its values, with warnings about its objects.
+    pub(in crate::operator) fn released(&mut self, action: SyncAction, remarks: Vec<String>) {
+        self.remarks = remarks;
         let Some(run) = &mut self.run else { return };
         let version = run.release.version();
         run.release = Release::Synced { action, version };
@@ -369,6 +378,7 @@ impl Unit {
     /// Notes that nothing of the module is left in the cluster.
     pub(in crate::operator) fn deleted(&mut self) {
         self.life = Lifecycle::Disabled;
+        self.remarks.clear();
         self.hooks_known = false;
         self.crds_ensured = false;
         self.last_failure = None;

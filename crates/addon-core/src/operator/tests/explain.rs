@@ -42,6 +42,15 @@ fn a_failing_run_is_told_with_its_next_attempt_and_a_waiting_module_with_those_b
 }
 
 #[test]
+fn warnings_about_a_release_are_told_until_the_module_is_gone() {
+    let mut world = World::new(vec![module(10, "one")]).start();
+    assert_eq!(report(&world, "one").remarks, ["a webhook of one"]);
+    world.edit(&[("oneEnabled", Some("false"))]);
+    assert_eq!(report(&world, "one").state, "Disabled");
+    assert_eq!(report(&world, "one").remarks, Vec::<String>::new());
+}
+
+#[test]
 fn a_failing_hook_of_another_queue_is_told_although_its_module_is_ready() {
     let config = "schedule: [{name: s, crontab: '* * * * * *', queue: side}]";
     let mut world = World::new(vec![module(10, "one")]).hook("one", "hooks/a", config);

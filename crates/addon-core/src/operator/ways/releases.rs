@@ -151,7 +151,7 @@ impl Operator {
             activation,
         });
         if let Some(unit) = self.modules.get_mut(&name) {
-            unit.released(action);
+            unit.released(action, synced.remarks.clone());
         }
         self.modules.step_succeeded(&name);
         self.lanes.resume(lane);
