@@ -1,6 +1,6 @@
 //! `module.yaml`: any text names modules, has mistakes with their places, or is invalid YAML at a place.
 
-use addon_core::module::description::{DEPENDS_ON, DRIFT, Description, Mistake, SERVICE_ACCOUNT};
+use addon_core::module::description::{DEPENDS_ON, DRIFT, Description, Mistake, REPLACE, SERVICE_ACCOUNT};
 use addon_core::name::ModuleName;
 use helm_yaml::yaml;
 use serde_json::Value;
@@ -26,6 +26,8 @@ pub(crate) fn check(data: &[u8]) {
             Mistake::Misspelt { line, .. }
             | Mistake::Wrong { line, .. }
             | Mistake::Name { line, .. }
+            | Mistake::SecondDocument { line }
+            | Mistake::Replace { line, .. }
             | Mistake::Drift { line }
             | Mistake::Account { line } => *line,
         };
@@ -43,9 +45,12 @@ pub(crate) fn check(data: &[u8]) {
             (&again.depends_on, again.drift),
             (&description.depends_on, description.drift)
         );
+        // A second document is not written.
+        let written = |mistake: &&Mistake| !matches!(mistake, Mistake::SecondDocument { .. });
+        let mistakes = description.mistakes.iter().filter(written).count();
         assert_eq!(
             (again.mistakes.len(), again.unknown.len()),
-            (description.mistakes.len(), description.unknown.len())
+            (mistakes, description.unknown.len())
         );
     }
 }
@@ -57,15 +62,19 @@ fn told(value: &Value, description: &Description) {
         assert!(!names.contains(&name), "{name} is there twice");
         names.push(name);
     }
-    let (told, unknown) = (description.mistakes.len(), description.unknown.len());
+    // A second document is not in the value, and entries of `replace` have rules of their own.
+    let is_counted = |mistake: &&Mistake| !matches!(mistake, Mistake::SecondDocument { .. } | Mistake::Replace { .. });
+    let told = description.mistakes.iter().filter(is_counted).count();
+    let unknown = description.unknown.len();
     let Some(fields) = value.as_object() else {
         let expected = usize::from(!value.is_null());
         return assert_eq!((names.len(), told, unknown), (0, expected, 0));
     };
     let is_misspelt = |field: &&String| {
         let small = field.to_lowercase();
-        let is_ours = [DEPENDS_ON, SERVICE_ACCOUNT].contains(&field.as_str());
-        !is_ours && (small.starts_with("depend") || small.replace(['-', '_'], "").starts_with("serviceaccount"))
+        let is_ours = [DEPENDS_ON, SERVICE_ACCOUNT, REPLACE].contains(&field.as_str());
+        let is_like = small.starts_with("depend") || small.starts_with("replac");
+        !is_ours && (is_like || small.replace(['-', '_'], "").starts_with("serviceaccount"))
     };
     let misspelt = fields.keys().filter(is_misspelt).count();
     let (good, bad) = match fields.get(DEPENDS_ON) {
@@ -80,7 +89,8 @@ fn told(value: &Value, description: &Description) {
     };
     let bad_drift = usize::from(fields.contains_key(DRIFT) && description.drift.is_none());
     let bad_account = usize::from(fields.contains_key(SERVICE_ACCOUNT) && description.service_account.is_none());
-    assert_eq!(told, misspelt + bad + bad_drift + bad_account, "{value}");
+    let bad_replace = usize::from(fields.get(REPLACE).is_some_and(|value| !value.is_array()));
+    assert_eq!(told, misspelt + bad + bad_drift + bad_account + bad_replace, "{value}");
     assert!(good.iter().all(|name| names.contains(&name)), "{value}");
     assert!(names.iter().all(|name| good.contains(name)), "{value}");
     assert!(unknown + misspelt <= fields.len(), "{value}");
