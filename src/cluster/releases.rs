@@ -5,6 +5,7 @@
 //! names kinds of the past. Never deletes a revision.
 
 pub mod before;
+mod contents;
 pub mod hook_run;
 pub mod marks;
 pub mod records;
@@ -13,25 +14,19 @@ pub mod upgrades;
 pub mod vigil;
 
 use std::collections::BTreeMap;
-use std::io::{self, Read as _, Write as _};
 
+use self::contents::{Content, decode, encode, fields, note_failure, text};
 use addon_core::digest::Digest;
 use addon_core::name::replaceable::Replaceable;
 use addon_core::release::brake::Asked;
 use addon_core::release::records::{Tag, is_doubtful, place};
 use addon_core::release::refusal::Refused;
 use addon_core::release::{ApplyMethod, Newest, Status};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use flate2::Compression;
-use flate2::read::GzDecoder;
-use flate2::write::GzEncoder;
 use futures::future::try_join;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::core::PartialObjectMeta;
-use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use upgrades::{CONFIRMED, GLOBAL, HELD, REFUSED, REPLACEABLE, SECTION, replaceable};
 
@@ -61,8 +56,6 @@ const REMARKS: &str = "addon-operator/remarks";
 pub(super) const SECRET_TYPE: &str = "helm.sh/release.v1";
 const CONTENT: &str = "release";
 const PAGE: u32 = 500;
-/// Far more than fits into a Secret. The limit keeps a crafted one from filling the memory.
-const CONTENT_LIMIT: u64 = 64 << 20;
 
 /// A revision of a release, from its Secret's metadata.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -369,51 +362,6 @@ impl Revision {
 /// The name of the Secret with a revision.
 fn secret_name(release: &str, revision: u32) -> String {
     format!("sh.helm.release.v1.{release}.v{revision}")
-}
-
-/// The fields of a release as unparsed JSON, because values may be nested deeper than the operator's parser allows.
-type Content = BTreeMap<String, Box<RawValue>>;
-
-/// A text field of the release's contents; empty if the field is absent.
-fn text(content: &Content, field: &str) -> String {
-    let raw = content.get(field).map(|raw| serde_json::from_str(raw.get()));
-    raw.and_then(Result::ok).unwrap_or_default()
-}
-
-/// The map in a field of the release's contents; empty if the field is absent.
-fn fields(content: &Content, field: &str) -> Content {
-    let raw = content.get(field).map(|raw| serde_json::from_str(raw.get()));
-    raw.and_then(Result::ok).unwrap_or_default()
-}
-
-fn note_failure(content: &mut Content, left: Status) -> io::Result<()> {
-    let mut info = fields(content, "info");
-    let description = format!("helm was ended while this was {left}");
-    for (field, text) in [("status", Status::Failed.word()), ("description", &description)] {
-        info.insert(field.to_owned(), to_raw_value(text)?);
-    }
-    content.insert("info".to_owned(), to_raw_value(&info)?);
-    Ok(())
-}
-
-/// Parses helm's format: base64 of gzip of JSON.
-fn decode(bytes: &[u8]) -> io::Result<Content> {
-    let packed = STANDARD.decode(bytes).map_err(io::Error::other)?;
-    let mut text = Vec::new();
-    if packed.starts_with(&[0x1f, 0x8b]) {
-        GzDecoder::new(packed.as_slice())
-            .take(CONTENT_LIMIT)
-            .read_to_end(&mut text)?;
-    } else {
-        text = packed;
-    }
-    Ok(serde_json::from_slice(&text)?)
-}
-
-fn encode(content: &Content) -> io::Result<Vec<u8>> {
-    let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
-    gzip.write_all(&serde_json::to_vec(content)?)?;
-    Ok(STANDARD.encode(gzip.finish()?).into_bytes())
 }
 
 #[cfg(test)]

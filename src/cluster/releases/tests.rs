@@ -1,5 +1,8 @@
 //! Reading revisions from their Secrets, and the encoding of releases.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
 use super::*;
 
 fn secret(revision: u32, labels: &[(&str, &str)], inputs: Option<&str>) -> PartialObjectMeta<Secret> {
