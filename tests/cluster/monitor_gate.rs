@@ -1,5 +1,4 @@
 //! Conditions of bindings: changes that make no run because of another snapshot.
-#![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 use serde_json::{Value, json};
 
