@@ -121,6 +121,25 @@ fn a_hook_that_patches_the_object_it_watches_is_slowed_down() {
 }
 
 #[test]
+fn a_hook_that_writes_by_kubectl_is_slowed_down() {
+    let stage = Stage::installed("kubectl");
+    // The API server names no writers of an object that was made without any data.
+    stage.kubectl("create configmap target --from-literal=a=b");
+    let namespace = stage.namespace().name();
+    let work = format!("kubectl annotate configmap target --namespace {namespace} --overwrite t=$(date +%s%N)");
+    hook(
+        &stage,
+        "modules/010-good/hooks/h.sh",
+        &watching(&stage, "target"),
+        &work,
+    );
+    let operator = stage.start();
+    operator.wait_for(&[SLOWED]);
+    assert!(runs(&stage, "modules/010-good/hooks/h.sh") <= FAST);
+    operator.stop();
+}
+
+#[test]
 fn hooks_of_two_modules_that_answer_each_other_are_slowed_down() {
     let stage = Stage::installed("answers");
     for (module, watched, written) in [("010-good", "ping", "pong"), ("020-victim", "pong", "ping")] {

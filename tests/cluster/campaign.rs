@@ -267,6 +267,7 @@ fn an_observer_notices_nonsense() {
             },
             version: 0,
             release: None,
+            by_tool: false,
         }
     };
     let mut observer = Observer::of("a:3 b:1");

@@ -94,6 +94,7 @@ impl Monitors {
                 },
                 version: 0,
                 release: None,
+                by_tool: false,
             };
             self.news.entry(*id).or_default().push_back(change);
             seers.push(*id);

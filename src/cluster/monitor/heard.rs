@@ -52,6 +52,8 @@ struct Metadata<'a> {
     resource_version: Cow<'a, str>,
     #[serde(borrow)]
     annotations: Option<&'a RawValue>,
+    #[serde(borrow)]
+    managed_fields: Option<&'a RawValue>,
 }
 
 /// Parses a line.
@@ -96,6 +98,7 @@ pub(super) fn read_item(
     let trace = Trace {
         version: metadata.resource_version.parse().unwrap_or_default(),
         release: metadata.annotations.and_then(release_of),
+        by_tool: metadata.managed_fields.is_some_and(is_by_tool),
     };
     Ok((Item { name, text, trace }, metadata.resource_version.into_owned()))
 }
@@ -113,6 +116,29 @@ fn release_of(annotations: &RawValue) -> Option<ModuleName> {
     }
     let annotations: Annotations = serde_json::from_str(text).ok()?;
     ModuleName::parse(&annotations.release?).ok()
+}
+
+/// The beginnings of the names under which tools that hooks call write objects.
+const TOOLS: [&str; 5] = ["kubectl", "curl", "python", "OpenAPI-Generator", "oc"];
+
+/// Whether the last of these writes was one of a tool. The lists of most objects name no tool, and are not parsed.
+fn is_by_tool(managed: &RawValue) -> bool {
+    #[derive(Deserialize)]
+    struct Entry<'a> {
+        #[serde(borrow, default)]
+        manager: Cow<'a, str>,
+        #[serde(borrow, default)]
+        time: Cow<'a, str>,
+    }
+    let text = managed.get();
+    if !TOOLS.iter().any(|tool| text.contains(&format!("\"manager\":\"{tool}"))) {
+        return false;
+    }
+    let entries: Vec<Entry<'_>> = serde_json::from_str(text).unwrap_or_default();
+    // Times have the precision of a second.
+    let last = entries.iter().map(|entry| &entry.time).max();
+    let mut last = entries.iter().filter(|entry| Some(&entry.time) == last);
+    last.any(|entry| TOOLS.iter().any(|tool| entry.manager.starts_with(tool)))
 }
 
 /// Moves the position to a version. A server's history never goes back; a lower version belongs to a restored store.
@@ -149,6 +175,25 @@ mod tests {
     use kube::core::GroupVersionKind;
 
     use super::*;
+
+    #[test]
+    fn the_last_writer_is_told_by_the_managed_fields() {
+        let by_tool = |managed: &str| {
+            let object = format!(r#"{{"metadata":{{"name":"a","managedFields":{managed}}}}}"#);
+            let raw: Box<RawValue> = serde_json::from_str(&object).unwrap();
+            let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "Pod"));
+            let (item, _) = read_item(&raw, &resource, &attempt())
+                .map_err(|_| "unreadable")
+                .unwrap();
+            item.trace.by_tool
+        };
+        let helm = r#"{"manager":"helm","operation":"Update","time":"2026-01-01T00:00:00Z"}"#;
+        let kubectl = r#"{"manager":"kubectl-annotate","operation":"Update","apiVersion":"v1","time":"2026-01-01T00:00:01Z","fieldsType":"FieldsV1","fieldsV1":{"f:metadata":{}}}"#;
+        let later = r#"{"manager":"kubelet","operation":"Update","time":"2026-01-01T00:00:02Z"}"#;
+        assert!(by_tool(&format!("[{helm},{kubectl}]")));
+        assert!(!by_tool(&format!("[{helm}]")));
+        assert!(!by_tool(&format!("[{kubectl},{later}]")));
+    }
 
     fn attempt() -> Attempt {
         Attempt {

@@ -52,6 +52,8 @@ pub(in crate::cluster) struct Trace {
     pub(in crate::cluster) version: u64,
     /// The release that the annotations name.
     pub(in crate::cluster) release: Option<ModuleName>,
+    /// Whether a tool that hooks call made the last write.
+    pub(in crate::cluster) by_tool: bool,
 }
 
 /// The text of an object.

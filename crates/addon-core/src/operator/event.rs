@@ -130,6 +130,8 @@ pub struct ObjectChange {
     pub version: u64,
     /// The release that the object's annotations name.
     pub release: Option<ModuleName>,
+    /// Whether a tool that hooks call, such as kubectl, made the last write of the object.
+    pub by_tool: bool,
 }
 
 /// An object that a hook's patch wrote.

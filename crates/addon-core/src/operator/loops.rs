@@ -79,6 +79,8 @@ struct UnderWay {
     origins: Vec<Origin>,
     /// The first value that the hook's patches name.
     path: Option<String>,
+    /// Objects that a tool wrote while the hook ran, and that the hook watches.
+    echoes: Vec<ObjectName>,
 }
 
 /// The origin of a change of an object, as far as it is known when the change is reported.
@@ -145,6 +147,7 @@ impl Loops {
             is_neutral,
             origins,
             path: None,
+            echoes: Vec::new(),
         };
         self.under_way.insert(lane.clone(), under_way);
     }
@@ -158,6 +161,10 @@ impl Loops {
         if !under_way.origins.is_empty() {
             // The end of the hook that wrote an object may have come after the begin of this run.
             under_way.lineage = self.of_changes(&under_way.origins);
+        }
+        for object in std::mem::take(&mut under_way.echoes) {
+            let text = format!("writes {object} each time that it changes");
+            self.did(&under_way, (Deed::Object(key(&object)), text), None, now);
         }
         let lineage = under_way.lineage.with(&under_way.hook);
         let mut counted = 0;
@@ -186,6 +193,16 @@ impl Loops {
             }
         }
         self.under_way.insert(lane.clone(), under_way);
+    }
+
+    /// Notes that a tool wrote an object that the hook watches. If the hook runs, it has called the tool. Returns the lineage of
+    /// the change then.
+    pub(super) fn tool_wrote(&mut self, hook: &HookId, object: &ObjectName) -> Option<Lineage> {
+        let run = self.under_way.values_mut().find(|run| run.hook == *hook)?;
+        if run.echoes.len() < DEEDS && !run.echoes.contains(object) {
+            run.echoes.push(object.clone());
+        }
+        Some(run.lineage.with(hook))
     }
 
     /// Notes that a section of the ConfigMap was written for a hook.

@@ -451,6 +451,7 @@ impl World {
             view: ObjectView::default(),
             version: 0,
             release: None,
+            by_tool: false,
         }
     }
 

@@ -85,6 +85,7 @@ impl Target {
                     view,
                     version: trace.version,
                     release: trace.release.clone(),
+                    by_tool: trace.by_tool,
                 }));
             }
             (Outlet::Namespaces(door), ..) => {

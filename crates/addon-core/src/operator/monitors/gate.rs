@@ -99,6 +99,7 @@ mod tests {
             view: ObjectView::default(),
             version: 0,
             release: None,
+            by_tool: false,
         }
     }
 

@@ -308,3 +308,35 @@ fn a_module_that_a_global_hook_switches_to_and_fro_keeps_its_state_for_a_while()
     world.edit(&[("oneEnabled", Some("false"))]);
     assert!(world.take_log().contains(&"one delete".to_owned()));
 }
+
+#[test]
+fn a_hook_that_writes_its_own_object_by_kubectl_waits() {
+    let mut world = writing();
+    let change = |world: &mut World, version: u64, by_tool: bool| {
+        let change = ObjectChange {
+            version,
+            by_tool,
+            ..world.change_unheard("one/a.sh pods", Modified, "p")
+        };
+        world.handle(Event::ObjectChanged(change));
+    };
+    world.open.insert("one/a.sh kubernetes".to_owned());
+    change(&mut world, 10, false);
+    let mut runs = 0;
+    for version in 11..60 {
+        if world.pending.is_empty() {
+            break;
+        }
+        runs += 1;
+        change(&mut world, version, true);
+        let job = world.pending.remove(0);
+        let finished = world.carry_out(&job);
+        world.tick = world.tick + Duration::from_millis(50);
+        world.handle(Event::JobFinished(finished));
+    }
+    assert_eq!(runs, LIMIT);
+    assert_eq!(world.slowed(), [("a.sh".to_owned(), 6, 5)]);
+    // A person who uses kubectl meanwhile is heard at once.
+    change(&mut world, 100, true);
+    assert_eq!(world.pending.len(), 1);
+}

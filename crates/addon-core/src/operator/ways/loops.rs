@@ -12,11 +12,19 @@ use crate::operator::task::{HookTask, Lane, Reason, RunReason, Task, Trigger};
 
 impl Operator {
     /// The origin of a change, to be judged when the hook runs: until then more may be known about writes of hooks.
-    pub(super) fn origin_of(&self, change: &ObjectChange) -> Origin {
+    pub(super) fn origin_of(&mut self, change: &ObjectChange) -> Origin {
         let release = change.release.as_ref();
         let release = release.filter(|name| self.modules.contains(name));
         let lineage = release.map(|name| self.loops.of_release(name, self.cx.now.tick));
+        let lineage = self.of_tool(change).or(lineage);
         Loops::origin(change, lineage.unwrap_or_default(), self.cx.now.tick)
+    }
+
+    /// The lineage of a change that a tool made while the hook that is told of it runs.
+    fn of_tool(&mut self, change: &ObjectChange) -> Option<Lineage> {
+        let served = self.monitors.binding_of(&self.bindings, change.monitor)?;
+        let hook = change.by_tool.then_some(served.hook)?;
+        self.loops.tool_wrote(hook, &change.name)
     }
 
     /// Whether all these changes follow from deeds of the hook, or are the answers of another writer to always the same deed.
