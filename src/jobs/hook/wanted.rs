@@ -10,11 +10,11 @@ use addon_core::operator::effect::HookRun;
 
 use crate::cluster::monitor::Monitors;
 
-/// Drops the contexts whose conditions are not met. False if none is left, so that the hook need not run.
+/// Drops the contexts whose conditions are not met. False if that leaves none, so that the hook need not run.
 pub(super) fn keep_wanted(monitors: &Monitors, run: &mut HookRun) -> bool {
-    let known = &run.snapshots;
+    let (before, known) = (run.contexts.len(), &run.snapshots);
     run.contexts.retain(|context| is_wanted(monitors, known, context));
-    !run.contexts.is_empty()
+    before == 0 || !run.contexts.is_empty()
 }
 
 fn is_wanted(monitors: &Monitors, known: &BTreeMap<BindingName, MonitorId>, context: &BindingContext) -> bool {
