@@ -9,6 +9,7 @@ use super::super::paint::{Paint, Tone, columns};
 use super::super::socket::{Socket, SocketError, encode};
 use super::super::table::Table;
 use super::super::{CommandError, Output, print};
+use crate::report::plural;
 
 #[derive(Debug, Args)]
 pub(super) struct Apis {
@@ -116,7 +117,8 @@ fn shown(report: &Report, paint: Paint, columns: Option<usize>) -> String {
         kinds,
         ..
     } = report;
-    let looked_at = format!("looked at {kinds} kinds in {releases} releases, with their helm hooks");
+    let (kinds, releases) = (plural(*kinds, "kind"), plural(*releases, "release"));
+    let looked_at = format!("looked at {kinds} in {releases}, with their helm hooks");
     let _ = match report.outdated.len() {
         0 if report.unread.is_empty() => writeln!(text, "All fine for Kubernetes {target}: {looked_at}."),
         number => writeln!(text, "{number} outdated for Kubernetes {target}; {looked_at}."),
