@@ -117,6 +117,12 @@ campaign-kill: ## kill operator, helm or both, in ROUNDS=1100 rounds by SEED=; a
 	cargo build --workspace --bins --locked
 	$(CAMPAIGN) --test campaign_kill -- --nocapture
 
+.PHONY: campaign-wedge
+campaign-wedge: ROUNDS ?= 64
+campaign-wedge: ## ROUNDS=64 broken states of a release by SEED=; each ends alone or by the command that the operator names
+	cargo build --workspace --bins --locked
+	$(CAMPAIGN) --test campaign_wedge -- --nocapture
+
 .PHONY: campaign-absence
 campaign-absence: ROUNDS ?= 150
 campaign-absence: ## each source and file missing, empty, cut, unreadable or late, ROUNDS=150 by SEED=; nothing is deleted
