@@ -152,7 +152,7 @@ impl World {
                 );
             }
             let is_anew = |kind: Kind| now.get(&kind) != before.ids.get(&kind);
-            let must_be_anew = replaced.is_some_and(is_anew) || replaced.is_none();
+            let must_be_anew = replaced.is_none_or(is_anew);
             ensure!(must_be_anew, "{replaced:?} was not replaced (help: {help:?})");
         }
         let records = self.stage.plane().audit().since(before.mark)?.of(User::Operator);
