@@ -20,6 +20,7 @@ mod guard;
 pub mod holder;
 pub mod imitation;
 pub mod installation;
+mod interception;
 pub mod kinds;
 pub mod kubeconfig;
 pub mod leader;

@@ -10,6 +10,7 @@ pub mod directories;
 pub mod editions;
 mod edits;
 pub mod enabled;
+mod explained;
 pub mod hook;
 pub mod release;
 pub mod state;
@@ -187,7 +188,8 @@ pub async fn run(job: Job, tools: Arc<Tools>, cancel: CancellationToken) -> Fini
             ticket,
         } => {
             let saved = state::save(tools, &last_good, made.as_ref());
-            Finished::StateSaved(ticket, unless(cancel, saved).await)
+            let saved = unless(cancel, saved).await;
+            Finished::StateSaved(ticket, tools.explained(saved, cancel).await)
         }
         Job::SaveValuesFiles(files, ticket) => {
             let saved = state::save_values_files(tools, &files);

@@ -7,6 +7,7 @@ mod cluster {
     mod channel;
     mod config_map;
     mod damaged_records;
+    mod dead_webhook;
     mod events;
     mod hanging;
     mod installation;

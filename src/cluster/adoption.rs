@@ -10,7 +10,7 @@ use super::Cluster;
 use super::error::{Attempt, RequestError};
 
 pub(super) const RELEASE_NAME: &str = "meta.helm.sh/release-name";
-const RELEASE_NAMESPACE: &str = "meta.helm.sh/release-namespace";
+pub(super) const RELEASE_NAMESPACE: &str = "meta.helm.sh/release-namespace";
 
 /// The kinds whose objects contain other objects or data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,6 +6,8 @@ use addon_core::failure::Failure;
 use addon_core::operator::event::{Saved, Settled};
 use addon_core::operator::policy::OnTrial;
 
+use tokio_util::sync::CancellationToken;
+
 use super::Tools;
 
 /// Saves a section. On trial its earlier text is noted first, so that after a kill every saved section can be put back.
@@ -17,11 +19,16 @@ pub async fn save(
     create: bool,
     on_trial: OnTrial,
 ) -> Result<Saved, Failure> {
-    let cluster = &tools.cluster;
-    if on_trial == OnTrial::Yes {
-        cluster.note_trial_section(key, base, &text).await?;
-    }
-    Ok(cluster.save_config(&tools.config_map, key, text, base, create).await?)
+    let saved = async {
+        let cluster = &tools.cluster;
+        if on_trial == OnTrial::Yes {
+            cluster.note_trial_section(key, base, &text).await?;
+        }
+        Ok(cluster.save_config(&tools.config_map, key, text, base, create).await?)
+    };
+    // A cancelled job is dropped as a whole.
+    let never = CancellationToken::new();
+    tools.explained(Box::pin(saved).await, &never).await
 }
 
 /// Ends the notes of a trial: the sections that hooks saved are put back, or stay if it passed.

@@ -96,6 +96,7 @@ async fn perform(
     if taken.is_err() {
         acting.forget();
     }
+    let taken = tools.explained(taken, cancel).await;
     let Taken {
         output,
         response,

@@ -86,7 +86,7 @@ pub async fn sync(
     };
     let source = Source::new(chart, &files.dir, &values);
     let mut sync = Sync::begin(tools, module, source, asked, wanted.maintenance, wanted.config, cancel).await?;
-    let outcome = Box::pin(sync.run()).await;
+    let outcome = tools.explained(Box::pin(sync.run()).await, cancel).await;
     if outcome.is_err() {
         // The cause may be an outdated list of kinds or an account's old token.
         tools.cluster.forget_apis();

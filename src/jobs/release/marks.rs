@@ -113,12 +113,14 @@ impl Sync<'_> {
                 .await
                 .map_err(Failure::from)
         };
+        let mut unmarked = String::new();
         let status = match marked.await {
             Ok(status) => status,
             Err(error) => {
                 let newest = cluster.newest_revision(release).await?.map(|revision| revision.newest);
                 let newest = newest.filter(|newest| newest.revision == upgraded.revision);
                 warn!(release, %error, "the marks of the release could not be written");
+                unmarked = format!("; {error}");
                 newest.map_or(Status::Unknown, |newest| newest.status)
             }
         };
@@ -126,7 +128,7 @@ impl Sync<'_> {
             return Ok(());
         }
         let report = format!(
-            "helm ended well, but revision {} of release '{release}' is not deployed in its record: it is {status}",
+            "helm ended well, but revision {} of release '{release}' is not deployed in its record: it is {status}{unmarked}",
             upgraded.revision
         );
         let failure = Failure::new(Class::Unavailable, report)

@@ -24,6 +24,11 @@ use crate::report::Chain;
 /// Removes a release of the operator's. One that does not exist is a success. Returns the changes of helm's
 /// records.
 pub async fn delete(tools: &Tools, release: &str, cancel: &CancellationToken) -> Result<Reworked, Failure> {
+    let outcome = Box::pin(remove(tools, release, cancel)).await;
+    tools.explained(outcome, cancel).await
+}
+
+async fn remove(tools: &Tools, release: &str, cancel: &CancellationToken) -> Result<Reworked, Failure> {
     let mut hold = unless(cancel, async { Ok(tools.holds.hold(release).await) }).await?;
     let mut facts = facts(release, tools.helm()?.options().timeout);
     unless(cancel, observe(tools, &mut facts)).await?;

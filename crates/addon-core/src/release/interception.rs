@@ -32,6 +32,14 @@ enum Answer {
     Unknown,
 }
 
+/// The name of the webhook that the API server could not call, from its answer or from helm's text about it.
+pub fn failed_webhook(text: &str) -> Option<&str> {
+    let (_, rest) = text.split_once("failed calling webhook ")?;
+    // Helm quotes the answer once more in its log.
+    let (name, _) = rest.trim_start_matches('\\').strip_prefix('"')?.split_once('"')?;
+    Some(name.trim_end_matches('\\')).filter(|name| !name.is_empty())
+}
+
 /// A warning for each webhook of the objects that surely intercepts the operator's writes. `namespace` is the operator's;
 /// `None` if it is unknown.
 pub fn warnings(objects: &[Value], namespace: Option<&str>) -> Vec<String> {
@@ -164,6 +172,26 @@ mod tests {
     fn is_told(more: &Value, namespace: Option<&str>) -> bool {
         let objects = [configuration("admissionregistration.k8s.io/v1", more)];
         !warnings(&objects, namespace).is_empty()
+    }
+
+    #[test]
+    fn a_webhook_that_could_not_be_called_is_found_in_a_text() {
+        for (text, expected) in [
+            (
+                r#"Internal error occurred: failed calling webhook "d.example.com": failed to call webhook: Post "https://a.b.svc:443/": no endpoints"#,
+                Some("d.example.com"),
+            ),
+            (
+                r#"level=ERROR error="failed calling webhook \"d.example.com\": failed" other="x""#,
+                Some("d.example.com"),
+            ),
+            (r#"a: failed calling webhook "cut"#, None),
+            (r#"failed calling webhook "": x"#, None),
+            ("failed calling webhook d.example.com", None),
+            (r#"admission webhook "d.example.com" denied the request"#, None),
+        ] {
+            assert_eq!(failed_webhook(text), expected, "{text}");
+        }
     }
 
     #[test]

@@ -1,0 +1,172 @@
+//! Webhooks that the API server could not call: the configuration, owner and server of one, for the text of a failure.
+//!
+//! It only reads.
+
+use addon_core::release::interception::failed_webhook;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::api::ListParams;
+use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
+use kube::{Api, ResourceExt as _};
+use serde_json::Value;
+
+use super::Cluster;
+use super::adoption::{RELEASE_NAME, RELEASE_NAMESPACE};
+use super::apis::Kind;
+use super::error::{Attempt, RequestError};
+
+/// The kinds of webhook configurations, each with its resource.
+pub(super) const KINDS: [(&str, &str); 2] = [
+    ("ValidatingWebhookConfiguration", "validatingwebhookconfigurations"),
+    ("MutatingWebhookConfiguration", "mutatingwebhookconfigurations"),
+];
+
+/// The endpoints of a Service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Counted {
+    all: usize,
+    ready: usize,
+}
+
+impl Cluster {
+    /// The remedies for a failure whose text names a webhook that the API server could not call; none for another failure.
+    /// Without the right to read configurations the remedy names only the webhook.
+    pub async fn about_failed_webhook(&self, text: &str) -> Vec<String> {
+        let Some(webhook) = failed_webhook(text) else {
+            return Vec::new();
+        };
+        let mut told = Vec::new();
+        for kind in &KINDS {
+            // A kind that cannot be read is left out.
+            for configuration in self.configurations_of(kind).await.unwrap_or_default() {
+                let webhooks = configuration.data["webhooks"].as_array();
+                let its = webhooks.and_then(|all| all.iter().find(|its| its["name"] == webhook));
+                if let Some(its) = its {
+                    let (owner, server) = (self.owner_of(&configuration).await, self.server_of(its).await);
+                    let name = configuration.name_any();
+                    told.push(format!(
+                        "webhook '{webhook}' is in {} '{name}' {owner}; {server}; repair it, or remove the webhook: \
+                         kubectl delete {} {name}",
+                        kind.0,
+                        kind.0.to_ascii_lowercase()
+                    ));
+                }
+            }
+        }
+        if told.is_empty() {
+            told.push(format!(
+                "webhook '{webhook}' did not answer: is its server up, and does the API server reach it?"
+            ));
+        }
+        told
+    }
+
+    async fn configurations_of(&self, kind: &(&str, &str)) -> Result<Vec<DynamicObject>, RequestError> {
+        let resource = kind_of(kind).resource;
+        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
+        let attempt = Attempt {
+            resource: resource.plural.clone(),
+            namespace: None,
+            ..self.attempt("list", "", "")
+        };
+        let found = self.ask(attempt, api.list(&ListParams::default())).await?;
+        Ok(found.items)
+    }
+
+    /// The owner of a configuration, from helm's annotations.
+    async fn owner_of(&self, configuration: &DynamicObject) -> String {
+        let says = |key: &str| configuration.annotations().get(key).map(String::as_str);
+        let (Some(release), Some(namespace)) = (says(RELEASE_NAME), says(RELEASE_NAMESPACE)) else {
+            return "of no release".to_owned();
+        };
+        let is_ours = namespace == self.namespace() && {
+            let newest = self.newest_revision(release).await;
+            newest.is_ok_and(|newest| newest.is_some_and(|newest| newest.newest.ours))
+        };
+        if is_ours {
+            format!("of module '{release}'")
+        } else {
+            format!("of release '{release}' in namespace '{namespace}'")
+        }
+    }
+
+    /// The server of a webhook in words.
+    async fn server_of(&self, webhook: &Value) -> String {
+        let client = &webhook["clientConfig"];
+        let of_service = |field: &str| client["service"][field].as_str();
+        let (Some(name), Some(namespace)) = (of_service("name"), of_service("namespace")) else {
+            return format!("its server is {}", client["url"].as_str().unwrap_or("unknown"));
+        };
+        let service = format!("its Service '{namespace}/{name}'");
+        match self.endpoints_of(namespace, name).await {
+            Ok(counted) => format!("{service} {}", in_words(counted)),
+            // Without the right to list them nothing is known.
+            Err(_) => format!("{service} did not answer"),
+        }
+    }
+
+    async fn endpoints_of(&self, namespace: &str, service: &str) -> Result<Counted, RequestError> {
+        let api: Api<EndpointSlice> = Api::namespaced(self.client.clone(), namespace);
+        let params = ListParams::default().labels(&format!("kubernetes.io/service-name={service}"));
+        let attempt = Attempt {
+            namespace: Some(namespace.to_owned()),
+            ..self.attempt("list", "endpointslices", "")
+        };
+        Ok(count(&self.ask(attempt, api.list(&params)).await?.items))
+    }
+}
+
+/// The kind with its resource.
+pub(super) fn kind_of((kind, plural): &(&str, &str)) -> Kind {
+    let kind = GroupVersionKind::gvk("admissionregistration.k8s.io", "v1", kind);
+    Kind {
+        resource: ApiResource::from_gvk_with_plural(&kind, plural),
+        namespaced: false,
+    }
+}
+
+fn count(slices: &[EndpointSlice]) -> Counted {
+    let endpoints = || slices.iter().flat_map(|slice| &slice.endpoints);
+    let readiness = endpoints().map(|endpoint| endpoint.conditions.as_ref().and_then(|its| its.ready));
+    Counted {
+        all: endpoints().count(),
+        // An unknown state counts as ready.
+        ready: readiness.filter(|ready| ready.unwrap_or(true)).count(),
+    }
+}
+
+fn in_words(counted: Counted) -> String {
+    match counted {
+        Counted { all: 0, .. } => "has no endpoints".to_owned(),
+        Counted { ready: 0, .. } => "has no ready endpoints".to_owned(),
+        Counted { ready, .. } => format!("has ready endpoints ({ready})"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn endpoints_of_all_slices_count() {
+        let slice = |ready: &[Value]| {
+            let endpoint = |ready| json!({"addresses": ["10.0.0.1"], "conditions": {"ready": ready}});
+            let endpoints: Vec<_> = ready.iter().map(endpoint).collect();
+            let slice = json!({"metadata": {}, "addressType": "IPv4", "endpoints": endpoints});
+            serde_json::from_value::<EndpointSlice>(slice).unwrap()
+        };
+        let (ready, unready) = (json!(true), json!(false));
+        for (slices, expected) in [
+            (vec![], "has no endpoints"),
+            (vec![slice(&[])], "has no endpoints"),
+            (vec![slice(&[unready.clone()]), slice(&[])], "has no ready endpoints"),
+            (
+                vec![slice(&[unready, ready]), slice(&[Value::Null])],
+                "has ready endpoints (2)",
+            ),
+        ] {
+            assert_eq!(in_words(count(&slices)), expected);
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! A module's own webhook that cannot be called: it refuses the writes of helm and the operator.
+#![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
+
+use std::convert::Infallible;
+
+use addon_core::operator::policy::OnTrial;
+use addon_operator::jobs::config;
+use serde_json::{Value, json};
+use testbed::part::Part;
+use testbed::wait::wait_until;
+
+use super::world::{CHART, PATIENCE, TEMPLATE, World, with_each_helm};
+
+const CONFIGURATION: &str = "validatingwebhookconfiguration";
+
+/// A configuration whose webhook takes in all Secrets and ConfigMaps of the namespace, without a server.
+fn configuration(world: &World, name: &str) -> Value {
+    let namespace = world.namespace.name();
+    json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": name},
+        "webhooks": [{
+            "name": name,
+            "clientConfig": {"service": {"namespace": namespace, "name": "nobody"}},
+            "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["configmaps", "secrets"]}],
+            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
+            "failurePolicy": "Fail",
+            "sideEffects": "None",
+            "timeoutSeconds": 2,
+            "admissionReviewVersions": ["v1"],
+        }],
+    })
+}
+
+/// A world with a module whose own webhook refuses all writes; also the names of two configurations: of that webhook, and
+/// of one that is kept and may fail.
+async fn wedged(prefix: &str, helm: Part) -> (World, [String; 2]) {
+    let mut world = World::with(prefix, helm).await;
+    let names = ["dead", "kept"].map(|word| format!("{word}.{}.example.com", world.namespace.name()));
+    let dead = configuration(&world, &names[0]);
+    let mut kept = configuration(&world, &names[1]);
+    kept["webhooks"][0]["failurePolicy"] = json!("Ignore");
+    kept["metadata"]["annotations"] = json!({"helm.sh/resource-policy": "keep"});
+    let webhooks = format!("{dead}\n---\n{kept}\n");
+    let files = [
+        ("Chart.yaml", CHART),
+        ("templates/a.yaml", TEMPLATE),
+        ("templates/w.yaml", &webhooks),
+    ];
+    world.module("one", &files).await;
+    // The API server may learn of the webhook only after helm's last write.
+    let _ = world.sync(json!({"one": {"x": "a"}})).await;
+    let probe = ["create", "configmap", "probe", "--dry-run=server"];
+    let is_refused = || Ok::<_, Infallible>(world.namespace.kubectl(probe).is_err().then_some(()));
+    wait_until(PATIENCE, "the webhook refuses writes", is_refused).unwrap();
+    (world, names)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_failure_names_the_webhook_its_module_and_its_server() {
+    with_each_helm(async |helm| {
+        let (world, [dead, kept]) = wedged("named", helm).await;
+        let tools = &world.tools;
+        let saved = Box::pin(config::save(tools, "one", "x: 1".to_owned(), None, true, OnTrial::No)).await;
+        let server = format!("its Service '{}/nobody' has no endpoints", world.namespace.name());
+        let of_module =
+            format!("webhook '{dead}' is in ValidatingWebhookConfiguration '{dead}' of module 'one'; {server}");
+        let synced = world.sync(json!({"one": {"x": "b"}})).await;
+        for failure in [saved.unwrap_err(), synced.unwrap_err()] {
+            assert!(failure.report.contains("failed calling webhook"), "{failure}");
+            let hints = &failure.hints;
+            let named = hints.iter().filter(|hint| hint.starts_with(&of_module)).count();
+            assert_eq!(named, 1, "{hints:?}");
+        }
+
+        // Another program's configuration.
+        world.kubectl(&format!(
+            "annotate {CONFIGURATION} {dead} --overwrite meta.helm.sh/release-namespace=elsewhere"
+        ));
+        let saved = Box::pin(config::save(tools, "one", "x: 1".to_owned(), None, true, OnTrial::No)).await;
+        let failure = saved.unwrap_err();
+        let of_other = format!("of release 'one' in namespace 'elsewhere'; {server}");
+        assert!(failure.hints[0].contains(&of_other), "{:?}", failure.hints);
+        world.kubectl(&format!("delete {CONFIGURATION} {dead} {kept}"));
+    })
+    .await;
+}
