@@ -40,6 +40,7 @@ mod substitutes;
 mod under_way;
 mod unwatched;
 pub mod webhooks;
+mod withdrawal;
 
 use std::future::Future;
 use std::path::{Path, PathBuf};

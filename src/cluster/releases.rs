@@ -305,6 +305,11 @@ impl Revision {
         held.is_some() || confirmed.is_some() || self.refused.is_some() || !self.allowed.is_empty()
     }
 
+    /// The name of the Secret with the revision.
+    pub(super) fn secret(&self) -> &str {
+        &self.secret
+    }
+
     pub(super) fn read(secret: &PartialObjectMeta<Secret>) -> Option<Self> {
         let metadata = &secret.metadata;
         let label = |key: &str| metadata.labels.as_ref()?.get(key).map(String::as_str);

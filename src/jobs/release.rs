@@ -20,6 +20,7 @@ pub mod render;
 mod replacement;
 mod source;
 mod wanted;
+mod withdrawal;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;

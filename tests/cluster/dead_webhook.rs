@@ -58,6 +58,25 @@ async fn wedged(prefix: &str, helm: Part) -> (World, [String; 2]) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_module_whose_webhook_refuses_its_removal_is_removed() {
+    with_each_helm(async |helm| {
+        let (mut world, [dead, kept]) = wedged("wedged", helm).await;
+        world.restart().await;
+        let cluster = &world.tools.cluster;
+        let of_another = cluster.withdraw("other", "ValidatingWebhookConfiguration", &dead).await;
+        assert!(!of_another.unwrap());
+
+        world.delete().await.unwrap();
+        assert_eq!(world.history(), "");
+        assert_eq!(world.kubectl("get configmap -l heritage=addon-operator -o=name"), "");
+        let left = world.kubectl(&format!("get {CONFIGURATION} {dead} {kept} --ignore-not-found -o=name"));
+        assert!(left.contains(&kept) && !left.contains(&dead), "{left}");
+        world.kubectl(&format!("delete {CONFIGURATION} {kept}"));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_failure_names_the_webhook_its_module_and_its_server() {
     with_each_helm(async |helm| {
         let (world, [dead, kept]) = wedged("named", helm).await;

@@ -111,7 +111,7 @@ pub(super) fn objects_of(release: &str, manifest: &str) -> Result<Vec<Value>, Fa
 }
 
 /// Whether helm deletes the object when it is no longer rendered.
-fn goes_with_its_rendering(object: &Value) -> bool {
+pub(super) fn goes_with_its_rendering(object: &Value) -> bool {
     let policy = object["metadata"]["annotations"][RESOURCE_POLICY].as_str();
     !policy.is_some_and(|policy| policy.trim().eq_ignore_ascii_case(KEEP)) && !drift::is_passing(object)
 }

@@ -15,6 +15,7 @@ use tracing::{info, warn};
 use super::holds::Past;
 use super::observed::{forget_unless_unfinished, now, observe};
 use super::records::Kinds;
+use super::withdrawal::withdraw;
 use super::{ownership, records};
 use crate::cluster::releases::Revision;
 use crate::cluster::releases::unserved::Unserved;
@@ -47,6 +48,8 @@ async fn remove(tools: &Tools, release: &str, cancel: &CancellationToken) -> Res
     if let Some(failure) = release::delay_of_removal(&facts) {
         return Err(failure);
     }
+    let acting = unless(cancel, tools.acting_for(release)).await?;
+    unless(cancel, withdraw(tools, &acting, &revision)).await?;
     let amended = unless(cancel, amend(tools, &revision)).await?;
     hold.amended.extend(amended);
     let intent = Intent {
@@ -57,7 +60,6 @@ async fn remove(tools: &Tools, release: &str, cancel: &CancellationToken) -> Res
         marks: true,
         holder: facts.tenure.as_ref().map(|tenure| tenure.holder.clone()),
     };
-    let acting = unless(cancel, tools.acting_for(release)).await?;
     tools.helm()?.version().await?;
     info!(release, "uninstalling the release");
     let recorded = tools.cluster.record_intent(release, &intent).await?;

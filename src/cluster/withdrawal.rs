@@ -1,0 +1,77 @@
+//! The webhook configurations of a release, deleted before all of its other objects.
+//!
+//! Must never delete a configuration of another release, or one that its chart keeps.
+
+use std::time::Duration;
+
+use addon_core::release::interception::failed_webhook;
+use kube::api::{Patch, PatchParams};
+use kube::core::DynamicObject;
+use kube::{Api, ResourceExt as _};
+use serde_json::json;
+use tokio::time::{Instant, sleep};
+
+use super::Cluster;
+use super::adoption::is_of;
+use super::error::{Attempt, RequestError};
+use super::interception::{KINDS, kind_of};
+use super::releases::Revision;
+use super::replacement::Place;
+use crate::report::Chain;
+
+const POLICY: &str = "helm.sh/resource-policy";
+const KEEP: &str = "keep";
+/// The longest wait until the API server calls a deleted webhook no more. It learns of the deletion by a watch.
+const PATIENCE: Duration = Duration::from_secs(5);
+const PAUSE: Duration = Duration::from_millis(50);
+
+impl Cluster {
+    /// Deletes a webhook configuration that helm made for the release and does not keep. Returns whether it was deleted.
+    pub async fn withdraw(&self, release: &str, kind: &str, name: &str) -> Result<bool, RequestError> {
+        let Some(kind) = KINDS.iter().find(|(known, _)| *known == kind).map(kind_of) else {
+            return Ok(false);
+        };
+        let place = Place {
+            kind,
+            namespace: None,
+            name: name.to_owned(),
+        };
+        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &place.kind.resource);
+        let attempt = Attempt {
+            resource: place.kind.resource.plural.clone(),
+            namespace: None,
+            ..self.attempt("get", "", name)
+        };
+        let Some(found) = self.ask(attempt, api.get_metadata_opt(name)).await? else {
+            return Ok(false);
+        };
+        let policy = found.annotations().get(POLICY);
+        let is_kept = policy.is_some_and(|policy| policy.trim().eq_ignore_ascii_case(KEEP));
+        match &found.metadata.uid {
+            Some(uid) if !is_kept && is_of(&found.metadata, release, self.namespace()) => {
+                self.take_away(&place, uid, false).await
+            }
+            Some(_) | None => Ok(false),
+        }
+    }
+
+    /// Waits until the API server calls no deleted webhook any more for a write of the revision's Secret, but not for long.
+    /// Nothing is written.
+    pub async fn outlast(&self, revision: &Revision) {
+        let (name, api) = (revision.secret(), self.secrets());
+        let params = PatchParams {
+            dry_run: true,
+            ..PatchParams::default()
+        };
+        let nothing = json!({"metadata": {}});
+        let nothing = Patch::Merge(&nothing);
+        let deadline = Instant::now() + PATIENCE;
+        while Instant::now() < deadline {
+            let patched = api.patch_metadata(name, &params, &nothing);
+            match self.ask(self.attempt("patch", "secrets", name), patched).await {
+                Err(error) if failed_webhook(&Chain(&error).to_string()).is_some() => sleep(PAUSE).await,
+                Ok(_) | Err(_) => return,
+            }
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! The webhook configurations of a release that is removed. They go first: helm would remove them among all other objects,
+//! and a webhook without a server would refuse its writes until then.
+//!
+//! Must never touch an object of another kind.
+
+use addon_core::failure::Failure;
+use tracing::{info, warn};
+
+use super::brake::{goes_with_its_rendering, objects_of};
+use crate::cluster::drift;
+use crate::cluster::releases::Revision;
+use crate::jobs::Tools;
+use crate::jobs::acting::Acting;
+use crate::report::Chain;
+
+/// Deletes the webhook configurations in the record of a release, with the rights of its account.
+pub(super) async fn withdraw(tools: &Tools, acting: &Acting<'_>, revision: &Revision) -> Result<(), Failure> {
+    let release = revision.release.as_str();
+    let manifest = tools.cluster.manifest(revision).await?;
+    // Helm itself tells of a manifest that is no YAML.
+    let objects = objects_of(release, &manifest).unwrap_or_default();
+    let goes = objects.iter().filter(|object| goes_with_its_rendering(object));
+    let mut is_any = false;
+    for key in goes.filter_map(drift::key_of) {
+        if !key.api_version.starts_with("admissionregistration.k8s.io/") {
+            continue;
+        }
+        match acting.cluster().withdraw(release, &key.kind, &key.name).await {
+            Ok(true) => {
+                is_any = true;
+                info!(release, object = %key, "the webhooks of the release are removed first");
+            }
+            Ok(false) => {}
+            // Helm may have to do without the right, too.
+            Err(error) if error.is_forbidden() => {
+                warn!(release, object = %key, error = %Chain(&error), "the webhooks of the release cannot be removed first");
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    if is_any {
+        tools.cluster.outlast(revision).await;
+    }
+    Ok(())
+}
