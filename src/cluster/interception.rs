@@ -160,7 +160,10 @@ mod tests {
         for (slices, expected) in [
             (vec![], "has no endpoints"),
             (vec![slice(&[])], "has no endpoints"),
-            (vec![slice(&[unready.clone()]), slice(&[])], "has no ready endpoints"),
+            (
+                vec![slice(std::slice::from_ref(&unready)), slice(&[])],
+                "has no ready endpoints",
+            ),
             (
                 vec![slice(&[unready, ready]), slice(&[Value::Null])],
                 "has ready endpoints (2)",
