@@ -1,9 +1,10 @@
-//! K1: a module whose hook is said to wait is not upgraded before that time, unless an event of the outer world comes.
+//! K1: a module whose hook is said to wait is not upgraded before that time, unless an event of the outer world comes, or another
+//! hook has run.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use addon_core::name::ModuleName;
+use addon_core::name::{HookId, ModuleName};
 use addon_core::operator::effect::{Effect, Job, Notice, Slowed};
 use addon_core::operator::event::Event;
 
@@ -12,12 +13,15 @@ use super::{SimStep, Violation, ensure};
 /// The ends of the waits that were told of, in microseconds of the world.
 #[derive(Debug, Default)]
 pub(super) struct Loops {
-    until: BTreeMap<ModuleName, u64>,
+    until: BTreeMap<ModuleName, (HookId, u64)>,
 }
 
 impl Loops {
     /// Forgets the waits before an event that another program or a person may have caused.
     pub(super) fn event(&mut self, step: &SimStep<'_>) {
+        if let Some(Job::RunHook(run, _)) = step.ended {
+            self.until.retain(|_, (hook, _)| *hook == run.hook);
+        }
         match step.event {
             Event::JobFinished(finished) if finished.failure().is_none() && step.is_alone() => {}
             Event::TimerFired => {}
@@ -29,11 +33,12 @@ impl Loops {
         match effect {
             Effect::Tell(Notice::Slowed(Slowed::Hook { hook, next_in, .. })) => {
                 if let Some(module) = hook.owner.module() {
-                    self.until.insert(module.clone(), step.clock + micros(*next_in));
+                    let until = step.clock + micros(*next_in);
+                    self.until.insert(module.clone(), (hook.clone(), until));
                 }
             }
             Effect::StartJob(Job::SyncRelease { module, .. }) => {
-                let until = self.until.remove(module).unwrap_or_default();
+                let until = self.until.remove(module).map_or(0, |(_, until)| until);
                 ensure(step.clock >= until, "K1", || {
                     format!("{module} is upgraded, and its hook was said to wait until {until}")
                 })?;

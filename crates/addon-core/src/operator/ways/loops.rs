@@ -103,9 +103,17 @@ impl Operator {
         lineage: Lineage,
     ) {
         match self.longest_wait(hooks) {
-            Some((hook, wait)) => self.put_aside(&hook, wait, Request::Run(name.clone(), reason, lineage)),
-            None => self.rerun_after(name, reason, &lineage),
+            Some((hook, wait)) if !self.is_run_queued(name) => {
+                self.put_aside(&hook, wait, Request::Run(name.clone(), reason, lineage));
+            }
+            _ => self.rerun_after(name, reason, &lineage),
         }
+    }
+
+    /// Whether a run of the module is queued that will see all changes until now.
+    fn is_run_queued(&self, name: &ModuleName) -> bool {
+        let lane = Lane::Module(name.clone());
+        self.lanes.tasks(&lane).any(|entry| entry.task.is_run() && !entry.begun)
     }
 
     /// Asks for a converge because of deeds of hooks, or later if one of these repeats its deed too often.
@@ -125,9 +133,8 @@ impl Operator {
     }
 
     fn rerun_after(&mut self, name: &ModuleName, reason: RunReason, lineage: &Lineage) {
-        let lane = Lane::Module(name.clone());
-        let waits = self.lanes.tasks(&lane).any(|entry| entry.task.is_run() && !entry.begun);
-        self.loops.run_asked(name, lineage, !waits);
+        let is_new = !self.is_run_queued(name);
+        self.loops.run_asked(name, lineage, is_new);
         self.queue_run(name, reason);
     }
 
