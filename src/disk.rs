@@ -4,6 +4,7 @@
 mod chart;
 pub mod crds;
 mod description;
+mod enabled;
 mod hooks;
 mod ignored;
 mod look;
@@ -350,7 +351,7 @@ fn read_module(
         faults.push(problem);
         Vec::new()
     });
-    let enabled_script = read_enabled_script(&path, warnings).unwrap_or_else(|problem| {
+    let enabled_script = enabled::read_script(&path, warnings).unwrap_or_else(|problem| {
         faults.push(problem);
         None
     });
@@ -380,21 +381,6 @@ fn read_module(
         replace: said.replace,
         faults,
         path,
-    }
-}
-
-/// The enabled script of the module.
-fn read_enabled_script(module: &Path, warnings: &mut Vec<Problem>) -> Result<Option<PathBuf>, Problem> {
-    let path = module.join("enabled");
-    match fs_err::metadata(&path) {
-        Ok(found) if found.is_dir() => Ok(None),
-        Ok(found) if hooks::is_executable(&found) => Ok(Some(path)),
-        Ok(_) => {
-            warnings.push(Problem::warning(path, Fault::EnabledNotExecutable));
-            Ok(None)
-        }
-        Err(error) if error.kind() == io::ErrorKind::NotFound && !path.is_symlink() => Ok(None),
-        Err(error) => Err(Problem::new(Severity::Fatal, path, Fault::Unreadable(error))),
     }
 }
 

@@ -4,15 +4,17 @@
 //! Programs that embed the original have other fields in this file, which are accepted. A field of no known program gives
 //! a warning. Must never ignore a misspelt field of ours.
 
+mod mistake;
+
 use std::fmt;
 
 use helm_yaml::yaml::YamlError;
 use helm_yaml::yaml::document::{self, Document, Kind};
 use serde_json::Value;
-use thiserror::Error;
 
-use crate::name::replaceable::{NotReplaceable, Replaceable};
-use crate::name::{ModuleName, NameError};
+pub use self::mistake::{Mistake, UnknownField};
+use crate::name::ModuleName;
+use crate::name::replaceable::Replaceable;
 
 /// The field with the modules that the module depends on.
 pub const DEPENDS_ON: &str = "dependsOn";
@@ -118,84 +120,6 @@ pub struct Description {
     pub mistakes: Vec<Mistake>,
     /// Fields that no known program has.
     pub unknown: Vec<UnknownField>,
-}
-
-/// A mistake in the file.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum Mistake {
-    /// The document is no map.
-    #[error("should hold a map, but holds {0}")]
-    NoMap(Kind),
-    /// There is more than one document.
-    #[error("line {line}: a second document begins here, and only one is read: remove the line `---`")]
-    SecondDocument {
-        /// The line of the second document, from 1.
-        line: usize,
-    },
-    /// A field is a misspelling of ours.
-    #[error("line {line}: unknown field {field}, is {meant} meant?")]
-    Misspelt {
-        /// The line of the misspelt field, from 1.
-        line: usize,
-        /// The field as it is written.
-        field: String,
-        /// The field that was probably meant.
-        meant: &'static str,
-    },
-    /// A field of ours has a value of the wrong type.
-    #[error("line {line}: {field} should be {expected}, but is {found}")]
-    Wrong {
-        /// The line of the field, from 1.
-        line: usize,
-        /// The field's path.
-        field: String,
-        /// The expected type.
-        expected: &'static str,
-        /// The type of the value.
-        found: Kind,
-    },
-    /// The value of `drift` is invalid.
-    #[error("line {line}: {DRIFT} should be one of {}", Restoring::WORDS)]
-    Drift {
-        /// The line of the field, from 1.
-        line: usize,
-    },
-    /// The value is no valid name of a service account.
-    #[error("line {line}: {SERVICE_ACCOUNT} should be the name of a service account of the operator's namespace")]
-    Account {
-        /// The line of the field, from 1.
-        line: usize,
-    },
-    /// A text is no valid name of a module.
-    #[error("line {line}: {field} names no module")]
-    Name {
-        /// The line of the field, from 1.
-        line: usize,
-        /// The field's path.
-        field: String,
-        /// The reason why the text names no module.
-        source: NameError,
-    },
-    /// A text names no object that may be replaced.
-    #[error("line {line}: {field} names no object that may be replaced")]
-    Replace {
-        /// The line of the field, from 1.
-        line: usize,
-        /// The field's path.
-        field: String,
-        /// The reason, with the remedy.
-        source: NotReplaceable,
-    },
-}
-
-/// A field that is ignored.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("line {line}: unknown field {field} is ignored")]
-pub struct UnknownField {
-    /// The line of the field, from 1.
-    pub line: usize,
-    /// The field as it is written.
-    pub field: String,
 }
 
 impl Description {
