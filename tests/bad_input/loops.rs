@@ -5,7 +5,7 @@ use fs_err as fs;
 use serde_json::json;
 use testbed::wait::wait_until;
 
-use super::stage::{CONVERGED, Operator, PATIENCE, Stage};
+use super::stage::{CONVERGED, PATIENCE, Stage};
 
 /// The log message about a hook that waits.
 const SLOWED: &str = "A hook causes its own next run again and again";
@@ -47,16 +47,6 @@ fn write_time(stage: &Stage, name: &str) -> String {
     )
 }
 
-fn wait_for_why(operator: &Operator<'_>, module: &str, texts: &[&str]) {
-    let claim = format!("why {module} says {texts:?}");
-    wait_until(PATIENCE, &claim, || {
-        let said = operator.try_ask(&format!("why {module}"));
-        let all = texts.iter().all(|text| said.contains(text));
-        all.then_some(Some(())).ok_or(said)
-    })
-    .unwrap();
-}
-
 #[test]
 fn a_module_whose_hook_changes_a_value_in_every_run_is_slowed_down_and_ready() {
     let stage = Stage::installed("loopafter");
@@ -79,7 +69,7 @@ fn a_module_whose_hook_changes_a_value_in_every_run_is_slowed_down_and_ready() {
         "waits for: the next run of hook 'hooks/h.sh', in ",
         "it changes the value /good/x in each of its runs, ",
     ];
-    wait_for_why(&operator, "good", &texts);
+    operator.wait_for_why("good", &texts);
     operator.wait_for(&[CONVERGED]);
     // The edit of a person counts at once.
     stage.configure(&json!({"good": "size: large"}));
@@ -100,8 +90,7 @@ fn a_hook_that_patches_the_object_it_watches_is_slowed_down() {
     let operator = stage.start();
     operator.wait_for(&[SLOWED]);
     assert!(runs(&stage, "modules/010-good/hooks/h.sh") <= FAST);
-    wait_for_why(
-        &operator,
+    operator.wait_for_why(
         "good",
         &[
             "the next run of hook 'hooks/h.sh'",
@@ -183,8 +172,7 @@ fn a_module_that_a_global_hook_switches_by_its_own_object_keeps_its_state_for_a_
     let operator = stage.start();
     operator.wait_for(&["A module is switched again and again"]);
     assert!(runs(&stage, "global-hooks/flip.sh") <= FAST);
-    wait_for_why(
-        &operator,
+    operator.wait_for_why(
         "victim",
         &["a global hook, which has switched it 3 times within 10 minutes: it stays so for"],
     );

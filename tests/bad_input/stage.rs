@@ -390,6 +390,17 @@ impl Operator<'_> {
         String::from_utf8(output.stdout).unwrap()
     }
 
+    /// Waits until the answer about a module contains all of these texts.
+    pub(crate) fn wait_for_why(&self, module: &str, texts: &[&str]) {
+        let claim = format!("why {module} says {texts:?}");
+        wait_until(PATIENCE, &claim, || {
+            let said = self.try_ask(&format!("why {module}"));
+            let all = texts.iter().all(|text| said.contains(text));
+            all.then_some(Some(())).ok_or(said)
+        })
+        .unwrap();
+    }
+
     /// The output of a debug command, whether it fails or not.
     pub(crate) fn try_ask(&self, arguments: &str) -> String {
         let output = process::run(self.command(arguments), None).unwrap();
