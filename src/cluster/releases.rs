@@ -74,7 +74,7 @@ pub struct Revision {
     pub refused: Option<Refused>,
     /// The objects that a person has let go for the next upgrade.
     pub allowed: Vec<Replaceable>,
-    /// Warnings about the objects.
+    /// Warnings about webhooks of the chart, as `why` prints them.
     pub remarks: Vec<String>,
     /// The time of helm's last write, by the clock of helm's machine, in seconds since 1970. For people only, because
     /// clocks differ.

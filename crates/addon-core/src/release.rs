@@ -223,7 +223,7 @@ pub struct Facts {
     pub newest: Option<Newest>,
     /// How the newest revision is known.
     pub known: Known,
-    /// What is known about damage of the records.
+    /// The knowledge about damage of the records.
     pub records: Records,
     /// Whether the objects of the deployed revision exist.
     pub objects: Objects,

@@ -22,7 +22,7 @@ pub struct Marks {
     pub asked: Asked,
     /// The objects, as [`crate::cluster::drift`] writes them; `None` if they are too many for a mark.
     pub objects: Option<String>,
-    /// Warnings about the objects.
+    /// Warnings about webhooks of the chart, as `why` prints them.
     pub remarks: Vec<String>,
     /// Whether the release is in maintenance, so that only people change it.
     pub unmanaged: bool,

@@ -134,7 +134,7 @@ impl Debug {
         Ok(())
     }
 
-    /// The kinds that a module's chart renders to, helm hooks included; `None` without such a module.
+    /// The kinds that a module's chart renders to, helm hooks included; `None` if there is no module of that name.
     async fn rendered_kinds(
         &self,
         charts: &Charts,

@@ -37,13 +37,13 @@ pub enum NotReplaceable {
     /// The text is no kind with a name.
     #[error("'{text}' should be KIND/NAME, as in Deployment/web; KIND/* names all objects of the kind")]
     Form {
-        /// The refused text.
+        /// The text, as a person wrote it in `module.yaml` or on the command line.
         text: String,
     },
     /// Objects of the kind hold data or other objects.
     #[error("'{text}': a {kind} holds data or other objects and is never replaced; leave it out")]
     HoldsOthers {
-        /// The refused text.
+        /// The text, as a person wrote it in `module.yaml` or on the command line.
         text: String,
         /// The kind of the object.
         kind: &'static str,

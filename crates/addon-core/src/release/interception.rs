@@ -1,4 +1,4 @@
-//! Webhook configurations of a chart that stand in the way of the operator itself: while the server of such a webhook is
+//! Webhook configurations of a chart that stand in the way of the operator itself: while the server of a webhook is
 //! down, the API server refuses the writes by which helm and the operator would repair it.
 //!
 //! Must never tell a webhook whose selectors or conditions may leave the operator's objects out.

@@ -10,7 +10,7 @@ use crate::failure::{Class, Failure};
 
 const PREFIX: &str = "sh.helm.release.v1.";
 
-/// What is known about damage of the release's records.
+/// The knowledge about damage of the release's records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Records {
     /// Their contents were not examined.

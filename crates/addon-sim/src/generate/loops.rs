@@ -5,7 +5,7 @@ use crate::action::{Action, Timed};
 use crate::dice::Dice;
 use crate::setup::{Deed, HookSpec};
 
-/// In some cases, adds such a hook to a module or before all modules.
+/// In some cases, adds a restless hook to a module or after all modules.
 pub(super) fn add(dice: &mut Dice, setup: &mut Setup, actions: &mut Vec<Timed>) {
     if setup.alone || !dice.chance(12) {
         return;

@@ -68,7 +68,7 @@ impl Reworked {
 pub enum Slowed {
     /// A hook causes its own next run, or the next run of its module.
     Hook {
-        /// The hook.
+        /// The hook that does the deed, and whose run waits.
         hook: HookId,
         /// The deed that causes the run, as the end of the sentence "the hook ...".
         deed: String,
