@@ -191,6 +191,10 @@ pub async fn run(job: Job, tools: Arc<Tools>, cancel: CancellationToken) -> Fini
             let saved = unless(cancel, saved).await;
             Finished::StateSaved(ticket, tools.explained(saved, cancel).await)
         }
+        Job::SaveGiven(given, ticket) => {
+            let saved = state::save_given(tools, given);
+            Finished::GivenSaved(ticket, unless(cancel, saved).await)
+        }
         Job::SaveValuesFiles(files, ticket) => {
             let saved = state::save_values_files(tools, &files);
             Finished::ValuesFilesSaved(ticket, unless(cancel, saved).await)

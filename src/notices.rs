@@ -104,13 +104,14 @@ fn log(notice: &Notice, mode: Mode, config_map: &str) {
             );
         }
         Notice::Slowed(slowed) => records::slowed(slowed),
+        Notice::StandIn(stand_in) => records::stand_in(stand_in),
         Notice::MonitorsFailed { hook, failure, .. } => error!(
             hook = hook.name.as_str(),
             error = failure.report,
             class = failure.class.label(),
             "Kubernetes bindings for hook are not enabled"
         ),
-        Notice::ReviewClash { failure } => error!(
+        Notice::ReviewClash(failure) => error!(
             error = failure.report,
             "Two hooks want the same webhook, and only the first is asked"
         ),

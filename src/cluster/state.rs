@@ -6,6 +6,7 @@
 //! `state/writing`). So writers do not disturb each other, and nothing that a newer version or a later leader wrote is
 //! lost.
 
+mod given;
 pub mod known;
 mod sections;
 pub mod trial;
@@ -45,6 +46,8 @@ const MADE_KEY: &str = "made";
 /// The key for sections that are too long for the key above. Earlier versions do not know it.
 const PACKED_KEY: &str = "last-good.gz";
 const VALUES_FILES_KEY: &str = "values-files";
+/// The key with the values that global hooks gave.
+const GIVEN_KEY: &str = "hook-values.gz";
 /// The key with the leader that last took over the state from one that might still run.
 const LEADER_KEY: &str = "leader";
 const INTENT_PREFIX: &str = "intent.";
@@ -82,6 +85,7 @@ impl Cluster {
             made: noted(&data, MADE_KEY),
             values_files: noted(&data, VALUES_FILES_KEY),
             trial_sections: trial_sections::read(&data),
+            given: given_in(&data),
         })
     }
 
@@ -103,6 +107,23 @@ impl Cluster {
     /// Stores the contents of the common values files.
     pub async fn save_values_files(&self, files: &ValuesFiles) -> Result<(), RequestError> {
         let change = (VALUES_FILES_KEY.to_owned(), Some(json!(files).to_string().into_bytes()));
+        self.remember(NAME, &[change].into()).await.map(|_| ())
+    }
+
+    /// Stores the values that global hooks gave in their last good runs.
+    pub async fn save_given(&self, given: given::All) -> Result<(), RequestError> {
+        let stored = blocking::run(move || given::store(given)).await;
+        let stored = stored.unwrap_or_else(|error| {
+            warn!(%error, "cannot compress the values of global hooks, they are not kept for a restart");
+            given::Stored::default()
+        });
+        for hook in stored.left_out {
+            warn!(
+                hook = hook.as_str(),
+                "The values of a global hook are too large to be kept, modules wait for the hook if it fails at a start"
+            );
+        }
+        let change = (GIVEN_KEY.to_owned(), stored.packed);
         self.remember(NAME, &[change].into()).await.map(|_| ())
     }
 
@@ -204,6 +225,14 @@ fn noted<T: serde::de::DeserializeOwned>(data: &Data, key: &str) -> Option<T> {
     let read = serde_json::from_slice(&data.get(key)?.0);
     read.inspect_err(|error| warn!(secret = NAME, key, %error, "cannot read our own state, going on without it"))
         .ok()
+}
+
+/// The values that global hooks gave; unreadable ones count as absent.
+fn given_in(data: &Data) -> given::All {
+    let read = data.get(GIVEN_KEY).map(|packed| given::unpack(&packed.0)).transpose();
+    let told =
+        |error: &_| warn!(secret = NAME, key = GIVEN_KEY, %error, "cannot read our own state, going on without it");
+    read.inspect_err(told).ok().flatten().unwrap_or_default()
 }
 
 /// The sections that are stored compressed.

@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use addon_core::failure::Failure;
 use addon_core::module::outline::ValuesFiles;
+use addon_core::name::HookName;
 use addon_core::operator::event::SavedState;
 use addon_core::operator::provenance::Made;
+use addon_core::values::Given;
 
 use super::Tools;
 
@@ -23,4 +25,8 @@ pub(super) async fn save(
 
 pub(super) async fn save_values_files(tools: &Tools, files: &ValuesFiles) -> Result<(), Failure> {
     Ok(tools.cluster.save_values_files(files).await?)
+}
+
+pub(super) async fn save_given(tools: &Tools, given: BTreeMap<HookName, Given>) -> Result<(), Failure> {
+    Ok(tools.cluster.save_given(given).await?)
 }

@@ -29,6 +29,7 @@ fn told(job: &Job) -> (&'static str, Attributes) {
         Job::LoadState(_) => ("load state", Vec::new()),
         Job::SaveState { .. } => ("save state", Vec::new()),
         Job::SaveValuesFiles(..) => ("save what values files say", Vec::new()),
+        Job::SaveGiven(..) => ("save the values of global hooks", Vec::new()),
         Job::ReadDirectories(_) => ("read directories", Vec::new()),
         Job::ListReleases(_) => ("list releases", Vec::new()),
         Job::EnsureCrds { modules, .. } => ("ensure CRDs", of_modules(modules.iter())),

@@ -5,13 +5,14 @@
 
 pub mod channel;
 mod groups;
+mod hooks;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use addon_core::failure::{Class, Failure};
-use addon_core::name::{GLOBAL_KEY, ModuleName};
-use addon_core::operator::effect::{HeldFor, Notice, RecordCause, Slowed};
+use addon_core::name::ModuleName;
+use addon_core::operator::effect::{HeldFor, Notice, RecordCause};
 use addon_core::operator::event::SyncAction;
 use tokio::sync::mpsc;
 
@@ -182,7 +183,8 @@ impl Announcer {
                 );
                 Some(about("", "ValuesFileLost", "Read", Weight::Warning, note))
             }
-            Notice::Slowed(slowed) => Some(self::slowed(slowed)),
+            Notice::Slowed(slowed) => Some(hooks::slowed(slowed)),
+            Notice::StandIn(stand_in) => hooks::stand_in(stand_in),
             // The other notices are details, which the log has.
             _ => None,
         }
@@ -302,39 +304,6 @@ fn rewritten(release: &str, cause: RecordCause, subjects: &[String]) -> Announce
         RecordCause::Damaged => {
             let note = format!("helm's records of release '{release}' were damaged, and are repaired: {subjects}");
             about(release, "RecordRepaired", "Repair", Weight::Warning, note)
-        }
-    }
-}
-
-fn slowed(slowed: &Slowed) -> Announcement {
-    match slowed {
-        Slowed::Hook {
-            hook,
-            deed,
-            times,
-            next_in,
-        } => {
-            let subject = hook.owner.module().map_or(GLOBAL_KEY, ModuleName::as_str);
-            let next = next_in.as_secs();
-            let note = format!(
-                "hook '{}' {deed}, {times} times in a row: its next run waits for {next}s, or for a change by others",
-                hook.name
-            );
-            about(subject, "LoopSlowed", "Run", Weight::Warning, note)
-        }
-        Slowed::Switch {
-            module,
-            enabled,
-            by,
-            times,
-            next_in,
-        } => {
-            let (state, next) = (if *enabled { "on" } else { "off" }, next_in.as_secs());
-            let note = format!(
-                "module '{module}' was switched {times} times within 10 minutes, the last time by {by}: it stays {state} for \
-                 {next}s, or until a person edits its flag in the ConfigMap"
-            );
-            of_module(module, "LoopSlowed", "Enable", Weight::Warning, note)
         }
     }
 }

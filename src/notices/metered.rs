@@ -131,9 +131,10 @@ pub(super) fn count(notice: &Notice, meters: &Meters, decided_in: Duration) {
         Notice::ModuleDeleted { module } => meters.forget_hook_metrics(&module.clone().into()),
         Notice::SecretsChanged(_)
         | Notice::HookStarted { .. }
-        | Notice::ReviewClash { .. }
+        | Notice::ReviewClash(_)
         | Notice::SchedulesEnabled { .. }
         | Notice::EventsUnlocked { .. }
+        | Notice::StandIn(_)
         | Notice::ScriptLate { .. }
         | Notice::RunLate { .. }
         | Notice::ModuleLate { .. }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use addon_core::failure::{Class, Failure};
 use addon_core::name::{HookId, ModuleName, Owner};
-use addon_core::operator::effect::{HeldFor, HookLabels, Slowed};
+use addon_core::operator::effect::{HeldFor, HookLabels, Slowed, StandIn};
 use addon_core::operator::event::{Drift, SyncAction, Usage};
 use addon_core::operator::policy::Mode;
 use addon_core::release::Status;
@@ -31,6 +31,21 @@ pub(super) fn release_drifted(module: &ModuleName, drift: &Drift, times: u32) {
             status = status.map_or("absent", Status::word),
             times,
             "The release is in an unexpected status, the module is run to restore it"
+        ),
+    }
+}
+
+pub(super) fn stand_in(stand_in: &StandIn) {
+    match stand_in {
+        StandIn::Serves { hook, as_of, error } => warn!(
+            hook = hook.name.as_str(),
+            %as_of,
+            error,
+            "A global hook fails, modules run with the values of its last good run, and these remove none"
+        ),
+        StandIn::Ends { hook } => info!(
+            hook = hook.name.as_str(),
+            "The global hook has succeeded, its values are those of now"
         ),
     }
 }

@@ -23,7 +23,9 @@ pub mod unix;
 use std::sync::{Arc, OnceLock};
 
 use addon_core::name::ModuleName;
-use addon_core::operator::query::{ConfigValuesQuery, GlobalHooksQuery, PatchesQuery, Secrets as Wanted, ValuesQuery};
+use addon_core::operator::query::{
+    ConfigValuesQuery, GlobalHooksQuery, PatchesQuery, Secrets as Wanted, StatusQuery, ValuesQuery,
+};
 use axum::Form;
 use axum::Router;
 use axum::extract::{Query, State};
@@ -195,7 +197,8 @@ impl Debug {
                 let value = value.unwrap_or_default();
                 match section {
                     Section::Patches => document(format, &patches(value)),
-                    Section::Values | Section::Config => document(format, &value),
+                    Section::Values => document(format, &value).remarked(self.old_values().await?),
+                    Section::Config => document(format, &value),
                 }
             }
             Route::HookList(format) => self.hook_list(format).await?,
@@ -208,9 +211,19 @@ impl Debug {
             Route::Module { name, section, format } => {
                 let global = is_set(wishes.global.as_ref());
                 let answer = self.module(name, section, global, secrets).await?;
-                module_reply(name, section, format, answer)
+                let reply = module_reply(name, section, format, answer);
+                if section == Section::Values {
+                    reply.remarked(self.old_values().await?)
+                } else {
+                    reply
+                }
             }
         })
+    }
+
+    /// The global hooks that fail while values of an earlier run serve for them, as texts.
+    async fn old_values(&self) -> Result<Vec<String>, Unanswered> {
+        Ok(super::ask(&self.doors, StatusQuery).await?.old_values)
     }
 
     /// `None`: there is no such module.

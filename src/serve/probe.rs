@@ -266,6 +266,7 @@ fn details(status: &Status) -> String {
     let unkept = status.unkept.iter();
     let unkept = unkept.map(|key| format!("ConfigMap key {key}: too large to be kept for a restart\n"));
     let late = status.late.iter().map(|who| format!("late: {who}\n"));
+    let old = status.old_values.iter().map(|hook| format!("old values: {hook}\n"));
     let problems = problems.chain(unkept);
     let upgrades = status.held_upgrades.iter();
     let upgrades = upgrades.map(|module| format!("upgrade held: {module}\n"));
@@ -275,6 +276,7 @@ fn details(status: &Status) -> String {
         .map(|held| format!("held by a trial: {held}\n"));
     waiting
         .chain(late)
+        .chain(old)
         .chain(problems)
         .chain(lost)
         .chain(held)

@@ -115,6 +115,7 @@ pub(super) fn status() -> Status {
         config_lost: Vec::new(),
         unkept: Vec::new(),
         late: Vec::new(),
+        old_values: Vec::new(),
         held: Vec::new(),
         held_upgrades: Vec::new(),
         held_by_trial: Vec::new(),

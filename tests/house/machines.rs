@@ -49,12 +49,13 @@ pub(crate) const MACHINES: Table = Table {
         row("startup", "chores"),
         row("trial", ""),
         row("standing", "cx jobs"),
+        row("stand_ins", ""),
         row(
             "certainty",
-            "bindings lanes modules directories removal config supply verdicts",
+            "bindings lanes modules directories removal config supply verdicts stand_ins",
         ),
         row("survey", "lanes monitors modules certainty"),
-        row("patience", "modules converge survey"),
+        row("patience", "modules monitors converge survey"),
         row("health", "converge survey"),
         // `health` is the machine whose report answers one of the questions; a question names its answer.
         row("explain", "lanes modules converge survey health"),
@@ -85,6 +86,7 @@ pub(crate) const WAYS: Table = Table {
         row("readings", "views removals sections"),
         row("enabling", "views objects hooks failures"),
         row("ran", "requests loops objects sections failures"),
+        row("standing_in", "views hooks ran"),
         row("releases", "failures trials"),
         row("waves", "views objects removals trials supplying"),
         row("commits", "sections readings ran"),
@@ -96,7 +98,7 @@ pub(crate) const WAYS: Table = Table {
         row("deletions", "objects sections runs"),
         row(
             "converging",
-            "views requests loops hooks removals sections warming releases waves",
+            "views requests loops hooks removals sections warming releases waves standing_in",
         ),
         row("starting", "requests hooks warming readings trials commits"),
         row(
@@ -105,7 +107,7 @@ pub(crate) const WAYS: Table = Table {
         ),
         row(
             "advance",
-            "requests loops objects hooks removals restoring reviewing enabling converging runs renewals deletions starting outcomes",
+            "requests loops objects hooks removals restoring reviewing enabling standing_in converging runs renewals deletions starting outcomes",
         ),
     ],
 };

@@ -33,6 +33,7 @@ mod patience;
 mod removal;
 mod reviews;
 mod schedule;
+mod stand_ins;
 mod standing;
 mod startup;
 mod supply;
@@ -64,6 +65,7 @@ use self::query::Waiting;
 use self::removal::Removal;
 use self::reviews::Reviews;
 use self::schedule::Schedules;
+use self::stand_ins::StandIns;
 use self::standing::Standing;
 use self::startup::Startup;
 use self::supply::Supply;
@@ -99,6 +101,7 @@ pub struct Operator {
     startup: Startup,
     supply: Supply,
     probation: Probation,
+    stand_ins: StandIns,
     standing: Standing,
 }
 
@@ -130,6 +133,7 @@ impl Operator {
             chores: Chores::default(),
             startup: Startup::default(),
             supply: Supply::default(),
+            stand_ins: StandIns::default(),
         }
     }
 

@@ -5,6 +5,7 @@
 
 mod document;
 mod forgetting;
+mod given;
 pub mod judgement;
 pub mod merge;
 pub mod patch;
@@ -26,6 +27,7 @@ use values_schema::schema::{Kind, Schemas};
 use crate::name::{GLOBAL_KEY, Owner};
 
 pub use document::{Globals, HookDocument};
+pub use given::Given;
 pub use proposal::{Change, Proposal, Stale};
 pub use secrecy::HookSecrecy;
 pub use vetting::NotForHelm;

@@ -22,6 +22,7 @@ mod removal;
 mod reviews;
 mod scripts;
 mod sources;
+mod stand_ins;
 mod standing;
 mod trial;
 mod values;
@@ -29,6 +30,7 @@ mod waits;
 
 use std::collections::BTreeSet;
 
+use addon_core::name::HookId;
 use addon_core::operator::effect::{Effect, Job, Notice};
 use addon_core::operator::event::{ConfigRead, Drift, Event, Finished, Saved};
 use addon_core::operator::policy::OnTrial;
@@ -90,6 +92,26 @@ pub struct SimStep<'a> {
 }
 
 impl SimStep<'_> {
+    /// Whether modules need not wait for some global hook, because a stand-in serves for it.
+    fn has_stand_ins(&self) -> bool {
+        [self.before, self.after]
+            .iter()
+            .any(|seen| !seen.status.old_values.is_empty())
+    }
+
+    fn has_stand_in(&self, hook: &HookId) -> bool {
+        hook.owner.module().is_none() && self.is_passed_over(hook.name.as_str())
+    }
+
+    /// Whether modules need not wait for the global hook of this name.
+    fn is_passed_over(&self, hook: &str) -> bool {
+        let quoted = format!("'{hook}'");
+        let old = [self.before, self.after]
+            .into_iter()
+            .flat_map(|seen| &seen.status.old_values);
+        old.into_iter().any(|text| text.contains(&quoted))
+    }
+
     /// Whether no timer was due at that moment, so that all effects follow from the event. A clock that was set is
     /// noticed with the next event and may make schedules due, so it counts as a timer.
     fn is_alone(&self) -> bool {
@@ -138,6 +160,7 @@ pub struct Checks {
     removal: removal::Removals,
     reviews: reviews::Reviews,
     sources: sources::Sources,
+    stand_ins: stand_ins::StandIns,
     standbys: standing::Standbys,
 }
 
@@ -188,6 +211,7 @@ impl Checks {
         releases::check(step)?;
         standing::check(step)?;
         trial::check(step)?;
+        self.stand_ins.check(step)?;
         self.standbys.check(step)?;
         self.loops.event(step);
         let mut starts = Vec::new();
@@ -206,14 +230,7 @@ impl Checks {
             self.conversions.effect(step, effect)?;
             self.releases.effect(step, effect)?;
             self.removal.effect(step, effect)?;
-            if let Effect::Tell(
-                Notice::ModuleReady { module, .. }
-                | Notice::ModuleFailed { module, .. }
-                | Notice::ModuleDeleted { module },
-            ) = effect
-            {
-                self.globals.run_ended(module.as_str());
-            }
+            self.globals.effect(effect);
             if let Effect::StartJob(job) = effect {
                 self.globals.job(step, job, &step.effects[index + 1..])?;
                 starts.push(job);

@@ -79,6 +79,7 @@ fn outcome(finished: &Finished) -> String {
         Finished::DirectoriesRead(_, Ok(outline)) => format!("{outline:?}"),
         Finished::StateSaved(..)
         | Finished::ValuesFilesSaved(..)
+        | Finished::GivenSaved(..)
         | Finished::Vetted(..)
         | Finished::MonitorsStarted(..)
         | Finished::WebhooksPublished(..)
@@ -183,6 +184,7 @@ fn job_text(job: &Job) -> String {
             )
         }
         Job::SaveState { last_good, .. } => format!("{name} {last_good:?}"),
+        Job::SaveGiven(given, _) => format!("{name} {given:?}"),
         Job::SaveValuesFiles(files, _) => format!("{name} {files:?}"),
         Job::StartMonitors { monitors, .. } => {
             let monitors = monitors

@@ -15,6 +15,8 @@ use crate::serve;
 pub(super) enum Reply {
     /// A document, which is the same in text and in JSON.
     Document(Format, Value),
+    /// A document in YAML, with remarks before it, each a comment.
+    Remarked(Vec<String>, Value),
     /// Plain text.
     Text(StatusCode, String),
     /// A graph in the language of Graphviz.
@@ -40,12 +42,24 @@ pub(super) fn shown(format: Format, value: &impl Serialize, as_text: impl FnOnce
 }
 
 impl Reply {
+    /// The answer with remarks, where its format has a place for these.
+    pub(super) fn remarked(self, remarks: Vec<String>) -> Self {
+        match self {
+            Self::Document(Format::Yaml, value) if !remarks.is_empty() => Self::Remarked(remarks, value),
+            other => other,
+        }
+    }
+
     /// The answer with masked secrets.
     pub(super) fn masked(self, secrets: &Secrets) -> Self {
         match self {
             Self::Document(format, mut value) => {
                 secrets.mask(&mut value);
                 Self::Document(format, value)
+            }
+            Self::Remarked(remarks, mut value) => {
+                secrets.mask(&mut value);
+                Self::Remarked(remarks, value)
             }
             Self::Text(status, text) => Self::Text(status, secrets.masked(&text).into_owned()),
             // A graph has only names of modules and numbers.
@@ -60,6 +74,10 @@ impl IntoResponse for Reply {
         match self {
             Self::Document(Format::Json | Format::Text, value) => of_type("application/json", format!("{value}\n")),
             Self::Document(Format::Yaml, value) => of_type("application/yaml", yaml::to_string(&value)),
+            Self::Remarked(remarks, value) => {
+                let remarks: String = remarks.iter().map(|remark| format!("# {remark}\n")).collect();
+                of_type("application/yaml", remarks + &yaml::to_string(&value))
+            }
             Self::Text(status, body) => serve::text(status, body),
             Self::Graph(graph) => of_type("text/vnd.graphviz; charset=utf-8", graph),
         }

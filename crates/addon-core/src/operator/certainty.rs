@@ -16,12 +16,13 @@ use super::modules::{Modules, Unit};
 use super::policy::Mode;
 use super::query::{HeldBy, HeldRemoval};
 use super::removal::Removal;
+use super::stand_ins::StandIns;
 use super::supply::Supply;
 use super::verdicts::Verdicts;
 use crate::module::enabling::{Opinions, Source};
 use crate::module::graph;
 use crate::module::lifecycle::Lifecycle;
-use crate::name::ModuleName;
+use crate::name::{HookName, ModuleName};
 use crate::values::section::Entry;
 
 /// The reason for which a removal waits for a trial. It follows the module's name in a sentence.
@@ -38,6 +39,7 @@ pub(super) struct Certainty<'a> {
     pub(super) verdicts: &'a Verdicts,
     pub(super) removal: &'a Removal,
     pub(super) supply: &'a Supply,
+    pub(super) stand_ins: &'a StandIns,
     /// Whether this version of the operator is on trial.
     pub(super) on_trial: bool,
     /// The release that the operator never removes (`HELM_IGNORE_RELEASE`).
@@ -200,7 +202,7 @@ impl<'a> Certainty<'a> {
         };
         match verdict.source {
             Source::Config => true,
-            _ if self.directories.sources().lost_for(name).is_some() => false,
+            _ if self.directories.sources().lost_for(name).is_some() || self.stood_in().is_some() => false,
             Source::Dynamic => true,
             Source::Script(_) => self.are_decided_before(name),
             Source::Static | Source::Supply => self.global_hooks_spoke(),
@@ -211,6 +213,11 @@ impl<'a> Certainty<'a> {
                     && self.config.is_silent_about(name)
             }
         }
+    }
+
+    /// A global hook that fails while values of an earlier run serve for it.
+    fn stood_in(self) -> Option<&'a HookName> {
+        self.stand_ins.served().next().map(|(hook, _)| hook)
     }
 
     /// Whether the module can be used as it lies on disk, or could be used if a values file had not been lost.
@@ -255,6 +262,9 @@ impl<'a> Certainty<'a> {
                     "{file}, which is missing or empty, or its flag in the ConfigMap, before it is removed"
                 ))
             }
+            _ if self.stood_in().is_some() => self
+                .stood_in()
+                .map(|hook| format!("global hook '{hook}' to succeed before it is removed, as its values are old")),
             Source::Dynamic => None,
             Source::Script(_) => (!self.are_decided_before(name))
                 .then(|| "the enabled scripts of modules before it to answer before it is removed".to_owned()),

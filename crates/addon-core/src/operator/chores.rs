@@ -19,6 +19,8 @@ pub(super) enum Chore {
     SaveState,
     /// Write the outlines of the values files into the state Secret.
     SaveValuesFiles,
+    /// Write the values that global hooks have given into the state Secret.
+    SaveGiven,
     /// Read the directories again.
     ReadDirectories,
     /// List the releases.
@@ -38,6 +40,7 @@ impl Chore {
             Self::LoadState
             | Self::SaveState
             | Self::SaveValuesFiles
+            | Self::SaveGiven
             | Self::ListReleases
             | Self::WatchReleases
             | Self::SettleSections => true,
@@ -48,7 +51,7 @@ impl Chore {
     /// Whether the chore is done again each time that there is something to write.
     fn comes_again(self) -> bool {
         match self {
-            Self::SaveState | Self::SaveValuesFiles => true,
+            Self::SaveState | Self::SaveValuesFiles | Self::SaveGiven => true,
             Self::LoadState
             | Self::ReadDirectories
             | Self::ListReleases
@@ -69,6 +72,7 @@ impl Chore {
             Self::LoadState => "read the state Secret",
             Self::SaveState => "write the state Secret",
             Self::SaveValuesFiles => "write to the state Secret what the values files say",
+            Self::SaveGiven => "write to the state Secret the values that global hooks gave",
             Self::ReadDirectories => "read the modules directories a second time before something is removed",
             Self::ListReleases => "list the helm releases",
             Self::WatchReleases => "watch the helm releases",

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-pub use self::notice::{HeldFor, Notice, RecordCause, Slowed};
+pub use self::notice::{HeldFor, Notice, RecordCause, Slowed, StandIn};
 
 use super::edit::Edit;
 use super::event::ReviewId;
@@ -23,13 +23,13 @@ use crate::hook::config::{ConfigVersion, KubernetesBinding};
 use crate::hook::context::BindingContext;
 use crate::module::Edition;
 use crate::module::outline::ValuesFiles;
-use crate::name::{BindingName, HookId, ModuleName, MonitorId, Owner};
+use crate::name::{BindingName, HookId, HookName, ModuleName, MonitorId, Owner};
 use crate::release::ConfigTrace;
 use crate::review::reply::Reply;
 use crate::review::routes::Routes;
 use crate::values::section::Maintenance;
 use crate::values::vetted::{Unvetted, Vetting};
-use crate::values::{HookDocument, HookSecrecy};
+use crate::values::{Given, HookDocument, HookSecrecy};
 
 /// The number of a job. It is never used twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -90,6 +90,8 @@ pub enum Job {
     },
     /// Write the outlines of the values files into the state Secret.
     SaveValuesFiles(ValuesFiles, Ticket<()>),
+    /// Write the values that global hooks have given into the state Secret, by hook.
+    SaveGiven(BTreeMap<HookName, Given>, Ticket<()>),
     /// Read the modules directories again.
     ReadDirectories(Ticket<()>),
     /// List the releases of the namespace from their Secrets.

@@ -15,10 +15,11 @@ use crate::failure::Failure;
 use crate::hook::config::WatchEvent;
 use crate::module::outline::ValuesFiles;
 use crate::module::{Edition, Inventory, Module, Origin};
-use crate::name::{ModuleName, MonitorId};
+use crate::name::{HookName, ModuleName, MonitorId};
 use crate::object::{ObjectName, ObjectView};
 use crate::release::{ConfigTrace, Status};
 use crate::review::request::ReviewRequest;
+use crate::values::Given;
 
 /// An event of the outside world, as the core gets it.
 #[derive(Debug, Clone)]
@@ -192,6 +193,8 @@ pub struct SavedState {
     pub values_files: Option<ValuesFiles>,
     /// The sections that hooks saved on trial and that were neither put back nor forgotten.
     pub trial_sections: TrialSections,
+    /// The values that global hooks gave in their last good runs, by hook.
+    pub given: BTreeMap<HookName, Given>,
 }
 
 /// A release, from its newest revision.

@@ -61,6 +61,7 @@ impl Survey<'_> {
             config_lost: self.of.config.losses().releases().to_vec(),
             unkept: self.of.config.unkept().to_vec(),
             late: self.late(),
+            old_values: self.old_values(),
         }
     }
 
@@ -83,7 +84,7 @@ impl Survey<'_> {
     fn queue_reports(&self) -> Vec<QueueReport> {
         let named = self.of.lanes.all().filter_map(|(lane, tasks)| match lane {
             Lane::Named(name) => Some((name, lane, tasks)),
-            Lane::Global | Lane::Module(_) | Lane::Release(_) => None,
+            Lane::Global | Lane::Module(_) | Lane::Release(_) | Lane::Aside(_) => None,
         });
         let mut reports: BTreeMap<&QueueName, QueueReport> = self.empty_queues().collect();
         for (name, lane, tasks) in named {
@@ -124,9 +125,9 @@ impl Survey<'_> {
         let lanes = |wanted: fn(&Lane) -> bool| self.of.lanes.all().filter(move |(lane, _)| wanted(lane));
         let position = |lane: &Lane| match lane {
             Lane::Module(name) => self.of.modules.get(name).map(|unit| unit.found().order),
-            Lane::Global | Lane::Release(_) | Lane::Named(_) => None,
+            Lane::Global | Lane::Release(_) | Lane::Named(_) | Lane::Aside(_) => None,
         };
-        for (lane, tasks) in lanes(|lane| matches!(lane, Lane::Module(_) | Lane::Release(_))) {
+        for (lane, tasks) in lanes(|lane| matches!(lane, Lane::Module(_) | Lane::Release(_) | Lane::Aside(_))) {
             entries.extend(tasks.iter().map(|entry| (lane, entry)));
         }
         entries.sort_by_key(|(lane, _)| position(lane));

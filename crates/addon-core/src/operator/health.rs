@@ -46,7 +46,7 @@ impl Survey<'_> {
     /// The activity is quiet if the first converge is over, no helm runs, and no task of `main` is due.
     pub(super) fn activity(&self) -> Activity {
         let of_main = |lane: &Lane| match lane {
-            Lane::Global | Lane::Module(_) | Lane::Release(_) => true,
+            Lane::Global | Lane::Module(_) | Lane::Release(_) | Lane::Aside(_) => true,
             Lane::Named(_) => false,
         };
         // A task that failed and waits for its retry does not count: it may fail for ever.

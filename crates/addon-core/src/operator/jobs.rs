@@ -22,6 +22,7 @@ fn slot(job: &Job) -> Slot {
         Job::LoadState(_)
         | Job::SaveState { .. }
         | Job::SaveValuesFiles(..)
+        | Job::SaveGiven(..)
         | Job::ReadDirectories(_)
         | Job::ListReleases(_)
         | Job::EnsureCrds { .. }
@@ -47,13 +48,14 @@ fn describe(job: &Job, mode: Mode) -> String {
             match &ticket.wanted_by().0 {
                 Lane::Module(name) => format!("the release of module '{name}'"),
                 Lane::Release(release) => format!("the release '{release}'"),
-                Lane::Global | Lane::Named(_) => "the converge".to_owned(),
+                Lane::Global | Lane::Named(_) | Lane::Aside(_) => "the converge".to_owned(),
             }
         }
         Job::ConfigureHooks(Owner::Global, _)
         | Job::LoadState(_)
         | Job::SaveState { .. }
         | Job::SaveValuesFiles(..)
+        | Job::SaveGiven(..)
         | Job::ReadDirectories(_)
         | Job::ListReleases(_)
         | Job::EnsureCrds { .. }

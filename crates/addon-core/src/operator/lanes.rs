@@ -19,7 +19,7 @@ use super::jobs::Jobs;
 use super::task::{Entry, HookTask, Lane, Slot, Task};
 use super::ticket::{AtHead, Ticket};
 use crate::failure::{Class, Failure};
-use crate::name::{ModuleName, QueueName};
+use crate::name::{HookName, ModuleName, QueueName};
 use crate::queue::{Ledger, Queues, State};
 use crate::time::{Backoff, Tick};
 
@@ -99,6 +99,11 @@ impl Lanes {
     pub(super) fn is_being_deleted(&self, module: &ModuleName) -> bool {
         let lane = Lane::Module(module.clone());
         self.tasks(&lane).any(|entry| entry.task.is_removal())
+    }
+
+    /// Whether tasks of this global hook wait in a lane of their own.
+    pub(super) fn is_aside(&self, hook: &HookName) -> bool {
+        self.head(&Lane::Aside(hook.clone())).is_some()
     }
 
     /// Whether the purge of this release is in its lane.

@@ -253,6 +253,13 @@ impl Monitors {
         self.awaited.extend(ids);
     }
 
+    /// Lets the first converge begin without the first runs of this hook.
+    pub(super) fn await_no_run_of(&mut self, hook: &HookId) {
+        let known = &self.known;
+        self.awaited
+            .retain(|id| known.get(id).is_none_or(|monitor| monitor.hook != *hook));
+    }
+
     /// The first runs that the first converge waits for.
     pub(super) fn awaited(&self) -> impl ExactSizeIterator<Item = MonitorId> {
         self.awaited.iter().copied()

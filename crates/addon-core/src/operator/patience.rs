@@ -4,10 +4,13 @@
 
 use super::converge::Phase;
 use super::modules::Turn;
+use super::monitors::Served;
+use super::policy::Mode;
 use super::query::Waiting;
 use super::survey::Survey;
-use super::task::{Entry, Lane, Slot};
-use crate::name::ModuleName;
+use super::task::{Entry, Lane, Slot, Task};
+use crate::hook::config::Stage;
+use crate::name::{HookId, ModuleName, MonitorId};
 use crate::queue::State;
 use crate::time::Tick;
 
@@ -73,7 +76,9 @@ impl Survey<'_> {
         let run = run.map(|(at, name)| (at, format!("module '{name}'")));
         let slot = self.of.jobs.next_late(&self.of.cx.policy);
         let slot = slot.map(|(at, holder)| (at, holder.words.to_owned()));
-        let next = run.into_iter().chain(slot).min_by_key(|(at, _)| *at);
+        let hook = self.hook_in_the_way().filter(|(_, at)| *at > self.of.cx.now.tick);
+        let hook = hook.map(|(hook, at)| (at, self.of.cx.policy.mode.told(&hook).to_string()));
+        let next = run.into_iter().chain(slot).chain(hook).min_by_key(|(at, _)| *at);
         next.map(|(at, run)| (at, Waiting::Patience(run)))
     }
 
@@ -101,6 +106,85 @@ impl Survey<'_> {
         let late = names.iter();
         late.map(|name| format!("module '{name}': {}", self.module_waits_for(name)))
             .collect()
+    }
+}
+
+/// Global hooks that all modules wait for.
+impl Survey<'_> {
+    /// The global hook that has held all modules up for too long, and that the operator goes past.
+    pub(super) fn hook_to_pass(&self) -> Option<HookId> {
+        let (hook, from) = self.hook_in_the_way()?;
+        (from <= self.of.cx.now.tick).then_some(hook)
+    }
+
+    /// The global hook that fails and holds all modules up, if values of an earlier run may serve for it, and the time from
+    /// which on they do.
+    fn hook_in_the_way(&self) -> Option<(HookId, Tick)> {
+        let policy = &self.of.cx.policy;
+        if policy.strict_order || policy.mode == Mode::Hooks || self.of.probation.is_on_trial() {
+            return None;
+        }
+        let head = self.of.lanes.head(&Lane::Global)?;
+        let starts = !self.of.converge.is_first_over();
+        match &head.task {
+            Task::Hook(task) if starts => self.goes_aside(&task.hook, head),
+            Task::EnableKubernetes(hook) if starts => self.goes_aside(hook, head),
+            Task::AwaitFirstRuns => {
+                let awaited = self.of.monitors.awaited().filter_map(|id| self.awaited_in_vain(id));
+                awaited.min_by_key(|(_, from)| *from)
+            }
+            Task::Converge(_) => match self.of.converge.phase() {
+                Some(Phase::BeforeAll(next)) => {
+                    let hooks = self.of.bindings.global_hooks(Stage::BeforeAll);
+                    self.may_be_passed(hooks.get(*next)?, head)
+                }
+                _ => None,
+            },
+            Task::Hook(_)
+            | Task::EnableKubernetes(_)
+            | Task::EnableSchedules(_)
+            | Task::ModuleRun { .. }
+            | Task::ModuleDelete { .. }
+            | Task::Purge { .. } => None,
+        }
+    }
+
+    /// The task of a global hook at the head of the global lane: it follows the tasks of the hook that went aside before.
+    fn goes_aside(&self, hook: &HookId, head: &Entry) -> Option<(HookId, Tick)> {
+        if self.of.lanes.is_aside(&hook.name) && !head.is_active() {
+            return Some((hook.clone(), self.of.cx.now.tick));
+        }
+        self.may_be_passed(hook, head)
+    }
+
+    /// The hook whose first run is awaited from another queue, while the head of that queue fails.
+    fn awaited_in_vain(&self, id: MonitorId) -> Option<(HookId, Tick)> {
+        let Served { hook, binding, .. } = self.of.monitors.binding_of(&self.of.bindings, id)?;
+        if self.of.stand_ins.serves(&hook.name) {
+            return Some((hook.clone(), self.of.cx.now.tick));
+        }
+        self.may_be_passed(hook, self.of.lanes.head(&Lane::of(&hook.owner, &binding.queue))?)
+    }
+
+    fn may_be_passed(&self, hook: &HookId, head: &Entry) -> Option<(HookId, Tick)> {
+        let fails = matches!(head.state(), State::Backoff(_));
+        let is_known = self.of.stand_ins.serves(&hook.name) || self.of.stand_ins.for_hook(&hook.name).is_some();
+        (fails && is_known).then(|| (hook.clone(), head.queued + self.of.cx.policy.patience))
+    }
+
+    /// The global hooks that fail while the values of their last good run serve for them, as texts for people.
+    pub(super) fn old_values(&self) -> Vec<String> {
+        let served = self.of.stand_ins.served();
+        served
+            .map(|(hook, as_of)| format!("global hook '{hook}' fails, so its values are as of {as_of}"))
+            .collect()
+    }
+
+    /// The error of the last run of a global hook that fails.
+    pub(super) fn error_of(&self, hook: &HookId) -> Option<&str> {
+        let is_its = |head: &Entry| head.task.hook() == Some(hook) || head.task.is_converge();
+        let mut heads = self.of.lanes.heads().filter(|(_, head)| is_its(head));
+        heads.find_map(|(_, head)| head.error.as_deref())
     }
 }
 

@@ -133,6 +133,8 @@ pub struct Status {
     pub unkept: Vec<String>,
     /// Modules whose runs hang, each with the reason of its wait.
     pub late: Vec<String>,
+    /// Global hooks that fail while the values of their last good run serve for them, each with the time of that run.
+    pub old_values: Vec<String>,
     /// Removals that are held until a source names the module, a person confirms them, or a trial ends.
     pub held: Vec<HeldRemoval>,
     /// Modules whose upgrade waits for a person.

@@ -143,7 +143,7 @@ impl Reviews {
             let unowned = cx.policy.mode.kind(&Owner::Global);
             for clash in clashes {
                 let failure = Failure::new(Class::Invalid, clash.told(unowned));
-                cx.tell(Notice::ReviewClash { failure });
+                cx.tell(Notice::ReviewClash(failure));
             }
         }
     }

@@ -86,7 +86,7 @@ impl<'a> Survey<'a> {
     fn report(&self, lane: &Lane, entry: &Entry) -> FailingTask {
         let queue = match lane {
             Lane::Named(name) => name.clone(),
-            Lane::Global | Lane::Module(_) | Lane::Release(_) => QueueName::main(),
+            Lane::Global | Lane::Module(_) | Lane::Release(_) | Lane::Aside(_) => QueueName::main(),
         };
         FailingTask {
             queue: queue.to_string(),
@@ -116,6 +116,7 @@ impl<'a> Survey<'a> {
             verdicts: &of.verdicts,
             removal: &of.removal,
             supply: &of.supply,
+            stand_ins: &of.stand_ins,
             on_trial: of.probation.is_on_trial(),
             ignored: of.cx.policy.ignore_release.as_deref(),
         }

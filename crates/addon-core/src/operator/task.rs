@@ -12,7 +12,7 @@ use super::loops::Origin;
 use super::policy::Mode;
 use crate::hook::cause::Cause;
 use crate::hook::context::BindingContext;
-use crate::name::{HookId, ModuleName, MonitorId, Owner, QueueName};
+use crate::name::{HookId, HookName, ModuleName, MonitorId, Owner, QueueName};
 use crate::queue;
 
 /// A lane, in which tasks run one after another. The queue `main` consists of all lanes except the named ones. Without
@@ -27,6 +27,8 @@ pub(super) enum Lane {
     Release(String),
     /// The lane of a queue that a binding names.
     Named(QueueName),
+    /// The lane of a global hook that a stand-in serves for: its tasks of `main` are tried there until they succeed.
+    Aside(HookName),
 }
 
 impl Lane {
@@ -43,14 +45,14 @@ impl Lane {
     pub(super) fn module(&self) -> Option<&ModuleName> {
         match self {
             Self::Module(name) => Some(name),
-            Self::Global | Self::Release(_) | Self::Named(_) => None,
+            Self::Global | Self::Release(_) | Self::Named(_) | Self::Aside(_) => None,
         }
     }
 
     /// The queue under which people know this lane.
     pub(super) fn queue(&self) -> QueueName {
         match self {
-            Self::Global | Self::Module(_) | Self::Release(_) => QueueName::main(),
+            Self::Global | Self::Module(_) | Self::Release(_) | Self::Aside(_) => QueueName::main(),
             Self::Named(name) => name.clone(),
         }
     }

@@ -27,6 +27,7 @@ mod schedules;
 mod schemas;
 mod scripts;
 mod sources;
+mod stand_ins;
 mod standing;
 mod supplying;
 mod synchronization;
@@ -66,6 +67,7 @@ use crate::object::{ObjectName, ObjectView};
 use crate::release::ConfigTrace;
 use crate::review::reply::Reply;
 use crate::review::response::HookResponse;
+use crate::values::Given;
 use crate::values::patch::{Patch, PatchFile};
 
 /// A world in which every job ends at once, with the outcome that the test wants.
@@ -107,6 +109,8 @@ struct World {
     unkept: Vec<String>,
     /// The outlines of values files in the state Secret.
     values_files: Option<ValuesFiles>,
+    /// The values that global hooks gave, as the state Secret holds them.
+    given: BTreeMap<HookName, Given>,
     /// The contents of the directories for a second reading, if they differ from the inventory.
     lies: Option<Outline>,
     /// The sections that hooks saved on trial, as the state Secret holds them.
@@ -167,6 +171,7 @@ impl World {
             traces: BTreeMap::new(),
             unkept: Vec::new(),
             values_files: None,
+            given: BTreeMap::new(),
             lies: None,
             trial_sections: TrialSections::default(),
             other_crds: BTreeSet::new(),
@@ -321,6 +326,7 @@ impl World {
                     made: self.made.clone(),
                     values_files: self.values_files.clone(),
                     trial_sections: self.trial_sections.clone(),
+                    given: self.given.clone(),
                 };
                 Finished::StateLoaded(ticket, Ok(state))
             }
@@ -336,6 +342,10 @@ impl World {
             Job::SaveValuesFiles(files, ticket) => {
                 self.values_files = Some(files);
                 Finished::ValuesFilesSaved(ticket, Ok(()))
+            }
+            Job::SaveGiven(given, ticket) => {
+                self.given = given;
+                Finished::GivenSaved(ticket, Ok(()))
             }
             Job::ReadDirectories(ticket) => {
                 let outline = self.lies.clone().unwrap_or_else(|| self.inventory.outline());
@@ -548,6 +558,7 @@ fn words(job: &Job) -> String {
         Job::LoadState(_)
         | Job::SaveState { .. }
         | Job::SaveValuesFiles(..)
+        | Job::SaveGiven(..)
         | Job::ReadDirectories(_)
         | Job::ListReleases(_)
         | Job::ConfigureHooks(..) => String::new(),

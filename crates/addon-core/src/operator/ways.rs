@@ -24,6 +24,7 @@ mod restoring;
 mod reviewing;
 mod runs;
 mod sections;
+mod standing_in;
 mod starting;
 mod supplying;
 mod trials;

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use addon_core::failure::Class;
 use addon_core::name::{HookId, ModuleName};
-use addon_core::operator::effect::{Effect, HookLabels, HookRun, Job, Notice};
+use addon_core::operator::effect::{Effect, HookRun, Job, Notice, StandIn};
 use addon_core::operator::event::Event;
 use addon_core::operator::query::ModuleReport;
 
-use super::jobs::{lane, lane_of};
+use super::jobs::{lane, lane_of_ended};
 use super::{Seen, SimStep, Violation, ensure};
 use crate::setup::key_of;
 use crate::world::{job_name, owner_name};
@@ -36,10 +36,6 @@ struct Asleep {
     hook: Option<HookId>,
     /// The number of contexts of the failed run.
     contexts: usize,
-}
-
-fn hook_lane(hook: &HookId, labels: &HookLabels) -> String {
-    lane_of(&hook.owner, &labels.queue)
 }
 
 /// The modules whose maintenance changed in this step. The report names only one key for each module, so a flag that
@@ -110,7 +106,8 @@ impl Backoffs {
         match notice {
             Notice::HookFailed { .. } => self.hook_failed(step, notice),
             Notice::MonitorsFailed { hook, retry_in, .. } => {
-                let lane = format!("main of {}", owner_name(&hook.owner));
+                let aside = step.ended.filter(|job| job.is_aside()).and_then(lane);
+                let lane = aside.unwrap_or_else(|| format!("main of {}", owner_name(&hook.owner)));
                 self.sleep(step, lane, *retry_in, None)
             }
             Notice::ModuleFailed { module, retry_in, .. } | Notice::ModuleDeleteFailed { module, retry_in, .. } => {
@@ -118,6 +115,11 @@ impl Backoffs {
             }
             Notice::PurgeFailed { release, retry_in, .. } => {
                 self.sleep(step, format!("main of {release}"), *retry_in, None)
+            }
+            // The failed task has left its lane.
+            Notice::StandIn(StandIn::Serves { .. }) => {
+                self.asleep.remove("main of global");
+                Ok(())
             }
             Notice::ScriptFailed { retry_in, .. } => {
                 self.wake_main();
@@ -148,7 +150,7 @@ impl Backoffs {
                 Ok(())
             }
             Notice::HookSucceeded { hook, labels, .. } => {
-                self.attempts.remove(&hook_lane(hook, labels));
+                self.attempts.remove(&lane_of_ended(step, hook, labels));
                 self.asleep.remove(&format!("main of {}", owner_name(&hook.owner)));
                 if hook.owner.module().is_none() {
                     self.wake_main();
@@ -176,7 +178,7 @@ impl Backoffs {
             self.asleep.remove(&format!("main of {owner}"));
         }
         let Some(retry_in) = retry_in else { return Ok(()) };
-        let lane = hook_lane(hook, labels);
+        let lane = lane_of_ended(step, hook, labels);
         self.attempts(&lane, *attempts)?;
         self.sleep(step, lane, *retry_in, Some(hook.clone()))
     }

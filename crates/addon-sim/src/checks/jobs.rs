@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use addon_core::name::Owner;
-use addon_core::operator::effect::{Effect, HookRun, Job, JobId};
+use addon_core::name::{HookId, Owner};
+use addon_core::operator::effect::{Effect, HookLabels, HookRun, Job, JobId};
 use addon_core::operator::event::Event;
 
 use super::patience::{self, Patience};
@@ -22,6 +22,9 @@ pub(super) struct Jobs {
 /// The lane of a job: a named queue, or the lane of a module, of a release, or the global one.
 pub(super) fn lane(job: &Job) -> Option<String> {
     match job {
+        Job::RunHook(HookRun { hook, .. }, _) | Job::StartMonitors { hook, .. } if job.is_aside() => {
+            Some(format!("aside of {}", hook.name))
+        }
         Job::RunHook(run, _) if asked_of(run).is_some() => None,
         Job::RunHook(HookRun { hook, labels, .. }, _) => Some(lane_of(&hook.owner, &labels.queue)),
         Job::StartMonitors { hook, .. } => Some(format!("main of {}", owner_name(&hook.owner))),
@@ -35,6 +38,7 @@ pub(super) fn lane(job: &Job) -> Option<String> {
         | Job::LoadState(_)
         | Job::SaveState { .. }
         | Job::SaveValuesFiles(..)
+        | Job::SaveGiven(..)
         | Job::ReadDirectories(_)
         | Job::ListReleases(_)
         | Job::WatchReleases { .. }
@@ -56,6 +60,12 @@ pub(super) fn lane_of(owner: &Owner, queue: &str) -> String {
     }
 }
 
+/// The lane of a hook that has ended in this step.
+pub(super) fn lane_of_ended(step: &SimStep<'_>, hook: &HookId, labels: &HookLabels) -> String {
+    let aside = step.ended.filter(|job| job.is_aside()).and_then(lane);
+    aside.unwrap_or_else(|| lane_of(&hook.owner, &labels.queue))
+}
+
 /// A name that two running jobs must not share, beside their lane.
 fn alone(job: &Job) -> Option<String> {
     match job {
@@ -65,6 +75,7 @@ fn alone(job: &Job) -> Option<String> {
         Job::LoadState(_) | Job::SaveState { .. } => Some("state".to_owned()),
         Job::SettleSections(..) => Some("sections of a trial".to_owned()),
         Job::SaveValuesFiles(..) => Some("values files".to_owned()),
+        Job::SaveGiven(..) => Some("values of global hooks".to_owned()),
         Job::ReadDirectories(_) => Some("directories".to_owned()),
         Job::StartMonitors { hook, .. } => Some(format!("monitors of {hook}")),
         Job::PublishWebhooks(..) => Some("webhooks".to_owned()),

@@ -1,10 +1,11 @@
 //! The order of jobs: M3, the order of a stage's hooks, modules after those that they depend on, and lower numbers first.
 
+mod passed;
+
 use std::collections::{BTreeMap, BTreeSet};
 
-use addon_core::failure::{Class, Failure};
 use addon_core::name::{HookId, Owner};
-use addon_core::operator::effect::{Effect, HookLabels, HookRun, Job, Notice};
+use addon_core::operator::effect::{Effect, HookRun, Job, Notice};
 use addon_core::operator::event::{Event, Finished};
 
 use super::{SimStep, Violation, ensure};
@@ -86,7 +87,9 @@ impl Order {
 
     pub(super) fn effect(&mut self, step: &SimStep<'_>, effect: &Effect) -> Result<(), Violation> {
         self.event(step);
+        self.pass_over(step);
         match effect {
+            Effect::StartJob(job) if job.is_aside() => Ok(()),
             Effect::StartJob(Job::RunHook(run, _)) => self.hook(step, run),
             Effect::StartJob(Job::SyncRelease { module, .. }) => self.sync(step, module.as_str()),
             Effect::StartJob(Job::ConfigureHooks(owner, _)) => match owner.module() {
@@ -282,31 +285,6 @@ impl Order {
         let is_off = |need: &str| step.after.modules.get(need).is_none_or(|module| !module.enabled);
         let lacks = |need: &str| !self.ready.contains(need) || self.failed.contains(need) || self.late.contains(need);
         seen.into_iter().any(|need| lacks(need) || is_off(need))
-    }
-
-    /// H4: a failure is ignored if the binding has `allowFailure`, and only then.
-    fn passing(&self, hook: &HookId, labels: &HookLabels, failure: &Failure, allowed: bool) -> Result<(), Violation> {
-        // The hook may end after its module was removed, when its configuration is forgotten.
-        let Some(specs) = self.configured.get(&owner_name(&hook.owner)) else {
-            return Ok(());
-        };
-        let index = labels
-            .binding_name
-            .strip_prefix(['s', 'w'])
-            .and_then(|index| index.parse::<usize>().ok());
-        let spec = specs.iter().find(|spec| spec.name == hook.name.as_str()).zip(index);
-        let may = spec.is_some_and(|(spec, index)| match labels.cause.key() {
-            "schedule" => spec.schedules.get(index).is_some_and(|one| one.allow_failure),
-            "kubernetes" => spec.watches.get(index).is_some_and(|one| one.allow_failure),
-            _ => false,
-        });
-        let wanted = may && failure.class != Class::Defect;
-        ensure(allowed == wanted, "H4", || {
-            format!(
-                "a failure of {hook} at {} is let pass: {allowed}, but should be: {wanted}",
-                labels.binding_name
-            )
-        })
     }
 
     /// Forgets a removed module, because its next life begins with nothing.

@@ -264,10 +264,16 @@ impl Globals {
         }
     }
 
-    /// Notes that the module's next run begins later than now.
-    pub(super) fn run_ended(&mut self, module: &str) {
+    /// Notes the end of a module's run: the next one begins later than now.
+    pub(super) fn effect(&mut self, effect: &Effect) {
+        let Effect::Tell(
+            Notice::ModuleReady { module, .. } | Notice::ModuleFailed { module, .. } | Notice::ModuleDeleted { module },
+        ) = effect
+        else {
+            return;
+        };
         let last = self.states.len().saturating_sub(1);
-        self.since.insert(module.to_owned(), last);
+        self.since.insert(module.to_string(), last);
     }
 
     /// V6: a starting job gets the current values. A run of a module sees one state of the global values from start to

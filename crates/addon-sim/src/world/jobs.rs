@@ -32,6 +32,7 @@ pub fn job_name(job: &Job) -> String {
         Job::LoadState(_) => "load-state".to_owned(),
         Job::SaveState { .. } => "save-state".to_owned(),
         Job::SaveValuesFiles(..) => "save-values-files".to_owned(),
+        Job::SaveGiven(..) => "save-given".to_owned(),
         Job::ReadDirectories(_) => "read-directories".to_owned(),
         Job::ListReleases(_) => "list".to_owned(),
         Job::WatchReleases { .. } => "watch-releases".to_owned(),
@@ -110,6 +111,7 @@ impl World {
             Job::LoadState(_)
             | Job::SaveState { .. }
             | Job::SaveValuesFiles(..)
+            | Job::SaveGiven(..)
             | Job::ReadDirectories(_)
             | Job::ListReleases(_)
             | Job::WatchReleases { .. }
@@ -146,6 +148,7 @@ impl World {
         let lost = match &finished {
             Finished::StateSaved(_, Ok(_))
             | Finished::ValuesFilesSaved(_, Ok(()))
+            | Finished::GivenSaved(_, Ok(()))
             | Finished::WebhooksPublished(_, Ok(()))
             | Finished::ReleaseSynced(_, Ok(_))
             | Finished::ReleaseDeleted(_, Ok(_))
@@ -170,6 +173,11 @@ impl World {
                 ticket,
             } => Finished::StateSaved(ticket, self.save_state(&last_good, made.as_ref())),
             Job::SaveValuesFiles(files, ticket) => Finished::ValuesFilesSaved(ticket, self.save_values_files(files)),
+            Job::SaveGiven(given, ticket) => {
+                let saved = self.fault("save-given", Class::Refused);
+                let saved = saved.map(|()| self.secret.get_or_insert_default().given = given);
+                Finished::GivenSaved(ticket, saved)
+            }
             Job::ReadDirectories(ticket) => {
                 let read = self.fault("read-directories", Class::Unavailable);
                 Finished::DirectoriesRead(ticket, read.map(|()| self.inventory(None).outline()))

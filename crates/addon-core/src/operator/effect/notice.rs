@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use masking::secret::known::Known;
 
-pub use self::causes::{HeldFor, RecordCause, Slowed};
+pub use self::causes::{HeldFor, RecordCause, Slowed, StandIn};
 use super::HookLabels;
 use crate::failure::Failure;
 use crate::name::{BindingName, HookId, ModuleName, Owner, QueueName};
@@ -58,11 +58,8 @@ pub enum Notice {
         /// The delay before the next attempt.
         retry_in: Option<Duration>,
     },
-    /// Two bindings claim the same webhook. The first of them is used.
-    ReviewClash {
-        /// The error, which names both bindings and their hooks.
-        failure: Failure,
-    },
+    /// Two bindings claim the same webhook. The first of them is used. The error names both bindings and their hooks.
+    ReviewClash(Failure),
     /// The monitors of a hook have started. Its first runs come next.
     MonitorsStarted {
         /// The hook.
@@ -95,6 +92,8 @@ pub enum Notice {
     },
     /// A program causes its own next work too often, so that this work waits.
     Slowed(Slowed),
+    /// Values of an earlier run serve for a global hook that fails, or do so no longer.
+    StandIn(StandIn),
     /// An enabled script answered.
     ScriptAnswered {
         /// The module of the script.

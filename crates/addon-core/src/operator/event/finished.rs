@@ -12,6 +12,7 @@ use crate::hook::output::HookOutput;
 use crate::module::outline::Outline;
 use crate::name::{HookName, ModuleName, MonitorId, Owner};
 use crate::operator::effect::{Job, JobId};
+use crate::operator::task::Lane;
 use crate::operator::ticket::{AskFor, AtHead, RunFor, Ticket, VetFor, WatchFor};
 use crate::review::response::{AdmissionResponse, HookResponse};
 use crate::values::vetted::Vetted;
@@ -25,6 +26,8 @@ pub enum Finished {
     StateSaved(Ticket<()>, Result<Vec<String>, Failure>),
     /// The outlines of the common values files were written.
     ValuesFilesSaved(Ticket<()>, Result<(), Failure>),
+    /// The values that global hooks have given were written.
+    GivenSaved(Ticket<()>, Result<(), Failure>),
     /// The modules directories were read again.
     DirectoriesRead(Ticket<()>, Result<Outline, Failure>),
     /// All releases of the namespace.
@@ -84,6 +87,7 @@ macro_rules! of_each {
             Finished::StateLoaded($ticket, $result) => $then,
             Finished::StateSaved($ticket, $result) => $then,
             Finished::ValuesFilesSaved($ticket, $result) => $then,
+            Finished::GivenSaved($ticket, $result) => $then,
             Finished::DirectoriesRead($ticket, $result) => $then,
             Finished::ReleasesListed($ticket, $result) => $then,
             Finished::CrdsEnsured($ticket, $result) => $then,
@@ -130,6 +134,7 @@ impl Job {
             Self::LoadState(ticket)
             | Self::SaveState { ticket, .. }
             | Self::SaveValuesFiles(_, ticket)
+            | Self::SaveGiven(_, ticket)
             | Self::ReadDirectories(ticket)
             | Self::ListReleases(ticket)
             | Self::WatchReleases { ticket, .. }
@@ -149,12 +154,29 @@ impl Job {
         }
     }
 
+    /// Whether the job is a step of a global hook that a stand-in serves for, in a lane of its own.
+    pub fn is_aside(&self) -> bool {
+        let head = match self {
+            Self::RunHook(_, ticket) => match ticket.wanted_by() {
+                RunFor::Head(head) => head,
+                RunFor::Review(_) => return false,
+            },
+            Self::StartMonitors { ticket, .. } => match ticket.wanted_by() {
+                WatchFor::Head(head, _) => head,
+                WatchFor::Warmth(_) => return false,
+            },
+            _ => return false,
+        };
+        matches!(head.0, Lane::Aside(_))
+    }
+
     /// The outcome that reports the failure of the given job.
     pub fn failed(&self, failure: Failure) -> Finished {
         match self {
             Self::LoadState(ticket) => Finished::StateLoaded(ticket.clone(), Err(failure)),
             Self::SaveState { ticket, .. } => Finished::StateSaved(ticket.clone(), Err(failure)),
             Self::SaveValuesFiles(_, ticket) => Finished::ValuesFilesSaved(ticket.clone(), Err(failure)),
+            Self::SaveGiven(_, ticket) => Finished::GivenSaved(ticket.clone(), Err(failure)),
             Self::ReadDirectories(ticket) => Finished::DirectoriesRead(ticket.clone(), Err(failure)),
             Self::ListReleases(ticket) => Finished::ReleasesListed(ticket.clone(), Err(failure)),
             Self::EnsureCrds { ticket, .. } => Finished::CrdsEnsured(ticket.clone(), Err(failure)),

@@ -33,7 +33,7 @@ impl Survey<'_> {
             waits_for: self.waits_for(unit, head),
             error: unit.last_failure().cloned(),
             hints: unit.hints().to_vec(),
-            remarks: unit.remarks().to_vec(),
+            remarks: unit.remarks().iter().cloned().chain(self.old_values()).collect(),
             failures: head.map_or(0, |head| head.failures),
             fails: self.fails(unit),
             late: unit.is_enabled() && *unit.turn() == Turn::Late,

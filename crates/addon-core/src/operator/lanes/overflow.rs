@@ -4,7 +4,7 @@
 use super::Lanes;
 use crate::hook::config::ConfigVersion;
 use crate::hook::context;
-use crate::name::HookId;
+use crate::name::{HookId, Owner};
 use crate::operator::bindings::Bindings;
 use crate::operator::cx::Cx;
 use crate::operator::effect::Notice;
@@ -20,8 +20,12 @@ impl Lanes {
     /// Appends a run of a hook to a lane.
     pub(in crate::operator) fn push_hook(&mut self, cx: &mut Cx, bindings: &Bindings, lane: &Lane, task: HookTask) {
         let hook = task.hook.clone();
+        // A task that waits aside comes first: it may have to start the monitors whose snapshots this run needs.
+        let aside = Lane::Aside(hook.name.clone());
+        let goes_aside = hook.owner == Owner::Global && self.is_aside(&hook.name);
+        let lane = if goes_aside { &aside } else { lane };
         self.push(cx, lane.clone(), Task::Hook(task));
-        if is_compactable(cx, bindings, &hook) {
+        if is_compactable(cx, bindings, lane, &hook) {
             self.compact(cx, lane, hook);
         }
     }
@@ -44,10 +48,11 @@ impl Lanes {
     }
 }
 
-/// Whether tasks of the hook may be combined: hooks of modules and hooks without modules, if their configuration format
-/// allows several contexts in one run.
-fn is_compactable(cx: &Cx, bindings: &Bindings, hook: &HookId) -> bool {
-    let of_kind = cx.policy.mode == Mode::Hooks || hook.owner.module().is_some();
+/// Whether tasks of the hook may be combined: of hooks of modules, hooks without modules and hooks that wait aside, if their
+/// configuration format allows several contexts in one run.
+fn is_compactable(cx: &Cx, bindings: &Bindings, lane: &Lane, hook: &HookId) -> bool {
+    let waits_aside = matches!(lane, Lane::Aside(_));
+    let of_kind = cx.policy.mode == Mode::Hooks || hook.owner.module().is_some() || waits_aside;
     let config = bindings.get(hook);
     of_kind && config.is_some_and(|config| config.version == ConfigVersion::V1)
 }

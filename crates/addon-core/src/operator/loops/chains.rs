@@ -118,7 +118,7 @@ impl Loops {
                 .get(module)
                 .map(|(lineage, _)| lineage.clone())
                 .unwrap_or_default(),
-            Lane::Release(_) | Lane::Named(_) => Lineage::FOREIGN,
+            Lane::Release(_) | Lane::Named(_) | Lane::Aside(_) => Lineage::FOREIGN,
         }
     }
 

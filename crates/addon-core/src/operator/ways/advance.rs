@@ -60,7 +60,7 @@ impl Operator {
         self.advance_reviews();
         loop {
             let before = self.lanes.ledger();
-            let mut progress = self.advance_verdicts();
+            let mut progress = self.advance_verdicts() | self.pass_failing_hooks();
             self.restore_releases();
             // The converge is ready last, so it looks at the modules after their heads have found a slot or lacked one.
             self.lanes.wake_parked(&Lane::Global, Task::is_converge);
@@ -72,6 +72,7 @@ impl Operator {
         }
         self.confirm_directories();
         self.keep_sources();
+        self.keep_given();
         self.watch_releases();
         // Modules may have become able to answer reviews in this round, or have lost that ability, and no other event may
         // come for long.

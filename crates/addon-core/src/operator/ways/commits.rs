@@ -150,11 +150,24 @@ impl Operator {
     }
 
     fn carry_out(&mut self, ran: Ran, proposal: Proposal) {
+        let owner = proposal.owner().clone();
         match (self.values.commit(proposal), ran.refused.clone()) {
-            (Ok(change), None) => self.hook_succeeded(&ran.lane, ran.usage, &change),
+            (Ok(change), None) => {
+                self.note_given(&owner, &ran);
+                self.hook_succeeded(&ran.lane, ran.usage, &change);
+            }
             (Ok(change), Some(failure)) => self.hook_half_succeeded(&ran.lane, &change, failure),
             // No event comes between proposing and committing. If the proposal is outdated all the same, a new one is made.
             (Err(stale), _) => self.commit(stale.0.owner(), ran),
+        }
+    }
+
+    /// Keeps the values that a global hook has given, for a later start at which it fails.
+    fn note_given(&mut self, owner: &Owner, ran: &Ran) {
+        let hook = self.lanes.doing(&ran.lane).map(|doing| &doing.hook.name);
+        let accepted = ran.output.values.accept(owner);
+        if let (Owner::Global, Some(hook), Ok(patch)) = (owner, hook, accepted) {
+            self.stand_ins.gave(hook, patch, self.cx.now.wall);
         }
     }
 

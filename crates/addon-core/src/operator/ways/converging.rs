@@ -1,13 +1,16 @@
 //! The way of a converge through its phases, at the head of the global lane.
 
+use std::collections::BTreeSet;
+
 use crate::failure::{Class, Failure};
 use crate::hook::config::Stage;
-use crate::name::{ModuleName, Owner};
+use crate::name::{HookName, ModuleName, Owner};
 use crate::operator::Operator;
 use crate::operator::converge::{Look, Phase};
 use crate::operator::effect::{Job, Notice};
 use crate::operator::lanes::Admission;
 use crate::operator::modules::Turn;
+use crate::operator::policy::Mode;
 use crate::operator::task::{Lane, Reason, Slot, Task};
 use crate::queue::State;
 
@@ -102,6 +105,10 @@ impl Operator {
                 _ => self.converge.enter(Phase::Enabling),
             };
         };
+        if self.lanes.is_aside(&hook.name) {
+            self.run_aside(stage, hook.clone());
+            return Look::Moved;
+        }
         match self
             .lanes
             .admit(&self.cx, &self.jobs, &self.bindings, &Lane::Global, hook)
@@ -175,6 +182,7 @@ impl Operator {
         self.lanes.finish(&self.cx, &Lane::Global);
         self.cool_down();
         self.remember_sources();
+        self.remember_given();
         self.cx.tell(Notice::ConvergeFinished {
             reason: closed.reason.to_string(),
             took: closed.took,
@@ -188,6 +196,19 @@ impl Operator {
         self.purge();
         self.recovered();
         Look::Over
+    }
+
+    /// Keeps the values that global hooks have given, because a converge has finished. On trial those of the version before stay.
+    fn remember_given(&mut self) {
+        if self.probation.is_on_trial() || self.cx.policy.mode == Mode::Hooks {
+            return;
+        }
+        let hooks: BTreeSet<&HookName> = self
+            .bindings
+            .of_owner(&Owner::Global)
+            .map(|(hook, _)| &hook.name)
+            .collect();
+        self.stand_ins.remember(|hook| hooks.contains(hook));
     }
 
     /// Keeps the outlines of the values files, because a converge has finished.

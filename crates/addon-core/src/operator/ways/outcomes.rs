@@ -32,6 +32,9 @@ impl Operator {
                     this.directories.sources_mut().saved();
                 });
             }
+            Finished::GivenSaved(_, result) => {
+                self.chore_finished(Chore::SaveGiven, result, |this, ()| this.stand_ins.saved());
+            }
             Finished::DirectoriesRead(_, result) => {
                 let result = result.and_then(|outline| self.directories.rereading_mut().hear(outline));
                 self.chore_finished(Chore::ReadDirectories, result, |_, ()| {});
@@ -164,6 +167,7 @@ impl Operator {
         match chore {
             Chore::SaveState if failure.class == Class::Refused => self.config.not_saved(),
             Chore::SaveValuesFiles if failure.class == Class::Refused => self.directories.sources_mut().not_saved(),
+            Chore::SaveGiven if failure.class == Class::Refused => self.stand_ins.not_saved(),
             _ => {}
         }
         self.chores.failed(&mut self.cx, chore, failure);

@@ -42,6 +42,9 @@ impl Operator {
         });
         self.lanes.succeeded(lane);
         self.bindings.spoke(doing.hook.clone());
+        if doing.hook.owner == Owner::Global {
+            self.stand_ins.succeeded(&doing.hook.name, self.cx.now.wall);
+        }
         self.take_flags(&change.flags);
         let is_awaited = self.is_step_of_start(&doing);
         self.first_run_over(&doing.first_runs, &doing.read);
@@ -69,7 +72,7 @@ impl Operator {
     }
 
     /// Applies the flags of modules that a hook has set.
-    fn take_flags(&mut self, flags: &[FlagOp]) {
+    pub(super) fn take_flags(&mut self, flags: &[FlagOp]) {
         let mut changed = Vec::new();
         for flag in flags {
             // A flag of a module that is not on disk counts if the module comes later.
@@ -93,8 +96,13 @@ impl Operator {
         match &head.task {
             Task::Hook(_) => {
                 self.lanes.finish(&self.cx, lane);
-                if let Some(lineage) = changed {
-                    self.follow_change(doing, lineage);
+                match (changed, lane, doing.labels.cause) {
+                    (None, ..) => {}
+                    // The converge that this run belongs to went on without it.
+                    (Some(lineage), Lane::Aside(_), Cause::Stage(_)) => {
+                        self.converge_for(Reason::DynamicUpdate, &[doing.hook.clone()].into(), lineage);
+                    }
+                    (Some(lineage), ..) => self.follow_change(doing, lineage),
                 }
             }
             Task::Converge(_) => {

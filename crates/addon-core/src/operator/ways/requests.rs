@@ -134,6 +134,10 @@ impl Operator {
                 let files = self.directories.sources_mut().begin_save();
                 jobs.begin(cx, (), |ticket| Job::SaveValuesFiles(files, ticket))
             }
+            Chore::SaveGiven => {
+                let given = self.stand_ins.begin_save();
+                jobs.begin(cx, (), |ticket| Job::SaveGiven(given, ticket))
+            }
             Chore::ReadDirectories => jobs.begin(cx, (), Job::ReadDirectories),
             Chore::ListReleases => jobs.begin(cx, (), Job::ListReleases),
             Chore::WatchReleases => {

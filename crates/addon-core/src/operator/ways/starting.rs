@@ -102,11 +102,13 @@ impl Operator {
                 made,
                 values_files,
                 trial_sections: _,
+                given,
             }) = self.startup.restore()
             else {
                 return;
             };
             self.restore_sources(values_files);
+            self.stand_ins.restore(given);
             self.config.restore(last_good, made);
             self.take_readings();
         }
@@ -221,6 +223,15 @@ impl Operator {
             self.run_chore(Chore::SaveValuesFiles);
         } else {
             self.chores.give_up(Chore::SaveValuesFiles);
+        }
+    }
+
+    /// Writes the values that global hooks have given if the state Secret lacks them.
+    pub(super) fn keep_given(&mut self) {
+        if self.stand_ins.unsaved() {
+            self.run_chore(Chore::SaveGiven);
+        } else {
+            self.chores.give_up(Chore::SaveGiven);
         }
     }
 

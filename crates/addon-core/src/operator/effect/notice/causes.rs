@@ -1,9 +1,12 @@
-//! Reasons that notices tell: of held removals, of rewritten records of helm, and of work that waits because of a loop.
+//! Reasons that notices tell: of held removals, of rewritten records of helm, of work that waits because of a loop, and of old
+//! values.
 //!
 //! Must never decide whether a removal is held.
 
 use std::fmt;
 use std::time::Duration;
+
+use jiff::Timestamp;
 
 use super::Notice;
 use crate::name::{HookId, ModuleName};
@@ -61,6 +64,25 @@ impl Reworked {
                 subjects,
             })
     }
+}
+
+/// The values of a global hook's last good run, in the place of those of now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StandIn {
+    /// The hook fails, and modules run with them.
+    Serves {
+        /// The hook.
+        hook: HookId,
+        /// The time at which the hook gave these values.
+        as_of: Timestamp,
+        /// The error of the hook's last run.
+        error: String,
+    },
+    /// The hook has succeeded.
+    Ends {
+        /// The hook.
+        hook: HookId,
+    },
 }
 
 /// The work that waits, because a program causes it again and again.

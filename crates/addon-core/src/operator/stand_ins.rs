@@ -1,0 +1,149 @@
+//! Stand-ins: the values of a global hook's last good run, which serve while the hook fails and all modules would wait for it.
+//!
+//! Knows the values that each global hook has given, in this life and before, and the hooks that a stand-in serves for. Must
+//! never serve for a hook that has never succeeded: nothing is known of its values.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use crate::name::HookName;
+use crate::values::Given;
+use crate::values::patch::Accepted;
+
+/// What global hooks have given, by hook.
+type All = BTreeMap<HookName, Given>;
+
+/// The values that global hooks have given, and the hooks that fail.
+#[derive(Debug, Default)]
+pub(super) struct StandIns {
+    /// The values given in earlier lives.
+    before: All,
+    /// The values given in this life, and those of stand-ins.
+    given: All,
+    /// The hooks that a stand-in serves for.
+    served: BTreeMap<HookName, Served>,
+    /// The values in the state Secret.
+    kept: All,
+    /// The values to write to the state Secret, and those that are being written.
+    wanted: All,
+    keeping: Option<All>,
+}
+
+/// A hook that a stand-in serves for.
+#[derive(Debug)]
+struct Served {
+    as_of: Timestamp,
+    /// Whether the hook has succeeded since.
+    has_succeeded: bool,
+}
+
+/// The time without its fraction, as people read it.
+fn whole_seconds(at: Timestamp) -> Timestamp {
+    Timestamp::from_second(at.as_second()).unwrap_or(at)
+}
+
+/// The values and their keeping.
+impl StandIns {
+    /// Takes the contents of the state Secret.
+    pub(super) fn restore(&mut self, kept: All) {
+        self.before.clone_from(&kept);
+        self.wanted.clone_from(&kept);
+        self.kept = kept;
+    }
+
+    /// Notes that a global hook has succeeded.
+    pub(super) fn succeeded(&mut self, hook: &HookName, at: Timestamp) {
+        self.before.remove(hook);
+        let given = || Given::nothing(whole_seconds(at));
+        self.given.entry(hook.clone()).or_insert_with(given);
+        if let Some(served) = self.served.get_mut(hook) {
+            served.has_succeeded = true;
+        }
+    }
+
+    /// Notes the committed patch of a global hook.
+    pub(super) fn gave(&mut self, hook: &HookName, patch: Accepted, at: Timestamp) {
+        let at = whole_seconds(at);
+        let given = self.given.entry(hook.clone()).or_insert_with(|| Given::nothing(at));
+        given.add(patch, at);
+    }
+
+    /// Notes that a converge has finished, so that the values of now are to be kept. `exists` tells which hooks exist.
+    pub(super) fn remember(&mut self, exists: impl Fn(&HookName) -> bool) {
+        let all = self.before.iter().chain(&self.given);
+        let known = all.filter(|(hook, _)| exists(hook));
+        // A hook that gives the same in each life causes no write.
+        let same = |hook, given| self.kept.get(hook).filter(|kept: &&Given| kept.is_same(given));
+        let known = known.map(|(hook, given)| (hook.clone(), same(hook, given).unwrap_or(given).clone()));
+        self.wanted = known.collect();
+    }
+
+    /// Whether the state Secret may lack the values that it should hold.
+    pub(super) fn unsaved(&self) -> bool {
+        // After a save without an answer it is unknown whether the Secret was written.
+        self.wanted != self.kept || self.keeping.is_some()
+    }
+
+    pub(super) fn begin_save(&mut self) -> All {
+        self.keeping = Some(self.wanted.clone());
+        self.wanted.clone()
+    }
+
+    pub(super) fn saved(&mut self) {
+        self.kept = self.keeping.take().unwrap_or_default();
+    }
+
+    /// Notes that the API server refused the save.
+    pub(super) fn not_saved(&mut self) {
+        self.keeping = None;
+    }
+}
+
+/// The hooks that fail.
+impl StandIns {
+    /// The values that may serve for the hook. `None` if it has never succeeded, or if they serve already.
+    pub(super) fn for_hook(&self, hook: &HookName) -> Option<&Given> {
+        let given = self.given.get(hook).or_else(|| self.before.get(hook))?;
+        (!self.serves(hook)).then_some(given)
+    }
+
+    /// Whether the hook's values have yet to be committed in this life.
+    pub(super) fn are_of_before(&self, hook: &HookName) -> bool {
+        !self.given.contains_key(hook)
+    }
+
+    /// Lets the hook's values serve for it.
+    pub(super) fn serve(&mut self, hook: &HookName) {
+        let given = self.before.remove(hook).or_else(|| self.given.remove(hook));
+        let Some(given) = given else { return };
+        let served = Served {
+            as_of: given.at,
+            has_succeeded: false,
+        };
+        self.given.insert(hook.clone(), given);
+        self.served.insert(hook.clone(), served);
+    }
+
+    /// Forgets values that the operator cannot take over. The hook counts as one that has never succeeded.
+    pub(super) fn forget(&mut self, hook: &HookName) {
+        self.before.remove(hook);
+    }
+
+    /// Whether a stand-in serves for the hook.
+    pub(super) fn serves(&self, hook: &HookName) -> bool {
+        self.served.contains_key(hook)
+    }
+
+    /// The hooks that stand-ins serve for, each with the time at which its values were given.
+    pub(super) fn served(&self) -> impl ExactSizeIterator<Item = (&HookName, Timestamp)> {
+        self.served.iter().map(|(hook, served)| (hook, served.as_of))
+    }
+
+    /// Ends the service for hooks that have succeeded and of which no task waits any more. Returns these hooks.
+    pub(super) fn end(&mut self, waits: impl Fn(&HookName) -> bool) -> Vec<HookName> {
+        let is_over = |hook: &HookName, served: &mut Served| served.has_succeeded && !waits(hook);
+        let over = self.served.extract_if(.., |hook, served| is_over(hook, served));
+        over.map(|(hook, _)| hook).collect()
+    }
+}

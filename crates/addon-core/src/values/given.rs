@@ -1,0 +1,92 @@
+//! The values and flags that a global hook has given in its runs, in a form that outlives the process.
+//!
+//! A later life of the operator goes on with them if the hook fails at its start. Must never hold values that were refused.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::patch::{Accepted, FlagOp, Operations, PatchFile};
+use super::vetted::{Asking, Vetted};
+use super::{Attempt, Change, Rejected, Store};
+use crate::name::{ModuleName, Owner};
+
+/// The sum of a hook's accepted patches.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Given {
+    /// The time at which the hook last changed them.
+    pub at: Timestamp,
+    /// The operations on the section of the hook's owner, compacted.
+    #[serde(default)]
+    operations: Operations,
+    /// The flags of modules; a flag that the hook has cleared is absent.
+    #[serde(default)]
+    flags: BTreeMap<ModuleName, bool>,
+}
+
+impl Given {
+    /// No values and no flags, from a hook that has succeeded.
+    pub fn nothing(at: Timestamp) -> Self {
+        Self {
+            at,
+            operations: Operations::default(),
+            flags: BTreeMap::new(),
+        }
+    }
+
+    /// Whether the values and flags are the same.
+    pub fn is_same(&self, other: &Self) -> bool {
+        (&self.operations, &self.flags) == (&other.operations, &other.flags)
+    }
+
+    /// Adds a patch that the operator has committed.
+    pub fn add(&mut self, patch: Accepted, at: Timestamp) {
+        let operations = self.operations.compacted_with(&patch.operations);
+        let mut flags = self.flags.clone();
+        for FlagOp { module, opinion } in patch.flags {
+            match opinion {
+                Some(flag) => flags.insert(module, flag),
+                None => flags.remove(&module),
+            };
+        }
+        if operations != self.operations || flags != self.flags {
+            *self = Self { at, operations, flags };
+        }
+    }
+}
+
+impl Store {
+    /// Commits the values that a global hook has given in an earlier life, as if it gave them now. The flags are in the
+    /// result.
+    pub fn take_over(&mut self, given: &Given) -> Result<Change, Rejected> {
+        let owner = Owner::Global;
+        let layers = self.layers(&owner);
+        let attempt = Attempt::Patch(PatchFile::Values);
+        let patches = layers.patches.compacted_with(&given.operations);
+        let fits = Vetted::at_once(|vetted| {
+            let mut asking = Asking::new(vetted);
+            let sum = layers.sum(&owner.values_key(), layers.config.as_deref(), &patches);
+            let fits = sum.and_then(|sum| layers.vet_patched_values(&owner, &sum.into(), &mut asking));
+            asking.decided(fits)
+        });
+        fits.map_err(|reason| Rejected {
+            owner: owner.clone(),
+            attempt,
+            reason,
+        })?;
+        let values_changed = self.set_layer(&owner, attempt, |layers, _| {
+            layers.patches = patches.into();
+            Ok(())
+        })?;
+        let flags = given.flags.iter().map(|(module, flag)| FlagOp {
+            module: module.clone(),
+            opinion: Some(*flag),
+        });
+        Ok(Change {
+            values_changed,
+            config_section: None,
+            flags: flags.collect(),
+        })
+    }
+}
