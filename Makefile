@@ -59,16 +59,38 @@ demo: ## watch the operator at work in a real local control plane; as root also 
 	cargo build --locked --package addon-operator --package image --package testbed --bins --example demo; \
 	$(TARGET)/debug/examples/demo
 
-# Tests wait more than they compute.
+# Tests wait more than they compute, so two suites run beside each other, each with several tests at once.
 RUST_TEST_THREADS ?= $(shell expr 2 \* $$(nproc))
+SUITES_AT_ONCE ?= 2
+# A suite is a test target, `units` or `examples`. Suites that take minutes begin first, so that none of them is alone at the end.
+LONG_SUITES := installed cluster bundles bad_input contract crds leadership
+TARGETS := .packages[].targets[] | select(.kind == ["test"]).name
+SUITES = $(LONG_SUITES) $(filter-out $(LONG_SUITES),units $(sort $(shell cargo metadata --no-deps --format-version=1 --locked | \
+  jq --raw-output '$(TARGETS)')) examples)
+PART_units := --lib --bins
+PART_examples := --doc
 
 .PHONY: test
 test: export RUST_TEST_THREADS := $(RUST_TEST_THREADS)
-test: ## all tests, with one control plane for those that need it
+test: ## all tests, with one control plane for those that need it; logs in target/suites
 	$(FIRST)
 	@$(call BESIDE,$(NEEDS); $(BUILD) --kwok --registry --helm4 && $(BUILD) --node); \
-	cargo build --workspace --bins --all-targets --locked; \
-	$(TARGET)/debug/testbed run --helm4 --registry -- cargo test --workspace --locked --no-fail-fast
+	cargo build --workspace --lib --bins --tests --examples --locked; \
+	rm -rf $(TARGET)/suites; mkdir -p $(TARGET)/suites; \
+	$(TARGET)/debug/testbed run --helm4 --registry -- make --no-print-directory --keep-going --jobs=$(SUITES_AT_ONCE) suites
+
+.PHONY: suites
+suites: $(SUITES:%=suite/%)
+
+# Shows a line for a suite that passes, and the whole log of one that fails.
+suite/%:
+	@begun=$$SECONDS log=$(TARGET)/suites/$*.log; \
+	if cargo test --workspace --locked --no-fail-fast $(or $(PART_$*),--test=$*) </dev/null >$$log 2>&1; then verdict=passed; \
+	else verdict=FAILED; fi; \
+	{ if [ $$verdict = passed ]; then grep 'is left out' $$log || true; else cat $$log; fi; \
+	awk -v suite=$* -v verdict=$$verdict -v took=$$((SECONDS - begun)) '/^test result: / { passed += $$4; failed += $$6 } \
+	  END { printf "%-18s %s: %d tests passed, %d failed, in %d s\n", suite, verdict, passed, failed, took }' $$log; }; \
+	[ $$verdict = passed ]
 
 .PHONY: check
 check: commits fmt lint doc layers deny ## everything about the source that needs no cluster
