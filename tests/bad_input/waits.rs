@@ -1,6 +1,10 @@
 //! Waits that only their names tell from a standstill.
 
-use super::stage::Stage;
+use fs_err as fs;
+use testbed::kubectl::KubectlError;
+use testbed::wait::wait_until;
+
+use super::stage::{PATIENCE, Stage};
 
 /// A helm hook that never ends, because no node takes its pod.
 const NEVER: &str = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: never\n  annotations: {helm.sh/hook: post-install, helm.sh/hook-weight: '3'}\nspec: {containers: [{name: c, image: i}]}\n";
@@ -34,5 +38,102 @@ fn modules_behind_a_global_hook_that_fails_are_undecided_and_name_it() {
         "no registry",
     ];
     operator.wait_for_why("good", &texts);
+    operator.stop();
+}
+
+/// Gives a zone and switches a module on, unless its source is down.
+const ZONE: &str = r#"#!/bin/sh
+if [ "$1" = --config ]; then echo 'configVersion: v1
+beforeAll: 1'; exit; fi
+if [ -e "${0%/*}/../down" ]; then echo the registry is down >&2; exit 1; fi
+echo '[{"op": "add", "path": "/global/zone", "value": "west"}, {"op": "add", "path": "/zoneEnabled", "value": true}]' >"$VALUES_JSON_PATCH_PATH"
+"#;
+
+fn zone_template(edition: u32) -> String {
+    format!(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: zone}}\ndata: {{zone: {{{{ .Values.global.zone }}}}, edition: \"{edition}\"}}\n"
+    )
+}
+
+fn wait_for_zone(stage: &Stage, expected: &str) {
+    let look = || {
+        let said = stage.namespace().kubectl([
+            "get",
+            "configmap",
+            "zone",
+            "--ignore-not-found",
+            "--output=jsonpath={.data.zone}:{.data.edition}",
+        ])?;
+        Ok::<_, KubectlError>((said == expected).then_some(()))
+    };
+    wait_until(PATIENCE, expected, look).unwrap();
+}
+
+/// The first life keeps the values of the hook; in the second one the hook fails at the start.
+#[test]
+fn modules_run_with_the_last_good_values_of_a_global_hook_that_fails_at_a_start() {
+    let mut stage = Stage::build("stand-in");
+    stage.add_module("040-zone");
+    stage.write("modules/040-zone/templates/a.yaml", &zone_template(1));
+    stage.write("global-hooks/zone.sh", ZONE);
+    let operator = stage.start();
+    wait_for_zone(&stage, "west:1");
+    let keeps = || {
+        let state =
+            stage
+                .namespace()
+                .kubectl(["get", "secret", "addon-operator-state", "--output=jsonpath={.data}"])?;
+        Ok::<_, KubectlError>(state.contains("hook-values.gz").then_some(()))
+    };
+    wait_until(PATIENCE, "kept values", keeps).unwrap();
+    operator.stop();
+
+    stage.write("down", "");
+    stage.write("modules/040-zone/templates/a.yaml", &zone_template(2));
+    stage.set("ADDON_OPERATOR_PATIENCE", "3s");
+    let operator = stage.start();
+    wait_for_zone(&stage, "west:2");
+    operator.wait_for_answer("/readyz", 200, &[]);
+    operator.wait_for_answer(
+        "/readyz?verbose",
+        200,
+        &["old values: global hook 'zone.sh' fails, so its values are as of 2"],
+    );
+    operator.wait_for_why(
+        "zone",
+        &["state: Ready", "global hook 'zone.sh' fails, so its values are as of 2"],
+    );
+    assert!(
+        operator
+            .ask("module values zone")
+            .starts_with("# global hook 'zone.sh' fails, so its values are as of 2")
+    );
+    let events = operator.wait_for_event("OldValues");
+    assert!(events.contains("the registry is down"), "{events}");
+    // Switched on by the hook alone, it would be removed if its flag were not kept, too.
+    stage.assert_installed(&["good", "victim", "zone"]);
+
+    fs::remove_file(stage.path("down")).unwrap();
+    operator.wait_for(&["The global hook has succeeded"]);
+    let (_, details) = operator.get("/readyz?verbose");
+    assert!(!details.contains("old values"), "{details}");
+    assert!(!operator.ask("module values zone").contains('#'));
+    operator.stop();
+}
+
+#[test]
+fn in_strict_order_modules_wait_for_a_global_hook_that_fails_at_a_start() {
+    let mut stage = Stage::build("strict-hook");
+    stage.write("global-hooks/zone.sh", ZONE);
+    let operator = stage.start();
+    operator.wait_for_answer("/readyz", 200, &[]);
+    operator.stop();
+    stage.write("down", "");
+    stage.set("ADDON_OPERATOR_PATIENCE", "1s");
+    stage.set("ADDON_OPERATOR_STRICT_ORDER", "true");
+    let operator = stage.start();
+    operator.wait_for_more(&["Hook failed. Will retry"], 3);
+    let (code, _) = operator.get("/readyz");
+    assert_ne!(code, 200);
     operator.stop();
 }

@@ -1,4 +1,4 @@
-//! K1: a module whose hook is said to wait is not upgraded before that time, unless an event of the outer world comes, or another
+//! Q6: a module whose hook is said to wait is not upgraded before that time, unless an event of the outer world comes, or another
 //! hook has run.
 
 use std::collections::BTreeMap;
@@ -41,7 +41,7 @@ impl Loops {
                 let until = self.until.remove(module).map_or(0, |(_, until)| until);
                 // Hooks of modules cause no converge, and a converge runs all modules.
                 let converges = step.before.status.converge_tasks > 0;
-                ensure(step.clock >= until || converges, "K1", || {
+                ensure(step.clock >= until || converges, "Q6", || {
                     format!("{module} is upgraded, and its hook was said to wait until {until}")
                 })?;
             }
