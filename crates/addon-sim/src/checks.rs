@@ -244,6 +244,7 @@ impl Checks {
         self.reviews.over(step, &starts)?;
         self.edits.over(step, &starts)?;
         needs::check(step)?;
+        waits::check(step.after)?;
         self.sources.check(step)?;
         self.holds.check(step)?;
         self.jobs.check(step, &starts)
@@ -252,7 +253,7 @@ impl Checks {
     /// Checks the world when nothing is left to do.
     pub fn at_rest(&self, world: &World, life: &Life, seen: &Seen, stuck: &BTreeSet<String>) -> Result<(), Violation> {
         trial::at_rest(world, seen)?;
-        waits::at_rest(seen)?;
+        waits::check(seen)?;
         self.sources.at_rest(world, life, seen)?;
         self.monitored.at_rest(life, seen, stuck)?;
         self.reviews.at_rest(world, seen, stuck)

@@ -59,10 +59,24 @@ impl<'a> Survey<'a> {
     /// The work that has to be over before the turns of modules, as a text for people: the running converge, or what runs
     /// before the next one.
     pub(super) fn work_ahead(&self) -> Option<String> {
-        self.converge().or_else(|| {
-            let ahead = [self.start_waits(), self.describe_start()].concat();
-            (!ahead.is_empty()).then(|| format!("what runs before all modules: {}", ahead.join("; ")))
-        })
+        self.converge()
+            .or_else(|| {
+                let ahead = [self.start_waits(), self.describe_start()].concat();
+                (!ahead.is_empty()).then(|| format!("what runs before all modules: {}", ahead.join("; ")))
+            })
+            .or_else(|| self.scripts_asked())
+    }
+
+    /// The enabled scripts whose answers come before the next runs of modules, as a text for people.
+    fn scripts_asked(&self) -> Option<String> {
+        let verdicts = &self.of.verdicts;
+        let asked = self
+            .of
+            .modules
+            .names()
+            .filter(|name| verdicts.script_runs_since(name).is_some());
+        let names: Vec<_> = asked.map(|name| format!("'{name}'")).collect();
+        (verdicts.is_asking() && !names.is_empty()).then(|| format!("the enabled scripts of {}", names.join(", ")))
     }
 
     /// The tasks of a module that failed and are retried, in all queues.

@@ -1,11 +1,10 @@
-//! W1: when nothing is left to do, an enabled module that is not ready tells the reason: a wait, a failure or a failing
-//! task.
+//! W1: an enabled module that is not ready always tells the reason: a wait, a failure or a failing task.
 
 use super::{Violation, ensure};
 use crate::life::Seen;
 
-/// Checks the reports of a world at rest.
-pub(super) fn at_rest(seen: &Seen) -> Result<(), Violation> {
+/// Checks the reports of one moment.
+pub(super) fn check(seen: &Seen) -> Result<(), Violation> {
     let silent = seen.modules.values().find(|module| {
         let is_told = !module.waits_for.is_empty() || module.fails || !module.failing.is_empty();
         module.enabled && module.state != "Ready" && !is_told
