@@ -8,7 +8,6 @@ use std::process::ExitCode;
 use addon_operator::cli::{self, HooksCli};
 use addon_operator::hosts;
 use addon_operator::settings::Environment;
-use clap::Parser;
 
 fn main() -> ExitCode {
     hosts::settle();
@@ -16,7 +15,7 @@ fn main() -> ExitCode {
     let called = std::env::args_os().next();
     let name = called.as_deref().and_then(|program| Path::new(program).file_name());
     if name == Some(OsStr::new(cli::OF_HOOKS)) {
-        HooksCli::try_parse().map_or_else(|error| misunderstood(&error, name), |cli| cli.run(&environment))
+        cli::parse::<HooksCli>().map_or_else(|error| misunderstood(&error, name), |cli| cli.run(&environment))
     } else {
         cli::parse().map_or_else(|error| misunderstood(&error, name), |cli| cli::run(cli, &environment))
     }

@@ -144,7 +144,9 @@ impl Deed {
                 place,
             } => {
                 if digests.is_empty() {
-                    let available = Available::read(&status(target, caller)?)?;
+                    let command = ["channel", "status", "-o", "json"];
+                    let status = outside::report(target, caller, "/channel/status.json", &command)?;
+                    let available = Available::read(&status)?;
                     say(&format!("Available is {}\n", available.name))?;
                     digests.push(available.digest);
                 }
@@ -206,19 +208,4 @@ fn not_asked(error: SocketError) -> CommandError {
         SocketError::Refused { message, .. } => CommandError::NotChecked { message },
         error => CommandError::Socket(error),
     }
-}
-
-/// The status, from the operator in this pod, or from the one that the flags name.
-fn status(target: &Target, caller: &Caller<'_>) -> Result<String, CommandError> {
-    const PATH: &str = "/channel/status.json";
-    let elsewhere = target.outside();
-    if elsewhere.is_none() {
-        match target.socket(caller)?.get(PATH) {
-            Ok(status) => return Ok(status),
-            Err(SocketError::Absent { .. }) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    let command = ["addon-operator", "channel", "status", "-o", "json"].map(str::to_owned);
-    outside::answer(&elsewhere.unwrap_or_default(), caller, command.into())
 }

@@ -1,6 +1,8 @@
 //! Help texts: each command shows the flags that it uses, with its own default. All commands of a group take the flags of
 //! the group. Must never change what a flag does.
 
+mod needless;
+
 use std::ffi::OsStr;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -13,40 +15,10 @@ pub const OF_HOOKS: &str = "shell-operator";
 const HOOKS: &str = "hooks";
 const START: &str = "start";
 
-/// The commands that ask neither an operator nor a cluster.
-const ALONE: [&str; 9] = [
-    "config check",
-    "global test",
-    "hook replay",
-    "module lint",
-    "module manifest",
-    "module new",
-    "module pull",
-    "module push",
-    "module test",
-];
-
 const OUTPUT: &str = "output";
 
-/// The commands whose answer has one form.
-const OF_ONE_FORM: [&str; 13] = [
-    "global test",
-    "hook record",
-    "hook replay",
-    "module disable",
-    "module enable",
-    "module manifest",
-    "module new",
-    "module pull",
-    "module push",
-    "module release repair",
-    "module reload",
-    "module render",
-    "module upgrade",
-];
-
 /// The commands with the form of their answers without `-o`, in groups whose commands differ in it.
-const FORMS: [(&str, &str); 16] = [
+const FORMS: [(&str, &str); 19] = [
     ("global config", "yaml"),
     ("global list", "yaml"),
     ("global patches", "json"),
@@ -61,14 +33,17 @@ const FORMS: [(&str, &str); 16] = [
     ("module purge", "text"),
     ("module resource-monitor", "yaml"),
     ("module snapshots", "yaml"),
+    ("module source", "text"),
+    ("module source check", "text"),
+    ("module source status", "text"),
     ("module values", "yaml"),
     ("module why", "text"),
 ];
 
 /// Parses the command line of this process.
-pub fn parse() -> Result<Cli, clap::Error> {
-    let mut matches = told(Cli::command()).try_get_matches()?;
-    Cli::from_arg_matches_mut(&mut matches)
+pub fn parse<Program: CommandFactory + FromArgMatches>() -> Result<Program, clap::Error> {
+    let mut matches = told(Program::command()).try_get_matches()?;
+    Program::from_arg_matches_mut(&mut matches)
 }
 
 /// The hint for a flag that stands before its command, or for a directory in the place of a command.
@@ -102,8 +77,18 @@ pub fn hint(error: &clap::Error, program: Option<&OsStr>, words: &[String]) -> O
 pub(super) fn told(mut command: Command) -> Command {
     // Only then the commands of a group have the flags of the group.
     command.build();
+    let command = fitted(command);
+    if command.find_subcommand(HOOKS).is_some() {
+        command.mut_subcommand(HOOKS, fitted)
+    } else {
+        command
+    }
+}
+
+/// The commands below this one with the flags that each of them uses.
+fn fitted(mut command: Command) -> Command {
     let of_operator = Target::augment_args(Command::default());
-    for path in ALONE {
+    for path in needless::ALONE {
         command = change(command, path, &|arg| {
             let is_needless = of_operator
                 .get_arguments()
@@ -111,29 +96,46 @@ pub(super) fn told(mut command: Command) -> Command {
             if is_needless { arg.hide(true) } else { arg }
         });
     }
-    for path in OF_ONE_FORM {
-        command = change_output(command, path, |arg| arg.hide(true));
+    let needless: [(&str, &[&str]); 4] = [
+        (OUTPUT, &needless::OF_ONE_FORM),
+        ("debug_unix_socket", &needless::WITHOUT_SOCKET),
+        ("pod", &needless::WITHOUT_POD),
+        ("show_secrets", &needless::WITHOUT_SECRETS),
+    ];
+    for (flag, paths) in needless {
+        for path in paths {
+            command = change_flag(command, path, flag, |arg| arg.hide(true));
+        }
+    }
+    for path in needless::WITHOUT_POD {
+        command = change_flag(command, path, "namespace", |arg| {
+            arg.help("Namespace of the operator [default: the kubeconfig's]")
+        });
     }
     for (path, form) in FORMS {
-        command = change_output(command, path, |arg| {
+        command = change_flag(command, path, OUTPUT, |arg| {
             arg.help(format!("Format of the answer [default: {form}]"))
         });
     }
     command
 }
 
-fn change_output(command: Command, path: &str, change_it: impl Fn(Arg) -> Arg) -> Command {
+fn change_flag(command: Command, path: &str, flag: &str, change_it: impl Fn(Arg) -> Arg) -> Command {
     change(command, path, &|arg| {
-        if arg.get_id() == OUTPUT { change_it(arg) } else { arg }
+        if arg.get_id() == flag { change_it(arg) } else { arg }
     })
 }
 
-/// Changes all flags of a command.
+/// Changes all flags of a command, if the program has the command.
 fn change(command: Command, path: &str, of_each: &dyn Fn(Arg) -> Arg) -> Command {
-    match path.split_once(' ') {
-        Some((group, rest)) => command.mut_subcommand(group, |inner| change(inner, rest, of_each)),
-        None => command.mut_subcommand(path, |inner| inner.mut_args(of_each)),
+    let (name, rest) = path.split_once(' ').unwrap_or((path, ""));
+    if command.find_subcommand(name).is_none() {
+        return command;
     }
+    command.mut_subcommand(name, |inner| match rest {
+        "" => inner.mut_args(of_each),
+        rest => change(inner, rest, of_each),
+    })
 }
 
 #[cfg(test)]
@@ -148,23 +150,129 @@ mod tests {
         found.render_long_help().to_string()
     }
 
-    #[test]
-    fn commands_that_ask_no_operator_offer_no_way_to_one() {
-        for path in ALONE {
-            let help = help(path);
-            for word in [
-                "socket",
-                "kubeconfig",
-                "pod's",
-                "--pod",
-                "--namespace",
-                "--show-secrets",
-                "Cluster:",
-            ] {
-                assert!(!help.contains(word), "{path}: {word}\n{help}");
+    /// The commands below this one that have no commands of their own, with the marks of the flags that their help shows.
+    fn shown(command: &Command, path: &str, all: &mut Vec<(String, String)>) {
+        for inner in command.get_subcommands().filter(|inner| !inner.is_hide_set()) {
+            let path = format!("{path} {}", inner.get_name()).trim_start().to_owned();
+            if inner.has_subcommands() {
+                shown(inner, &path, all);
+                continue;
             }
+            let marks = [
+                ("debug_unix_socket", 's'),
+                ("namespace", 'n'),
+                ("pod", 'p'),
+                ("kube_config", 'k'),
+                (OUTPUT, 'o'),
+                ("show_secrets", 'x'),
+            ];
+            let is_shown = |flag: &str| {
+                inner
+                    .get_arguments()
+                    .any(|arg| arg.get_id() == flag && !arg.is_hide_set())
+            };
+            let marks = marks.iter().filter(|(flag, _)| is_shown(flag)).map(|(_, mark)| mark);
+            all.push((path, marks.collect()));
         }
-        assert!(help("module why").contains("--debug-unix-socket"));
+    }
+
+    /// Each command with the flags that it uses. s: socket, n: namespace, p: pod, k: kubeconfig, o: output, x: secrets.
+    const USED: [(&str, &[&str]); 11] = [
+        (
+            "",
+            &[
+                "completion",
+                "module manifest",
+                "module new",
+                "module pull",
+                "module push",
+                "module test",
+                "version",
+            ],
+        ),
+        ("", &["global test", "hook replay", "package choose"]),
+        ("o", &["config check", "module lint"]),
+        ("no", &["rbac generate"]),
+        ("snkx", &["start"]),
+        (
+            "nk",
+            &[
+                "channel pin",
+                "channel resume",
+                "channel rollback",
+                "module release repair",
+                "module source resume",
+                "module upgrade",
+            ],
+        ),
+        ("snk", &["module disable", "module enable"]),
+        (
+            "snpk",
+            &[
+                "channel approve",
+                "config set",
+                "hook record",
+                "module reload",
+                "module source approve",
+                "module source pin",
+                "module source rollback",
+            ],
+        ),
+        ("snpkx", &["module render", "raw"]),
+        (
+            "snpko",
+            &[
+                "config list",
+                "config lost",
+                "global list",
+                "hook list",
+                "module apis",
+                "module purge",
+                "module resource-monitor",
+            ],
+        ),
+        (
+            "snpkox",
+            &[
+                "channel check",
+                "channel status",
+                "global config",
+                "global patches",
+                "global snapshots",
+                "global values",
+                "hook records",
+                "hook snapshot",
+                "module config",
+                "module get",
+                "module list",
+                "module patches",
+                "module snapshots",
+                "module source check",
+                "module source status",
+                "module values",
+                "module why",
+                "queue list",
+                "queue main",
+                "why",
+            ],
+        ),
+    ];
+
+    #[test]
+    fn each_command_shows_the_flags_that_it_uses() {
+        let mut all = Vec::new();
+        let (with_modules, of_hooks) = (told(Cli::command()), told(HooksCli::command()));
+        shown(&with_modules, "", &mut all);
+        shown(&of_hooks, HOOKS, &mut all);
+        assert!(all.iter().any(|(path, _)| path == "hooks hook list"), "{all:?}");
+        for (path, marks) in all {
+            let path = path.strip_prefix("hooks ").unwrap_or(&path);
+            let used = USED
+                .iter()
+                .find(|(_, paths)| paths.contains(&path))
+                .map(|(used, _)| *used);
+            assert_eq!(Some(marks.as_str()), used, "{path}");
+        }
     }
 
     #[test]
@@ -173,9 +281,6 @@ mod tests {
             let help = help(path);
             assert!(help.contains(&format!("[default: {form}]")), "{path}\n{help}");
             assert!(!help.contains("of get"), "{path}\n{help}");
-        }
-        for path in OF_ONE_FORM {
-            assert!(!help(path).contains("--output"), "{path}");
         }
     }
 

@@ -152,7 +152,11 @@ pub(super) struct Why {
 impl Module {
     /// The operator that the command asks, unless it needs none.
     pub(super) fn asked(&self) -> Option<&Target> {
-        matches!(self.command, ModuleCommand::Ask(_)).then_some(&self.target)
+        match &self.command {
+            ModuleCommand::Ask(_) => Some(&self.target),
+            ModuleCommand::Act(Deed::Source(source)) => source.only_asks().then_some(&self.target),
+            ModuleCommand::Act(_) => None,
+        }
     }
 
     pub(super) fn run(self, caller: &Caller<'_>) -> Result<(), CommandError> {

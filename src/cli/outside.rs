@@ -4,7 +4,8 @@ use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
-use super::{Caller, CommandError, end};
+use super::socket::SocketError;
+use super::{Caller, CommandError, Target, end};
 use crate::app::outside::{self, Outside, OutsideError};
 
 /// The flags that name the pod. They have no meaning in the pod, so they are left out, with their values.
@@ -20,9 +21,30 @@ pub(super) fn run(place: &Outside, caller: &Caller<'_>) -> ExitCode {
     }
 }
 
-/// The output of the command in the pod, for a command that processes it here.
-pub(super) fn answer(place: &Outside, caller: &Caller<'_>, command: Vec<String>) -> Result<String, CommandError> {
-    Ok(outside::answer(place, caller.program, command, caller.environment)?)
+/// The answer to a path: of the operator in this pod, or of the one that the flags name, which gets the command. Without an
+/// operator in this pod the one in the kubeconfig's cluster is asked.
+pub(super) fn report(
+    target: &Target,
+    caller: &Caller<'_>,
+    path: &str,
+    command: &[&str],
+) -> Result<String, CommandError> {
+    let elsewhere = target.outside();
+    if elsewhere.is_none() {
+        match target.socket(caller)?.get(path) {
+            Ok(answer) => return Ok(answer),
+            Err(SocketError::Absent { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let words = ["addon-operator"].iter().chain(command).map(|word| (*word).to_owned());
+    let place = elsewhere.unwrap_or_default();
+    Ok(outside::answer(
+        &place,
+        caller.program,
+        words.collect(),
+        caller.environment,
+    )?)
 }
 
 /// Whether the reader has closed our output, which is no failure.
@@ -59,7 +81,7 @@ fn command(words: impl IntoIterator<Item = String>) -> Vec<String> {
 mod tests {
     use clap::Parser as _;
 
-    use super::super::{Cli, Command, Target};
+    use super::super::{Cli, Command};
     use super::*;
 
     #[test]
@@ -70,6 +92,21 @@ mod tests {
         assert!(asked.and_then(Target::outside).is_some());
         let command = command(typed.split(' ').map(str::to_owned));
         assert_eq!(command.join(" "), "addon-operator module purge --confirm 3");
+    }
+
+    #[test]
+    fn questions_about_sources_go_to_the_pod() {
+        for (words, expected) in [
+            ("status", true),
+            ("check shop", true),
+            ("pin shop", false),
+            ("approve shop", false),
+        ] {
+            let typed = format!("addon-operator module source {words} --pod a");
+            let cli = Cli::try_parse_from(typed.split(' ')).unwrap();
+            let asked = cli.command.as_ref().and_then(Command::asked);
+            assert_eq!(asked.and_then(Target::outside).is_some(), expected, "{words}");
+        }
     }
 
     #[test]

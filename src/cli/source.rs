@@ -3,10 +3,10 @@
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
-use super::socket::{Socket, SocketError, encode};
+use super::socket::encode;
 use super::switch::{ask, change, say};
 use super::watch::Watching;
-use super::{Caller, CommandError, Output, Target, print, show};
+use super::{Caller, CommandError, Output, Target, outside, print, show};
 use crate::app::sources::edits::{Deed, Plan};
 
 /// The arguments of `module source`.
@@ -79,6 +79,11 @@ struct Place {
 }
 
 impl Source {
+    /// Whether the command asks the operator and edits nothing.
+    pub(super) fn only_asks(&self) -> bool {
+        matches!(self.command, SourceCommand::Status { .. } | SourceCommand::Check { .. })
+    }
+
     pub(super) fn run(self, target: &Target, output: Option<Output>, caller: &Caller<'_>) -> Result<(), CommandError> {
         match self.command {
             SourceCommand::Status { module, watching } => {
@@ -134,18 +139,15 @@ fn given(
     if let Some(digest) = digest {
         return Ok(digest);
     }
-    let socket = target.socket(caller)?;
-    let report = report(&socket, module)?;
+    let path = status_path(Some(module), Output::Json);
+    let command = ["module", "source", "status", module, "-o", "json"];
+    let text = outside::report(target, caller, &path, &command)?;
+    let report: Value = serde_json::from_str(&text).unwrap_or(Value::Null);
     let digest = report[module][key]["digest"].as_str().map(str::to_owned);
     digest.ok_or_else(|| CommandError::NoVersion {
         module: module.to_owned(),
         key,
     })
-}
-
-fn report(socket: &Socket, module: &str) -> Result<Value, SocketError> {
-    let text = socket.get(&status_path(Some(module), Output::Json))?;
-    Ok(serde_json::from_str(&text).unwrap_or(Value::Null))
 }
 
 impl Place {
