@@ -1,6 +1,8 @@
 //! Prints errors for people: the chain of causes on one line, once, then the hints. Never decides what to do about an
 //! error, and never writes to a stream by itself.
 
+pub mod apis;
+
 use std::any::Any;
 use std::error::Error;
 use std::fmt;

@@ -3,12 +3,12 @@
 use std::fmt::Write as _;
 
 use clap::Args;
-use serde::Deserialize;
 
 use super::super::paint::{Paint, Tone, columns};
 use super::super::socket::{Socket, SocketError, encode};
 use super::super::table::Table;
 use super::super::{CommandError, Output, print};
+use crate::report::apis::{ApisAnswer, ChartOfNow, OutdatedRow, UnreadRelease};
 use crate::report::plural;
 
 #[derive(Debug, Args)]
@@ -16,43 +16,6 @@ pub(super) struct Apis {
     /// Version of Kubernetes to judge for, for example 1.38 [default: that of the API server]
     #[arg(long = "target", value_name = "VERSION")]
     kubernetes: Option<String>,
-}
-
-/// The answer of the socket.
-#[derive(Debug, Deserialize)]
-struct Report {
-    server: String,
-    target: String,
-    is_running: bool,
-    newest_known: String,
-    releases: usize,
-    kinds: usize,
-    outdated: Vec<Row>,
-    unread: Vec<Unread>,
-}
-
-/// An outdated kind in a release.
-#[derive(Debug, Deserialize)]
-struct Row {
-    module: String,
-    release: String,
-    revision: u32,
-    api_version: String,
-    kind: String,
-    objects: usize,
-    state: String,
-    deprecated: Option<String>,
-    gone: Option<String>,
-    replacement: Option<String>,
-    warning: Option<String>,
-    chart: String,
-    chart_error: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Unread {
-    release: String,
-    error: String,
 }
 
 impl Apis {
@@ -65,7 +28,7 @@ impl Apis {
             SocketError::Refused { message, .. } => CommandError::NotJudged { message },
             error => error.into(),
         })?;
-        let report: Report = serde_json::from_str(&answer).map_err(SocketError::from)?;
+        let report: ApisAnswer = serde_json::from_str(&answer).map_err(SocketError::from)?;
         match output {
             None | Some(Output::Text | Output::Wide) => print(&shown(&report, paint, columns()))?,
             Some(Output::Json) => print(&answer)?,
@@ -74,15 +37,10 @@ impl Apis {
         if report.is_fit() {
             Ok(())
         } else {
-            Err(CommandError::Unfit { version: report.target })
+            Err(CommandError::Unfit {
+                version: report.target.to_string(),
+            })
         }
-    }
-}
-
-impl Report {
-    /// Whether no kind is gone, as far as is known of all releases.
-    fn is_fit(&self) -> bool {
-        self.unread.is_empty() && self.outdated.iter().all(|row| row.state != "gone")
     }
 }
 
@@ -98,19 +56,19 @@ const HEAD: [&str; 8] = [
 ];
 
 /// The table of the outdated kinds, and the extent of the look.
-fn shown(report: &Report, paint: Paint, columns: Option<usize>) -> String {
+fn shown(report: &ApisAnswer, paint: Paint, columns: Option<usize>) -> String {
     let mut text = String::new();
     if !report.outdated.is_empty() {
         let mut table = Table::new(HEAD);
         for row in &report.outdated {
-            table.row(row.cells());
+            table.row(cells(row));
         }
         text = table.fitted(paint, columns) + "\n";
     }
-    for Unread { release, error } in &report.unread {
+    for UnreadRelease { release, error } in &report.unread {
         let _ = writeln!(text, "The record of release '{release}' cannot be read: {error}");
     }
-    let Report {
+    let ApisAnswer {
         server,
         target,
         releases,
@@ -129,8 +87,8 @@ fn shown(report: &Report, paint: Paint, columns: Option<usize>) -> String {
             "The API server is of version {server}, so kinds of CRDs are not judged: leave out --target for them."
         );
     }
-    if minor(target) > minor(&report.newest_known) {
-        let newest = &report.newest_known;
+    let newest = &report.newest_known;
+    if target > newest {
         let _ = writeln!(
             text,
             "This program knows what Kubernetes had announced up to {newest}; {target} may take away more."
@@ -139,44 +97,42 @@ fn shown(report: &Report, paint: Paint, columns: Option<usize>) -> String {
     text
 }
 
-/// The number after `1.`.
-fn minor(version: &str) -> Option<u16> {
-    version.split('.').nth(1)?.parse().ok()
+fn cells(row: &OutdatedRow) -> [(Tone, String); 8] {
+    let plain = |text: &str| (Tone::Neutral, text.to_owned());
+    let tone = if row.is_gone() { Tone::Bad } else { Tone::Waiting };
+    let judged = &row.outdated;
+    let version = |version: Option<String>| (Tone::Neutral, version.unwrap_or_else(|| "-".to_owned()));
+    [
+        plain(&row.module),
+        plain(&format!("{}.v{}", row.release, row.revision)),
+        plain(&format!("{} {}", row.api_version, row.kind)),
+        plain(&row.objects.to_string()),
+        (tone, judged.state.word().to_owned()),
+        version(judged.deprecated.map(|version| version.to_string())),
+        version(judged.gone.map(|version| version.to_string())),
+        plain(&remedy(row)),
+    ]
 }
 
-impl Row {
-    fn cells(&self) -> [(Tone, String); 8] {
-        let plain = |text: &str| (Tone::Neutral, text.to_owned());
-        let tone = if self.state == "gone" { Tone::Bad } else { Tone::Waiting };
-        [
-            plain(&self.module),
-            plain(&format!("{}.v{}", self.release, self.revision)),
-            plain(&format!("{} {}", self.api_version, self.kind)),
-            plain(&self.objects.to_string()),
-            (tone, self.state.clone()),
-            plain(self.deprecated.as_deref().unwrap_or("-")),
-            plain(self.gone.as_deref().unwrap_or("-")),
-            plain(&self.remedy()),
-        ]
-    }
-
-    /// The action that a person has to take, if there is one.
-    fn remedy(&self) -> String {
-        let chart = match (self.chart.as_str(), &self.chart_error) {
-            ("renders", _) => "change the chart, which still renders it".to_owned(),
-            ("cured", _) => "none: the chart does not render it any more, so the next upgrade cures it".to_owned(),
-            ("absent", _) => "none: the release has no module any more".to_owned(),
-            (_, error) => format!(
-                "unknown: the chart cannot be rendered: {}",
-                error.as_deref().unwrap_or_default().lines().next().unwrap_or_default()
-            ),
-        };
-        let replacement = self.replacement.as_ref();
-        let replacement = replacement.map_or_else(|| "no replacement".to_owned(), |kind| format!("use {kind}"));
-        let warning = self.warning.as_ref();
-        let warning = warning.map_or_else(String::new, |warning| format!("; the API server says: {warning}"));
-        format!("{chart}; {replacement}{warning}")
-    }
+/// The action that a person has to take, if there is one.
+fn remedy(row: &OutdatedRow) -> String {
+    let chart = match row.chart {
+        ChartOfNow::Renders => "change the chart, which still renders it".to_owned(),
+        ChartOfNow::Cured => "none: the chart does not render it any more, so the next upgrade cures it".to_owned(),
+        ChartOfNow::Absent => "none: the release has no module any more".to_owned(),
+        ChartOfNow::Unknown => format!(
+            "unknown: the chart cannot be rendered: {}",
+            row.chart_error
+                .as_deref()
+                .and_then(|error| error.lines().next())
+                .unwrap_or_default()
+        ),
+    };
+    let replacement = row.outdated.replacement.as_ref();
+    let replacement = replacement.map_or_else(|| "no replacement".to_owned(), |kind| format!("use {kind}"));
+    let warning = row.outdated.warning.as_ref();
+    let warning = warning.map_or_else(String::new, |warning| format!("; the API server says: {warning}"));
+    format!("{chart}; {replacement}{warning}")
 }
 
 #[cfg(test)]
@@ -185,7 +141,7 @@ mod tests {
 
     use super::*;
 
-    fn report(more: &Value) -> Report {
+    fn report(more: &Value) -> ApisAnswer {
         let mut all = json!({"server": "1.37.2", "target": "1.37", "is_running": true, "newest_known": "1.37",
             "releases": 12, "kinds": 40, "outdated": [], "unread": []});
         all.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());

@@ -20,34 +20,12 @@ pub(super) fn stand_in(stand_in: &StandIn) -> Option<Announcement> {
 }
 
 pub(super) fn slowed(slowed: &Slowed) -> Announcement {
+    let note = slowed.to_string();
     match slowed {
-        Slowed::Hook {
-            hook,
-            deed,
-            times,
-            next_in,
-        } => {
+        Slowed::Hook { hook, .. } => {
             let subject = hook.owner.module().map_or(GLOBAL_KEY, ModuleName::as_str);
-            let next = next_in.as_secs();
-            let note = format!(
-                "hook '{}' {deed}, {times} times in a row: its next run waits for {next}s, or for a change by others",
-                hook.name
-            );
             about(subject, "LoopSlowed", "Run", Weight::Warning, note)
         }
-        Slowed::Switch {
-            module,
-            enabled,
-            by,
-            times,
-            next_in,
-        } => {
-            let (state, next) = (if *enabled { "on" } else { "off" }, next_in.as_secs());
-            let note = format!(
-                "module '{module}' was switched {times} times within 10 minutes, the last time by {by}: it stays {state} for \
-                 {next}s, or until a person edits its flag in the ConfigMap"
-            );
-            of_module(module, "LoopSlowed", "Enable", Weight::Warning, note)
-        }
+        Slowed::Switch { module, .. } => of_module(module, "LoopSlowed", "Enable", Weight::Warning, note),
     }
 }

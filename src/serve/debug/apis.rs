@@ -5,11 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use addon_core::name::ModuleName;
 use addon_core::operator::query::{NoSuchModule, ReleaseValuesQuery};
-use addon_core::release::kinds::{self, KindName, KubeVersion, Outdated};
+use addon_core::release::kinds::{self, KindName, KubeVersion};
 use axum::http::StatusCode;
 use futures::stream::{self, StreamExt as _};
 use helm_yaml::yaml;
-use serde::Serialize;
 
 use super::modules::Charts;
 use super::render::Look;
@@ -20,66 +19,11 @@ use crate::cluster::apis::Apis;
 use crate::cluster::drift::flat;
 use crate::cluster::outdated::{Uses, kinds_in};
 use crate::cluster::releases::Revision;
+use crate::report::apis::{ApisAnswer, ChartOfNow, OutdatedRow, UnreadRelease};
 use crate::serve;
 
 /// The number of records that are in memory at the same time.
 const AT_ONCE: usize = 4;
-
-/// The answer.
-#[derive(Debug, Serialize)]
-struct Report {
-    /// The version of the API server.
-    server: String,
-    /// The version of Kubernetes that the kinds are judged for.
-    target: KubeVersion,
-    /// Whether the target is the running version, so that CRDs are judged, too.
-    is_running: bool,
-    /// The newest version whose announcements are known.
-    newest_known: KubeVersion,
-    /// The number of releases whose records were read.
-    releases: usize,
-    /// The number of kinds in them.
-    kinds: usize,
-    outdated: Vec<Row>,
-    unread: Vec<Unread>,
-}
-
-/// An outdated kind in a release.
-#[derive(Debug, Serialize)]
-struct Row {
-    module: String,
-    release: String,
-    revision: u32,
-    api_version: String,
-    kind: String,
-    objects: usize,
-    #[serde(flatten)]
-    outdated: Outdated,
-    chart: Chart,
-    /// The reason why the chart is unknown.
-    chart_error: Option<String>,
-}
-
-/// Whether the module's chart of now renders the kind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-enum Chart {
-    /// A person has to change the chart.
-    Renders,
-    /// The next upgrade of the release brings another kind.
-    Cured,
-    /// There is no module with a chart for the release.
-    Absent,
-    /// The chart cannot be rendered.
-    Unknown,
-}
-
-/// A release whose record cannot be read.
-#[derive(Debug, Serialize)]
-struct Unread {
-    release: String,
-    error: String,
-}
 
 impl Debug {
     /// The outdated kinds for a version of Kubernetes; without one for the running version.
@@ -116,7 +60,7 @@ impl Debug {
     }
 
     /// Notes for each row whether the chart of now renders its kind.
-    async fn look_at_charts(&self, charts: &Charts, rows: &mut [Row]) -> Result<(), Unanswered> {
+    async fn look_at_charts(&self, charts: &Charts, rows: &mut [OutdatedRow]) -> Result<(), Unanswered> {
         let mut rendered: BTreeMap<String, Result<Option<BTreeSet<KindName>>, String>> = BTreeMap::new();
         for row in rows {
             if !rendered.contains_key(&row.module) {
@@ -125,10 +69,10 @@ impl Debug {
             }
             let kind = KindName::new(&row.api_version, &row.kind);
             (row.chart, row.chart_error) = match &rendered[&row.module] {
-                Ok(Some(kinds)) if kinds.contains(&kind) => (Chart::Renders, None),
-                Ok(Some(_)) => (Chart::Cured, None),
-                Ok(None) => (Chart::Absent, None),
-                Err(error) => (Chart::Unknown, Some(error.clone())),
+                Ok(Some(kinds)) if kinds.contains(&kind) => (ChartOfNow::Renders, None),
+                Ok(Some(_)) => (ChartOfNow::Cured, None),
+                Ok(None) => (ChartOfNow::Absent, None),
+                Err(error) => (ChartOfNow::Unknown, Some(error.clone())),
             };
         }
         Ok(())
@@ -159,7 +103,7 @@ impl Debug {
 }
 
 /// The kinds in the records of the operator's releases, and the records that cannot be read.
-async fn records(charts: &Charts, deployed: Vec<Revision>) -> (Vec<(Revision, Uses)>, Vec<Unread>) {
+async fn records(charts: &Charts, deployed: Vec<Revision>) -> (Vec<(Revision, Uses)>, Vec<UnreadRelease>) {
     let ours = deployed.into_iter().filter(|revision| revision.newest.ours);
     let answers = stream::iter(ours).map(|revision| async move {
         let uses = charts.cluster.uses(&revision).await;
@@ -170,7 +114,7 @@ async fn records(charts: &Charts, deployed: Vec<Revision>) -> (Vec<(Revision, Us
     for (revision, uses) in answers {
         match uses {
             Ok(uses) => read.push((revision, uses)),
-            Err(error) => unread.push(Unread {
+            Err(error) => unread.push(UnreadRelease {
                 release: revision.release,
                 error: error.to_string(),
             }),
@@ -187,7 +131,7 @@ async fn judged(
     apis: &Apis,
     (target, running): (KubeVersion, KubeVersion),
     read: &[(Revision, Uses)],
-) -> Report {
+) -> ApisAnswer {
     let mut all = Uses::new();
     for (kind, used) in read.iter().flat_map(|(_, uses)| uses) {
         all.entry(kind.clone()).or_insert_with(|| used.clone());
@@ -202,21 +146,23 @@ async fn judged(
     let mut outdated = Vec::new();
     for (revision, uses) in read {
         for (kind, used) in uses {
-            outdated.extend(kinds::judge(kind, target, served.get(kind)).map(|outdated| Row {
-                module: revision.release.clone(),
-                release: revision.release.clone(),
-                revision: revision.newest.revision,
-                api_version: kind.api_version.clone(),
-                kind: kind.kind.clone(),
-                objects: used.objects,
-                outdated,
-                chart: Chart::Unknown,
-                chart_error: None,
-            }));
+            outdated.extend(
+                kinds::judge(kind, target, served.get(kind)).map(|outdated| OutdatedRow {
+                    module: revision.release.clone(),
+                    release: revision.release.clone(),
+                    revision: revision.newest.revision,
+                    api_version: kind.api_version.clone(),
+                    kind: kind.kind.clone(),
+                    objects: used.objects,
+                    outdated,
+                    chart: ChartOfNow::Unknown,
+                    chart_error: None,
+                }),
+            );
         }
     }
     outdated.sort_by_key(|row| row.outdated.state);
-    Report {
+    ApisAnswer {
         server: apis.version.clone(),
         target,
         is_running,

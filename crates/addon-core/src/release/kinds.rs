@@ -7,7 +7,7 @@ mod table;
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use thiserror::Error;
 
 use table::{OWN, TABLE};
@@ -55,6 +55,12 @@ impl Serialize for KubeVersion {
     }
 }
 
+impl<'de> Deserialize<'de> for KubeVersion {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+    }
+}
+
 /// A kind in one version of its API, as manifests name it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct KindName {
@@ -88,6 +94,16 @@ impl fmt::Display for KindName {
 impl Serialize for KindName {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for KindName {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let (api_version, kind) = text
+            .split_once(' ')
+            .ok_or_else(|| de::Error::custom(format_args!("'{text}' is no API version and kind")))?;
+        Ok(Self::new(api_version, kind))
     }
 }
 
@@ -137,7 +153,7 @@ pub struct Served {
 }
 
 /// Whether a kind can still be used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum KindState {
     /// The kind is not served.
@@ -157,7 +173,7 @@ impl KindState {
 }
 
 /// The judgement about a kind that a chart should not use.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outdated {
     /// Whether the kind can still be used.
     pub state: KindState,

@@ -1,5 +1,6 @@
 //! The report about one module: its state and its waits, in fields for people and programs.
 
+use super::super::effect::Slowed;
 use super::super::lanes::Lanes;
 use super::super::modules::{Turn, Unit};
 use super::super::query::{FailingTask, ModuleReport};
@@ -122,14 +123,13 @@ impl Survey<'_> {
     /// The hooks that cause runs of the module, or of themselves, too often, each with its wait.
     fn loops_of(&self, module: &ModuleName) -> Vec<String> {
         let waits = self.of.loops.waits_of(module, self.of.cx.now.tick).into_iter();
-        let told = waits.map(|(hook, wait)| {
-            let (deed, times, seconds) = (wait.deed, wait.times, self.seconds_to(wait.until));
-            format!(
-                "the next run of hook '{}', in {seconds}s or at a change by others: it {deed}, {times} times in a row",
-                hook.name
-            )
+        let told = waits.map(|(hook, wait)| Slowed::Hook {
+            hook,
+            deed: wait.deed,
+            times: wait.times,
+            next_in: wait.until.max(self.of.cx.now.tick) - self.of.cx.now.tick,
         });
-        told.collect()
+        told.map(|slowed| slowed.to_string()).collect()
     }
 
     fn head_waits_for(&self, unit: &Unit, head: &Entry) -> String {

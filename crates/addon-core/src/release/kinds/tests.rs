@@ -34,6 +34,19 @@ fn versions_are_read_as_people_and_servers_write_them() {
     assert!(version(9) < version(16));
 }
 
+#[test]
+fn a_judgement_is_read_as_it_is_written() {
+    let budget = KindName::new("policy/v1beta1", "PodDisruptionBudget");
+    let outdated = judge(&budget, version(37), None).unwrap();
+    let written = serde_json::to_value(&outdated).unwrap();
+    assert_eq!(written["replacement"], "policy/v1 PodDisruptionBudget");
+    assert_eq!(serde_json::from_value::<Outdated>(written).unwrap(), outdated);
+    for bad in ["\"1\"", "37"] {
+        assert!(serde_json::from_str::<KubeVersion>(bad).is_err(), "{bad}");
+    }
+    assert!(serde_json::from_str::<KindName>("\"v1\"").is_err());
+}
+
 /// Rows of the Kubernetes deprecated API migration guide and of `k8s.io/api`.
 #[test]
 fn known_kinds_have_their_known_ends() {

@@ -113,3 +113,57 @@ pub enum Slowed {
         next_in: Duration,
     },
 }
+
+impl fmt::Display for Slowed {
+    /// The sentence for people, about the work, the end of its wait, and the cause.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = |left: &Duration| left.as_millis().div_ceil(1000);
+        match self {
+            Self::Hook {
+                hook,
+                deed,
+                times,
+                next_in,
+            } => write!(
+                f,
+                "the next run of hook '{}', in {}s or at a change by others: it {deed}, {times} times in a row",
+                hook.name,
+                seconds(next_in)
+            ),
+            Self::Switch {
+                module,
+                enabled,
+                by,
+                times,
+                next_in,
+            } => write!(
+                f,
+                "module '{module}' was switched {times} times within 10 minutes, the last time by {by}: it stays {} for {}s, or \
+                 until a person edits {} in the ConfigMap",
+                if *enabled { "on" } else { "off" },
+                seconds(next_in),
+                module.enabled_key()
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sentence_names_the_end_of_the_wait() {
+        let switch = |left| Slowed::Switch {
+            module: ModuleName::parse("one").unwrap(),
+            enabled: true,
+            by: "a global hook".to_owned(),
+            times: 3,
+            next_in: Duration::from_millis(left),
+        };
+        let expected = "module 'one' was switched 3 times within 10 minutes, the last time by a global hook: it stays on for 2s, \
+                        or until a person edits oneEnabled in the ConfigMap";
+        assert_eq!(switch(1001).to_string(), expected);
+        assert_eq!(switch(2000).to_string(), expected);
+    }
+}
