@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 /// The folder of a running control plane. `testbed run` sets it for its command.
 pub(crate) const PLANE: &str = "TESTBED_DIR";
 
+/// The mark of all processes that a command of `testbed run` starts: the folder of the run's control plane.
+pub(crate) const RUN: &str = "TESTBED_RUN";
+
 /// A folder with binaries. The name is that of Kubernetes' own test tools.
 pub(crate) const ASSETS: &str = "KUBEBUILDER_ASSETS";
 

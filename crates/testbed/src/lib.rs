@@ -69,4 +69,6 @@ mod environment;
 
 pub mod process;
 
+pub mod kin;
+
 pub mod report;

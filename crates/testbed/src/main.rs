@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow, bail};
 use clap::{Args, Parser, Subcommand};
 use testbed::find::Finder;
+use testbed::kin::Kin;
 use testbed::node::{init, needs};
 use testbed::part::Part;
 use testbed::plane::{self, ControlPlane, Options, Pods, User};
@@ -269,6 +270,7 @@ fn run(
         .args(arguments)
         .envs(plane.environment(User::Admin))
         .stdin(std::process::Stdio::inherit());
+    let kin = Kin::mark(&mut command, plane.folder());
     let mut child =
         Bound::start(command, Bond::Foreground).with_context(|| format!("cannot run {}", program.to_string_lossy()))?;
     let (id, done) = (child.id(), tell.clone());
@@ -284,6 +286,10 @@ fn run(
             Event::Asked(Asked { signal, .. }) => process::signal(id, signal),
             Event::Done(_) => break,
         }
+    }
+    let ended = Vec::from_iter(kin.end());
+    if !ended.is_empty() {
+        say(&format!("ended what the command left: {}", ended.join(", ")));
     }
     // The command will report refused connections. This tells their cause.
     if let Err(error) = plane.check() {

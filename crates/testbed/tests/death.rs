@@ -119,6 +119,26 @@ fn run_passes_signals_on_and_stays_until_the_command_ends() {
     assert!(!folder.exists());
 }
 
+/// As cargo and its test binary: the signal ends the command, and its child has a command line of its own.
+#[test]
+fn run_ends_what_an_interrupted_command_leaves() {
+    let parent = tempfile::tempdir().unwrap();
+    let told = parent.path().join("told");
+    let child = "trap 'echo asked >$TOLD; exit' TERM; sleep 600 & echo children=$$ $!; wait";
+    let mut command = program(&["run", "--", "bash", "-c", "setsid bash -c \"$CHILD\" & wait"]);
+    command.env("TOLD", &told).env("CHILD", child);
+    let mut run = Bound::start(command, Bond::Group).unwrap();
+    let children = self::told(&mut run, "children=");
+    process::signal(run.id(), libc::SIGINT);
+    assert_eq!(process::exit_code(run.wait().unwrap()), 130);
+    assert_eq!(fs_err::read_to_string(told).unwrap(), "asked\n");
+    for child in children.split(' ') {
+        // A process that has ended may still wait to be reaped.
+        let line = fs_err::read_to_string(format!("/proc/{child}/cmdline"));
+        assert!(line.as_ref().map_or(true, String::is_empty), "{line:?}");
+    }
+}
+
 #[test]
 fn a_control_plane_that_breaks_is_not_a_silent_one() {
     let (mut owner, folder) = up(Stdio::piped());
