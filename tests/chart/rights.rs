@@ -9,7 +9,7 @@ use testbed::audit::Records;
 use testbed::part::Part;
 use testbed::wait::wait_until;
 
-use super::stage::{PATIENCE, SIDES, Stage, here, name_of};
+use super::stage::{PATIENCE, Running, SIDES, Stage, here, name_of};
 
 /// A chart with everything that needs rights of its own: roles of both kinds, bindings to them and to others, a
 /// resource of a CRD, objects in other namespaces, a helm hook.
@@ -194,6 +194,7 @@ fn nothing_is_lacking_and_nothing_is_granted_in_vain() {
         stage.patch("configmap addon-operator", &json!({"data": {"robot": "greeting: hi"}}));
         let greeting = || stage.kubectl("get configmap robot --output=jsonpath={.data.greeting}");
         look("the upgraded release", || (greeting() == "hi").then_some(()));
+        refused_upgrade(&stage, &operator);
         let bad = [
             "patch",
             "configmap",
@@ -244,9 +245,43 @@ fn nothing_is_lacking_and_nothing_is_granted_in_vain() {
     }
 }
 
+/// An upgrade that a webhook without a server refuses. The operator reads whose webhook it is, and about its server.
+fn refused_upgrade(stage: &Stage, operator: &Running) {
+    let namespace = stage.namespace.name();
+    let name = format!("dead.{namespace}.example.com");
+    let configuration = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "MutatingWebhookConfiguration",
+        "metadata": {"name": name},
+        "webhooks": [{
+            "name": name,
+            "clientConfig": {"service": {"namespace": namespace, "name": "nobody"}},
+            "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["configmaps"]}],
+            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
+            "objectSelector": {"matchLabels": {"app.kubernetes.io/managed-by": "Helm"}},
+            "sideEffects": "None",
+            "timeoutSeconds": 2,
+            "admissionReviewVersions": ["v1"],
+        }],
+    });
+    stage.write("dead.json", &configuration.to_string());
+    stage.kubectl(&format!("create --filename={}", stage.path("dead.json").display()));
+    let probe = ["annotate", "configmap", "robot", "probe=true", "--dry-run=server"];
+    let is_refused = || stage.namespace.kubectl(probe).is_err().then_some(());
+    look("the webhook to be called", is_refused);
+    stage.patch("configmap addon-operator", &json!({"data": {"robot": "greeting: hey"}}));
+    let told = format!(
+        "MutatingWebhookConfiguration '{name}' of no release; its Service '{namespace}/nobody' has no endpoints"
+    );
+    look("the culprit", || operator.said().contains(&told).then_some(()));
+    stage.kubectl(&format!("delete mutatingwebhookconfiguration {name}"));
+    let greeting = || stage.kubectl("get configmap robot --output=jsonpath={.data.greeting}");
+    look("the upgrade", || (greeting() == "hey").then_some(()));
+}
+
 /// Rights that are needed only in situations that this test does not create: a repeated Event; a leader in another pod
 /// whose end is detected; and Services with selectors.
-const IDLE: [&str; 11] = [
+const IDLE: [&str; 10] = [
     "/endpoints create",
     "/endpoints get",
     "/endpoints patch",
@@ -254,7 +289,6 @@ const IDLE: [&str; 11] = [
     "/pods watch",
     "discovery.k8s.io/endpointslices create",
     "discovery.k8s.io/endpointslices delete",
-    "discovery.k8s.io/endpointslices list",
     "discovery.k8s.io/endpointslices patch",
     "events.k8s.io/events get",
     "events.k8s.io/events patch",
