@@ -196,7 +196,7 @@ pub async fn run(job: Job, tools: Arc<Tools>, cancel: CancellationToken) -> Fini
             Finished::GivenSaved(ticket, unless(cancel, saved).await)
         }
         Job::SaveValuesFiles(files, ticket) => {
-            let saved = state::save_values_files(tools, &files);
+            let saved = Box::pin(state::save_values_files(tools, &files));
             Finished::ValuesFilesSaved(ticket, unless(cancel, saved).await)
         }
         Job::ReadDirectories(ticket) => {

@@ -19,6 +19,8 @@ use testbed::wait::wait_until;
 mod discovery;
 #[path = "crds/outdated.rs"]
 mod outdated;
+#[path = "crds/refused.rs"]
+mod refused;
 #[path = "bad_input/stage.rs"]
 #[expect(dead_code, reason = "most of it is about bad input")]
 mod stage;
@@ -302,6 +304,7 @@ async fn names_that_are_taken_are_told_at_once() {
         failure.report.contains(&said) && failure.report.contains("already in use"),
         "{failure}"
     );
+    assert!(failure.hints[0].contains("rename the kind"), "{failure:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -32,6 +32,9 @@ const ESTABLISHED_WITHIN: Duration = Duration::from_secs(15);
 /// The interval of reads if a watch is forbidden.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
+const TAKEN: &str = "a name belongs to another CRD of the group: rename the kind, or delete that CRD with all of its objects; \
+                     `kubectl get crds` lists both";
+
 /// The outcome for a CRD.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ensured {
@@ -80,9 +83,9 @@ impl From<CrdError> for Failure {
                 let hint = by_hand(name, kept);
                 return Self::of(Class::Refused, &error).hint(hint);
             }
+            CrdError::NamesRefused { .. } => return Self::of(Class::Refused, &error).hint(TAKEN),
             CrdError::Malformed { .. } => Class::Invalid,
             CrdError::Held { .. } => Class::Held,
-            CrdError::NamesRefused { .. } => Class::Refused,
             CrdError::Gone { .. } | CrdError::NotEstablished { .. } => Class::Unavailable,
         };
         Self::new(class, crate::report::Chain(&error).to_string())

@@ -5,9 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use addon_core::failure::{Class, Failure};
+use kube::core::Status;
 use thiserror::Error;
 
 use crate::report::Chain;
+
+/// The cause that the API server names if a namespace is being deleted.
+pub const NAMESPACE_ENDS: &str = "NamespaceTerminating";
 
 /// A request to the API server, for error messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,15 +71,26 @@ impl RequestError {
         }
     }
 
-    /// The HTTP status, if the server answered with an error.
-    pub fn code(&self) -> Option<u16> {
+    /// The server's answer, if it is an error.
+    pub fn status(&self) -> Option<&Status> {
         match self {
             Self::Failed { source, .. } => match source.as_ref() {
-                kube::Error::Api(status) => Some(status.code),
+                kube::Error::Api(status) => Some(status),
                 _ => None,
             },
             Self::Silent { .. } | Self::Unusable { .. } | Self::Damaged { .. } => None,
         }
+    }
+
+    /// The HTTP status, if the server answered with an error.
+    pub fn code(&self) -> Option<u16> {
+        self.status().map(|status| status.code)
+    }
+
+    /// Whether the server names a cause of this kind.
+    pub fn has_cause(&self, kind: &str) -> bool {
+        let details = self.status().and_then(|status| status.details.as_ref());
+        details.is_some_and(|details| details.causes.iter().any(|cause| cause.reason == kind))
     }
 
     /// Whether the server answered "not found".
@@ -139,20 +154,11 @@ impl RequestError {
                     attempt.name
                 ))
             }
-            Some(403) => Some(format!(
-                "allow the verb '{}' on '{}'{} to {}",
-                attempt.verb,
-                attempt.resource,
-                attempt
-                    .namespace
-                    .as_ref()
-                    .map(|name| format!(" in namespace '{name}'"))
-                    .unwrap_or_default(),
-                attempt.account.as_ref().map_or_else(
-                    || "the operator's service account".to_owned(),
-                    |account| format!("the service account '{account}'")
-                )
-            )),
+            Some(403) => self.hint_of_refusal(),
+            Some(404) if attempt.resource != "namespaces" => {
+                let details = self.status()?.details.as_ref()?;
+                (details.kind == "namespaces").then(|| format!("create the namespace '{}' first", details.name))
+            }
             Some(401) => Some(format!(
                 "{} does not accept our credentials: did they expire?",
                 attempt.server
@@ -163,6 +169,41 @@ impl RequestError {
             )),
             Some(_) | None => None,
         }
+    }
+
+    /// The hint for a refusal, which the rights, a quota, the end of a namespace or a policy can cause.
+    fn hint_of_refusal(&self) -> Option<String> {
+        let attempt = self.attempt();
+        let message = &self.status()?.message;
+        let namespace = attempt.namespace.as_deref().unwrap_or_default();
+        if message.contains("exceeded quota") {
+            return Some(format!(
+                "raise the quota, or delete objects that count: `kubectl describe resourcequotas --namespace {namespace}`"
+            ));
+        }
+        if self.has_cause(NAMESPACE_ENDS) {
+            return Some(format!(
+                "namespace '{namespace}' is being deleted: wait until it is gone, and create it again"
+            ));
+        }
+        let account = attempt.account.as_ref().map_or_else(
+            || "the operator's service account".to_owned(),
+            |account| format!("the service account '{account}'"),
+        );
+        let resource = &attempt.resource;
+        if message.contains("attempting to grant RBAC permissions") {
+            return Some(format!(
+                "give {account} these rights, too: an account can grant only rights that it has"
+            ));
+        }
+        // A webhook or a policy gives its own reason.
+        let is_of_rights = message.contains(" cannot ") && !message.contains("denied the request");
+        let place = if namespace.is_empty() {
+            String::new()
+        } else {
+            format!(" in namespace '{namespace}'")
+        };
+        is_of_rights.then(|| format!("allow the verb '{}' on '{resource}'{place} to {account}", attempt.verb))
     }
 }
 
@@ -184,14 +225,19 @@ impl From<&RequestError> for Failure {
 
 #[cfg(test)]
 mod tests {
-    use kube::core::Status;
+    use serde_json::{Value, json};
 
     use super::*;
 
     fn failed(code: u16, message: &str) -> Failure {
+        answered(code, message, &json!({}))
+    }
+
+    fn answered(code: u16, message: &str, details: &Value) -> Failure {
         let status = Status {
             code,
             message: message.to_owned(),
+            details: Some(serde_json::from_value(details.clone()).unwrap()),
             ..Status::default()
         };
         let attempt = Attempt {
@@ -235,5 +281,36 @@ mod tests {
             failure.hints,
             ["allow the verb 'get' on 'configmaps' in namespace 'ns' to the operator's service account"]
         );
+    }
+
+    #[test]
+    fn a_refusal_has_the_hint_for_its_reason() {
+        for (message, expected) in [
+            (
+                "configmaps \"x\" is forbidden: exceeded quota: all, requested: count/configmaps=1",
+                Some("raise the quota, or delete objects that count: `kubectl describe resourcequotas --namespace ns`"),
+            ),
+            (
+                "roles \"x\" is forbidden: user \"a\" (groups=[\"b\"]) is attempting to grant RBAC permissions not currently held",
+                Some(
+                    "give the operator's service account these rights, too: an account can grant only rights that it has",
+                ),
+            ),
+            ("admission webhook \"w\" denied the request: you cannot get it", None),
+            (
+                "pods \"x\" is forbidden: violates PodSecurity \"restricted:latest\"",
+                None,
+            ),
+        ] {
+            assert_eq!(failed(403, message).hints, Vec::from_iter(expected), "{message}");
+        }
+        let terminating = json!({"causes": [{"reason": NAMESPACE_ENDS}]});
+        assert_eq!(
+            answered(403, "because it is being terminated", &terminating).hints,
+            ["namespace 'ns' is being deleted: wait until it is gone, and create it again"]
+        );
+        let absent = json!({"kind": "namespaces", "name": "ns"});
+        assert_eq!(answered(404, "no", &absent).hints, ["create the namespace 'ns' first"]);
+        assert_eq!(failed(404, "no").hints, [""; 0]);
     }
 }

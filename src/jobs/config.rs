@@ -6,8 +6,6 @@ use addon_core::failure::Failure;
 use addon_core::operator::event::{Saved, Settled};
 use addon_core::operator::policy::OnTrial;
 
-use tokio_util::sync::CancellationToken;
-
 use super::Tools;
 
 /// Saves a section. On trial its earlier text is noted first, so that after a kill every saved section can be put back.
@@ -26,12 +24,11 @@ pub async fn save(
         }
         Ok(cluster.save_config(&tools.config_map, key, text, base, create).await?)
     };
-    // A cancelled job is dropped as a whole.
-    let never = CancellationToken::new();
-    tools.explained(Box::pin(saved).await, &never).await
+    tools.explained_to_the_end(Box::pin(saved).await).await
 }
 
 /// Ends the notes of a trial: the sections that hooks saved are put back, or stay if it passed.
 pub async fn settle(tools: &Tools, ruling: Ruling) -> Result<Settled, Failure> {
-    Ok(tools.cluster.settle_trial_sections(&tools.config_map, ruling).await?)
+    let settled = tools.cluster.settle_trial_sections(&tools.config_map, ruling).await;
+    tools.explained_to_the_end(settled.map_err(Failure::from)).await
 }

@@ -39,7 +39,8 @@ struct Found {
 }
 
 async fn of_module(tools: &Tools, module: &ModuleName, on_trial: OnTrial) -> Result<(), CrdObstacle> {
-    match put(tools, module, on_trial).await {
+    let outcome = put(tools, module, on_trial).await;
+    match tools.explained_to_the_end(outcome).await {
         Ok(held) if held.is_empty() => Ok(()),
         Ok(held) => Err(CrdObstacle::Held(held)),
         Err(failure) => Err(CrdObstacle::Failed(failure)),

@@ -23,4 +23,9 @@ impl Tools {
         };
         Err(hints.into_iter().fold(failure, Failure::hint))
     }
+
+    /// Like [`Tools::explained`], for a job that is dropped as a whole when it is cancelled.
+    pub(super) async fn explained_to_the_end<T>(&self, outcome: Result<T, Failure>) -> Result<T, Failure> {
+        self.explained(outcome, &CancellationToken::new()).await
+    }
 }

@@ -23,8 +23,10 @@ pub(super) async fn save(
     Ok(tools.cluster.save_last_good(last_good, made).await?)
 }
 
-pub(super) async fn save_values_files(tools: &Tools, files: &ValuesFiles) -> Result<(), Failure> {
-    Ok(tools.cluster.save_values_files(files).await?)
+/// Writes the outlines of the values files.
+pub async fn save_values_files(tools: &Tools, files: &ValuesFiles) -> Result<(), Failure> {
+    let saved = tools.cluster.save_values_files(files).await;
+    tools.explained_to_the_end(saved.map_err(Failure::from)).await
 }
 
 pub(super) async fn save_given(tools: &Tools, given: BTreeMap<HookName, Given>) -> Result<(), Failure> {

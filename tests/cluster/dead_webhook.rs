@@ -3,8 +3,10 @@
 
 use std::convert::Infallible;
 
+use addon_core::artifact::trial::record::Ruling;
+use addon_core::module::outline::ValuesFiles;
 use addon_core::operator::policy::OnTrial;
-use addon_operator::jobs::config;
+use addon_operator::jobs::{config, state};
 use serde_json::{Value, json};
 use testbed::part::Part;
 use testbed::wait::wait_until;
@@ -49,6 +51,8 @@ async fn wedged(prefix: &str, helm: Part) -> (World, [String; 2]) {
         ("templates/w.yaml", &webhooks),
     ];
     world.module("one", &files).await;
+    let noted = world.tools.cluster.note_trial_section("one", None, "x: 1");
+    noted.await.unwrap();
     // The API server may learn of the webhook only after helm's last write.
     let _ = world.sync(json!({"one": {"x": "a"}})).await;
     let probe = ["create", "configmap", "probe", "--dry-run=server"];
@@ -86,7 +90,16 @@ async fn the_failure_names_the_webhook_its_module_and_its_server() {
         let of_module =
             format!("webhook '{dead}' is in ValidatingWebhookConfiguration '{dead}' of module 'one'; {server}");
         let synced = world.sync(json!({"one": {"x": "b"}})).await;
-        for failure in [saved.unwrap_err(), synced.unwrap_err()] {
+        let outlines = ValuesFiles::from([("values.yaml".to_owned(), None)]);
+        let outlined = state::save_values_files(tools, &outlines).await;
+        let settled = config::settle(tools, Ruling::Failed).await;
+        let failures = [
+            saved.unwrap_err(),
+            synced.unwrap_err(),
+            outlined.unwrap_err(),
+            settled.unwrap_err(),
+        ];
+        for failure in failures {
             assert!(failure.report.contains("failed calling webhook"), "{failure}");
             let hints = &failure.hints;
             let named = hints.iter().filter(|hint| hint.starts_with(&of_module)).count();

@@ -9,6 +9,7 @@ mod event;
 mod finalizer;
 mod status;
 
+use std::convert::Infallible;
 use std::path::PathBuf;
 
 use addon_core::failure::{Class, Failure};
@@ -20,10 +21,11 @@ use addon_operator::cluster::patch::Patcher;
 use fs_err as fs;
 use serde_json::{Value, json};
 use testbed::plane::User;
+use testbed::wait::wait_until;
 use tokio_util::sync::CancellationToken;
 
 use super::tools::meters;
-use super::world::World;
+use super::world::{PATIENCE, World};
 
 /// A namespace in which the tests carry out patches.
 pub(super) struct Stage {
@@ -39,7 +41,7 @@ impl Stage {
     }
 
     /// Replaces the client by one with another kubeconfig or server.
-    async fn reached_by(&mut self, kubeconfig: PathBuf, server: Option<&str>) {
+    async fn reached_by(&mut self, kubeconfig: PathBuf, server: Option<&str>) -> Cluster {
         let dir = tempfile::tempdir().unwrap();
         let address = Address {
             kube_config: vec![kubeconfig],
@@ -49,7 +51,8 @@ impl Stage {
         let cluster = Cluster::connect(&address, self.namespace(), Some(dir.path()), meters())
             .await
             .unwrap();
-        self.patcher = patcher(cluster);
+        self.patcher = patcher(cluster.clone());
+        cluster
     }
 
     fn namespace(&self) -> &str {
@@ -174,6 +177,43 @@ async fn operations_follow_each_other_and_a_failure_stops_none() {
         ns = stage.namespace()
     );
     assert_eq!((failure.class, failure.report), (Class::Refused, expected));
+    assert_eq!(
+        failure.hints,
+        [
+            "with 'ignoreMissingObject: true' an object that is not there is no failure",
+            "CreateOrUpdate replaces an object that is there, and CreateIfNotExists leaves it as it is",
+        ]
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refusal_that_tells_nothing_is_explained() {
+    let stage = Stage::new("patch-hints").await;
+    let create = "operation: Create\nobject: {apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: NS}}";
+    stage.apply(create).await.unwrap();
+    let unfit =
+        "operation: JSONPatch\nkind: ConfigMap\nnamespace: NS\nname: a\njsonPatch: [{op: remove, path: /data/x}]";
+    let failure = stage.apply(unfit).await.unwrap_err();
+    let unfit = "a step of the patch does not fit the object: its path is not there, or its test failed";
+    assert_eq!(failure.hints, [unfit], "{failure}");
+    let failure = stage.apply(&create.replace("NS", "patch-nowhere")).await.unwrap_err();
+    assert_eq!(
+        failure.hints,
+        ["create the namespace 'patch-nowhere' first"],
+        "{failure}"
+    );
+    let quota = ["create", "quota", "none", "--hard=count/configmaps=0"];
+    stage.world.namespace.kubectl(quota).unwrap();
+    let counts = || {
+        !stage
+            .world
+            .kubectl("get quota none --output=jsonpath={.status.hard}")
+            .is_empty()
+    };
+    let look = || Ok::<_, Infallible>(counts().then_some(()));
+    wait_until(PATIENCE, "the quota to count", look).unwrap();
+    let failure = stage.apply(&create.replace("name: a", "name: b")).await.unwrap_err();
+    assert!(failure.hints[0].starts_with("raise the quota"), "{failure:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -273,7 +313,7 @@ async fn what_the_operator_may_not_do_is_told_with_the_right_that_it_needs() {
     stage.world.kubectl(&format!(
         "config --kubeconfig={file} set-context --current --user=nobody"
     ));
-    stage.reached_by(kubeconfig.clone(), None).await;
+    let cluster = stage.reached_by(kubeconfig.clone(), None).await;
     let text = "operation: MergePatch\nkind: cm\nnamespace: NS\nname: a\nmergePatch: {data: {a: b}}\nignoreMissingObject: true";
     let failure = stage.apply(text).await.unwrap_err();
     assert_eq!(failure.class, Class::Refused, "{failure}");
@@ -283,4 +323,10 @@ async fn what_the_operator_may_not_do_is_told_with_the_right_that_it_needs() {
         stage.namespace()
     );
     assert!(failure.hints[0].starts_with(&hint), "{failure:?}");
+    // Without the right to list configurations the webhook is named all the same.
+    let told = cluster
+        .about_failed_webhook(r#"failed calling webhook "w.example.com": EOF"#)
+        .await;
+    let expected = "webhook 'w.example.com' did not answer: is its server up, and does the API server reach it?";
+    assert_eq!(told, [expected]);
 }

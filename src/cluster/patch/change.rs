@@ -11,9 +11,13 @@ use super::address::{Address, Ask};
 use super::finalizer;
 use super::race::{self, Lost, is_missing};
 use crate::blocking;
+use crate::cluster::error::RequestError;
 
 pub(super) const MERGE_PATCH: &str = "application/merge-patch+json";
 const JSON_PATCH: &str = "application/json-patch+json";
+
+const UNFIT_PATCH: &str = "a step of the patch does not fit the object: its path is not there, or its test failed";
+const MISSING: &str = "with 'ignoreMissingObject: true' an object that is not there is no failure";
 
 impl Patcher {
     pub(super) async fn change(
@@ -38,6 +42,10 @@ impl Patcher {
                     "the API server gives the same answer for an object whose kind has no subresource '{part}'"
                 );
                 Err(Failure::from(error).hint(hint))
+            }
+            (Err(Lost::Request(error)), None) if is_missing(&error) => Err(Failure::from(error).hint(MISSING)),
+            (Err(Lost::Request(error)), _) if matches!(change, Change::Json(_)) && is_unfit(&error) => {
+                Err(Failure::from(error).hint(UNFIT_PATCH))
             }
             (outcome, _) => Ok(outcome?),
         }
@@ -89,6 +97,12 @@ async fn send(
     };
     address.ask(name, ask).await?;
     Ok(())
+}
+
+/// Whether the API server could not carry out a JSON patch. Its answer names no step.
+fn is_unfit(error: &RequestError) -> bool {
+    let status = error.status().filter(|_| error.is_failed_test());
+    status.is_some_and(|status| status.message.starts_with("the server rejected our request"))
 }
 
 fn unfit(found: &str) -> Failure {

@@ -8,6 +8,8 @@ use super::Patcher;
 use super::address::Address;
 use super::race::{self, Lost, is_taken};
 
+const TAKEN: &str = "CreateOrUpdate replaces an object that is there, and CreateIfNotExists leaves it as it is";
+
 impl Patcher {
     pub(super) async fn create(&self, object: &Manifest, existing: Existing) -> Result<(), Failure> {
         let address = self
@@ -28,7 +30,10 @@ impl Patcher {
                 outcome => Ok(outcome.map(drop)?),
             },
             // A name that the server generates is never taken already.
-            (Existing::Refuse, _) | (_, None) => Ok(address.create(name, &content).await.map(drop)?),
+            (Existing::Refuse, _) | (_, None) => match address.create(name, &content).await {
+                Err(error) if is_taken(&error) => Err(Failure::from(error).hint(TAKEN)),
+                outcome => Ok(outcome.map(drop)?),
+            },
         }
     }
 }

@@ -4,9 +4,8 @@ use std::future::Future;
 use std::time::Duration;
 
 use addon_core::failure::Failure;
-use kube::core::Status;
 
-use crate::cluster::error::RequestError;
+use crate::cluster::error::{NAMESPACE_ENDS, RequestError};
 
 /// The pauses before the first, the second and the third repetition of an operation.
 const PAUSES: [Duration; 3] = [
@@ -67,19 +66,9 @@ pub(super) async fn run<T, F: Future<Output = Result<T, Lost>>>(attempt: impl Fn
     attempt().await
 }
 
-fn status(error: &RequestError) -> Option<&Status> {
-    match error {
-        RequestError::Failed { source, .. } => match source.as_ref() {
-            kube::Error::Api(status) => Some(status),
-            _ => None,
-        },
-        RequestError::Silent { .. } | RequestError::Unusable { .. } | RequestError::Damaged { .. } => None,
-    }
-}
-
 /// The server's message about the conflict.
 fn reason(error: &RequestError) -> Option<&str> {
-    status(error).map(|status| status.reason.as_str())
+    error.status().map(|status| status.reason.as_str())
 }
 
 /// Whether an object with this name exists already.
@@ -89,23 +78,17 @@ pub(super) fn is_taken(error: &RequestError) -> bool {
 
 /// Whether the object was refused because its namespace is being deleted.
 pub(super) fn is_ending(error: &RequestError) -> bool {
-    has_cause(error, "NamespaceTerminating")
+    error.has_cause(NAMESPACE_ENDS)
 }
 
 /// Whether other field managers own fields that were to be applied.
 pub(super) fn has_other_managers(error: &RequestError) -> bool {
-    has_cause(error, "FieldManagerConflict")
-}
-
-/// Whether the server names a cause of this kind.
-fn has_cause(error: &RequestError, kind: &str) -> bool {
-    let details = status(error).and_then(|status| status.details.as_ref());
-    details.is_some_and(|details| details.causes.iter().any(|cause| cause.reason == kind))
+    error.has_cause("FieldManagerConflict")
 }
 
 /// Whether the object does not exist. An unknown path gives the same status without an object's name, and does not
 /// count.
 pub(super) fn is_missing(error: &RequestError) -> bool {
-    let details = status(error).and_then(|status| status.details.as_ref());
+    let details = error.status().and_then(|status| status.details.as_ref());
     error.is_not_found() && details.is_some_and(|details| !details.name.is_empty())
 }
