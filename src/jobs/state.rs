@@ -30,5 +30,6 @@ pub async fn save_values_files(tools: &Tools, files: &ValuesFiles) -> Result<(),
 }
 
 pub(super) async fn save_given(tools: &Tools, given: BTreeMap<HookName, Given>) -> Result<(), Failure> {
-    Ok(tools.cluster.save_given(given).await?)
+    let saved = tools.cluster.save_given(given).await;
+    tools.explained_to_the_end(saved.map_err(Failure::from)).await
 }

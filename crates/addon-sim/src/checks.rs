@@ -244,7 +244,9 @@ impl Checks {
         self.reviews.over(step, &starts)?;
         self.edits.over(step, &starts)?;
         needs::check(step)?;
-        waits::check(step.after)?;
+        if step.life.stopping.is_none() {
+            waits::check(step.after)?;
+        }
         self.sources.check(step)?;
         self.holds.check(step)?;
         self.jobs.check(step, &starts)

@@ -70,13 +70,19 @@ impl<'a> Survey<'a> {
     /// The enabled scripts whose answers come before the next runs of modules, as a text for people.
     fn scripts_asked(&self) -> Option<String> {
         let verdicts = &self.of.verdicts;
+        if !verdicts.is_asking() {
+            return None;
+        }
         let asked = self
             .of
             .modules
             .names()
             .filter(|name| verdicts.script_runs_since(name).is_some());
         let names: Vec<_> = asked.map(|name| format!("'{name}'")).collect();
-        (verdicts.is_asking() && !names.is_empty()).then(|| format!("the enabled scripts of {}", names.join(", ")))
+        Some(match names.join(", ") {
+            none if none.is_empty() => "the enabled scripts, for which there is no free slot".to_owned(),
+            names => format!("the enabled scripts of {names}"),
+        })
     }
 
     /// The tasks of a module that failed and are retried, in all queues.

@@ -98,14 +98,14 @@ impl Survey<'_> {
             );
         }
         let wait = self.turn_waits_for(unit);
-        let is_over = !unit.is_enabled() || unit.life().released().is_some();
-        if wait.is_empty() && !is_over {
-            return self.work_ahead().unwrap_or_default();
+        if !wait.is_empty() {
+            return wait;
         }
-        if wait.is_empty() {
-            return self.loops_of(unit.name()).join("; ");
-        }
-        wait
+        // A removal that was held is held until all scripts have answered, also if the ConfigMap wants the module by now.
+        let is_held = self.of.removal.brake().holds(unit.name().as_str());
+        let is_over = !unit.is_enabled() || unit.life().released().is_some() && !is_held;
+        let ahead = self.work_ahead().filter(|_| !is_over);
+        ahead.unwrap_or_else(|| self.loops_of(unit.name()).join("; "))
     }
 
     /// The end of a sentence about a module that keeps its state, because programs have switched it too often.
