@@ -4,6 +4,7 @@
 //! Never touches an object of the release.
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 
 use addon_core::failure::Failure;
 use addon_core::release::foreign;
@@ -13,9 +14,10 @@ use tokio::runtime::Runtime;
 
 use super::switch::{SwitchError, reach};
 use crate::cluster::Cluster;
-use crate::cluster::drift::{ObjectKey, flat, key_of};
+use crate::cluster::drift::{Identity, ObjectKey, flat, key_of};
 use crate::cluster::error::RequestError;
 use crate::cluster::releases::records::Stored;
+use crate::cluster::releases::records::made::Made;
 use crate::settings::{Environment, StartArgs};
 
 /// The records of a release, with their damage.
@@ -24,7 +26,7 @@ pub struct RecordRepair {
     /// The damage and the remedies.
     pub examined: Examined,
     /// The objects that helm has made for the release and that no record names, if the newest record is lost.
-    pub left: BTreeSet<ObjectKey>,
+    left: Made,
     release: String,
     stored: Vec<Stored>,
     cluster: Cluster,
@@ -51,7 +53,7 @@ impl RecordRepair {
                 .block_on(left(&cluster, &release, &stored))
                 .map_err(SwitchError::Cluster)?
         } else {
-            BTreeSet::new()
+            Made::default()
         };
         Ok(Some(Self {
             examined,
@@ -80,6 +82,28 @@ impl RecordRepair {
         self.stored.iter().map(line).collect()
     }
 
+    /// The objects that stay, each with the command that deletes it, and the kinds that could not be listed, in words.
+    pub fn left(&self) -> Vec<String> {
+        let Made { objects, unlisted } = &self.left;
+        let mut lines = Vec::new();
+        if !objects.is_empty() {
+            let title = "Objects that no other record names, and that stay unless the chart renders them. A person deletes them by:";
+            lines.push(title.to_owned());
+            lines.extend(
+                objects
+                    .iter()
+                    .map(|object| format!("  {object}: `{}`", deletion(object))),
+            );
+        }
+        if !unlisted.is_empty() {
+            let kinds = unlisted.join(", ");
+            lines.push(format!(
+                "More objects may stay, of kinds that could not be listed: {kinds}"
+            ));
+        }
+        lines
+    }
+
     /// Whether there is something to do.
     pub fn is_needed(&self) -> bool {
         self.examined
@@ -105,30 +129,55 @@ fn failed(error: RequestError) -> SwitchError {
     SwitchError::Cluster(Failure::from(error))
 }
 
-/// The objects of the release that no record names, of the kinds in the records.
-async fn left(cluster: &Cluster, release: &str, stored: &[Stored]) -> Result<BTreeSet<ObjectKey>, Failure> {
+/// The objects of the release that no record names.
+async fn left(cluster: &Cluster, release: &str, stored: &[Stored]) -> Result<Made, Failure> {
+    let apis = cluster.apis().await?;
     let manifests = stored.iter().filter_map(Stored::manifest);
     let documents = manifests.filter_map(|manifest| yaml::documents_v2(&manifest).ok());
-    let named: BTreeSet<ObjectKey> = documents
-        .flatten()
-        .flat_map(flat)
-        .filter_map(|object| key_of(&object))
+    let objects = documents.flatten().flat_map(flat);
+    let named: BTreeSet<Identity> = objects
+        .filter_map(|object| Some(cluster.identity(&key_of(&object)?, &apis)))
         .collect();
-    let kinds = named
-        .iter()
-        .map(|key| (key.api_version.clone(), key.kind.clone()))
-        .collect();
-    let apis = cluster.apis().await?;
-    let mut made = cluster.made_for(release, &kinds, &apis).await?;
-    for key in &named {
-        let with = |namespace: Option<String>| ObjectKey {
-            namespace,
-            ..key.clone()
-        };
-        made.remove(&with(None));
-        made.remove(&with(
-            key.namespace.clone().or_else(|| Some(cluster.namespace().to_owned())),
-        ));
-    }
+    let mut made = cluster.all_made_for(release, &apis).await;
+    made.objects
+        .retain(|key| !named.contains(&cluster.identity(key, &apis)));
     Ok(made)
+}
+
+/// The command by which a person deletes an object.
+fn deletion(object: &ObjectKey) -> String {
+    let mut command = format!("kubectl delete {}", object.kind.to_lowercase());
+    if let Some((group, _)) = object.api_version.split_once('/') {
+        let _ = write!(command, ".{group}");
+    }
+    let _ = write!(command, " {}", object.name);
+    if let Some(namespace) = &object.namespace {
+        let _ = write!(command, " --namespace {namespace}");
+    }
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_names_group_and_namespace_if_there_are_any() {
+        let command = |api_version: &str, kind: &str, namespace: Option<&str>| {
+            deletion(&ObjectKey {
+                api_version: api_version.to_owned(),
+                kind: kind.to_owned(),
+                namespace: namespace.map(str::to_owned),
+                name: "a".to_owned(),
+            })
+        };
+        assert_eq!(
+            command("v1", "ConfigMap", Some("n")),
+            "kubectl delete configmap a --namespace n"
+        );
+        assert_eq!(
+            command("rbac.authorization.k8s.io/v1", "ClusterRole", None),
+            "kubectl delete clusterrole.rbac.authorization.k8s.io a"
+        );
+    }
 }

@@ -43,10 +43,7 @@ impl Release {
         }
         let mut lines = vec![format!("Records of release '{module}':")];
         lines.extend(repair.lines().into_iter().map(|line| format!("  {line}")));
-        if !repair.left.is_empty() {
-            lines.push("Objects that no other record names, and that stay unless the chart renders them:".to_owned());
-            lines.extend(repair.left.iter().map(|object| format!("  {object}")));
-        }
+        lines.extend(repair.left());
         lines.push(match (confirm, repair.is_needed()) {
             (true, _) => "It is done: the module's next try works with the records".to_owned(),
             (false, true) => {

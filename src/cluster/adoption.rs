@@ -5,12 +5,16 @@ use k8s_openapi::api::core::v1::{Namespace, PersistentVolumeClaim};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Api;
 use kube::core::{ApiResource, DynamicObject, ObjectMeta};
+use serde_json::Value;
 
 use super::Cluster;
 use super::error::{Attempt, RequestError};
 
 pub(super) const RELEASE_NAME: &str = "meta.helm.sh/release-name";
 pub(super) const RELEASE_NAMESPACE: &str = "meta.helm.sh/release-namespace";
+/// The annotation by which helm leaves an object in the cluster.
+pub(super) const POLICY: &str = "helm.sh/resource-policy";
+pub(super) const KEEP: &str = "keep";
 
 /// The kinds whose objects contain other objects or data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,6 +64,21 @@ pub(super) fn is_of(found: &ObjectMeta, release: &str, namespace: &str) -> bool 
             .map(String::as_str)
     };
     says(RELEASE_NAME) == Some(release) && says(RELEASE_NAMESPACE) == Some(namespace) && says(ADOPTED).is_none()
+}
+
+/// Whether helm leaves the object in the cluster.
+pub(super) fn is_kept(found: &ObjectMeta) -> bool {
+    let annotations = found.annotations.as_ref();
+    keeps(annotations.and_then(|all| all.get(POLICY)).map(String::as_str))
+}
+
+/// Whether a manifest with this metadata tells helm to leave the object in the cluster.
+pub(super) fn is_kept_by(metadata: &Value) -> bool {
+    keeps(metadata["annotations"][POLICY].as_str())
+}
+
+fn keeps(policy: Option<&str>) -> bool {
+    policy.is_some_and(|policy| policy.trim().eq_ignore_ascii_case(KEEP))
 }
 
 #[cfg(test)]

@@ -86,6 +86,17 @@ impl Apis {
         self.kind(api_version, kind).is_none() && !is_open(&self.uncertain) && !is_open(&self.doubtful)
     }
 
+    /// Each kind once, in the version that the server prefers.
+    pub(super) fn each_kind(&self) -> impl Iterator<Item = (&str, &Kind)> {
+        let is_preferred = |(api_version, kind): &(&String, &Kind)| {
+            self.preferred(&kind.resource.group, &kind.resource.kind) == Some(api_version.as_str())
+        };
+        let kinds = self.kinds.iter().map(|((api_version, _), kind)| (api_version, kind));
+        kinds
+            .filter(is_preferred)
+            .map(|(api_version, kind)| (api_version.as_str(), kind))
+    }
+
     /// The API version of a group in which the server prefers to serve this kind; `None` if it does not serve it.
     pub(super) fn preferred(&self, group: &str, kind: &str) -> Option<&str> {
         let served = self

@@ -132,6 +132,9 @@ pub fn key_of(object: &Value) -> Option<ObjectKey> {
     })
 }
 
+/// Group, kind, namespace and name of an object: the same in all versions of its kind, and for all manifests.
+pub type Identity = (String, String, String, String);
+
 /// The objects of one kind in one namespace.
 struct Batch {
     resource: ApiResource,
@@ -140,6 +143,22 @@ struct Batch {
 }
 
 impl Cluster {
+    /// The identity of an object in a manifest or in the cluster.
+    pub fn identity(&self, key: &ObjectKey, apis: &Apis) -> Identity {
+        let group = key.api_version.split_once('/').map_or("", |(group, _)| group);
+        let is_everywhere = apis
+            .kind(&key.api_version, &key.kind)
+            .is_some_and(|kind| !kind.namespaced);
+        let namespace = key.namespace.as_deref().unwrap_or(self.namespace());
+        let namespace = if is_everywhere { "" } else { namespace };
+        (
+            group.to_owned(),
+            key.kind.clone(),
+            namespace.to_owned(),
+            key.name.clone(),
+        )
+    }
+
     /// Looks for all objects; returns the first missing one. Objects of kinds that are not served are skipped: helm
     /// could not create them either, and they are looked for when the kind is served again.
     pub async fn look_for(

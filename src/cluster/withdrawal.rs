@@ -5,22 +5,20 @@
 use std::time::Duration;
 
 use addon_core::release::interception::failed_webhook;
+use kube::Api;
 use kube::api::{Patch, PatchParams};
 use kube::core::DynamicObject;
-use kube::{Api, ResourceExt as _};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 use super::Cluster;
-use super::adoption::is_of;
+use super::adoption::{is_kept, is_of};
 use super::error::{Attempt, RequestError};
 use super::interception::{KINDS, kind_of};
 use super::releases::Revision;
 use super::replacement::Place;
 use crate::report::Chain;
 
-const POLICY: &str = "helm.sh/resource-policy";
-const KEEP: &str = "keep";
 /// The longest wait until the API server calls a deleted webhook no more. It learns of the deletion by a watch.
 const PATIENCE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(50);
@@ -45,10 +43,8 @@ impl Cluster {
         let Some(found) = self.ask(attempt, api.get_metadata_opt(name)).await? else {
             return Ok(false);
         };
-        let policy = found.annotations().get(POLICY);
-        let is_kept = policy.is_some_and(|policy| policy.trim().eq_ignore_ascii_case(KEEP));
         match &found.metadata.uid {
-            Some(uid) if !is_kept && is_of(&found.metadata, release, self.namespace()) => {
+            Some(uid) if !is_kept(&found.metadata) && is_of(&found.metadata, release, self.namespace()) => {
                 self.take_away(&place, uid, false).await
             }
             Some(_) | None => Ok(false),

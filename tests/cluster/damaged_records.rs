@@ -14,8 +14,9 @@ use futures::stream::{self, StreamExt as _};
 use serde_json::{Value, json};
 use testbed::part::Part;
 use testbed::plane::User;
+use testbed::wait::wait_until;
 
-use super::world::{CHART, World, with_each_helm};
+use super::world::{CHART, PATIENCE, World, with_each_helm};
 
 /// A ConfigMap that shows the value, and one whose name is the value.
 const TEMPLATES: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shown}\ndata: {x: {{ .Values.one.x | quote }}}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: only-{{ .Values.one.x }}}\n";
@@ -528,4 +529,44 @@ async fn a_person_sees_the_repair_and_confirms_it() {
     world.delete().await.unwrap();
     assert_eq!((world.history(), objects(&world)), (String::new(), "only-b".to_owned()));
     assert!(command(&world, &[]).1.contains("has no release"));
+}
+
+/// Its `ReplicaSet` gets the label and the annotations of helm, too.
+const DEPLOYMENT: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec:\n  replicas: 0\n  selector: {matchLabels: {x: d}}\n  template:\n    metadata: {labels: {x: d, app.kubernetes.io/managed-by: Helm}}\n    spec: {containers: [{name: c, image: i}]}\n";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn objects_of_kinds_that_no_record_names_are_named_with_the_command_that_deletes_them() {
+    let mut world = two_revisions("nameless", Part::Helm3).await;
+    world.module("one", &[("templates/b.yaml", DEPLOYMENT)]).await;
+    world.sync(values("c")).await.unwrap();
+    let copies = || {
+        let count = world
+            .kubectl("get replicaset -l app.kubernetes.io/managed-by=Helm -o=name")
+            .lines()
+            .count();
+        (count > 0).then_some(Some(())).ok_or("there is none")
+    };
+    wait_until(PATIENCE, "a ReplicaSet", copies).unwrap();
+    for revision in 1..=3 {
+        without_data_and_notes(&world, revision);
+    }
+    world.delete().await.unwrap_err();
+    let (is_well, text) = command(&world, &["--confirm"]);
+    assert!(is_well, "{text}");
+    let namespace = world.namespace.name();
+    let commands: Vec<&str> = text.split('`').filter(|part| part.starts_with("kubectl ")).collect();
+    let expected = ["deployment.apps d", "configmap only-c", "configmap shown"];
+    let expected = expected.map(|object| format!("kubectl delete {object} --namespace {namespace}"));
+    let mut sorted = commands.clone();
+    sorted.sort_by_key(|command| expected.iter().position(|expected| expected == command));
+    assert_eq!(sorted, expected, "{text}");
+    world.delete().await.unwrap();
+    assert_eq!(objects(&world), "only-c shown", "no object is touched");
+    for command in commands {
+        world.kubectl(command.trim_start_matches("kubectl "));
+    }
+    assert_eq!(
+        world.kubectl("get configmap,deployment -l heritage=addon-operator -o=name"),
+        ""
+    );
 }

@@ -2,6 +2,7 @@
 //!
 //! It decides nothing, never touches an object of a release, and keeps the contents that it replaces or takes away.
 
+pub mod made;
 mod remade;
 
 use std::collections::BTreeMap;

@@ -1,32 +1,25 @@
 //! The contents of a record that is made again: the objects that are noted on it, as the next older record describes them,
-//! or by their names alone. Also finds the objects in the cluster that helm has made for a release.
+//! or by their names alone.
 //!
 //! An object that is not there, or that belongs to another release, is never named: helm would delete it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use addon_core::release::Status;
 use helm_yaml::yaml;
 use jiff::Timestamp;
 use kube::Api;
-use kube::api::ListParams;
 use kube::core::{DynamicObject, ObjectMeta};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 use super::super::super::Cluster;
-use super::super::super::adoption::is_of;
+use super::super::super::adoption::{KEEP, POLICY, is_kept, is_of};
 use super::super::super::apis::Apis;
 use super::super::super::drift::{ObjectKey, flat, key_of};
 use super::super::super::error::{Attempt, RequestError};
-use super::super::{Content, PAGE, text};
+use super::super::{Content, text};
 use super::{Stored, contents};
-
-/// The annotation by which helm leaves an object in the cluster.
-const POLICY: &str = "helm.sh/resource-policy";
-const KEEP: &str = "keep";
-/// The label that helm gives to all objects of releases.
-const MANAGED: &str = "app.kubernetes.io/managed-by=Helm";
 
 impl Cluster {
     /// The contents of a broken record.
@@ -57,7 +50,11 @@ impl Cluster {
         content.map_err(|error| self.damaged(&broken.record.tag.secret, error.to_string()))
     }
 
-    async fn metadata_of(&self, key: &ObjectKey, apis: &Apis) -> Result<Option<ObjectMeta>, RequestError> {
+    pub(in crate::cluster::releases) async fn metadata_of(
+        &self,
+        key: &ObjectKey,
+        apis: &Apis,
+    ) -> Result<Option<ObjectMeta>, RequestError> {
         let Some(kind) = apis.kind(&key.api_version, &key.kind) else {
             return Ok(None);
         };
@@ -75,50 +72,6 @@ impl Cluster {
         };
         let found = self.ask(attempt, api.get_metadata_opt(&key.name)).await?;
         Ok(found.map(|found| found.metadata))
-    }
-
-    /// The objects of these kinds, by API version and kind, that helm has made for the release. Kinds that the operator may
-    /// not list are left out.
-    pub async fn made_for(
-        &self,
-        release: &str,
-        kinds: &BTreeSet<(String, String)>,
-        apis: &Apis,
-    ) -> Result<BTreeSet<ObjectKey>, RequestError> {
-        let mut made = BTreeSet::new();
-        for (api_version, kind) in kinds {
-            let Some(served) = apis.kind(api_version, kind) else {
-                continue;
-            };
-            let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &served.resource);
-            let mut params = ListParams::default().labels(MANAGED).limit(PAGE);
-            loop {
-                let attempt = Attempt {
-                    resource: served.resource.plural.clone(),
-                    namespace: None,
-                    ..self.attempt("list", "", "")
-                };
-                let page = match self.ask(attempt, api.list_metadata(&params)).await {
-                    Err(error) if error.is_forbidden() || error.is_not_found() => break,
-                    page => page?,
-                };
-                let of = page.items.iter().map(|item| &item.metadata);
-                let of = of.filter(|metadata| is_of(metadata, release, self.namespace()));
-                made.extend(of.filter_map(|metadata| {
-                    Some(ObjectKey {
-                        api_version: api_version.clone(),
-                        kind: kind.clone(),
-                        namespace: metadata.namespace.clone(),
-                        name: metadata.name.clone()?,
-                    })
-                }));
-                match page.metadata.continue_.filter(|token| !token.is_empty()) {
-                    Some(token) => params = params.continue_token(&token),
-                    None => break,
-                }
-            }
-        }
-        Ok(made)
     }
 }
 
@@ -162,8 +115,7 @@ fn bare(key: &ObjectKey, live: &ObjectMeta) -> Value {
     if let Some(namespace) = &key.namespace {
         metadata["namespace"] = json!(namespace);
     }
-    let policy = live.annotations.as_ref().and_then(|all| all.get(POLICY));
-    if policy.is_some_and(|policy| policy.trim().eq_ignore_ascii_case(KEEP)) {
+    if is_kept(live) {
         metadata["annotations"] = json!({POLICY: KEEP});
     }
     json!({"apiVersion": key.api_version, "kind": key.kind, "metadata": metadata})
