@@ -2,12 +2,13 @@
 //!
 //! Most questions are answered from labels; the large content is read only when it is needed. It writes only the
 //! operator's marks on a revision, the status of a revision that a killed helm left unfinished, and the record of one that
-//! names kinds of the past. Never deletes a revision.
+//! names kinds of the past, or too few objects for its removal. Never deletes a revision.
 
 pub mod before;
 mod contents;
 pub mod hook_run;
 pub mod marks;
+pub mod missed;
 pub mod records;
 pub mod unserved;
 pub mod upgrades;
@@ -303,6 +304,11 @@ impl Revision {
     pub fn is_held(&self) -> bool {
         let Newest { held, confirmed, .. } = &self.newest;
         held.is_some() || confirmed.is_some() || self.refused.is_some() || !self.allowed.is_empty()
+    }
+
+    /// The name and the labels of the Secret with the revision.
+    pub(super) fn tag(&self) -> &Tag {
+        &self.tag
     }
 
     /// The name of the Secret with the revision.

@@ -21,7 +21,7 @@ use super::{Content, Revision, text};
 
 /// The fate of an object in the record.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Fate {
+pub(super) enum Fate {
     /// It is served under this API version, and is recorded so.
     Moves(String),
     /// Its kind is not served at all, so there are no objects of it.
@@ -29,7 +29,7 @@ enum Fate {
 }
 
 /// The fates of kinds that are not served, by kind.
-type Fates = BTreeMap<KindName, Fate>;
+pub(super) type Fates = BTreeMap<KindName, Fate>;
 
 /// An object of a record whose kind the API server does not serve in the recorded version.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,18 +58,29 @@ impl Cluster {
         amended(manifest, &fates).map_or_else(|_| Vec::new(), |(_, unserved)| unserved)
     }
 
-    /// Rewrites the record of a revision so that it names only kinds that are served. Returns the objects that it named
-    /// otherwise; nothing is written if there are none.
-    pub async fn amend(&self, revision: &Revision, apis: &Apis) -> Result<Vec<Unserved>, RequestError> {
+    /// Rewrites the record of a revision so that it names only kinds that are served, and the missed objects. Returns the
+    /// objects that it named otherwise; nothing is written if there are neither.
+    pub async fn amend(
+        &self,
+        revision: &Revision,
+        missed: &[Value],
+        apis: &Apis,
+    ) -> Result<Vec<Unserved>, RequestError> {
         let (secret, mut content) = self.content(revision).await?;
         let manifests = manifests(&content);
         let fates = self.fates(manifests.iter().map(String::as_str), apis).await;
         // Helm may read a manifest that the operator cannot.
-        if fates.is_empty() {
+        if fates.is_empty() && missed.is_empty() {
             return Ok(Vec::new());
         }
-        let unserved = amend(&mut content, &fates).map_err(|error| self.unusable(revision, &error.to_string()))?;
-        self.keep_before(&secret, &unserved).await?;
+        let unserved = amend(&mut content, &fates).and_then(|unserved| {
+            add(&mut content, missed)?;
+            Ok(unserved)
+        });
+        let unserved = unserved.map_err(|error| self.unusable(revision, &error.to_string()))?;
+        if !unserved.is_empty() {
+            self.keep_before(&secret, &unserved).await?;
+        }
         self.store(revision, secret, &content).await?;
         Ok(unserved)
     }
@@ -87,7 +98,7 @@ impl Cluster {
     }
 
     /// The fates of all kinds in these manifests that are not served.
-    async fn fates(&self, manifests: impl IntoIterator<Item = &str>, apis: &Apis) -> Fates {
+    pub(super) async fn fates(&self, manifests: impl IntoIterator<Item = &str>, apis: &Apis) -> Fates {
         let objects = manifests
             .into_iter()
             .filter_map(|manifest| yaml::documents_v2(manifest).ok());
@@ -172,6 +183,25 @@ fn amend(content: &mut Content, fates: &Fates) -> io::Result<Vec<Unserved>> {
         content.insert("hooks".to_owned(), to_raw_value(&kept)?);
     }
     Ok(unserved)
+}
+
+/// Adds objects to the manifest in a record.
+fn add(content: &mut Content, objects: &[Value]) -> io::Result<()> {
+    let mut manifest = text(content, "manifest");
+    for object in objects {
+        manifest.extend(["\n---\n", &object.to_string(), "\n"]);
+    }
+    content.insert("manifest".to_owned(), to_raw_value(&manifest)?);
+    Ok(())
+}
+
+/// The objects of a manifest whose kinds are served, each with its present version.
+pub(super) fn served(manifest: &str, fates: &Fates) -> Vec<Value> {
+    let documents = yaml::documents_v2(manifest).unwrap_or_default();
+    let objects = documents.into_iter().flat_map(flat);
+    objects
+        .filter_map(|object| amended_value(object, fates, &mut Vec::new()))
+        .collect()
 }
 
 /// A manifest without the objects that are gone, and with the present version of those that have moved. The text of all

@@ -90,7 +90,7 @@ impl Cluster {
     /// Rewrites the record of the revision that helm would upgrade from, as [`Cluster::amend`] does.
     pub async fn amend_base(&self, newest: &Revision, apis: &Apis) -> Result<Vec<Unserved>, RequestError> {
         let base = self.base_revision(newest).await?;
-        self.amend(&base, apis).await
+        self.amend(&base, &[], apis).await
     }
 
     async fn base_revision(&self, newest: &Revision) -> Result<Revision, RequestError> {

@@ -9,6 +9,7 @@ use addon_core::operator::event::Reworked;
 use addon_core::release::brake::Asked;
 use addon_core::release::records::{Purpose, Records};
 use addon_core::release::{self, Facts, Intent, IntentKind, Known, Objects};
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
@@ -17,8 +18,10 @@ use super::observed::{forget_unless_unfinished, now, observe};
 use super::records::Kinds;
 use super::withdrawal::withdraw;
 use super::{ownership, records};
+use crate::cluster::drift;
 use crate::cluster::releases::Revision;
 use crate::cluster::releases::unserved::Unserved;
+use crate::jobs::acting::Acting;
 use crate::jobs::{Tools, unless};
 use crate::report::Chain;
 
@@ -49,8 +52,9 @@ async fn remove(tools: &Tools, release: &str, cancel: &CancellationToken) -> Res
         return Err(failure);
     }
     let acting = unless(cancel, tools.acting_for(release)).await?;
-    unless(cancel, withdraw(tools, &acting, &revision)).await?;
-    let amended = unless(cancel, amend(tools, &revision)).await?;
+    let missed = unless(cancel, missed(tools, &acting, &revision)).await?;
+    unless(cancel, withdraw(tools, &acting, &revision, &missed)).await?;
+    let amended = unless(cancel, amend(tools, &revision, &missed)).await?;
     hold.amended.extend(amended);
     let intent = Intent {
         kind: IntentKind::Uninstall,
@@ -109,10 +113,30 @@ fn reworked(hold: &mut Past) -> Reworked {
     }
 }
 
-/// Rewrites the record that helm would remove the release by, if it names kinds that are no longer served.
-async fn amend(tools: &Tools, revision: &Revision) -> Result<Vec<String>, Failure> {
+/// The objects that helm would leave behind, because the record of a failed upgrade does not name them.
+async fn missed(tools: &Tools, acting: &Acting<'_>, revision: &Revision) -> Result<Vec<Value>, Failure> {
     let apis = tools.cluster.apis().await?;
-    let unserved = tools.cluster.amend(revision, &apis).await?;
+    let missed = tools.cluster.missed(revision, acting.cluster(), &apis).await?;
+    let keys: Vec<String> = missed
+        .iter()
+        .filter_map(drift::key_of)
+        .map(|key| key.to_string())
+        .collect();
+    if !keys.is_empty() {
+        let (release, objects) = (revision.release.as_str(), keys.join(", "));
+        info!(
+            release,
+            objects, "objects that the failed upgrade does not name are removed with the release"
+        );
+    }
+    Ok(missed)
+}
+
+/// Rewrites the record that helm would remove the release by, if it names kinds that are no longer served, or too few
+/// objects.
+async fn amend(tools: &Tools, revision: &Revision, missed: &[Value]) -> Result<Vec<String>, Failure> {
+    let apis = tools.cluster.apis().await?;
+    let unserved = tools.cluster.amend(revision, missed, &apis).await?;
     Ok(told(&revision.release, &unserved))
 }
 

@@ -4,6 +4,7 @@
 //! Must never touch an object of another kind.
 
 use addon_core::failure::Failure;
+use serde_json::Value;
 use tracing::{info, warn};
 
 use super::brake::{goes_with_its_rendering, objects_of};
@@ -13,13 +14,21 @@ use crate::jobs::Tools;
 use crate::jobs::acting::Acting;
 use crate::report::Chain;
 
-/// Deletes the webhook configurations in the record of a release, with the rights of its account.
-pub(super) async fn withdraw(tools: &Tools, acting: &Acting<'_>, revision: &Revision) -> Result<(), Failure> {
+/// Deletes the webhook configurations in the record of a release and among these objects, with the rights of its account.
+pub(super) async fn withdraw(
+    tools: &Tools,
+    acting: &Acting<'_>,
+    revision: &Revision,
+    missed: &[Value],
+) -> Result<(), Failure> {
     let release = revision.release.as_str();
     let manifest = tools.cluster.manifest(revision).await?;
     // Helm itself tells of a manifest that is no YAML.
     let objects = objects_of(release, &manifest).unwrap_or_default();
-    let goes = objects.iter().filter(|object| goes_with_its_rendering(object));
+    let goes = objects
+        .iter()
+        .chain(missed)
+        .filter(|object| goes_with_its_rendering(object));
     let mut is_any = false;
     for key in goes.filter_map(drift::key_of) {
         if !key.api_version.starts_with("admissionregistration.k8s.io/") {
