@@ -41,8 +41,8 @@ enum Wanted {
 enum Records {
     /// The newest one is deployed and well labelled, and the only deployed one.
     Good,
-    /// An operator that finds nothing to do after its start need not read them.
-    Any,
+    /// The same, but it may lack the operator's own labels, which the next upgrade makes again.
+    Labelled,
 }
 
 /// The state before the damage.
@@ -118,7 +118,7 @@ impl World {
         };
         let begun = self.strike(plan, &before)?;
         let is_restart = plan.follow == Follow::Restart && matches!(plan.state, State::Record(_));
-        self.records = if is_restart { Records::Any } else { Records::Good };
+        self.records = if is_restart { Records::Labelled } else { Records::Good };
         let mut left = self.free(plan, begun)?;
         self.records = Records::Good;
         if is_restart {

@@ -137,6 +137,24 @@ async fn what_happened_while_nobody_watched_is_put_right_by_the_first_run() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn wrong_labels_of_a_record_are_put_right_by_the_first_run() {
+    let world = installed("labelled").await;
+    for (name, label) in [("one", "name=other"), ("two", "version=99"), ("three", "version-")] {
+        world.kubectl(&format!(
+            "label --overwrite secret sh.helm.release.v1.{name}.v1 {label}"
+        ));
+    }
+    let Watched { world, _reports } = watch(world).await;
+    for name in MODULES {
+        let synced = world.sync_module(name, values()).await.unwrap();
+        assert_eq!((synced.action, synced.revision), (SyncAction::Unchanged, 1), "{name}");
+        assert!(synced.repaired[0].contains("labelled by its contents"), "{synced:?}");
+        let found = world.kubectl(&format!("get secret -l owner=helm,name={name},version=1 -o=name"));
+        assert!(found.contains(name), "{found}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_run_after_another_job_looks_for_itself() {
     let Watched { world, _reports } = watch(installed("later").await).await;
     world.sync_module("two", values()).await.unwrap();

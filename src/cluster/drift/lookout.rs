@@ -306,7 +306,7 @@ impl Watch {
                 return;
             };
             if let Some(release) = releases.get_mut(&name) {
-                release.lose(number);
+                release.lose(number, &secret.name);
             }
             name
         };

@@ -19,9 +19,7 @@ impl World {
         let Wanted::On(section) = &self.wanted else {
             return self.look_for_nothing();
         };
-        if self.records == Records::Good {
-            self.look_at_records()?;
-        }
+        self.look_at_records()?;
         for kind in Kind::ALL {
             let object = self.object(kind)?;
             let word = object.as_ref().map(|object| &object["metadata"]["annotations"]["word"]);
@@ -48,7 +46,7 @@ impl World {
         let is_good = newest.is_some_and(|newest| {
             label(newest, "status") == "deployed"
                 && label(newest, "name") == NAME
-                && !label(newest, "moduleChecksum").is_empty()
+                && (self.records == Records::Labelled || !label(newest, "moduleChecksum").is_empty())
         });
         let is_alone = states.iter().filter(|state| **state == "deployed").count() == 1;
         ensure!(is_good && is_alone, "the release is not deployed: {states:?}");
@@ -94,9 +92,6 @@ impl World {
                 State::Record(flaw) if flaw.may_leave() => {
                     told.contains(&title) || is_taken_over || is_past_finding(plan, flaw, kind)
                 }
-                // Helm removes a release by its newest revision, here the refused one, which lacks this object of the
-                // deployed one.
-                State::Fixed(_) => name(&object) == own_page(&self.word(plan.revisions)),
                 _ => false,
             };
             ensure!(
@@ -196,9 +191,9 @@ impl World {
     }
 }
 
-/// Whether no record that can be read names the kind, so that the operator does not look for its objects.
+/// Whether no record that is left names the kind. A removal does not look for its objects, unless a person runs the command.
 fn is_past_finding(plan: &Plan, flaw: Flaw, kind: Kind) -> bool {
-    flaw == Flaw::AllUnnoted || !plan.first.contains(&kind)
+    flaw == Flaw::Missing && plan.follow == Follow::Removal && !plan.first.contains(&kind)
 }
 
 fn name(object: &Value) -> &str {

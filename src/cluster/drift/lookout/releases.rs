@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use addon_core::digest::Digest;
 use addon_core::operator::event::Drift;
+use addon_core::release::records::{Tag, is_doubtful, place};
 use addon_core::release::{Objects as Presence, Status, kinds};
 use k8s_openapi::api::core::v1::Secret;
 use kube::core::PartialObjectMeta;
@@ -43,6 +44,8 @@ pub(super) struct Release {
     /// The revisions that are not superseded, by number. Boxed, because there is nearly always one, and a node of the map has
     /// room for eleven.
     revisions: BTreeMap<u32, Box<Known>>,
+    /// The Secrets that helm takes for records, but under names that it does not give.
+    copies: BTreeSet<String>,
     /// The objects of each kind; both in their order.
     objects: Vec<(KindName, Vec<Named>)>,
     /// The revision that `objects` belongs to.
@@ -96,14 +99,22 @@ pub(super) fn revision_of(essence: Value) -> Option<(Revision, bool)> {
 impl Release {
     /// Takes over the state of a revision.
     pub(super) fn see(&mut self, revision: Revision, is_unmanaged: bool) {
+        let secret = &revision.tag().secret;
+        if place(secret).is_none() {
+            self.copies.insert(secret.clone());
+            return;
+        }
         let number = revision.newest.revision;
         let known = Known { revision, is_unmanaged };
         self.revisions.insert(number, Box::new(known));
         self.read_marks();
     }
 
-    /// Forgets a revision that was deleted or superseded.
-    pub(super) fn lose(&mut self, number: u32) {
+    /// Forgets a revision whose Secret was deleted or superseded.
+    pub(super) fn lose(&mut self, number: u32, secret: &str) {
+        if self.copies.remove(secret) {
+            return;
+        }
         self.revisions.remove(&number);
         self.read_marks();
     }
@@ -228,6 +239,17 @@ impl Release {
     /// The newest revision.
     pub(super) fn newest_revision(&self) -> Option<&Revision> {
         self.newest().map(|known| &known.revision)
+    }
+
+    /// Whether names and labels of the release's records show damage. A superseded record is unknown.
+    pub(super) fn is_doubtful(&self) -> bool {
+        let tags: Vec<Tag> = self
+            .revisions
+            .values()
+            .map(|known| known.revision.tag().clone())
+            .collect();
+        let newest = self.newest_revision();
+        !self.copies.is_empty() || newest.is_some_and(|newest| is_doubtful(&newest.release, &tags))
     }
 
     /// The damage of the release. A helm may still work on it for the time `rest`. `is_there` returns none if nothing

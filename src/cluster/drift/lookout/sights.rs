@@ -80,7 +80,8 @@ impl Desk {
 }
 
 impl Lookout {
-    /// The view of a release; `None` if the watches do not run, may lack changes, or show no release of this name.
+    /// The view of a release; `None` if the watches do not run, may lack changes, or show no release of this name or damage
+    /// of its records.
     pub async fn sight(&self, release: &str) -> Option<Sight> {
         let (answer, answered) = oneshot::channel();
         let release = release.to_owned();
@@ -102,7 +103,9 @@ impl Watch {
         self.desk.waiting = later;
         let brings_all = self.inner.shared.brings_all(Key::Own(RELEASES));
         for Question { release, answer } in now {
-            let release = releases.get(&release).filter(|_| brings_all);
+            let release = releases
+                .get(&release)
+                .filter(|release| brings_all && !release.is_doubtful());
             let sight = release.and_then(|release| {
                 let is_there = |kind: &_, object: &_| self.posts.certainly_holds(kind, object);
                 Some(Sight {

@@ -55,6 +55,31 @@ fn of_a_secret_only_what_is_needed_is_kept() {
 }
 
 #[test]
+fn damage_of_names_and_labels_is_doubtful_and_a_copy_is_no_revision() {
+    let mut release = deployed();
+    assert!(!release.is_doubtful());
+    let changes: [fn(&mut Value); 3] = [
+        |secret| secret["metadata"]["labels"]["name"] = json!("two"),
+        |secret| secret["metadata"]["labels"]["version"] = json!("99"),
+        |secret| secret["metadata"]["name"] = json!("sh.helm.release.v1.one.v1-backup"),
+    ];
+    for change in changes {
+        let mut release = deployed();
+        let mut altered = secret(1, "deployed", Some("[]"));
+        change(&mut altered);
+        see(&mut release, &altered);
+        assert!(release.is_doubtful(), "{altered}");
+    }
+    let mut copy = secret(1, "failed", None);
+    copy["metadata"]["name"] = json!("copy");
+    see(&mut release, &copy);
+    assert_eq!(judge(&release, |_, _| Some(true)), Judgement::Whole);
+    release.lose(1, "copy");
+    assert!(!release.is_doubtful());
+    assert_eq!(judge(&release, |_, _| Some(true)), Judgement::Whole);
+}
+
+#[test]
 fn an_object_is_absent_if_it_is_known_not_to_be_there() {
     let release = deployed();
     assert_eq!(judge(&release, |_, _| Some(true)), Judgement::Whole);
@@ -74,7 +99,7 @@ fn while_a_helm_is_at_work_nothing_is_said_and_after_its_time_it_is_told() {
     assert_eq!(release.kinds().count(), 2, "its kinds stay watched");
     let late = release.judge("own", Duration::ZERO, |_, _| Some(true));
     assert_eq!(late, status(Status::PendingUpgrade));
-    release.lose(1);
+    release.lose(1, "sh.helm.release.v1.one.v1");
     see(&mut release, &secret(2, "deployed", None));
     assert_eq!(judge(&release, without("a")), Judgement::Whole, "nobody has marked it");
     assert_eq!(release.unmarked().unwrap().newest.revision, 2);
@@ -90,7 +115,7 @@ fn while_a_helm_is_at_work_nothing_is_said_and_after_its_time_it_is_told() {
 #[test]
 fn a_revision_made_by_hand_consists_of_what_was_read_from_it() {
     let mut release = deployed();
-    release.lose(1);
+    release.lose(1, "sh.helm.release.v1.one.v1");
     see(&mut release, &secret(2, "deployed", None));
     release.consists_of(2, serde_json::from_str(OBJECTS_OF_ONE).unwrap());
     assert!(release.unmarked().is_none());
@@ -103,9 +128,9 @@ fn a_release_that_is_not_deployed_is_damaged() {
     see(&mut release, &secret(2, "failed", None));
     assert_eq!(judge(&release, |_, _| Some(true)), status(Status::Failed));
     assert_eq!((release.kinds().count(), release.shown("own")), (0, None));
-    release.lose(2);
+    release.lose(2, "sh.helm.release.v1.one.v2");
     assert_eq!(judge(&release, |_, _| Some(true)), Judgement::Whole);
-    release.lose(1);
+    release.lose(1, "sh.helm.release.v1.one.v1");
     assert_eq!(
         judge(&release, |_, _| Some(true)),
         Judgement::Drifted(Drift::Status(None))
