@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use addon_core::release::Status;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::super::Cluster;
 use super::super::adoption::{is_kept, is_kept_by, is_of};
@@ -38,11 +38,10 @@ impl Cluster {
         let mut missed = Vec::new();
         // Of an object in several records the latest counts.
         for object in earlier.iter().rev().flat_map(|manifest| served(manifest, &fates)) {
-            let Some(key) = key_of(&object).filter(|_| !is_kept_by(&object["metadata"])) else {
-                continue;
-            };
-            if known.insert(self.identity(&key, apis)) && acting.has(release, &key, apis).await? {
-                missed.push(object);
+            let Some(key) = key_of(&object) else { continue };
+            let is_new = known.insert(self.identity(&key, apis));
+            if is_new && !is_kept_by(&object["metadata"]) && acting.has(release, &key, apis).await? {
+                missed.push(bare(&key));
             }
         }
         Ok(missed)
@@ -56,6 +55,15 @@ impl Cluster {
             Err(error) => Err(error),
         }
     }
+}
+
+/// The object by its name alone, by which helm deletes it. Whole objects of several records may not fit into one.
+fn bare(key: &ObjectKey) -> Value {
+    let mut metadata = json!({"name": key.name});
+    if let Some(namespace) = &key.namespace {
+        metadata["namespace"] = json!(namespace);
+    }
+    json!({"apiVersion": key.api_version, "kind": key.kind, "metadata": metadata})
 }
 
 /// The records from the last revision on that was deployed once, in order; all of them if there is none.
