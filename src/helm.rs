@@ -101,6 +101,8 @@ pub struct Chart<'a> {
     pub kubeconfig: Option<&'a Path>,
     /// The objects that stay when the release is removed, because they existed before it.
     pub kept: &'a BTreeSet<Object>,
+    /// The objects that are left out.
+    pub withheld: &'a BTreeSet<Object>,
     /// The file with the claims of objects; none for a call that only renders.
     pub claims: Option<&'a Claims>,
     /// Variables of the module's source. Those of the operator count more.

@@ -35,5 +35,6 @@ mod cluster {
     mod upgrade_brake;
     mod watched;
     mod webhook;
+    mod withheld;
     mod world;
 }

@@ -127,6 +127,7 @@ impl Offline<'_> {
             labels: &BTreeMap::new(),
             kubeconfig: None,
             kept: &BTreeSet::new(),
+            withheld: &BTreeSet::new(),
             claims: None,
             env: &[],
         };

@@ -11,7 +11,7 @@ use thiserror::Error;
 
 use super::FAILED;
 use crate::helm::claims::{Claims, Object, Refusal};
-use crate::helm::labels::{LabelError, add_labels_noting, keep};
+use crate::helm::labels::{LabelError, Noted, add_labels_choosing, keep};
 use crate::report::{Chain, Report};
 
 #[derive(Debug, Error)]
@@ -41,6 +41,8 @@ pub struct Claim {
     pub namespace: String,
     /// The objects of the release that stay when it is removed.
     pub kept: BTreeSet<String>,
+    /// The objects that are left out of the manifests.
+    pub withheld: BTreeSet<String>,
 }
 
 impl Claim {
@@ -90,15 +92,19 @@ fn render(
     let mut manifests = String::new();
     from.read_to_string(&mut manifests).map_err(RenderError::Read)?;
     let mut objects = Vec::new();
-    let labelled = add_labels_noting(&manifests, &labels, &mut |manifest| {
-        let Some(claim) = claim else { return };
+    let labelled = add_labels_choosing(&manifests, &labels, &mut |manifest| {
+        let Some(claim) = claim else { return Noted::Stays };
         let Some(object) = Object::of(manifest, &claim.namespace) else {
-            return;
+            return Noted::Stays;
         };
+        if claim.withheld.contains(object.text()) {
+            return Noted::Goes;
+        }
         if claim.kept.contains(object.text()) {
             keep(manifest);
         }
         objects.push(object);
+        Noted::Stays
     })?;
     if let Some(claim) = claim
         && let Err(refusal) = claim.make(objects).map_err(RenderError::Claim)?
@@ -144,6 +150,7 @@ mod tests {
                 release: release.to_owned(),
                 namespace: "ns".to_owned(),
                 kept: BTreeSet::new(),
+                withheld: BTreeSet::new(),
             };
             let manifests = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n";
             let mut out = Vec::new();
@@ -164,6 +171,7 @@ mod tests {
             release: "a".to_owned(),
             namespace: "ns".to_owned(),
             kept: BTreeSet::new(),
+            withheld: BTreeSet::new(),
         };
         let one = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n";
         let other = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, namespace: ns}\ndata: {a: b}\n";
@@ -182,20 +190,29 @@ mod tests {
     }
 
     #[test]
-    fn what_is_to_stay_says_so_whatever_its_chart_says() {
+    fn what_is_to_stay_says_so_whatever_its_chart_says_and_what_is_withheld_is_left_out() {
         let dir = tempfile::tempdir().unwrap();
         let claim = Claim {
             file: dir.path().join("claims"),
             release: "a".to_owned(),
             namespace: "ns".to_owned(),
             kept: [Object::new("v1", "Namespace", "ns", "x").text().to_owned()].into(),
+            withheld: ["w", "l"]
+                .map(|name| Object::new("v1", "Namespace", "ns", name).text().to_owned())
+                .into(),
         };
         let manifests = "apiVersion: v1\nkind: Namespace\nmetadata: {name: x, annotations: {helm.sh/resource-policy: delete}}\n\
-                         ---\napiVersion: v1\nkind: Namespace\nmetadata: {name: z}\n";
+                         ---\napiVersion: v1\nkind: Namespace\nmetadata: {name: z}\n\
+                         ---\n# Source: w\napiVersion: v1\nkind: Namespace\nmetadata: {name: w}\n\
+                         ---\napiVersion: v1\nkind: List\nitems: [{apiVersion: v1, kind: Namespace, metadata: {name: l}}]\n";
         let mut out = Vec::new();
         render(&[], Some(&claim), manifests.as_bytes(), &mut out).unwrap();
         let out = String::from_utf8(out).unwrap();
-        let (x, z) = out.split_at(out.rfind("---").unwrap());
+        assert!(
+            out.contains("name: z") && !out.contains("List") && !out.contains(": w\n"),
+            "{out}"
+        );
+        let (x, z) = out.split_at(out.match_indices("---").nth(1).unwrap().0);
         assert!(
             x.contains("helm.sh/resource-policy: keep") && x.contains("addon-operator/adopted"),
             "{out}"

@@ -19,6 +19,9 @@ pub(super) struct PostRenderer {
     /// Objects that stay when the release goes
     #[arg(long, value_name = "OBJECT", requires = "claims")]
     keep: Vec<String>,
+    /// Objects that are left out
+    #[arg(long, value_name = "OBJECT", requires = "claims")]
+    leave_out: Vec<String>,
     /// The file in which the objects are claimed
     #[arg(long, value_name = "FILE", requires = "release", requires = "namespace")]
     claims: Option<PathBuf>,
@@ -38,6 +41,7 @@ impl PostRenderer {
             release,
             namespace,
             kept: self.keep.into_iter().collect(),
+            withheld: self.leave_out.into_iter().collect(),
         });
         post_renderer::post_render(&self.labels, claim.as_ref(), self.complaints.as_deref())
     }

@@ -3,6 +3,7 @@
 //! It only reads.
 
 use addon_core::release::interception::failed_webhook;
+use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::ListParams;
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
@@ -13,6 +14,7 @@ use super::Cluster;
 use super::adoption::{RELEASE_NAME, RELEASE_NAMESPACE};
 use super::apis::Kind;
 use super::error::{Attempt, RequestError};
+use super::replacement::Place;
 
 /// The kinds of webhook configurations, each with its resource.
 pub(super) const KINDS: [(&str, &str); 2] = [
@@ -58,6 +60,42 @@ impl Cluster {
             ));
         }
         told
+    }
+
+    /// Whether a webhook configuration exists.
+    pub async fn is_configured(&self, kind: &str, name: &str) -> Result<bool, RequestError> {
+        let Some(kind) = KINDS.iter().find(|(known, _)| *known == kind).map(kind_of) else {
+            return Ok(false);
+        };
+        let place = Place {
+            kind,
+            namespace: None,
+            name: name.to_owned(),
+        };
+        Ok(self.uid_at(&place).await?.is_some())
+    }
+
+    /// Whether a Service surely has no ready endpoint. Without the right to look, nothing is sure.
+    pub async fn leads_nowhere(&self, namespace: &str, service: &str) -> Result<bool, RequestError> {
+        let ready = match self.endpoints_of(namespace, service).await {
+            Err(error) if error.is_forbidden() => return Ok(false),
+            counted => counted?.ready,
+        };
+        if ready > 0 {
+            return Ok(false);
+        }
+        let api: Api<Service> = Api::namespaced(self.client.clone(), namespace);
+        let attempt = Attempt {
+            namespace: Some(namespace.to_owned()),
+            ..self.attempt("get", "services", service)
+        };
+        let found = match self.ask(attempt, api.get_opt(service)).await {
+            Err(error) if error.is_forbidden() => return Ok(false),
+            found => found?,
+        };
+        // One that is the name of another host has no endpoints.
+        let is_elsewhere = |service: Service| service.spec?.type_.filter(|its| its == "ExternalName");
+        Ok(found.and_then(is_elsewhere).is_none())
     }
 
     async fn configurations_of(&self, kind: &(&str, &str)) -> Result<Vec<DynamicObject>, RequestError> {

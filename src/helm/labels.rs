@@ -1,7 +1,8 @@
 //! Adds labels to every rendered object, in the operator's own binary when helm calls it as post-renderer. Must never
-//! change a manifest in any other way.
+//! change a manifest in any other way than its caller asks for.
 
 use std::collections::BTreeMap;
+use std::mem;
 
 use addon_core::release::brake::ADOPTED;
 use helm_yaml::yaml::{self, YamlError};
@@ -37,11 +38,30 @@ pub fn add_labels(manifests: &str, labels: &BTreeMap<String, String>) -> Result<
     add_labels_noting(manifests, labels, &mut |_| {})
 }
 
+/// Whether an object stays in the manifest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Noted {
+    Stays,
+    Goes,
+}
+
 /// Like [`add_labels`], with a callback for every object that can belong to a release.
 pub fn add_labels_noting(
     manifests: &str,
     labels: &BTreeMap<String, String>,
     note: &mut impl FnMut(&mut Value),
+) -> Result<String, LabelError> {
+    add_labels_choosing(manifests, labels, &mut |object| {
+        note(object);
+        Noted::Stays
+    })
+}
+
+/// Like [`add_labels_noting`], with a callback that may leave objects out.
+pub fn add_labels_choosing(
+    manifests: &str,
+    labels: &BTreeMap<String, String>,
+    note: &mut impl FnMut(&mut Value) -> Noted,
 ) -> Result<String, LabelError> {
     let mut output = String::with_capacity(manifests.len() * 5 / 4);
     for Piece { line, text } in pieces(manifests) {
@@ -62,7 +82,9 @@ pub fn add_labels_noting(
                 template: template_of(text).unwrap_or_else(|| format!("the manifest that begins at line {line}")),
                 source,
             })?;
-            label_document(&mut document, labels, note)?;
+            if label_document(&mut document, labels, note)? == Noted::Goes {
+                continue;
+            }
             output.push_str("---\n");
             for comment in comments.by_ref().filter(|line| line.starts_with('#')) {
                 output.push_str(comment);
@@ -127,14 +149,23 @@ fn pieces(manifests: &str) -> Vec<Piece<'_>> {
 fn label_document(
     document: &mut Value,
     labels: &BTreeMap<String, String>,
-    note: &mut impl FnMut(&mut Value),
-) -> Result<(), LabelError> {
+    note: &mut impl FnMut(&mut Value) -> Noted,
+) -> Result<Noted, LabelError> {
     let is_list = document
         .get("kind")
         .and_then(Value::as_str)
         .is_some_and(|kind| kind.ends_with("List"));
     if is_list && let Some(items) = document.get_mut("items").and_then(Value::as_array_mut) {
-        return items.iter_mut().try_for_each(|item| label_object(item, labels, note));
+        let (count, mut stay) = (items.len(), Vec::new());
+        for mut item in mem::take(items) {
+            if label_object(&mut item, labels, note)? == Noted::Stays {
+                stay.push(item);
+            }
+        }
+        *items = stay;
+        // A list that was empty before stays.
+        let is_emptied = items.is_empty() && count > 0;
+        return Ok(if is_emptied { Noted::Goes } else { Noted::Stays });
     }
     label_object(document, labels, note)
 }
@@ -142,15 +173,17 @@ fn label_document(
 fn label_object(
     object: &mut Value,
     labels: &BTreeMap<String, String>,
-    note: &mut impl FnMut(&mut Value),
-) -> Result<(), LabelError> {
+    note: &mut impl FnMut(&mut Value) -> Noted,
+) -> Result<Noted, LabelError> {
     if object["metadata"]["annotations"].get(HELM_HOOK).is_some() {
-        return Ok(());
+        return Ok(Noted::Stays);
     }
-    note(object);
+    if note(object) == Noted::Goes {
+        return Ok(Noted::Goes);
+    }
     let name = name_of(object);
     let Some(fields) = object.as_object_mut().filter(|_| !labels.is_empty()) else {
-        return Ok(());
+        return Ok(Noted::Stays);
     };
     let no_map = |field| LabelError::NoMap {
         object: name.clone(),
@@ -161,7 +194,7 @@ fn label_object(
     for (key, value) in labels {
         existing.insert(key.clone(), Value::String(value.clone()));
     }
-    Ok(())
+    Ok(Noted::Stays)
 }
 
 /// Marks an object so that helm keeps it when the release is removed, and so that it is not counted as helm's own work.

@@ -62,7 +62,13 @@ impl Helm {
         }
         let labels = chart.labels.iter().map(|(key, value)| format!("{key}={value}").into());
         let kept = chart.kept.iter().map(|object| flag("--keep=", object.text()));
-        let words = self.claiming(chart).into_iter().chain(kept).chain(labels);
+        let withheld = chart.withheld.iter().map(|object| flag("--leave-out=", object.text()));
+        let words = self
+            .claiming(chart)
+            .into_iter()
+            .chain(kept)
+            .chain(withheld)
+            .chain(labels);
         if !version.is_4() {
             let words = std::iter::once(COMMAND.into()).chain(words);
             let args = arguments(options.post_renderer.clone().into_os_string(), words);

@@ -21,6 +21,7 @@ mod replacement;
 mod source;
 mod wanted;
 mod withdrawal;
+mod withheld;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
@@ -46,12 +47,12 @@ use super::{Tools, acting::Acting, unless, vet_for_helm};
 use crate::cluster::apis::Apis;
 use crate::cluster::drift::ObjectKey;
 use crate::cluster::releases::Revision;
-use crate::cluster::releases::marks::labels_of_new;
 use crate::helm::immutable::Immutable;
 use crate::helm::{self, HelmError, Verbosity};
 use holds::Past;
 use observed::{forget_unless_unfinished, now};
 use source::Source;
+use withheld::Withheld;
 
 pub use conversions::ensure as ensure_conversions;
 pub use removal::delete;
@@ -128,6 +129,8 @@ struct Sync<'a> {
     lost: Option<BTreeSet<(String, String)>>,
     /// The objects that stood in the way of the upgrade, each with its field.
     in_the_way: BTreeSet<String>,
+    /// The webhook configurations that the upgrade leaves out.
+    withheld: Vec<Withheld>,
     /// The objects that a person has let go for this upgrade.
     allowed: Vec<Replaceable>,
     facts: Facts,
@@ -164,6 +167,7 @@ impl<'a> Sync<'a> {
             repairs: 0,
             lost: None,
             in_the_way: BTreeSet::new(),
+            withheld: Vec::new(),
             allowed: Vec::new(),
             facts: Facts {
                 torn: hold.torn,
@@ -241,8 +245,9 @@ impl<'a> Sync<'a> {
             ReleaseStep::Upgrade(reason) => {
                 self.fail_as_before().await?;
                 self.tell_left().await?;
+                self.withhold().await?;
                 match self.upgrade(&reason).await? {
-                    Outcome::Upgraded(synced) => return Ok(Some(synced)),
+                    Outcome::Upgraded(synced) => return self.wait_for_servers().map(|()| Some(synced)),
                     Outcome::Repaired => {}
                     Outcome::Blocked(immutable) => self.make_way(&immutable).await?,
                 }
@@ -291,6 +296,7 @@ impl<'a> Sync<'a> {
             kubeconfig: self.acting.get().and_then(Acting::kubeconfig),
             // Kept objects are not marked here, so that the mark does not count as a difference.
             kept: &BTreeSet::new(),
+            withheld: &BTreeSet::new(),
             claims: Some(self.tools.helm()?.claims()),
             env: self.acting.get().map(Acting::env).unwrap_or_default(),
         };
@@ -332,13 +338,14 @@ impl<'a> Sync<'a> {
         let doubts = inputs::refuse_doubtful(&self.chart, &self.apis.uncertain);
         unless(self.cancel, doubts).await?;
         let adopted = self.adopted().await?;
-        let kept = self.kept(&adopted);
+        let (kept, withheld) = (self.kept(&adopted), self.left_out());
         let (tools, release) = (self.tools, self.facts.release.as_str());
         let method = unless(self.cancel, self.apply_method()).await?;
         let revision_before = self.facts.newest.as_ref().map_or(0, |newest| newest.revision);
         unless(self.cancel, self.acting()).await?;
         let started = now();
         let intent = self.intent(revision_before, started);
+        let labels = self.labels_of_new(started);
         let (chart, values) = unless(self.cancel, self.chart.ready(tools, release)).await?;
         let chart = helm::Chart {
             release,
@@ -347,12 +354,10 @@ impl<'a> Sync<'a> {
             labels: &self.labels,
             kubeconfig: self.acting.get().and_then(Acting::kubeconfig),
             kept: &kept,
+            withheld: &withheld,
             claims: Some(tools.helm()?.claims()),
             env: self.acting.get().map(Acting::env).unwrap_or_default(),
         };
-        let rendered = self.facts.rendered.as_ref();
-        let checksum = rendered.map(|rendered| rendered.checksum.as_str());
-        let labels = labels_of_new(checksum, &self.facts.asked, self.facts.unmanaged, self.config, started);
         tools.helm()?.version().await?;
         info!(release, %reason, "upgrading the release");
         let adopted: Vec<String> = adopted.iter().map(ToString::to_string).collect();

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use testbed::part::Part;
 use testbed::wait::wait_until;
 
+use super::withheld::{give_endpoint, take_endpoint};
 use super::world::{CHART, PATIENCE, TEMPLATE, World, with_each_helm};
 
 const CONFIGURATION: &str = "validatingwebhookconfiguration";
@@ -53,11 +54,14 @@ async fn wedged(prefix: &str, helm: Part) -> (World, [String; 2]) {
     world.module("one", &files).await;
     let noted = world.tools.cluster.note_trial_section("one", None, "x: 1");
     noted.await.unwrap();
+    // Without an endpoint the configuration would not be applied.
+    give_endpoint(&world, "nobody");
     // The API server may learn of the webhook only after helm's last write.
     let _ = world.sync(json!({"one": {"x": "a"}})).await;
     let probe = ["create", "configmap", "probe", "--dry-run=server"];
     let is_refused = || Ok::<_, Infallible>(world.namespace.kubectl(probe).is_err().then_some(()));
     wait_until(PATIENCE, "the webhook refuses writes", is_refused).unwrap();
+    take_endpoint(&world, "nobody");
     (world, names)
 }
 

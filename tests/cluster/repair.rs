@@ -238,7 +238,8 @@ fn refusing_chart(world: &World) -> (String, String) {
         "metadata": {"name": name},
         "webhooks": [{
             "name": name,
-            "clientConfig": {"service": {"namespace": world.namespace.name(), "name": "nobody"}},
+            // A Service without endpoints would be waited for.
+            "clientConfig": {"url": "https://127.0.0.1:9"},
             "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["secrets"]}],
             "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": world.namespace.name()}},
             "failurePolicy": "Fail",

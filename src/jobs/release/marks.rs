@@ -1,6 +1,6 @@
 //! The notes on the newest revision of a release, and the comparisons with them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use addon_core::digest::Digest;
 use addon_core::failure::{Class, Failure};
@@ -11,7 +11,7 @@ use tracing::warn;
 use super::{Sync, ownership};
 use crate::cluster::drift::{self, ObjectKey};
 use crate::cluster::releases::Revision;
-use crate::cluster::releases::marks::Marks;
+use crate::cluster::releases::marks::{Marks, labels_of_new};
 use crate::helm;
 
 /// The kinds whose objects change the APIs that the API server serves.
@@ -30,6 +30,14 @@ impl Sync<'_> {
         };
         self.manifest = manifest;
         Ok(rendered)
+    }
+
+    /// The labels of the revision that a helm makes which starts now.
+    pub(super) fn labels_of_new(&self, started: u64) -> BTreeMap<String, String> {
+        let rendered = self.facts.rendered.as_ref();
+        let checksum = rendered.map(|rendered| self.partial(&rendered.checksum));
+        let (asked, unmanaged) = (&self.facts.asked, self.facts.unmanaged);
+        labels_of_new(checksum.as_deref(), asked, unmanaged, self.config, started)
     }
 
     /// Compares the rendering with the manifest in the newest revision.
@@ -94,13 +102,12 @@ impl Sync<'_> {
             if keys.iter().any(|key| KINDS_OF_KINDS.contains(&key.kind.as_str())) {
                 cluster.forget_apis();
             }
-            let checksum = self
-                .facts
-                .rendered
-                .as_ref()
-                .map_or_else(|| checksum(&upgraded.manifest), |rendered| rendered.checksum.clone());
+            let checksum = self.facts.rendered.as_ref().map_or_else(
+                || checksum(&upgraded.manifest),
+                |rendered| self.partial(&rendered.checksum),
+            );
             let marks = Marks {
-                inputs: self.facts.inputs.clone(),
+                inputs: self.partial(&self.facts.inputs),
                 checksum,
                 asked: self.facts.asked.clone(),
                 objects: annotation(&keys),

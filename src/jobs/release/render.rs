@@ -57,6 +57,7 @@ pub async fn render(
         // Rendering needs no cluster.
         kubeconfig: None,
         kept: &BTreeSet::new(),
+        withheld: &BTreeSet::new(),
         claims: None,
         env: &env,
     };

@@ -43,18 +43,51 @@ pub fn failed_webhook(text: &str) -> Option<&str> {
 /// A warning for each webhook of the objects that surely intercepts the operator's writes. `namespace` is the operator's;
 /// `None` if it is unknown.
 pub fn warnings(objects: &[Value], namespace: Option<&str>) -> Vec<String> {
+    let told = webhooks(objects).filter_map(|(configuration, webhook)| warning(configuration, webhook, namespace));
+    told.collect()
+}
+
+/// A configuration with a webhook that surely intercepts the operator's writes, and the Service of that webhook.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Interceptor<'a> {
+    /// The configuration, as the manifest has it.
+    pub configuration: &'a Value,
+    /// The namespace of the Service.
+    pub namespace: &'a str,
+    /// The name of the Service.
+    pub service: &'a str,
+}
+
+/// The webhooks of the objects that surely intercept the operator's writes and that have a Service. `namespace` is the
+/// operator's.
+pub fn interceptors<'a>(objects: &'a [Value], namespace: &str) -> Vec<Interceptor<'a>> {
+    let found = webhooks(objects).filter_map(|(configuration, webhook)| {
+        intercepted(configuration, webhook, Some(namespace))?;
+        let service = &webhook["clientConfig"]["service"];
+        Some(Interceptor {
+            configuration,
+            namespace: service["namespace"].as_str()?,
+            service: service["name"].as_str()?,
+        })
+    });
+    found.collect()
+}
+
+/// All webhooks of the objects, each with its configuration.
+fn webhooks(objects: &[Value]) -> impl Iterator<Item = (&Value, &Value)> {
     let configurations = objects.iter().filter(|object| {
         let is_of_group = text(object, "apiVersion").starts_with(GROUP);
         is_of_group && KINDS.contains(&text(object, "kind"))
     });
-    let told = configurations.flat_map(|configuration| {
-        let webhooks = list(configuration, "webhooks").iter();
-        webhooks.filter_map(|webhook| warning(configuration, webhook, namespace))
-    });
-    told.collect()
+    configurations.flat_map(|configuration| {
+        list(configuration, "webhooks")
+            .iter()
+            .map(move |webhook| (configuration, webhook))
+    })
 }
 
-fn warning(configuration: &Value, webhook: &Value, namespace: Option<&str>) -> Option<String> {
+/// The first rule by which a webhook surely intercepts the operator's writes, by its number, and the resources in it.
+fn intercepted(configuration: &Value, webhook: &Value, namespace: Option<&str>) -> Option<(usize, Vec<&'static str>)> {
     // The first version of the API ignored failures by default.
     let usual = if text(configuration, "apiVersion") == "admissionregistration.k8s.io/v1" {
         "Fail"
@@ -72,9 +105,13 @@ fn warning(configuration: &Value, webhook: &Value, namespace: Option<&str>) -> O
         return None;
     }
     let rules = list(webhook, "rules").iter().zip(1..);
-    let (number, resources) = rules
+    rules
         .map(|(rule, number)| (number, covered(rule)))
-        .find(|(_, found)| !found.is_empty())?;
+        .find(|(_, found)| !found.is_empty())
+}
+
+fn warning(configuration: &Value, webhook: &Value, namespace: Option<&str>) -> Option<String> {
+    let (number, resources) = intercepted(configuration, webhook, namespace)?;
     let (kind, name) = (text(configuration, "kind"), text(&configuration["metadata"], "name"));
     let mut told = format!(
         "{kind} '{name}', webhook '{}', rule {number}: it judges {} in the operator's namespace, and while its server does \
@@ -212,6 +249,22 @@ mod tests {
         assert_eq!(warnings(&[old], Some("ns")), Vec::<String>::new());
         assert!(is_told(&json!({}), None));
         assert!(!is_told(&json!({"failurePolicy": "Ignore"}), None));
+    }
+
+    #[test]
+    fn an_interceptor_has_its_service_and_one_without_a_service_is_left_out() {
+        let v1 = "admissionregistration.k8s.io/v1";
+        let objects = [
+            configuration(v1, &json!({})),
+            configuration(v1, &json!({"failurePolicy": "Ignore"})),
+            configuration(v1, &json!({"clientConfig": {"url": "https://a"}})),
+        ];
+        let expected = Interceptor {
+            configuration: &objects[0],
+            namespace: "n",
+            service: "s",
+        };
+        assert_eq!(interceptors(&objects, "ns"), [expected]);
     }
 
     #[test]
