@@ -2,6 +2,7 @@
 
 use fs_err as fs;
 use testbed::kubectl::KubectlError;
+use testbed::plane::User;
 use testbed::wait::wait_until;
 
 use super::stage::{PATIENCE, Stage};
@@ -136,4 +137,26 @@ fn in_strict_order_modules_wait_for_a_global_hook_that_fails_at_a_start() {
     let (code, _) = operator.get("/readyz");
     assert_ne!(code, 200);
     operator.stop();
+}
+
+/// A webhook for deletions of the operator's Secrets, which nobody deletes here.
+const WEBHOOK: &str = "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata: {name: '{{ .Release.Namespace }}'}\nwebhooks:\n- name: waits.example.com\n  clientConfig: {service: {namespace: '{{ .Release.Namespace }}', name: server}}\n  rules: [{apiGroups: [''], apiVersions: [v1], operations: [DELETE], resources: [secrets]}]\n  namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: '{{ .Release.Namespace }}'}}\n  sideEffects: None\n  admissionReviewVersions: [v1]\n";
+const ENDPOINT: &str = "apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {name: by-hand, labels: {kubernetes.io/service-name: server}}\naddressType: IPv4\nendpoints: [{addresses: [192.0.2.1], conditions: {ready: true}}]\nports: []\n";
+
+#[test]
+fn a_module_that_waits_for_the_server_of_its_webhook_goes_on_by_itself() {
+    let stage = Stage::build("server");
+    stage.write("modules/020-victim/templates/webhook.yaml", WEBHOOK);
+    let operator = stage.start();
+    let service = format!("Service '{}/server'", stage.namespace().name());
+    operator.wait_for_why("victim", &["waits for ready endpoints", &service]);
+    stage.wait_for_sizes("good:small victim:small");
+    operator.wait_for_why("good", &["state: Ready"]);
+    let admin = stage.namespace().kubectl_as(User::Admin);
+    admin.feed(["create", "--filename=-"], ENDPOINT).unwrap();
+    operator.wait_for_why("victim", &["state: Ready"]);
+    operator.stop();
+    // It would keep the namespace from being deleted.
+    let configuration = format!("validatingwebhookconfiguration {}", stage.namespace().name());
+    stage.kubectl(&format!("delete {configuration}"));
 }
