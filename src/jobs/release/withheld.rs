@@ -96,9 +96,15 @@ impl Sync<'_> {
 
     /// Whether the release is deployed with all objects of the chart except the withheld ones.
     async fn has_all_else(&mut self) -> Result<bool, Failure> {
+        let checksum = self
+            .facts
+            .rendered
+            .as_ref()
+            .map(|rendered| self.partial(&rendered.checksum));
+        // As elsewhere, a checksum counts only beside a digest of inputs, because helm copies it.
         let newest = self.facts.newest.as_ref();
         let is_known = newest.is_some_and(|newest| {
-            newest.status == Status::Deployed && newest.inputs.as_deref() == Some(&self.partial(&self.facts.inputs))
+            newest.status == Status::Deployed && newest.inputs.is_some() && newest.checksum == checksum
         });
         if !is_known || self.facts.torn {
             return Ok(false);
