@@ -127,7 +127,7 @@ impl Survey<'_> {
         let head = self.of.lanes.head(&Lane::Global)?;
         let starts = !self.of.converge.is_first_over();
         match &head.task {
-            Task::Hook(task) if starts => self.goes_aside(&task.hook, head),
+            Task::Hook(task) if starts || self.of.lanes.is_aside(&task.hook.name) => self.goes_aside(&task.hook, head),
             Task::EnableKubernetes(hook) if starts => self.goes_aside(hook, head),
             Task::AwaitFirstRuns => {
                 let awaited = self.of.monitors.awaited().filter_map(|id| self.awaited_in_vain(id));
@@ -168,7 +168,7 @@ impl Survey<'_> {
 
     fn may_be_passed(&self, hook: &HookId, head: &Entry) -> Option<(HookId, Tick)> {
         let fails = matches!(head.state(), State::Backoff(_));
-        let is_known = self.of.stand_ins.serves(&hook.name) || self.of.stand_ins.for_hook(&hook.name).is_some();
+        let is_known = self.of.stand_ins.are_known(&hook.name);
         (fails && is_known).then(|| (hook.clone(), head.queued + self.of.cx.policy.patience))
     }
 

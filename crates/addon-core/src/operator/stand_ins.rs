@@ -52,9 +52,8 @@ impl StandIns {
         self.kept = kept;
     }
 
-    /// Notes that a global hook has succeeded.
+    /// Notes that a global hook has succeeded. Its values of before may still have to serve, if it fails at its next binding.
     pub(super) fn succeeded(&mut self, hook: &HookName, at: Timestamp) {
-        self.before.remove(hook);
         let given = || Given::nothing(whole_seconds(at));
         self.given.entry(hook.clone()).or_insert_with(given);
         if let Some(served) = self.served.get_mut(hook) {
@@ -71,6 +70,7 @@ impl StandIns {
 
     /// Notes that a converge has finished, so that the values of now are to be kept. `exists` tells which hooks exist.
     pub(super) fn remember(&mut self, exists: impl Fn(&HookName) -> bool) {
+        self.before.retain(|hook, _| !self.given.contains_key(hook));
         let all = self.before.iter().chain(&self.given);
         let known = all.filter(|(hook, _)| exists(hook));
         // A hook that gives the same in each life causes no write.
@@ -102,30 +102,36 @@ impl StandIns {
 
 /// The hooks that fail.
 impl StandIns {
-    /// The values that may serve for the hook. `None` if it has never succeeded, or if they serve already.
-    pub(super) fn for_hook(&self, hook: &HookName) -> Option<&Given> {
-        let given = self.given.get(hook).or_else(|| self.before.get(hook))?;
-        (!self.serves(hook)).then_some(given)
+    /// Whether values may serve for the hook: it has succeeded, in this life or before.
+    pub(super) fn are_known(&self, hook: &HookName) -> bool {
+        self.before.contains_key(hook) || self.given.contains_key(hook)
     }
 
-    /// Whether the hook's values have yet to be committed in this life.
-    pub(super) fn are_of_before(&self, hook: &HookName) -> bool {
-        !self.given.contains_key(hook)
+    /// The values of earlier lives that have to be committed for the hook in this life.
+    pub(super) fn of_before(&self, hook: &HookName) -> Option<&Given> {
+        self.before.get(hook)
     }
 
-    /// Lets the hook's values serve for it.
-    pub(super) fn serve(&mut self, hook: &HookName) {
-        let given = self.before.remove(hook).or_else(|| self.given.remove(hook));
-        let Some(given) = given else { return };
+    /// Lets the hook's values serve for it. Returns the time of these values; `None` if they serve already.
+    pub(super) fn serve(&mut self, hook: &HookName) -> Option<Timestamp> {
+        if self.serves(hook) {
+            return None;
+        }
+        let given = match (self.before.remove(hook), self.given.remove(hook)) {
+            (Some(before), Some(given)) => before.under(&given),
+            (given, None) | (None, given) => given?,
+        };
+        let as_of = given.at;
         let served = Served {
-            as_of: given.at,
+            as_of,
             has_succeeded: false,
         };
         self.given.insert(hook.clone(), given);
         self.served.insert(hook.clone(), served);
+        Some(as_of)
     }
 
-    /// Forgets values that the operator cannot take over. The hook counts as one that has never succeeded.
+    /// Forgets values of before that the operator cannot take over.
     pub(super) fn forget(&mut self, hook: &HookName) {
         self.before.remove(hook);
     }

@@ -40,6 +40,18 @@ impl Given {
         (&self.operations, &self.flags) == (&other.operations, &other.flags)
     }
 
+    /// These values under those that the hook has given since.
+    #[must_use]
+    pub fn under(&self, later: &Self) -> Self {
+        let mut flags = self.flags.clone();
+        flags.extend(later.flags.clone());
+        Self {
+            at: self.at,
+            operations: self.operations.compacted_with(&later.operations),
+            flags,
+        }
+    }
+
     /// Adds a patch that the operator has committed.
     pub fn add(&mut self, patch: Accepted, at: Timestamp) {
         let operations = self.operations.compacted_with(&patch.operations);
@@ -57,13 +69,13 @@ impl Given {
 }
 
 impl Store {
-    /// Commits the values that a global hook has given in an earlier life, as if it gave them now. The flags are in the
+    /// Commits the values that a global hook has given in an earlier life, under those of this life. The flags are in the
     /// result.
     pub fn take_over(&mut self, given: &Given) -> Result<Change, Rejected> {
         let owner = Owner::Global;
         let layers = self.layers(&owner);
         let attempt = Attempt::Patch(PatchFile::Values);
-        let patches = layers.patches.compacted_with(&given.operations);
+        let patches = given.operations.compacted_with(&layers.patches);
         let fits = Vetted::at_once(|vetted| {
             let mut asking = Asking::new(vetted);
             let sum = layers.sum(&owner.values_key(), layers.config.as_deref(), &patches);

@@ -92,6 +92,18 @@ fn modules_run_with_the_values_of_the_last_good_run_after_the_patience() {
 }
 
 #[test]
+fn values_of_before_serve_also_for_a_hook_that_fails_at_its_second_binding() {
+    let values = json!([{"op": "add", "path": "/global/color", "value": "red"}]);
+    let config = "onStartup: 1\nbeforeAll: 1";
+    let mut world = second_life(config, "g.sh beforeAll")
+        .patching("g.sh onStartup", &values, &json!([]))
+        .start();
+    sleep_for(&mut world, 2 * MINUTE);
+    assert_eq!(done(&mut world), ["g.sh onStartup", "one sync", "two sync"]);
+    assert_eq!((zone(&world), served(&world)), (json!("west"), 1));
+}
+
+#[test]
 fn a_hook_whose_objects_cannot_be_watched_is_passed_and_watched_later() {
     let mut world = second_life("kubernetes:\n- name: pods\n  kind: Pod", "g.sh kubernetes");
     world.failing = [("g.sh watch".to_owned(), 100)].into();

@@ -31,35 +31,29 @@ impl Operator {
 
     /// Lets the values of the hook's last good run serve for it. False if these cannot be taken over.
     fn stand_in(&mut self, hook: &HookId) -> bool {
-        let Some(given) = self.stand_ins.for_hook(&hook.name).cloned() else {
-            return true;
-        };
-        let mut flags = Vec::new();
-        if self.stand_ins.are_of_before(&hook.name) {
-            match self.values.take_over(&given) {
-                Ok(change) => flags = change.flags,
-                Err(rejected) => {
-                    self.stand_ins.forget(&hook.name);
-                    self.cx.tell(Notice::StepFailed {
-                        step: format!(
-                            "go on with the values of the last good run of {}",
-                            Mode::Addons.told(hook)
-                        ),
-                        failure: Failure::of(Class::Invalid, &rejected),
-                        again: false,
-                        retry_in: Duration::MAX,
-                    });
-                    return false;
-                }
+        let before = self.stand_ins.of_before(&hook.name);
+        let flags = match before.map(|given| self.values.take_over(given)) {
+            None => Vec::new(),
+            Some(Ok(change)) => change.flags,
+            Some(Err(rejected)) => {
+                self.stand_ins.forget(&hook.name);
+                self.cx.tell(Notice::StepFailed {
+                    step: format!("go on with the values of the last good run of {}", Mode::Addons.told(hook)),
+                    failure: Failure::of(Class::Invalid, &rejected),
+                    again: false,
+                    retry_in: Duration::MAX,
+                });
+                return false;
             }
+        };
+        if let Some(as_of) = self.stand_ins.serve(&hook.name) {
+            let error = self.survey().error_of(hook).unwrap_or_default().to_owned();
+            self.cx.tell(Notice::StandIn(StandIn::Serves {
+                hook: hook.clone(),
+                as_of,
+                error,
+            }));
         }
-        self.stand_ins.serve(&hook.name);
-        let error = self.survey().error_of(hook).unwrap_or_default().to_owned();
-        self.cx.tell(Notice::StandIn(StandIn::Serves {
-            hook: hook.clone(),
-            as_of: given.at,
-            error,
-        }));
         self.take_flags(&flags);
         true
     }
