@@ -196,8 +196,9 @@ impl RequestError {
                 "give {account} these rights, too: an account can grant only rights that it has"
             ));
         }
-        // A webhook or a policy gives its own reason.
-        let is_of_rights = message.contains(" cannot ") && !message.contains("denied the request");
+        // A webhook, a quota or a policy gives its own reason. A proxy in front of the API server may give none.
+        let has_reason = message.contains(" is forbidden: ") && !message.contains(" cannot ");
+        let is_of_rights = !has_reason && !message.contains("denied the request");
         let place = if namespace.is_empty() {
             String::new()
         } else {
@@ -297,6 +298,10 @@ mod tests {
                 ),
             ),
             ("admission webhook \"w\" denied the request: you cannot get it", None),
+            (
+                "no",
+                Some("allow the verb 'get' on 'configmaps' in namespace 'ns' to the operator's service account"),
+            ),
             (
                 "pods \"x\" is forbidden: violates PodSecurity \"restricted:latest\"",
                 None,

@@ -90,7 +90,7 @@ mod tests {
         };
         let status = Status {
             code: 403,
-            message: "User \"a\" cannot get it".to_owned(),
+            message: "forbidden".to_owned(),
             ..Status::default()
         };
         let refused = || kube::Error::Api(Box::new(status.clone()));
@@ -102,7 +102,7 @@ mod tests {
             let failure = Failure::from(request_error(&attempt, error));
             assert_eq!(
                 failure.report,
-                format!("cannot {verb} leases 'ours' in namespace 'ns': User \"a\" cannot get it")
+                format!("cannot {verb} leases 'ours' in namespace 'ns': forbidden")
             );
             assert!(failure.hints[0].contains(&format!("'{verb}'")), "{:?}", failure.hints);
         }
