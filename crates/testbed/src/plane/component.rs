@@ -65,6 +65,8 @@ impl Recipe {
             let mut command = process::command(&self.program);
             // etcd also reads its flags from environment variables, and other programs look there for clusters.
             command.env_clear().env("PATH", environment::path());
+            // Memory is there, and processors are few: the heap may grow more between two collections.
+            command.env("GOGC", "400");
             command.args(&self.arguments).current_dir(&self.folder);
             command
                 .stdout(log.file().try_clone()?)
