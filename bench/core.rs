@@ -165,6 +165,7 @@ fn outcome(inventory: &Inventory, job: Job) -> Finished {
         Job::LoadState(ticket) => Finished::StateLoaded(ticket, Ok(SavedState::default())),
         Job::SaveState { ticket, .. } => Finished::StateSaved(ticket, Ok(Vec::new())),
         Job::SaveValuesFiles(_, ticket) => Finished::ValuesFilesSaved(ticket, Ok(())),
+        Job::SaveGiven(_, ticket) => Finished::GivenSaved(ticket, Ok(())),
         Job::ReadDirectories(ticket) => Finished::DirectoriesRead(ticket, Ok(inventory.outline())),
         Job::ListReleases(ticket) => Finished::ReleasesListed(ticket, Ok(Vec::new())),
         Job::WatchReleases { ticket, .. } => Finished::ReleasesWatched(ticket, Ok(())),

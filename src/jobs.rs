@@ -192,7 +192,7 @@ pub async fn run(job: Job, tools: Arc<Tools>, cancel: CancellationToken) -> Fini
             Finished::StateSaved(ticket, tools.explained(saved, cancel).await)
         }
         Job::SaveGiven(given, ticket) => {
-            let saved = state::save_given(tools, given);
+            let saved = Box::pin(state::save_given(tools, given));
             Finished::GivenSaved(ticket, unless(cancel, saved).await)
         }
         Job::SaveValuesFiles(files, ticket) => {

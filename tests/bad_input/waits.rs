@@ -56,6 +56,7 @@ fn zone_template(edition: u32) -> String {
     )
 }
 
+#[expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 fn wait_for_zone(stage: &Stage, expected: &str) {
     let look = || {
         let said = stage.namespace().kubectl([

@@ -75,8 +75,8 @@ impl IntoResponse for Reply {
             Self::Document(Format::Json | Format::Text, value) => of_type("application/json", format!("{value}\n")),
             Self::Document(Format::Yaml, value) => of_type("application/yaml", yaml::to_string(&value)),
             Self::Remarked(remarks, value) => {
-                let remarks: String = remarks.iter().map(|remark| format!("# {remark}\n")).collect();
-                of_type("application/yaml", remarks + &yaml::to_string(&value))
+                let remarks: Vec<_> = remarks.iter().map(|remark| format!("# {remark}\n")).collect();
+                of_type("application/yaml", remarks.concat() + &yaml::to_string(&value))
             }
             Self::Text(status, body) => serve::text(status, body),
             Self::Graph(graph) => of_type("text/vnd.graphviz; charset=utf-8", graph),

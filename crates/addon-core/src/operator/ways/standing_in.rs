@@ -38,7 +38,10 @@ impl Operator {
             Some(Err(rejected)) => {
                 self.stand_ins.forget(&hook.name);
                 self.cx.tell(Notice::StepFailed {
-                    step: format!("go on with the values of the last good run of {}", Mode::Addons.told(hook)),
+                    step: format!(
+                        "go on with the values of the last good run of {}",
+                        Mode::Addons.told(hook)
+                    ),
                     failure: Failure::of(Class::Invalid, &rejected),
                     again: false,
                     retry_in: Duration::MAX,
