@@ -28,6 +28,8 @@ pub(super) struct StandIns {
     /// The values to write to the state Secret, and those that are being written.
     wanted: All,
     keeping: Option<All>,
+    /// Whether `wanted` and `kept` differ. They may be large, and the question comes after each event.
+    differs: bool,
 }
 
 /// A hook that a stand-in serves for.
@@ -77,12 +79,13 @@ impl StandIns {
         let same = |hook, given| self.kept.get(hook).filter(|kept: &&Given| kept.is_same(given));
         let known = known.map(|(hook, given)| (hook.clone(), same(hook, given).unwrap_or(given).clone()));
         self.wanted = known.collect();
+        self.differs = self.wanted != self.kept;
     }
 
     /// Whether the state Secret may lack the values that it should hold.
     pub(super) fn unsaved(&self) -> bool {
         // After a save without an answer it is unknown whether the Secret was written.
-        self.wanted != self.kept || self.keeping.is_some()
+        self.differs || self.keeping.is_some()
     }
 
     pub(super) fn begin_save(&mut self) -> All {
@@ -92,6 +95,7 @@ impl StandIns {
 
     pub(super) fn saved(&mut self) {
         self.kept = self.keeping.take().unwrap_or_default();
+        self.differs = self.wanted != self.kept;
     }
 
     /// Notes that the API server refused the save.
