@@ -59,9 +59,10 @@ demo: ## watch the operator at work in a real local control plane; as root also 
 	cargo build --locked --package addon-operator --package image --package testbed --bins --example demo; \
 	$(TARGET)/debug/examples/demo
 
-# Tests wait more than they compute, so several suites run beside each other, and several tests of each.
-RUST_TEST_THREADS ?= $(shell expr 2 \* $$(nproc))
-SUITES_AT_ONCE ?= 3
+# Tests wait more than they compute, so two suites run beside each other, and several tests of each. With three suites two processors
+# did less: most of their time went into programs that ask whether a condition holds by now.
+RUST_TEST_THREADS ?= $(shell expr 3 \* $$(nproc) / 2)
+SUITES_AT_ONCE ?= 2
 # A suite is a test target, `units` or `examples`. Suites that take minutes begin first, so that none of them is alone at the end.
 LONG_SUITES := installed cluster bundles bad_input contract crds leadership
 TARGETS := .packages[].targets[] | select(.kind == ["test"]).name
