@@ -216,12 +216,8 @@ fn the_audit_log_counts_exactly_what_a_user_did_in_a_namespace() {
     assert_eq!(seen, expected, "{ours}");
     assert_eq!(ours.clone().deleting().len(), 1);
     assert_eq!(ours.that(|record| !record.succeeded()).len(), 1);
-    assert!(
-        all.of(User::Operator)
-            .0
-            .iter()
-            .all(|record| record.user_agent.starts_with("kubectl/"))
-    );
+    let ours = all.of(User::Operator).within(namespace.name());
+    assert!(ours.0.iter().all(|record| record.user_agent.starts_with("kubectl/")));
 }
 
 #[test]
