@@ -11,7 +11,7 @@ use crate::name::HookName;
 use crate::values::Given;
 use crate::values::patch::Accepted;
 
-/// What global hooks have given, by hook.
+/// The values of global hooks, by hook.
 type All = BTreeMap<HookName, Given>;
 
 /// The values that global hooks have given, and the hooks that fail.
@@ -111,9 +111,11 @@ impl StandIns {
         self.before.contains_key(hook) || self.given.contains_key(hook)
     }
 
-    /// The values of earlier lives that have to be committed for the hook in this life.
-    pub(super) fn of_before(&self, hook: &HookName) -> Option<&Given> {
-        self.before.get(hook)
+    /// The values of earlier lives that have to be committed for the hook, under those that it has given in this life.
+    pub(super) fn of_before(&self, hook: &HookName) -> Option<Given> {
+        let before = self.before.get(hook)?;
+        let given = self.given.get(hook);
+        Some(given.map_or_else(|| before.clone(), |given| before.under(given)))
     }
 
     /// Lets the hook's values serve for it. Returns the time of these values; `None` if they serve already.
@@ -121,10 +123,8 @@ impl StandIns {
         if self.serves(hook) {
             return None;
         }
-        let given = match (self.before.remove(hook), self.given.remove(hook)) {
-            (Some(before), Some(given)) => before.under(&given),
-            (given, None) | (None, given) => given?,
-        };
+        let given = self.of_before(hook).or_else(|| self.given.get(hook).cloned())?;
+        self.before.remove(hook);
         let as_of = given.at;
         let served = Served {
             as_of,

@@ -32,7 +32,7 @@ impl Operator {
     /// Lets the values of the hook's last good run serve for it. False if these cannot be taken over.
     fn stand_in(&mut self, hook: &HookId) -> bool {
         let before = self.stand_ins.of_before(&hook.name);
-        let flags = match before.map(|given| self.values.take_over(given)) {
+        let flags = match before.map(|given| self.values.take_over(&given)) {
             None => Vec::new(),
             Some(Ok(change)) => change.flags,
             Some(Err(rejected)) => {
