@@ -17,7 +17,7 @@ use super::error::{Attempt, RequestError};
 use super::replacement::Place;
 
 /// The kinds of webhook configurations, each with its resource.
-pub(super) const KINDS: [(&str, &str); 2] = [
+const KINDS: [(&str, &str); 2] = [
     ("ValidatingWebhookConfiguration", "validatingwebhookconfigurations"),
     ("MutatingWebhookConfiguration", "mutatingwebhookconfigurations"),
 ];
@@ -64,15 +64,10 @@ impl Cluster {
 
     /// Whether a webhook configuration exists.
     pub async fn is_configured(&self, kind: &str, name: &str) -> Result<bool, RequestError> {
-        let Some(kind) = KINDS.iter().find(|(known, _)| *known == kind).map(kind_of) else {
-            return Ok(false);
-        };
-        let place = Place {
-            kind,
-            namespace: None,
-            name: name.to_owned(),
-        };
-        Ok(self.uid_at(&place).await?.is_some())
+        match configuration(kind, name) {
+            Some(place) => Ok(self.uid_at(&place).await?.is_some()),
+            None => Ok(false),
+        }
     }
 
     /// Whether a Service surely has no ready endpoint. Without the right to look, nothing is sure.
@@ -153,8 +148,18 @@ impl Cluster {
     }
 }
 
+/// The place of a webhook configuration; `None` for another kind.
+pub(super) fn configuration(kind: &str, name: &str) -> Option<Place> {
+    let kind = KINDS.iter().find(|(known, _)| *known == kind)?;
+    Some(Place {
+        kind: kind_of(kind),
+        namespace: None,
+        name: name.to_owned(),
+    })
+}
+
 /// The kind with its resource.
-pub(super) fn kind_of((kind, plural): &(&str, &str)) -> Kind {
+fn kind_of((kind, plural): &(&str, &str)) -> Kind {
     let kind = GroupVersionKind::gvk("admissionregistration.k8s.io", "v1", kind);
     Kind {
         resource: ApiResource::from_gvk_with_plural(&kind, plural),

@@ -14,9 +14,8 @@ use tokio::time::{Instant, sleep};
 use super::Cluster;
 use super::adoption::{is_kept, is_of};
 use super::error::{Attempt, RequestError};
-use super::interception::{KINDS, kind_of};
+use super::interception::configuration;
 use super::releases::Revision;
-use super::replacement::Place;
 use crate::report::Chain;
 
 /// The longest wait until the API server calls a deleted webhook no more. It learns of the deletion by a watch.
@@ -26,13 +25,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 impl Cluster {
     /// Deletes a webhook configuration that helm made for the release and does not keep. Returns whether it was deleted.
     pub async fn withdraw(&self, release: &str, kind: &str, name: &str) -> Result<bool, RequestError> {
-        let Some(kind) = KINDS.iter().find(|(known, _)| *known == kind).map(kind_of) else {
+        let Some(place) = configuration(kind, name) else {
             return Ok(false);
-        };
-        let place = Place {
-            kind,
-            namespace: None,
-            name: name.to_owned(),
         };
         let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &place.kind.resource);
         let attempt = Attempt {

@@ -11,29 +11,14 @@ use serde_json::{Value, json};
 use testbed::part::Part;
 use testbed::wait::wait_until;
 
-use super::withheld::{give_endpoint, take_endpoint};
+use super::withheld::{self, give_endpoint, take_endpoint};
 use super::world::{CHART, PATIENCE, TEMPLATE, World, with_each_helm};
 
 const CONFIGURATION: &str = "validatingwebhookconfiguration";
 
 /// A configuration whose webhook takes in all Secrets and ConfigMaps of the namespace, without a server.
 fn configuration(world: &World, name: &str) -> Value {
-    let namespace = world.namespace.name();
-    json!({
-        "apiVersion": "admissionregistration.k8s.io/v1",
-        "kind": "ValidatingWebhookConfiguration",
-        "metadata": {"name": name},
-        "webhooks": [{
-            "name": name,
-            "clientConfig": {"service": {"namespace": namespace, "name": "nobody"}},
-            "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["configmaps", "secrets"]}],
-            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
-            "failurePolicy": "Fail",
-            "sideEffects": "None",
-            "timeoutSeconds": 2,
-            "admissionReviewVersions": ["v1"],
-        }],
-    })
+    withheld::configuration(world, name, "nobody", "*", &["configmaps", "secrets"])
 }
 
 /// A world with a module whose own webhook refuses all writes; also the names of two configurations: of that webhook, and

@@ -11,8 +11,8 @@ use super::world::{CHART, TEMPLATE, World, with_each_helm};
 /// A Deployment whose pod no node takes, and its Service.
 const SERVER: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: server}\nspec:\n  selector: {matchLabels: {app: server}}\n  template:\n    metadata: {labels: {app: server}}\n    spec: {containers: [{name: c, image: i}]}\n---\napiVersion: v1\nkind: Service\nmetadata: {name: server}\nspec: {selector: {app: server}, ports: [{port: 443}]}\n";
 
-/// A configuration whose webhook takes in the Secrets of the namespace.
-fn configuration(world: &World, name: &str, service: &str, operation: &str) -> Value {
+/// A configuration whose webhook takes in objects of the namespace.
+pub(crate) fn configuration(world: &World, name: &str, service: &str, operation: &str, resources: &[&str]) -> Value {
     let namespace = world.namespace.name();
     json!({
         "apiVersion": "admissionregistration.k8s.io/v1",
@@ -21,7 +21,7 @@ fn configuration(world: &World, name: &str, service: &str, operation: &str) -> V
         "webhooks": [{
             "name": name,
             "clientConfig": {"service": {"namespace": namespace, "name": service}},
-            "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": [operation], "resources": ["secrets"]}],
+            "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": [operation], "resources": resources}],
             "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
             "failurePolicy": "Fail",
             "sideEffects": "None",
@@ -69,7 +69,7 @@ async fn a_configuration_that_would_wedge_everything_waits_for_its_server() {
     with_each_helm(async |helm| {
         let mut world = World::with("wedging", helm).await;
         let name = format!("waits.{}.example.com", world.namespace.name());
-        let webhook = configuration(&world, &name, "server", "*").to_string();
+        let webhook = configuration(&world, &name, "server", "*", &["secrets"]).to_string();
         let files = [
             ("Chart.yaml", CHART),
             ("templates/a.yaml", TEMPLATE),
@@ -122,7 +122,7 @@ async fn a_configuration_is_applied_once_its_server_is_ready_and_stays_then() {
         // Deletions alone, so that helm can write its records.
         let webhooks = names.each_ref().map(|name| {
             let service = name.split('.').next().unwrap();
-            configuration(&world, name, service, "DELETE").to_string()
+            configuration(&world, name, service, "DELETE", &["secrets"]).to_string()
         });
         let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "elsewhere"}, "spec": {"type": "ExternalName", "externalName": "example.com"}});
         feed(&world, &service);
