@@ -13,6 +13,9 @@ use rustix::thread::clock_nanosleep_absolute;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use thiserror::Error;
 
+/// The exit code of a process that ended itself because its lease had run out and another replica may lead.
+pub const OVERDUE: u8 = 75;
+
 /// No limit: for an operator without an election, and for a standby, which only reads.
 const NEVER: u64 = u64::MAX;
 

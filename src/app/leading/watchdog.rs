@@ -8,11 +8,9 @@ use std::thread;
 use std::time::Duration;
 
 use crate::process;
-use crate::process::warrant::Warrant;
+use crate::process::warrant::{OVERDUE, Warrant};
 use crate::telemetry::Spools;
 
-/// The exit code of a process that ended itself because another replica may lead.
-const OVERDUE: u8 = 75;
 /// How long before the end of the lease the watchdog thread ends the process.
 pub(super) const MARGIN: Duration = Duration::from_secs(1);
 /// The time limit for writing the last log records.

@@ -11,6 +11,7 @@ use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Pod,
 
 use super::super::TRIAL_LABEL;
 use super::{image_in, sentence};
+use crate::process::warrant::OVERDUE;
 
 /// The waiting reasons of a container whose image cannot be pulled.
 const NOT_PULLED: [&str; 7] = [
@@ -95,12 +96,18 @@ pub(in super::super) fn trial_pod<'a>(pods: impl Iterator<Item = &'a Pod>, conta
         uid: newest.metadata.uid.clone().unwrap_or_default(),
         state: state(newest, container),
         restarts: restarts(newest, container),
+        was_overdue: was_overdue(newest, container),
     })
 }
 
 fn restarts(pod: &Pod, container: &str) -> u32 {
     let restarts = status_of(pod, container).map(|status| status.restart_count);
     u32::try_from(restarts.unwrap_or_default()).unwrap_or_default()
+}
+
+fn was_overdue(pod: &Pod, container: &str) -> bool {
+    let last = status_of(pod, container).and_then(|status| status.last_state.as_ref()?.terminated.as_ref());
+    last.is_some_and(|end| end.exit_code == i32::from(OVERDUE))
 }
 
 fn state(pod: &Pod, container: &str) -> PodState {

@@ -189,6 +189,17 @@ fn a_pod_of_a_trial_tells_how_far_it_is() {
 }
 
 #[test]
+fn a_restart_after_a_lease_had_run_out_is_another_one() {
+    let was_overdue = |code: i32| {
+        let mut again = container(&json!({"running": {}}), 1);
+        again["lastState"] = json!({"terminated": {"exitCode": code, "reason": "Error"}});
+        let pod = pod(&json!({"containerStatuses": [again]}));
+        trial_pod([&pod].into_iter(), "ours").unwrap().was_overdue
+    };
+    assert!(was_overdue(75) && !was_overdue(1));
+}
+
+#[test]
 fn of_several_pods_of_a_trial_the_last_one_counts_that_is_not_lost() {
     let named = |name: &str, made: &str, status: Value, ends: Option<&str>| {
         let mut pod = pod(&status);

@@ -132,6 +132,8 @@ pub struct TrialPod {
     pub state: PodState,
     /// The number of restarts of the pod's container.
     pub restarts: u32,
+    /// Whether the container before the last restart ended itself because its lease had run out.
+    pub was_overdue: bool,
 }
 
 /// The state of a trial's pod.

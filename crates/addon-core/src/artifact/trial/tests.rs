@@ -156,8 +156,15 @@ impl Bench {
                 uid: "u1".to_owned(),
                 state,
                 restarts,
+                was_overdue: false,
             }),
         });
+    }
+
+    pub(super) fn put_overdue(&mut self, was_overdue: bool) {
+        if let Known::There(TrialSet { pod: Some(pod), .. }) = &mut self.sight.set {
+            pod.was_overdue = was_overdue;
+        }
     }
 
     pub(super) fn report(&mut self, number: u64, converged: bool, failing: &[(&str, Failures)]) {

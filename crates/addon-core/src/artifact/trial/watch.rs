@@ -23,7 +23,7 @@ pub const HINDERED: Duration = Duration::from_mins(2);
 pub const GAP: Duration = Duration::from_secs(30);
 /// The time after a change of the lease in which a report may still have been on its way, so that it does not count.
 const LATE: Duration = Duration::from_secs(10);
-/// The number of container restarts that fails a trial.
+/// The number of container restarts that fails a trial, without those after the lease had run out.
 const RESTARTS: u32 = 2;
 /// The number of failures in a row of a new subject that fails a trial.
 const FAILURES: Failures = Failures::InARow(3);
@@ -47,6 +47,9 @@ pub(super) struct Watch {
 struct PodWatch {
     uid: String,
     restarts: u32,
+    /// The number of restarts after the lease had run out. These are no fault of the version: a busy node delays renewals. A version
+    /// that itself delays them loses the lease too often to pass.
+    overdue: u32,
     state: PodState,
     /// The time since which the pod has been ready; `unready`: has not been.
     ready: Option<Tick>,
@@ -194,6 +197,7 @@ impl PodWatch {
         let watch = Self {
             uid: pod.uid.clone(),
             restarts: pod.restarts,
+            overdue: u32::from(pod.was_overdue && pod.restarts > 0),
             state: pod.state.clone(),
             ready: None,
             unready: None,
@@ -213,6 +217,9 @@ impl PodWatch {
 
     fn go_on(mut self, pod: &TrialPod, glance: Glance<'_>) -> Self {
         let heard = glance.heard;
+        if pod.was_overdue && pod.restarts > self.restarts {
+            self.overdue += 1;
+        }
         self.restarts = pod.restarts;
         self.state = pod.state.clone();
         let (is_ready, is_hindered) = match &pod.state {
@@ -287,7 +294,7 @@ impl PodWatch {
     /// The reason for which the version has failed its trial; `None` if it has not failed.
     fn failure(&self, heard: Tick, limit: Duration) -> Option<String> {
         let is_over = |since: Option<Tick>, time: Duration| since.is_some_and(|since| heard.since(since) >= time);
-        if self.restarts >= RESTARTS {
+        if self.restarts.saturating_sub(self.overdue) >= RESTARTS {
             let last = match &self.state {
                 PodState::Crashed(reason) => format!(": {reason}"),
                 PodState::Unscheduled(_)

@@ -139,6 +139,7 @@ fn on_trial(verdict: Option<(Ruling, &str)>) -> Known {
                 uid: "u".to_owned(),
                 state: PodState::Ready,
                 restarts: 1,
+                was_overdue: false,
             }),
         }),
         stage: Some("the new version leads".to_owned()),

@@ -64,6 +64,13 @@ fn it_passes_after_a_minute_in_the_lead_without_new_failures() {
         bench.report(second, true, &[]);
     };
     check(91, Ruling::Passed, why, nothing, absent);
+    // The lease of a pod may run out while its node is busy.
+    let overdue = |bench: &mut Bench, second: u64| {
+        bench.put_pod(PodState::Ready, u32::try_from(second.min(3)).unwrap());
+        bench.put_overdue(true);
+        bench.report(second, true, &[]);
+    };
+    check(60, Ruling::Passed, why, nothing, overdue);
 }
 
 #[test]
@@ -74,6 +81,14 @@ fn it_fails_by_its_own_fault() {
     };
     let why = "its container was started again 2 times: exit code 1";
     check(2, Ruling::Failed, why, nothing, crashed);
+
+    // The second restart follows the end of a lease.
+    let among_others = |bench: &mut Bench, second: u64| {
+        bench.put_pod(PodState::Ready, u32::try_from(second.min(3)).unwrap());
+        bench.put_overdue(second == 2);
+    };
+    let why = "its container was started again 3 times";
+    check(3, Ruling::Failed, why, nothing, among_others);
 
     let failing = |bench: &mut Bench, second: u64| {
         let times = u32::try_from(second / 10).unwrap();

@@ -266,6 +266,7 @@ impl World {
                 uid: pod.name.clone(),
                 state: pod.shown(),
                 restarts: pod.restarts,
+                was_overdue: false,
             });
             Known::There(TrialSet {
                 uid: set.uid.clone(),
