@@ -20,11 +20,14 @@ use crate::installed::stage::{DEPLOYMENT, Image, LEASE, Stage, chart};
 /// Longer than all limits of a trial, on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(8);
 
-/// The pauses between looks at a trial, which takes minutes: many are watched at a time.
-const CALM: Duration = Duration::from_secs(1);
+/// The pauses between looks at a trial, which takes minutes: many are watched at a time, and a look starts a program in a pod.
+const CALM: Duration = Duration::from_secs(2);
 
 /// The pauses between looks at a step of a trial, which may last for a second.
 const CLOSE: Duration = Duration::from_millis(300);
+
+/// How long a leader may take to answer, and to be followed by another one.
+const ANSWER: Duration = Duration::from_secs(30);
 
 /// Chart values for one replica, which ends before its successor begins.
 pub(super) const ALONE: &[&str] = &["replicas=1", "strategy.type=Recreate", "strategy.rollingUpdate=null"];
@@ -247,7 +250,7 @@ impl<'a> Followed<'a> {
         Some(pod.to_owned())
     }
 
-    /// Makes the leader ask the registry now, which it would do only a minute later. Fails if it does not.
+    /// Makes the leader ask the registry now. If no leader answers, that happens only a minute later.
     pub(super) fn check(&self) {
         self.has_checked();
     }
@@ -257,12 +260,14 @@ impl<'a> Followed<'a> {
         self.in_leader(&["channel", "check"]).is_some()
     }
 
-    /// The status as JSON; null while no pod answers.
+    /// The status as JSON; null if no pod has answered for half a minute. A pod that is being replaced does not answer.
     pub(super) fn status(&self) -> Value {
-        // A pod that is being replaced does not answer.
-        let said = self.in_leader(&["channel", "status", "-o", "json"]);
-        said.and_then(|said| serde_json::from_str(&said).ok())
-            .unwrap_or_default()
+        let look = || {
+            let said = self.in_leader(&["channel", "status", "-o", "json"]);
+            let status = said.and_then(|said| serde_json::from_str(&said).ok());
+            status.map(Some).ok_or("no answer")
+        };
+        wait_evenly(CALM, ANSWER, "an answer of the leader", look).unwrap_or_default()
     }
 
     /// Whether the last requests to the registry failed for a reason that contains these words.

@@ -63,6 +63,16 @@ impl Sight {
         self.holder.contains("-trial-")
     }
 
+    fn is_trial_ready(&self) -> bool {
+        let conditions = self
+            .pods
+            .iter()
+            .filter_map(|pod| pod["status"]["conditions"].as_array());
+        conditions
+            .flatten()
+            .any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
+    }
+
     fn has_converged(&self) -> bool {
         let report = self.report.as_ref();
         report.is_some_and(|report| !report["converged"].is_null())
@@ -110,17 +120,8 @@ impl Followed<'_> {
         Some(match (sight.is_led_by_the_new_one(), sight.has_converged()) {
             (true, true) => Step::Proves,
             (true, false) => Step::Leads,
-            (false, _) if self.is_trial_ready() => Step::Ready,
+            (false, _) if sight.is_trial_ready() => Step::Ready,
             (false, _) => Step::Begun,
-        })
-    }
-
-    fn is_trial_ready(&self) -> bool {
-        let ready = "{.status.conditions[?(@.type==\"Ready\")].status}";
-        let path = format!("--output=jsonpath={ready}");
-        self.trial_pod().is_some_and(|pod| {
-            let said = self.stage.namespace.kubectl(["get", "pod", &pod, &path]);
-            said.is_ok_and(|said| said == "True")
         })
     }
 
@@ -148,9 +149,9 @@ impl Followed<'_> {
     /// Kills the operator in a pod, as the kernel does when memory runs out. Returns false if none runs there.
     pub(super) fn kill(&self, pod: &str) -> bool {
         let namespace = &self.stage.namespace;
-        let id = "--output=jsonpath={.status.containerStatuses[0].containerID}";
-        let id = namespace.kubectl(["get", "pod", pod, id]);
-        let process = id.ok().and_then(|id| namespace.plane().process_of(&id));
+        let found = namespace.object("pod", pod).ok().flatten().unwrap_or_default();
+        let container = found["status"]["containerStatuses"][0]["containerID"].as_str();
+        let process = container.and_then(|id| namespace.plane().process_of(id));
         let process = process.and_then(|process| Pid::from_raw(process.cast_signed()));
         process.is_some_and(|process| kill_process(process, Signal::KILL).is_ok())
     }
