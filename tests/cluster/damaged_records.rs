@@ -14,6 +14,7 @@ use futures::stream::{self, StreamExt as _};
 use serde_json::{Value, json};
 use testbed::part::Part;
 use testbed::plane::User;
+use testbed::reader::Only;
 use testbed::wait::wait_until;
 
 use super::world::{CHART, PATIENCE, World, with_each_helm};
@@ -26,7 +27,7 @@ fn name(revision: u32) -> String {
 }
 
 fn secret(world: &World, revision: u32) -> Value {
-    serde_json::from_str(&world.kubectl(&format!("get secret {} -o=json", name(revision)))).unwrap()
+    world.object("secret", &name(revision))
 }
 
 /// Writes a Secret anew, also with another type.
@@ -300,18 +301,19 @@ fn values(x: &str) -> Value {
 }
 
 fn objects(world: &World) -> String {
-    let names = world.kubectl("get configmap -l heritage=addon-operator -o=name");
-    names.replace("configmap/", "").replace('\n', " ").trim().to_owned()
+    let objects = world.metadata("configmaps", Only::Labels("heritage=addon-operator"));
+    let names = objects.iter().map(|object| object["name"].as_str().unwrap());
+    names.collect::<Vec<_>>().join(" ")
 }
 
-fn uid(world: &World) -> String {
-    world.kubectl("get configmap shown -o=jsonpath={.metadata.uid}")
+fn uid(world: &World) -> Value {
+    world.object("configmap", "shown")["metadata"]["uid"].take()
 }
 
 /// The number of Secrets with broken contents or copies that are kept.
 fn kept_aside(world: &World) -> usize {
-    let names = world.kubectl("get secret --field-selector type=addon-operator/release-aside -o=name");
-    names.lines().count()
+    let kept = Only::Fields("type=addon-operator/release-aside");
+    world.metadata("secrets", kept).len()
 }
 
 fn assert_told(title: &str, repaired: &[String], expected: &[&str]) {
@@ -417,8 +419,8 @@ async fn a_release_with_wrong_names_or_labels_is_removed() {
 async fn a_repair_touches_no_object_and_makes_no_revision() {
     for_each(LABELS, async |row, helm| {
         let mut world = two_revisions(&format!("same-{}", row.title), helm).await;
-        let version = || world.kubectl("get configmap shown -o=jsonpath={.metadata.resourceVersion}");
-        let before = version();
+        let version = |world: &World| world.object("configmap", "shown")["metadata"]["resourceVersion"].take();
+        let before = version(&world);
         (row.damage)(&world);
         world.restart().await;
         let synced = world.sync(values("b")).await.unwrap();
@@ -429,8 +431,7 @@ async fn a_repair_touches_no_object_and_makes_no_revision() {
             row.title
         );
         assert_told(row.title, &synced.repaired, row.repaired);
-        let after = world.kubectl("get configmap shown -o=jsonpath={.metadata.resourceVersion}");
-        assert_eq!(after, before, "{}", row.title);
+        assert_eq!(version(&world), before, "{}", row.title);
     })
     .await;
 }

@@ -23,6 +23,7 @@ use testbed::namespace::Namespace;
 use testbed::part::Part;
 use testbed::plane::User;
 use testbed::proxy::Proxy;
+use testbed::reader::Only;
 use tokio_util::sync::CancellationToken;
 
 use super::tools::{self, Place};
@@ -177,14 +178,27 @@ impl World {
 
     /// The revisions of the release with their statuses.
     pub(crate) fn history(&self) -> String {
-        let columns = "-o=custom-columns=V:.metadata.labels.version,S:.metadata.labels.status";
-        self.kubectl(&format!(
-            "get secrets -l owner=helm,name=one --sort-by=.metadata.creationTimestamp --no-headers {columns}"
-        ))
-        .lines()
-        .map(|line| line.split_whitespace().collect::<Vec<_>>().join(":"))
-        .collect::<Vec<_>>()
-        .join(" ")
+        let mut records = self.metadata("secrets", Only::Labels("owner=helm,name=one"));
+        records.sort_by_key(|record| record["creationTimestamp"].as_str().map(str::to_owned));
+        let told = |record: &Value| {
+            let label = |name: &str| record["labels"][name].as_str().unwrap_or("<none>").to_owned();
+            format!("{}:{}", label("version"), label("status"))
+        };
+        records.iter().map(told).collect::<Vec<_>>().join(" ")
+    }
+
+    /// The metadata of the objects of a kind.
+    pub(crate) fn metadata(&self, kind: &str, only: Only<'_>) -> Vec<Value> {
+        let objects = self.namespace.metadata(kind, only).unwrap();
+        objects
+            .into_iter()
+            .map(|mut object| object["metadata"].take())
+            .collect()
+    }
+
+    /// An object that must be there.
+    pub(crate) fn object(&self, kind: &str, name: &str) -> Value {
+        self.namespace.object(kind, name).unwrap().unwrap()
     }
 
     /// The output of a helm that a person would run.

@@ -26,7 +26,7 @@ use crate::wait::{TimedOut, wait_until};
 #[derive(Debug, Error)]
 pub enum NamespaceError {
     #[error("cannot create namespace {name}")]
-    Create { name: String, source: KubectlError },
+    Create { name: String, source: ReadError },
     #[error("namespace {name} does not become usable")]
     Wait { name: String, source: TimedOut },
     #[error("cannot write the kubeconfig of namespace {name}")]
@@ -50,7 +50,8 @@ impl<'a> Namespace<'a> {
             name: name.clone(),
             source,
         };
-        plane.kubectl(["create", "namespace", &name]).map_err(create)?;
+        let created = plane.reader().and_then(|reader| reader.create_namespace(&name));
+        created.map_err(create)?;
         let namespace = Self {
             plane,
             name,
@@ -66,7 +67,7 @@ impl<'a> Namespace<'a> {
             fs::write(namespace.kubeconfig(user), text).map_err(failed)?;
         }
         // Pods are refused until their service account exists.
-        let account = || namespace.kubectl(["get", "serviceaccount", "default"]).map(Some);
+        let account = || namespace.object("serviceaccount", "default");
         wait_until(Duration::from_secs(30), "its default service account", account).map_err(|source| {
             NamespaceError::Wait {
                 name: namespace.name.clone(),
@@ -184,7 +185,10 @@ impl Drop for Namespace<'_> {
             eprintln!("{}", self.evidence());
         }
         // If the control plane is gone, the namespace is gone too.
-        let _ = self.plane.kubectl(["delete", "namespace", &self.name, "--wait=false"]);
+        let _ = self
+            .plane
+            .reader()
+            .and_then(|reader| reader.delete_namespace(&self.name));
         for user in [User::Admin, User::Operator] {
             let _ = fs::remove_file(self.kubeconfig(user));
         }

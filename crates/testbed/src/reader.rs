@@ -1,16 +1,17 @@
 //! Reads objects over a connection that stays open, for checks that are repeated often.
 //!
-//! A kubectl process for each check would use more of the machine than the programs under test. The reader is the admin
-//! and never writes: tests write with kubectl, as people do.
+//! A kubectl process for each check would use more of the machine than the programs under test. The reader is the admin. It writes
+//! nothing but the namespaces that tests own: tests write with kubectl, as people do.
 
 use std::sync::mpsc;
 use std::time::Duration;
 
 use hyper::Request;
-use hyper::header::ACCEPT;
+use hyper::header::{ACCEPT, CONTENT_TYPE};
+use hyper::http::request;
 use kube::Client;
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use serde_json::Value;
+use serde_json::{Value, json};
 use thiserror::Error;
 use tokio::runtime::{Builder, Handle, Runtime};
 
@@ -24,7 +25,7 @@ pub enum ReadError {
     Kind(String),
     #[error("{path} is no path")]
     Path { path: String, source: hyper::http::Error },
-    #[error("cannot read {path}")]
+    #[error("the API server refused a request to {path}")]
     Refused { path: String, source: Box<kube::Error> },
     #[error("no answer within {} s to {path}", PATIENCE.as_secs())]
     Silence { path: String },
@@ -86,7 +87,16 @@ pub struct Objects {
 /// A client, and the runtime thread of its connections.
 pub(crate) struct Reader {
     client: Client,
-    runtime: Runtime,
+    handle: Handle,
+    /// There until the reader is dropped.
+    runtime: Option<Runtime>,
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        // Its owner may be inside another runtime, which must not be blocked.
+        self.runtime.take().map(Runtime::shutdown_background);
+    }
 }
 
 impl std::fmt::Debug for Reader {
@@ -108,25 +118,49 @@ impl Reader {
         let runtime = runtime.worker_threads(1).thread_name("testbed-reader").enable_all();
         let runtime = runtime.build().map_err(|error| failed(error.into()))?;
         let file = Kubeconfig::read_from(plane.kubeconfig(User::Admin)).map_err(|error| failed(error.into()))?;
-        let client = runtime.block_on(async {
+        let (tell, told) = mpsc::channel();
+        runtime.spawn(async move {
             let config = kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await;
-            let config = config.map_err(|error| failed(error.into()))?;
-            Client::try_from(config).map_err(|error| failed(error.into()))
-        })?;
-        Ok(Self { client, runtime })
+            let config = config.map_err(|error| failed(error.into()));
+            let client = config.and_then(|config| Client::try_from(config).map_err(|error| failed(error.into())));
+            let _ = tell.send(client);
+        });
+        let client = told.recv().map_err(|error| failed(error.into()))??;
+        Ok(Self {
+            client,
+            handle: runtime.handle().clone(),
+            runtime: Some(runtime),
+        })
     }
 
     pub(crate) fn of(&self, namespace: &str) -> Objects {
         Objects {
             client: self.client.clone(),
-            runtime: self.runtime.handle().clone(),
+            runtime: self.handle.clone(),
             namespace: namespace.to_owned(),
         }
     }
 
     /// The body of an answer; `None` for 404.
     pub(crate) fn text(&self, path: &str) -> Result<Option<String>, ReadError> {
-        ask(&self.client, self.runtime.handle(), path, "*/*")
+        let request = Request::get(path).header(ACCEPT, "*/*");
+        self.ask(path, request, Vec::new())
+    }
+
+    pub(crate) fn create_namespace(&self, name: &str) -> Result<(), ReadError> {
+        let body = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } });
+        let request = Request::post(NAMESPACES).header(CONTENT_TYPE, JSON);
+        self.ask(NAMESPACES, request, body.to_string().into_bytes()).map(drop)
+    }
+
+    /// Begins the deletion of a namespace, and does not wait for its end.
+    pub(crate) fn delete_namespace(&self, name: &str) -> Result<(), ReadError> {
+        let path = format!("{NAMESPACES}/{name}");
+        self.ask(&path, Request::delete(&path), Vec::new()).map(drop)
+    }
+
+    fn ask(&self, path: &str, request: request::Builder, body: Vec<u8>) -> Result<Option<String>, ReadError> {
+        ask(&self.client, &self.handle, path, request, body)
     }
 }
 
@@ -164,7 +198,8 @@ impl Objects {
     }
 
     fn read(&self, path: &str, accepted: &str) -> Result<Option<Value>, ReadError> {
-        let text = ask(&self.client, &self.runtime, path, accepted)?;
+        let request = Request::get(path).header(ACCEPT, accepted);
+        let text = ask(&self.client, &self.runtime, path, request, Vec::new())?;
         let read = text.map(|text| serde_json::from_str(&text)).transpose();
         read.map_err(|source| ReadError::Parse {
             path: path.to_owned(),
@@ -181,8 +216,18 @@ impl Objects {
 
 /// The body of an answer; `None` for 404. The request runs in the reader's own runtime: the caller may be inside
 /// another one, which must not be blocked.
-fn ask(client: &Client, runtime: &Handle, path: &str, accepted: &str) -> Result<Option<String>, ReadError> {
-    let (client, request) = (client.clone(), request(path, accepted)?);
+fn ask(
+    client: &Client,
+    runtime: &Handle,
+    path: &str,
+    request: request::Builder,
+    body: Vec<u8>,
+) -> Result<Option<String>, ReadError> {
+    let request = request.body(body).map_err(|source| ReadError::Path {
+        path: path.to_owned(),
+        source,
+    })?;
+    let client = client.clone();
     let (tell, told) = mpsc::channel();
     runtime.spawn(async move {
         // After a time-out the receiver is gone.
@@ -202,11 +247,4 @@ fn ask(client: &Client, runtime: &Handle, path: &str, accepted: &str) -> Result<
 
 const JSON: &str = "application/json";
 const METADATA: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
-
-fn request(path: &str, accepted: &str) -> Result<Request<Vec<u8>>, ReadError> {
-    let request = Request::get(path).header(ACCEPT, accepted).body(Vec::new());
-    request.map_err(|source| ReadError::Path {
-        path: path.to_owned(),
-        source,
-    })
-}
+const NAMESPACES: &str = "/api/v1/namespaces";
