@@ -247,7 +247,7 @@ ci: ## what the build server runs: all of the above but bench, timed
 	.ci/run
 
 $(TOOLS)/bin/cargo-deny:
-	CARGO_TARGET_DIR=$(TOOLS)/target cargo install --locked --quiet --root $(TOOLS) cargo-deny@0.20.2
+	CARGO_TARGET_DIR=$(TOOLS)/target cargo install --debug --locked --quiet --root $(TOOLS) cargo-deny@0.20.2
 	rm -rf $(TOOLS)/target
 
 $(TOOLS)/hadolint/bin/hadolint: .ci/hadolint.txt
