@@ -1,5 +1,5 @@
-//! The campaign of wedged releases: records of helm, kinds, fields and objects are damaged, and an upgrade, a removal or
-//! a restart follows. The release must leave its state by itself, or be held with a command that a person can run and
+//! The campaign of wedged releases: records of helm, kinds, fields and objects are damaged, and an upgrade, a removal,
+//! a restart or the original operator follows. The release must leave its state by itself, or be held with a command that a person can run and
 //! that ends it.
 //!
 //! `make campaign-wedge SEED=N ROUNDS=N` plays many rounds; the tests play a few. Equal seeds play equal rounds.

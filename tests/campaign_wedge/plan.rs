@@ -159,10 +159,17 @@ pub(crate) enum Follow {
     Removal,
     /// The operator is killed before the damage, and is started after it.
     Restart,
+    /// An upgrade, and after it one by the original operator, which comes back in place of ours for a while.
+    Original,
 }
 
 impl Follow {
-    pub(crate) const ALL: [Self; 3] = [Self::Upgrade, Self::Removal, Self::Restart];
+    pub(crate) const ALL: [Self; 4] = [Self::Upgrade, Self::Removal, Self::Restart, Self::Original];
+
+    /// Whether the operator upgrades the release right after the damage.
+    pub(crate) fn is_upgrade(self) -> bool {
+        [Self::Upgrade, Self::Original].contains(&self)
+    }
 }
 
 /// One round.
@@ -255,11 +262,11 @@ mod tests {
         let dealt = deal(1, 32);
         let titles: BTreeSet<String> = dealt.iter().map(|plan| plan.state.title()).collect();
         assert_eq!(titles.len(), Flaw::ALL.len() + 8, "{titles:?}");
-        let pairs: BTreeSet<_> = deal(1, 600)
+        let pairs: BTreeSet<_> = deal(1, 1_500)
             .iter()
             .map(|plan| (plan.state.title(), plan.follow))
             .collect();
-        assert_eq!(pairs.len(), titles.len() * 3);
+        assert_eq!(pairs.len(), titles.len() * Follow::ALL.len());
         for plan in dealt {
             assert!(plan.first.iter().all(|kind| plan.kinds.contains(kind)), "{plan}");
             let needed = plan.state.needs();

@@ -53,8 +53,8 @@ impl Tally {
             rows.entry(key).or_default().push(left);
         }
         let mut table =
-            "| state | upgrade | removal | restart | alone | by a command | by a deed | longest, s | objects left |\n\
-                         |---|---:|---:|---:|---:|---:|---:|---:|---:|\n"
+            "| state | upgrade | removal | restart | original | alone | by a command | by a deed | longest, s | objects left |\n\
+                         |---|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n"
                 .to_owned();
         for (state, lefts) in rows {
             let count = |fits: &dyn Fn(&&&Left) -> bool| lefts.iter().filter(fits).count();
@@ -63,12 +63,12 @@ impl Tally {
             let longest = lefts.iter().flat_map(|left| [Some(left.alone), left.helped]).flatten();
             let longest = longest.max().unwrap_or_default().as_secs_f64();
             let behind: usize = lefts.iter().map(|left| left.behind).sum();
-            let [upgrade, removal, restart] = follows;
+            let [upgrade, removal, restart, original] = follows;
             let [alone, command, deed] = helps;
             let title = state.title();
             let _ = writeln!(
                 table,
-                "| {title} | {upgrade} | {removal} | {restart} | {alone} | {command} | {deed} | {longest:.1} | {behind} |"
+                "| {title} | {upgrade} | {removal} | {restart} | {original} | {alone} | {command} | {deed} | {longest:.1} | {behind} |"
             );
         }
         table

@@ -4,6 +4,7 @@ mod chart;
 mod damage;
 mod help;
 mod look;
+mod original;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -57,6 +58,7 @@ pub(crate) struct World {
     /// Declared before the stage, so that the operator ends before its stage is deleted.
     life: Option<Life>,
     stage: Stage<'static>,
+    helm: Part,
     bound: Duration,
     wanted: Wanted,
     records: Records,
@@ -83,6 +85,7 @@ impl World {
         let mut world = Self {
             life: None,
             stage,
+            helm,
             bound,
             wanted: Wanted::Off,
             records: Records::Good,
@@ -125,8 +128,10 @@ impl World {
             self.ask_for(self.next(plan)?)?;
             self.wait(self.bound, "an upgrade after the restart")?;
         }
-        if plan.follow == Follow::Removal {
-            left.behind = self.tidy(plan, &before)?;
+        match plan.follow {
+            Follow::Upgrade | Follow::Restart => {}
+            Follow::Removal => left.behind = self.tidy(plan, &before)?,
+            Follow::Original => self.come_back()?,
         }
         self.check(plan, &before, left.help)?;
         if plan.follow != Follow::Removal {
@@ -177,7 +182,7 @@ impl World {
             };
             self.ask_for(section)?;
             let begun = Instant::now();
-            if self.end_or_way(plan, "an upgrade of a fixed field")?.is_none() && plan.follow == Follow::Upgrade {
+            if self.end_or_way(plan, "an upgrade of a fixed field")?.is_none() && plan.follow.is_upgrade() {
                 return Ok(begun);
             }
         } else {
@@ -189,7 +194,7 @@ impl World {
         }
         match plan.follow {
             Follow::Removal => self.switch_off()?,
-            Follow::Upgrade => {
+            Follow::Upgrade | Follow::Original => {
                 if !matches!(plan.state, State::Fixed(_)) {
                     self.ask_for(self.next(plan)?)?;
                 }
