@@ -36,6 +36,8 @@ pub struct Apis {
     /// Group versions that have been missing from answers for so long that their kinds count as unknown. A rendering
     /// that depends on them would be a guess.
     pub doubtful: Vec<String>,
+    /// Group versions that were served a moment ago, and whose own paths answer 404 now.
+    pub vanishing: Vec<String>,
 }
 
 /// The API resource of a kind.
@@ -69,6 +71,7 @@ impl Apis {
             kinds,
             uncertain: memory.uncertain(),
             doubtful: memory.doubtful(now),
+            vanishing: memory.vanishing(),
         }
     }
 

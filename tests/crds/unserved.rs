@@ -197,6 +197,32 @@ async fn an_object_whose_version_is_gone_lives_on_under_another() {
     .await;
 }
 
+/// Helm takes 404 for a deleted object, and a list of served APIs may be some seconds old.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_object_is_left_behind_whose_version_went_a_moment_ago() {
+    with_each_helm(async |helm| {
+        let scene = Scene::new("just-gone", helm).await;
+        let world = &scene.world;
+        world
+            .sync(json!({"one": {"x": "a", "widget": "v1beta1"}}))
+            .await
+            .unwrap();
+        world.tools.cluster.apis().await.unwrap();
+        scene.serve(&["v1"]);
+        let removal = world.delete().await.map(drop);
+        let upgrade = world.sync(json!({"one": {"x": "b"}})).await.map(drop);
+        for refused in [removal, upgrade] {
+            let refused = refused.unwrap_err();
+            assert!(refused.report.contains("ceased to serve a moment ago"), "{refused}");
+        }
+        scene.wait_until_gone("v1beta1").await;
+        world.delete().await.unwrap();
+        scene.is_clean();
+        assert_eq!(world.kubectl(&format!("get widgets.{} -o=name", scene.group)), "");
+    })
+    .await;
+}
+
 /// A cluster upgrade that drops a version of a kind of Kubernetes' own cannot be had here: the record names one of the past.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_kind_that_kubernetes_has_moved_is_found_in_its_new_group() {

@@ -98,6 +98,12 @@ impl Memory {
         uncertain.map(|(version, _)| version.clone()).collect()
     }
 
+    /// The group versions whose own paths answer 404, and that are not known to be gone yet.
+    pub(super) fn vanishing(&self) -> Vec<String> {
+        let vanishing = self.0.iter().filter(|(_, known)| known.missed.is_some());
+        vanishing.map(|(version, _)| version.clone()).collect()
+    }
+
     /// The group versions whose kinds count as unknown, because the answers have been incomplete for too long.
     pub(super) fn doubtful(&self, now: Instant) -> Vec<String> {
         let is_doubtful = |known: &Remembered| {

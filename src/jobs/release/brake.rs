@@ -15,6 +15,7 @@ use tracing::info;
 use super::Sync;
 use crate::blocking;
 use crate::cluster::drift::{self, ObjectKey};
+use crate::cluster::releases::unserved::refuse_vanishing;
 use crate::cluster::releases::upgrades::Template;
 use crate::disk::{self, Chart};
 use crate::helm;
@@ -27,6 +28,12 @@ impl Sync<'_> {
     pub(super) async fn look_at_base(&mut self) -> Result<(), Failure> {
         let base = self.tools.cluster.base_of(self.deployed()?, &self.apis).await?;
         let objects = objects_of(&self.facts.release, &base.manifest)?;
+        if objects.iter().any(is_of_a_crd) {
+            // The list of served APIs is a few seconds old, and a version may be gone since.
+            self.tools.cluster.forget_apis();
+            let apis = self.tools.cluster.apis().await?;
+            refuse_vanishing(&self.facts.release, &base.manifest, &apis)?;
+        }
         let namespace = self.tools.cluster.namespace();
         let goes = objects.iter().filter(|object| goes_with_its_rendering(object));
         self.facts.version = match self.chart.kind {
@@ -87,6 +94,14 @@ impl Sync<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether the kind of an object may come and go while the API server runs.
+fn is_of_a_crd(object: &Value) -> bool {
+    let group = object["apiVersion"]
+        .as_str()
+        .and_then(|version| version.split_once('/'));
+    group.is_some_and(|(group, _)| group.contains('.') && !group.ends_with(".k8s.io"))
 }
 
 /// The digests of the `ConfigMap`'s sections.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::mem;
+use std::sync::Arc;
 use std::time::Duration;
 
 use addon_core::failure::Failure;
@@ -18,6 +19,7 @@ use super::observed::{forget_unless_unfinished, now, observe};
 use super::records::Kinds;
 use super::withdrawal::withdraw;
 use super::{ownership, records};
+use crate::cluster::apis::Apis;
 use crate::cluster::drift;
 use crate::cluster::releases::Revision;
 use crate::cluster::releases::unserved::Unserved;
@@ -52,9 +54,10 @@ async fn remove(tools: &Tools, release: &str, cancel: &CancellationToken) -> Res
         return Err(failure);
     }
     let acting = unless(cancel, tools.acting_for(release)).await?;
-    let missed = unless(cancel, missed(tools, &acting, &revision)).await?;
+    let apis = unless(cancel, certain_apis(tools, &revision)).await?;
+    let missed = unless(cancel, missed(tools, &acting, &revision, &apis)).await?;
     unless(cancel, withdraw(tools, &acting, &revision, &missed)).await?;
-    let amended = unless(cancel, amend(tools, &revision, &missed)).await?;
+    let amended = unless(cancel, amend(tools, &revision, &missed, &apis)).await?;
     hold.amended.extend(amended);
     let intent = Intent {
         kind: IntentKind::Uninstall,
@@ -113,10 +116,17 @@ fn reworked(hold: &mut Past) -> Reworked {
     }
 }
 
-/// The objects that helm would leave behind, because the record of a failed upgrade does not name them.
-async fn missed(tools: &Tools, acting: &Acting<'_>, revision: &Revision) -> Result<Vec<Value>, Failure> {
+/// The served APIs of now, with all versions in the revision: a list that is a few seconds old may have one that is gone since.
+async fn certain_apis(tools: &Tools, revision: &Revision) -> Result<Arc<Apis>, Failure> {
+    tools.cluster.forget_apis();
     let apis = tools.cluster.apis().await?;
-    let missed = tools.cluster.missed(revision, acting.cluster(), &apis).await?;
+    tools.cluster.refuse_vanishing(revision, &apis).await?;
+    Ok(apis)
+}
+
+/// The objects that helm would leave behind, because the record of a failed upgrade does not name them.
+async fn missed(tools: &Tools, acting: &Acting<'_>, revision: &Revision, apis: &Apis) -> Result<Vec<Value>, Failure> {
+    let missed = tools.cluster.missed(revision, acting.cluster(), apis).await?;
     let keys: Vec<String> = missed
         .iter()
         .filter_map(drift::key_of)
@@ -134,9 +144,8 @@ async fn missed(tools: &Tools, acting: &Acting<'_>, revision: &Revision) -> Resu
 
 /// Rewrites the record that helm would remove the release by, if it names kinds that are no longer served, or too few
 /// objects.
-async fn amend(tools: &Tools, revision: &Revision, missed: &[Value]) -> Result<Vec<String>, Failure> {
-    let apis = tools.cluster.apis().await?;
-    let unserved = tools.cluster.amend(revision, missed, &apis).await?;
+async fn amend(tools: &Tools, revision: &Revision, missed: &[Value], apis: &Apis) -> Result<Vec<String>, Failure> {
+    let unserved = tools.cluster.amend(revision, missed, apis).await?;
     Ok(told(&revision.release, &unserved))
 }
 
