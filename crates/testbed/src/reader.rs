@@ -95,7 +95,9 @@ pub(crate) struct Reader {
 impl Drop for Reader {
     fn drop(&mut self) {
         // Its owner may be inside another runtime, which must not be blocked.
-        self.runtime.take().map(Runtime::shutdown_background);
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
     }
 }
 
