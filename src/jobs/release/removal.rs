@@ -54,11 +54,7 @@ async fn remove(tools: &Tools, release: &str, cancel: &CancellationToken) -> Res
         return Err(failure);
     }
     let acting = unless(cancel, tools.acting_for(release)).await?;
-    let apis = unless(cancel, certain_apis(tools, &revision)).await?;
-    let missed = unless(cancel, missed(tools, &acting, &revision, &apis)).await?;
-    unless(cancel, withdraw(tools, &acting, &revision, &missed)).await?;
-    let amended = unless(cancel, amend(tools, &revision, &missed, &apis)).await?;
-    hold.amended.extend(amended);
+    hold.amended.extend(prepare(tools, &acting, &revision, cancel).await?);
     let intent = Intent {
         kind: IntentKind::Uninstall,
         revision_before: revision.newest.revision,
@@ -114,6 +110,20 @@ fn reworked(hold: &mut Past) -> Reworked {
         amended: mem::take(&mut hold.amended),
         repaired: mem::take(&mut hold.repaired),
     }
+}
+
+/// Makes helm able to remove all that the release has: takes webhooks away that would refuse the removal, and amends the record. Returns
+/// the objects that the record named otherwise.
+async fn prepare(
+    tools: &Tools,
+    acting: &Acting<'_>,
+    revision: &Revision,
+    cancel: &CancellationToken,
+) -> Result<Vec<String>, Failure> {
+    let apis = unless(cancel, certain_apis(tools, revision)).await?;
+    let missed = unless(cancel, missed(tools, acting, revision, &apis)).await?;
+    unless(cancel, withdraw(tools, acting, revision, &missed)).await?;
+    unless(cancel, amend(tools, revision, &missed, &apis)).await
 }
 
 /// The served APIs of now, with all versions in the revision: a list that is a few seconds old may have one that is gone since.
