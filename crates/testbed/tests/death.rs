@@ -109,9 +109,9 @@ fn run_lends_the_control_plane_and_exits_as_the_command_did() {
 #[test]
 fn run_passes_signals_on_and_stays_until_the_command_ends() {
     // The command shows that the control plane still answers after the signal. Until then it reads from a pipe of its
-    // own, which never ends.
+    // own, which never ends. A signal right before a read has bash run its trap only after that read.
     let script = "trap 'kubectl get --raw /readyz >&2; exit $((40 + $?))' TERM
-                  mkfifo $TESTBED_DIR/pipe; exec 3<>$TESTBED_DIR/pipe; echo dir=$TESTBED_DIR; read -r line <&3";
+                  mkfifo $TESTBED_DIR/pipe; exec 3<>$TESTBED_DIR/pipe; echo dir=$TESTBED_DIR; until read -r -t 1 line <&3; do :; done";
     let mut run = Bound::start(program(&["run", "--", "bash", "-c", script]), Bond::Group).unwrap();
     let folder = PathBuf::from(told(&mut run, "dir="));
     process::signal(run.id(), libc::SIGTERM);
