@@ -120,6 +120,9 @@ impl Cache {
         let site = tempfile::Builder::new().prefix(&prefix).tempdir_in(&self.folder)?;
         fs::write(site.path().join("go.mod"), module.go_mod)?;
         fs::write(site.path().join("go.sum"), module.go_sum)?;
+        if let Some(main) = module.main {
+            fs::write(site.path().join("main.go"), main)?;
+        }
         let took = compile(part, go, site.path(), left, self.times().expected(part))?;
         self.times().remember(part, took);
         let entry = self.folder.join(entry(module, go));
@@ -197,6 +200,7 @@ fn stem(module: &Module) -> String {
     let mut hash = Md5::new();
     for input in [module.go_mod, module.go_sum, &module.linker_flags()]
         .into_iter()
+        .chain(module.main)
         .chain(FLAGS)
     {
         hash.update(input);
