@@ -25,7 +25,7 @@ pub enum ReadError {
     Kind(String),
     #[error("{path} is no path")]
     Path { path: String, source: hyper::http::Error },
-    #[error("the API server refused a request to {path}")]
+    #[error("a request to {path} failed")]
     Refused { path: String, source: Box<kube::Error> },
     #[error("no answer within {} s to {path}", PATIENCE.as_secs())]
     Silence { path: String },
