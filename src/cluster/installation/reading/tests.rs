@@ -189,7 +189,7 @@ fn a_pod_of_a_trial_tells_how_far_it_is() {
 }
 
 #[test]
-fn a_restart_after_a_lease_had_run_out_is_another_one() {
+fn a_restart_after_the_lease_had_run_out_is_told() {
     let was_overdue = |code: i32| {
         let mut again = container(&json!({"running": {}}), 1);
         again["lastState"] = json!({"terminated": {"exitCode": code, "reason": "Error"}});
