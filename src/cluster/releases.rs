@@ -12,6 +12,7 @@ pub mod missed;
 pub mod records;
 pub mod unserved;
 pub mod upgrades;
+pub mod vanishing;
 pub mod vigil;
 
 use std::collections::BTreeMap;

@@ -7,7 +7,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::{fmt, io};
 
-use addon_core::failure::{Class, Failure};
 use addon_core::release::kinds::{self, KindName};
 use helm_yaml::yaml;
 use serde_json::Value;
@@ -86,16 +85,6 @@ impl Cluster {
         Ok(unserved)
     }
 
-    /// Refuses to have helm remove the objects of a revision while a version of theirs vanishes.
-    pub async fn refuse_vanishing(&self, revision: &Revision, apis: &Apis) -> Result<(), Failure> {
-        if apis.vanishing.is_empty() {
-            return Ok(());
-        }
-        let (_, content) = self.content(revision).await?;
-        let mut manifests = manifests(&content).into_iter();
-        manifests.try_for_each(|manifest| refuse_vanishing(&revision.release, &manifest, apis))
-    }
-
     /// The kinds in the record of a revision, helm hooks included.
     pub async fn uses(&self, revision: &Revision) -> Result<Uses, RequestError> {
         let (_, content) = self.content(revision).await?;
@@ -148,27 +137,6 @@ impl Cluster {
     }
 }
 
-/// Refuses to have helm act by a manifest with objects of a group version that the API server has just ceased to serve. Helm takes 404
-/// for an object that is deleted, and would leave it behind. An API server that has just started may answer so, too, so that the version
-/// is not known to be gone yet.
-pub fn refuse_vanishing(release: &str, manifest: &str, apis: &Apis) -> Result<(), Failure> {
-    let documents = yaml::documents_v2(manifest).unwrap_or_default();
-    let kinds = documents
-        .into_iter()
-        .flat_map(flat)
-        .filter_map(|object| kind_of(&object));
-    let vanishing = kinds
-        .map(|kind| kind.api_version)
-        .find(|version| apis.vanishing.contains(version));
-    vanishing.map_or(Ok(()), |version| {
-        let report = format!(
-            "release '{release}' has objects of {version}, which the API server ceased to serve a moment ago: helm would leave them behind"
-        );
-        let failure = Failure::new(Class::Unavailable, report);
-        Err(failure.hint("it goes on once the version has been gone for 15 seconds, or is served again"))
-    })
-}
-
 /// The kind of an object.
 pub(in crate::cluster) fn kind_of(object: &Value) -> Option<KindName> {
     Some(KindName::new(object["apiVersion"].as_str()?, object["kind"].as_str()?))
@@ -185,7 +153,7 @@ fn fate(apis: &Apis, kind: &KindName) -> Fate {
 }
 
 /// The manifests in a record: that of the release, and those of its helm hooks.
-fn manifests(content: &Content) -> Vec<String> {
+pub(super) fn manifests(content: &Content) -> Vec<String> {
     let hooks = hooks(content);
     let of_hooks = hooks.iter().map(|hook| text(hook, "manifest"));
     [text(content, "manifest")].into_iter().chain(of_hooks).collect()

@@ -15,8 +15,8 @@ use tracing::info;
 use super::Sync;
 use crate::blocking;
 use crate::cluster::drift::{self, ObjectKey};
-use crate::cluster::releases::unserved::refuse_vanishing;
 use crate::cluster::releases::upgrades::Template;
+use crate::cluster::releases::vanishing::refuse_vanishing;
 use crate::disk::{self, Chart};
 use crate::helm;
 use crate::helm::labels::{KEEP, RESOURCE_POLICY};
@@ -32,7 +32,7 @@ impl Sync<'_> {
             // The list of served APIs is a few seconds old, and a version may be gone since.
             self.tools.cluster.forget_apis();
             let apis = self.tools.cluster.apis().await?;
-            refuse_vanishing(&self.facts.release, &base.manifest, &apis)?;
+            refuse_vanishing(&self.facts.release, &objects, &apis)?;
         }
         let namespace = self.tools.cluster.namespace();
         let goes = objects.iter().filter(|object| goes_with_its_rendering(object));
