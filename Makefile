@@ -33,7 +33,7 @@ PACKED := $(shell printf '%s\n' 'glibc 2.36' "$$(getconf GNU_LIBC_VERSION)" | so
 HOST = $(shell rustc --version --verbose | sed -n 's/^host: //p')
 STATIC := -C target-feature=+crt-static $(PACKED)
 
-PROFILE ?= release
+STATIC_PROFILE ?= release
 
 # How long `make sim` runs.
 SECONDS ?= 60
@@ -194,8 +194,8 @@ operator: static-libc ## the operator as it goes into the image: small, static, 
 
 # Debian has libc.a in libc6-dev, other systems in a package of its own. An older glibc would load libraries to look up names.
 .PHONY: static
-static: static-libc ## the operator, static as it is released, with less optimisation and sooner; with none by PROFILE=plain
-	RUSTFLAGS="$(RUSTFLAGS) $(STATIC)" cargo build --profile $(PROFILE) --locked --target $(HOST) --bin addon-operator
+static: static-libc ## the operator, static as it is released, with less optimisation and sooner; with none by STATIC_PROFILE=plain
+	RUSTFLAGS="$(RUSTFLAGS) $(STATIC)" cargo build --profile $(STATIC_PROFILE) --locked --target $(HOST) --bin addon-operator
 
 .PHONY: static-libc
 static-libc:
