@@ -167,14 +167,17 @@ def arguments(about, **numbers):
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     parser.add_argument("operator", help="our binary, release build")
     parser.add_argument("--other", metavar="BINARY", help="another operator to be measured by turns with ours")
+    parser.add_argument("--before", metavar="BINARY", help="an earlier build of ours to be measured by turns with this one")
     parser.add_argument("--label", metavar="NAME", default="theirs", help="how tables and plots call the other operator")
     parser.add_argument("--save", action="store_true", help="renew the section of bench/results.md, and the plots if the script has some")
     for name, default in numbers.items():
         parser.add_argument("--" + name, type=type(default), default=default, help=" ")
     given = parser.parse_args()
-    if given.label == "ours":
-        parser.error("the label of the other operator must differ from that of ours")
+    if given.label in ("ours", "before"):
+        parser.error("the label of the other operator must differ from those of ours")
     given.operators = {"ours": [given.operator, "hooks", "start"]}
+    if given.before:
+        given.operators["before"] = [given.before, "hooks", "start"]
     if given.other:
         given.operators[given.label] = [given.other, "start"]
     return given
