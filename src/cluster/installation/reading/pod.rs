@@ -105,8 +105,11 @@ fn restarts(pod: &Pod, container: &str) -> u32 {
     u32::try_from(restarts.unwrap_or_default()).unwrap_or_default()
 }
 
+/// Whether the end before the last restart was one. A container that waits for its restart has an end that no restart counts yet.
 fn was_overdue(pod: &Pod, container: &str) -> bool {
-    let last = status_of(pod, container).and_then(|status| status.last_state.as_ref()?.terminated.as_ref());
+    let status =
+        status_of(pod, container).filter(|status| status.state.as_ref().is_none_or(|state| state.waiting.is_none()));
+    let last = status.and_then(|status| status.last_state.as_ref()?.terminated.as_ref());
     last.is_some_and(|end| end.exit_code == i32::from(OVERDUE))
 }
 

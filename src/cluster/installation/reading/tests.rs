@@ -190,13 +190,17 @@ fn a_pod_of_a_trial_tells_how_far_it_is() {
 
 #[test]
 fn a_restart_after_the_lease_had_run_out_is_told() {
-    let was_overdue = |code: i32| {
-        let mut again = container(&json!({"running": {}}), 1);
+    let was_overdue = |code: i32, state: Value| {
+        let mut again = container(&state, 1);
         again["lastState"] = json!({"terminated": {"exitCode": code, "reason": "Error"}});
         let pod = pod(&json!({"containerStatuses": [again]}));
         trial_pod([&pod].into_iter(), "ours").unwrap().was_overdue
     };
-    assert!(was_overdue(75) && !was_overdue(1));
+    let (runs, waits) = (
+        json!({"running": {}}),
+        json!({"waiting": {"reason": "CrashLoopBackOff"}}),
+    );
+    assert!(was_overdue(75, runs.clone()) && !was_overdue(1, runs) && !was_overdue(75, waits));
 }
 
 #[test]

@@ -266,7 +266,7 @@ impl World {
                 uid: pod.name.clone(),
                 state: pod.shown(),
                 restarts: pod.restarts,
-                was_overdue: false,
+                was_overdue: pod.was_overdue,
             });
             Known::There(TrialSet {
                 uid: set.uid.clone(),

@@ -24,6 +24,8 @@ pub(super) struct Pod {
     pub(super) template: String,
     pub(super) state: State,
     pub(super) restarts: u32,
+    /// Whether the container ended last because its lease had run out.
+    pub(super) was_overdue: bool,
     pub(super) process: Option<Box<Process>>,
     /// The time at which the pod is sure to have ended, if it was told to end.
     pub(super) ends: Option<u64>,
@@ -115,6 +117,7 @@ impl World {
                 | Kind::NeverConverges => State::Starts(starts),
             },
             restarts: 0,
+            was_overdue: false,
             process: None,
             ends: None,
             is_gone: false,
@@ -130,15 +133,19 @@ impl World {
         (pod.process, pod.is_gone) = (None, true);
     }
 
-    /// Ends the container, which will be restarted.
     pub(super) fn crash(&mut self, number: usize) {
-        let again = self.now + 5 + self.roll(10);
-        let pod = &mut self.pods[number];
-        if pod.process.take().is_some() {
-            (pod.state, pod.restarts) = (State::Crashed(again), pod.restarts + 1);
-            let name = pod.name.clone();
+        if self.pods[number].process.take().is_some() {
+            self.restart(number, false);
+            let name = self.pods[number].name.clone();
             self.note(&format!("{name} crashes"));
         }
+    }
+
+    /// Begins the wait for the next start of a container that has ended.
+    fn restart(&mut self, number: usize, was_overdue: bool) {
+        let again = self.now + 5 + self.roll(10);
+        let pod = &mut self.pods[number];
+        (pod.state, pod.restarts, pod.was_overdue) = (State::Crashed(again), pod.restarts + 1, was_overdue);
     }
 
     pub(super) fn end_gently(&mut self, number: usize) {
@@ -193,9 +200,7 @@ impl World {
     fn start(&mut self, number: usize) {
         let kind = self.kinds[&self.pods[number].version];
         if kind == Kind::Crashes {
-            let again = self.now + 10;
-            let pod = &mut self.pods[number];
-            (pod.state, pod.restarts) = (State::Crashed(again), pod.restarts + 1);
+            self.restart(number, false);
             return;
         }
         let process = self.begin(number);
@@ -249,7 +254,12 @@ impl World {
                 }
             }
             ReplicaRole::Standby => process.leads = None,
-            ReplicaRole::Deposed => return (!is_ending).then(|| self.begin(number)),
+            ReplicaRole::Deposed if is_ending => return None,
+            ReplicaRole::Deposed if self.roll(2) == 0 => return Some(self.begin(number)),
+            ReplicaRole::Deposed => {
+                self.restart(number, true);
+                return None;
+            }
             ReplicaRole::Yields if process.yields.is_none() => process.yields = Some(now + self.roll(5)),
             ReplicaRole::Yields => {}
         }
