@@ -61,8 +61,11 @@ impl Loops {
     /// Notes that another program or a person caused the next run of the module.
     pub(in crate::operator) fn run_is_foreign(&mut self, module: &ModuleName) {
         self.asked.remove(module);
-        let is_its = |request: &Request| matches!(request, Request::Run(name, ..) if name == module);
-        self.drop_requests(is_its);
+        self.drop_runs(module);
+    }
+
+    fn drop_runs(&mut self, module: &ModuleName) {
+        self.drop_requests(|request| matches!(request, Request::Run(name, ..) if name == module));
     }
 
     /// Notes that a run of the module with this lineage was queued. `is_new`: no other run waits.
@@ -72,11 +75,12 @@ impl Loops {
         self.asked.insert(module.clone(), lineage);
     }
 
-    /// Notes that a run of the module begins.
+    /// Notes that a run of the module begins. It sees all changes until now, so that no other run need follow for these.
     pub(in crate::operator) fn run_begins(&mut self, module: &ModuleName) {
         let lineage = self.asked.remove(module).unwrap_or_default();
         self.running.insert(module.clone(), (lineage, None));
         self.changers.remove(&Lane::Module(module.clone()));
+        self.drop_runs(module);
     }
 
     /// Notes that helm has ended its work for the module.
