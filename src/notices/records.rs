@@ -41,7 +41,12 @@ pub(super) fn stand_in(stand_in: &StandIn) {
             hook = hook.name.as_str(),
             %as_of,
             error,
-            "A global hook fails, modules run with the values of its last good run, and these remove none"
+            "A global hook {}, modules run with the values of its last good run, and these remove none",
+            error.as_ref().map_or("does not end", |_| "fails")
+        ),
+        StandIn::Moves { hook, .. } => info!(
+            hook = hook.name.as_str(),
+            "The run of the global hook goes on beside the modules"
         ),
         StandIn::Ends { hook } => info!(
             hook = hook.name.as_str(),

@@ -46,6 +46,7 @@ fn modules_behind_a_global_hook_that_fails_are_undecided_and_name_it() {
 const ZONE: &str = r#"#!/bin/sh
 if [ "$1" = --config ]; then echo 'configVersion: v1
 beforeAll: 1'; exit; fi
+while [ -e "${0%/*}/../silent" ]; do sleep 0.1; done
 if [ -e "${0%/*}/../down" ]; then echo the registry is down >&2; exit 1; fi
 echo '[{"op": "add", "path": "/global/zone", "value": "west"}, {"op": "add", "path": "/zoneEnabled", "value": true}]' >"$VALUES_JSON_PATCH_PATH"
 "#;
@@ -71,10 +72,9 @@ fn wait_for_zone(stage: &Stage, expected: &str) {
     wait_until(PATIENCE, expected, look).unwrap();
 }
 
-/// The first life keeps the values of the hook; in the second one the hook fails at the start.
-#[test]
-fn modules_run_with_the_last_good_values_of_a_global_hook_that_fails_at_a_start() {
-    let mut stage = Stage::build("stand-in");
+/// A stage after a life that has kept the values of the hook. The module has another edition since.
+fn with_kept_values(name: &str) -> Stage {
+    let stage = Stage::build(name);
     stage.add_module("040-zone");
     stage.write("modules/040-zone/templates/a.yaml", &zone_template(1));
     stage.write("global-hooks/zone.sh", ZONE);
@@ -87,11 +87,43 @@ fn modules_run_with_the_last_good_values_of_a_global_hook_that_fails_at_a_start(
                 .kubectl(["get", "secret", "addon-operator-state", "--output=jsonpath={.data}"])?;
         Ok::<_, KubectlError>(state.contains("hook-values.gz").then_some(()))
     };
-    wait_until(PATIENCE, "kept values", keeps).unwrap();
+    wait_until(PATIENCE, "kept values", keeps).expect("the state Secret keeps the values");
     operator.stop();
-
-    stage.write("down", "");
     stage.write("modules/040-zone/templates/a.yaml", &zone_template(2));
+    stage
+}
+
+#[test]
+fn modules_run_with_the_last_good_values_of_a_global_hook_that_hangs_at_a_start() {
+    let mut stage = with_kept_values("stand-in-hangs");
+    stage.write("silent", "");
+    stage.set("ADDON_OPERATOR_PATIENCE", "1s");
+    let operator = stage.start();
+    wait_for_zone(&stage, "west:2");
+    operator.wait_for_answer("/readyz", 200, &[]);
+    operator.wait_for_why(
+        "zone",
+        &[
+            "state: Ready",
+            "global hook 'zone.sh' does not end, so its values are as of 2",
+        ],
+    );
+    let events = operator.wait_for_event("OldValues");
+    assert!(events.contains("global hook 'zone.sh' does not end"), "{events}");
+    stage.assert_installed(&["good", "victim", "zone"]);
+
+    // The same run goes on, and counts.
+    fs::remove_file(stage.path("silent")).unwrap();
+    operator.wait_for(&["The global hook has succeeded"]);
+    let (_, details) = operator.get("/readyz?verbose");
+    assert!(!details.contains("old values"), "{details}");
+    operator.stop();
+}
+
+#[test]
+fn modules_run_with_the_last_good_values_of_a_global_hook_that_fails_at_a_start() {
+    let mut stage = with_kept_values("stand-in");
+    stage.write("down", "");
     stage.set("ADDON_OPERATOR_PATIENCE", "3s");
     let operator = stage.start();
     wait_for_zone(&stage, "west:2");

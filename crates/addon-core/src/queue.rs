@@ -293,13 +293,31 @@ impl<L: Ord + Clone, T, S: Copy> Queues<L, T, S> {
             tasks.shrink_to_fit();
         }
         self.ledger.done += 1;
+        self.next_moves_up(lane);
+        Some(entry.task)
+    }
+
+    /// Moves the head of a lane, with its state, into an empty lane. False if there is no head, or the other lane is not empty.
+    pub fn move_head(&mut self, from: &L, to: L) -> bool {
+        if self.head(&to).is_some() {
+            return false;
+        }
+        let Some(entry) = self.lanes.get_mut(from).and_then(VecDeque::pop_front) else {
+            return false;
+        };
+        self.lanes.entry(to).or_default().push_back(entry);
+        self.next_moves_up(from);
+        true
+    }
+
+    /// Ranks the task that has become the head of the lane behind the heads that were ready before it.
+    fn next_moves_up(&mut self, lane: &L) {
         self.sequence += 1;
         let sequence = self.sequence;
         if let Some(next) = self.head_mut(lane) {
             next.ready_since = sequence;
             next.lacks = None;
         }
-        Some(entry.task)
     }
 
     /// Takes the tasks that directly follow the head, as long as `belongs` holds, to merge them into it.

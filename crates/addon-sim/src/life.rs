@@ -55,6 +55,8 @@ pub struct Life {
     twin: Option<Operator>,
     /// The running jobs.
     pub running: BTreeMap<JobId, Running>,
+    /// The runs of global hooks that hung in the queue of the modules, and went on in a lane of their own.
+    pub moved: BTreeSet<JobId>,
     /// The monitors.
     pub monitors: Monitors,
     /// The events of this life, and the conclusions from them.
@@ -163,6 +165,7 @@ impl Life {
             twin: with_twin.then(|| Operator::new(seed, policy.clone())),
             operator: Operator::new(seed, policy),
             running: BTreeMap::new(),
+            moved: BTreeSet::new(),
             monitors: Monitors::default(),
             told: Told::default(),
             lookout: BTreeMap::new(),
@@ -191,6 +194,11 @@ impl Life {
             }
         }
         Ok(effects)
+    }
+
+    /// Whether the job is a step of a global hook in a lane of its own.
+    pub fn is_aside(&self, job: &Job) -> bool {
+        job.is_aside() || self.moved.contains(&job.id())
     }
 
     /// The time at which the operator wants to be woken, in microseconds of the world, and the reason.

@@ -12,7 +12,7 @@ mod settle;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use addon_core::name::MonitorId;
-use addon_core::operator::effect::{Effect, Job, JobId, Notice};
+use addon_core::operator::effect::{Effect, Job, JobId, Notice, StandIn};
 use addon_core::operator::event::Event;
 use serde::{Deserialize, Serialize};
 
@@ -294,6 +294,9 @@ impl<'a> Run<'a> {
         for effect in &effects {
             match effect {
                 Effect::Tell(Notice::HookSucceeded { hook, labels, .. }) => self.life.told.hook_counts(hook, labels),
+                Effect::Tell(Notice::StandIn(StandIn::Moves { job, .. })) => {
+                    self.life.moved.insert(*job);
+                }
                 Effect::TakeUpFiles(_, edition) => self.life.told.took_up(*edition),
                 _ => {}
             }

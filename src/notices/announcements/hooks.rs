@@ -1,5 +1,5 @@
-//! Announcements about hooks: of loops, and of values that serve for a global hook that fails. Must never show the output of a
-//! hook.
+//! Announcements about hooks: of loops, and of values that serve for a global hook that fails or hangs. Must never show
+//! the output of a hook.
 
 use addon_core::name::{GLOBAL_KEY, ModuleName};
 use addon_core::operator::effect::{Slowed, StandIn};
@@ -9,13 +9,17 @@ use super::{Announcement, Weight, about, of_module};
 pub(super) fn stand_in(stand_in: &StandIn) -> Option<Announcement> {
     match stand_in {
         StandIn::Serves { hook, as_of, error } => {
+            let (deed, why) = match error {
+                Some(error) => ("fails", format!(": {error}")),
+                None => ("does not end", String::new()),
+            };
             let note = format!(
-                "global hook '{}' fails, so modules run with the values that it gave at {as_of}, and these remove none: {error}",
+                "global hook '{}' {deed}, so modules run with the values that it gave at {as_of}, and these remove none{why}",
                 hook.name
             );
             Some(about(GLOBAL_KEY, "OldValues", "Run", Weight::Warning, note))
         }
-        StandIn::Ends { .. } => None,
+        StandIn::Moves { .. } | StandIn::Ends { .. } => None,
     }
 }
 

@@ -14,7 +14,7 @@ pub(super) use self::doing::{Doing, Fate};
 pub(super) use self::rate::Admission;
 use self::rate::Rates;
 use super::cx::Cx;
-use super::effect::{Job, Notice};
+use super::effect::{Job, JobId, Notice};
 use super::jobs::Jobs;
 use super::task::{Entry, HookTask, Lane, Slot, Task};
 use super::ticket::{AtHead, Ticket};
@@ -213,6 +213,11 @@ impl Lanes {
         self.queues.finish(lane)
     }
 
+    /// Moves the head, which goes on running, into an empty lane. False if that is not empty.
+    pub(super) fn move_head(&mut self, from: &Lane, to: &Lane) -> bool {
+        self.queues.move_head(from, to.clone())
+    }
+
     /// Forgets a lane that is empty.
     pub(super) fn close(&mut self, lane: &Lane) {
         self.queues.close(lane);
@@ -331,9 +336,9 @@ impl Lanes {
         jobs: &mut Jobs,
         lane: &Lane,
         job: impl FnOnce(Ticket<W>) -> Job,
-    ) {
+    ) -> JobId {
         self.running(cx, lane);
-        jobs.begin(cx, AtHead(lane.clone()).into(), job);
+        jobs.begin(cx, AtHead(lane.clone()).into(), job)
     }
 
     /// Delays the head of a lane after a failure. Returns the number of failures in a row and the delay.

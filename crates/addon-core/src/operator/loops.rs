@@ -152,6 +152,13 @@ impl Loops {
         self.under_way.insert(lane.clone(), under_way);
     }
 
+    /// Makes the run at the head of a lane that of another lane's head.
+    pub(super) fn run_moves(&mut self, from: &Lane, to: &Lane) {
+        if let Some(under_way) = self.under_way.remove(from) {
+            self.under_way.insert(to.clone(), under_way);
+        }
+    }
+
     /// Notes the writes of the hook that ran at the head of a lane. `path`: the first value that its patches name.
     pub(super) fn hook_wrote(&mut self, lane: &Lane, wrote: &[ObjectWritten], path: Option<&str>, now: Tick) {
         let Some(mut under_way) = self.under_way.remove(lane) else {

@@ -10,9 +10,12 @@ use super::query::Waiting;
 use super::survey::Survey;
 use super::task::{Entry, Lane, Slot, Task};
 use crate::hook::config::Stage;
-use crate::name::{HookId, ModuleName, MonitorId};
+use crate::name::{HookId, ModuleName, MonitorId, Owner};
 use crate::queue::State;
 use crate::time::Tick;
+
+/// How many times the patience a global hook may run that holds all modules up. A start may be slow.
+const HANGS: u32 = 5;
 
 impl Survey<'_> {
     /// Whether the head of a module's lane has not advanced for so long that only modules that depend on it still wait for it.
@@ -117,7 +120,7 @@ impl Survey<'_> {
         (from <= self.of.cx.now.tick).then_some(hook)
     }
 
-    /// The global hook that fails and holds all modules up, if values of an earlier run may serve for it, and the time from
+    /// The global hook that fails or hangs and holds all modules up, if values of an earlier run may serve for it, and the time from
     /// which on they do.
     fn hook_in_the_way(&self) -> Option<(HookId, Tick)> {
         let policy = &self.of.cx.policy;
@@ -136,7 +139,7 @@ impl Survey<'_> {
             Task::Converge(_) => match self.of.converge.phase() {
                 Some(Phase::BeforeAll(next)) => {
                     let hooks = self.of.bindings.global_hooks(Stage::BeforeAll);
-                    self.may_be_passed(hooks.get(*next)?, head)
+                    self.may_be_passed(hooks.get(*next)?, &Lane::Global)
                 }
                 _ => None,
             },
@@ -154,7 +157,7 @@ impl Survey<'_> {
         if self.of.lanes.is_aside(&hook.name) && !head.is_active() {
             return Some((hook.clone(), self.of.cx.now.tick));
         }
-        self.may_be_passed(hook, head)
+        self.may_be_passed(hook, &Lane::Global)
     }
 
     /// The hook whose first run is awaited from another queue, while the head of that queue fails.
@@ -163,21 +166,35 @@ impl Survey<'_> {
         if self.of.stand_ins.serves(&hook.name) {
             return Some((hook.clone(), self.of.cx.now.tick));
         }
-        self.may_be_passed(hook, self.of.lanes.head(&Lane::of(&hook.owner, &binding.queue))?)
+        self.may_be_passed(hook, &Lane::of(&hook.owner, &binding.queue))
     }
 
-    fn may_be_passed(&self, hook: &HookId, head: &Entry) -> Option<(HookId, Tick)> {
-        let fails = matches!(head.state(), State::Backoff(_));
-        let is_known = self.of.stand_ins.are_known(&hook.name);
-        (fails && is_known).then(|| (hook.clone(), head.queued + self.of.cx.policy.patience))
+    fn may_be_passed(&self, hook: &HookId, lane: &Lane) -> Option<(HookId, Tick)> {
+        let (head, patience) = (self.of.lanes.head(lane)?, self.of.cx.policy.patience);
+        let from = match head.state() {
+            State::Backoff(_) => head.queued + patience,
+            // The hook has ended and its patches wait, or another task of it is in the way.
+            State::Running if self.of.commits.waits(lane).is_some() || self.of.lanes.is_aside(&hook.name) => {
+                return None;
+            }
+            State::Running => self.of.lanes.doing(lane)?.began + patience * HANGS,
+            State::Ready | State::Parked | State::Held(_) => return None,
+        };
+        self.of.stand_ins.are_known(&hook.name).then(|| (hook.clone(), from))
     }
 
     /// The global hooks that fail while the values of their last good run serve for them, as texts for people.
     pub(super) fn old_values(&self) -> Vec<String> {
         let served = self.of.stand_ins.served();
-        served
-            .map(|(hook, as_of)| format!("global hook '{hook}' fails, so its values are as of {as_of}"))
-            .collect()
+        let told = served.map(|(name, as_of)| {
+            let hook = HookId {
+                owner: Owner::Global,
+                name: name.clone(),
+            };
+            let deed = self.error_of(&hook).map_or("does not end", |_| "fails");
+            format!("global hook '{name}' {deed}, so its values are as of {as_of}")
+        });
+        told.collect()
     }
 
     /// The error of the last run of a global hook that fails.

@@ -9,7 +9,7 @@ use addon_core::operator::effect::{Effect, HookRun, Job, Notice, StandIn};
 use addon_core::operator::event::Event;
 use addon_core::operator::query::ModuleReport;
 
-use super::jobs::{lane, lane_of_ended};
+use super::jobs::{aside, lane, lane_of_ended};
 use super::{Seen, SimStep, Violation, ensure};
 use crate::setup::key_of;
 use crate::world::{job_name, owner_name};
@@ -106,7 +106,7 @@ impl Backoffs {
         match notice {
             Notice::HookFailed { .. } => self.hook_failed(step, notice),
             Notice::MonitorsFailed { hook, retry_in, .. } => {
-                let aside = step.ended.filter(|job| job.is_aside()).and_then(lane);
+                let aside = step.ended.filter(|job| job.is_aside()).map(|_| aside(hook));
                 let lane = aside.unwrap_or_else(|| format!("main of {}", owner_name(&hook.owner)));
                 self.sleep(step, lane, *retry_in, None)
             }
@@ -246,7 +246,7 @@ impl Backoffs {
     }
 
     fn start(&mut self, step: &SimStep<'_>, job: &Job) -> Result<(), Violation> {
-        let Some(lane) = lane(job) else { return Ok(()) };
+        let Some(lane) = lane(step, job) else { return Ok(()) };
         let Some(asleep) = self.asleep.remove(&lane) else {
             return Ok(());
         };

@@ -20,10 +20,10 @@ pub(super) struct Jobs {
 }
 
 /// The lane of a job: a named queue, or the lane of a module, of a release, or the global one.
-pub(super) fn lane(job: &Job) -> Option<String> {
+pub(super) fn lane(step: &SimStep<'_>, job: &Job) -> Option<String> {
     match job {
-        Job::RunHook(HookRun { hook, .. }, _) | Job::StartMonitors { hook, .. } if job.is_aside() => {
-            Some(format!("aside of {}", hook.name))
+        Job::RunHook(HookRun { hook, .. }, _) | Job::StartMonitors { hook, .. } if step.life.is_aside(job) => {
+            Some(aside(hook))
         }
         Job::RunHook(run, _) if asked_of(run).is_some() => None,
         Job::RunHook(HookRun { hook, labels, .. }, _) => Some(lane_of(&hook.owner, &labels.queue)),
@@ -60,9 +60,14 @@ pub(super) fn lane_of(owner: &Owner, queue: &str) -> String {
     }
 }
 
+/// The lane of a global hook that the modules do not wait for.
+pub(super) fn aside(hook: &HookId) -> String {
+    format!("aside of {}", hook.name)
+}
+
 /// The lane of a hook that has ended in this step.
 pub(super) fn lane_of_ended(step: &SimStep<'_>, hook: &HookId, labels: &HookLabels) -> String {
-    let aside = step.ended.filter(|job| job.is_aside()).and_then(lane);
+    let aside = step.ended.filter(|job| step.life.is_aside(job)).map(|_| aside(hook));
     aside.unwrap_or_else(|| lane_of(&hook.owner, &labels.queue))
 }
 
@@ -127,7 +132,7 @@ impl Jobs {
         let warming: Vec<&Job> = warming.map(|running| &running.job).collect();
         let stands_in_line = |job: &&&Job| step.life.leads && !warming.iter().any(|other| std::ptr::eq(*other, **job));
         let in_line: Vec<&Job> = running.iter().filter(stands_in_line).copied().collect();
-        at_most_one(&in_line, "Q1", lane)?;
+        at_most_one(&in_line, "Q1", |job| lane(step, job))?;
         at_most_one(&running, "M4", alone)?;
         at_most_one(&running, "Z1", script)?;
         let is_hook = |job: &&Job| match job {
@@ -192,7 +197,7 @@ fn gives_up(step: &SimStep<'_>) -> Result<(), Violation> {
     })
 }
 
-fn at_most_one(jobs: &[&Job], invariant: &'static str, key: fn(&Job) -> Option<String>) -> Result<(), Violation> {
+fn at_most_one(jobs: &[&Job], invariant: &'static str, key: impl Fn(&Job) -> Option<String>) -> Result<(), Violation> {
     let mut taken: BTreeMap<String, &Job> = BTreeMap::new();
     for job in jobs {
         let Some(key) = key(job) else { continue };

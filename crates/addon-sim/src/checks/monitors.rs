@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use addon_core::hook::context::BindingContext;
 use addon_core::name::{BindingName, HookId, MonitorId};
-use addon_core::operator::effect::{Effect, HookRun, Job, MonitorStart, Notice};
+use addon_core::operator::effect::{Effect, HookRun, Job, MonitorStart, Notice, StandIn};
 use addon_core::operator::event::{Event, Finished, HookRan};
 
-use super::jobs::{lane, lane_of_ended};
+use super::jobs::{aside, lane, lane_of, lane_of_ended};
 use super::{SimStep, Violation, ensure};
 use crate::life::{Life, Seen};
 use crate::monitors::told;
@@ -74,7 +74,7 @@ impl Monitored {
         };
         match (step.ended, finished) {
             (Some(job @ Job::RunHook(..)), Finished::HookRan(_, Ok(HookRan { read, .. }))) => {
-                if let Some(run) = lane(job).and_then(|lane| self.runs.get_mut(&lane)) {
+                if let Some(run) = lane(step, job).and_then(|lane| self.runs.get_mut(&lane)) {
                     run.read.clone_from(read);
                 }
             }
@@ -103,7 +103,7 @@ impl Monitored {
         match effect {
             Effect::StartJob(Job::StartMonitors { hook, monitors, .. }) => self.start(step, hook, monitors),
             Effect::StartJob(job @ Job::RunHook(run, _)) => {
-                if let (Some(lane), found) = (lane(job), self.run(run)?) {
+                if let (Some(lane), found) = (lane(step, job), self.run(run)?) {
                     self.skips(step, run, &found)?;
                     self.runs.insert(lane, found);
                 }
@@ -298,6 +298,11 @@ impl Monitored {
                 let run = self.runs.remove(&lane_of_ended(step, hook, labels));
                 if let Some(run) = run.filter(|_| *allowed) {
                     self.told(hook, &run, false);
+                }
+            }
+            Notice::StandIn(StandIn::Moves { hook, .. }) => {
+                if let Some(run) = self.runs.remove(&lane_of(&hook.owner, "main")) {
+                    self.runs.insert(aside(hook), run);
                 }
             }
             Notice::MonitorsStarted { hook, .. } => {

@@ -178,7 +178,7 @@ fn written(step: &SimStep<'_>, owner: &str) -> Flat {
 
 /// The keys that the hook before this job in its queue set, if the hook has just succeeded and both have the same owner.
 fn set_ahead_of(step: &SimStep<'_>, job: &Job) -> Vec<String> {
-    let owner = owner_of(job).filter(|_| step.ended.is_some_and(|ended| lane(ended) == lane(job)));
+    let owner = owner_of(job).filter(|_| step.ended.is_some_and(|ended| lane(step, ended) == lane(step, job)));
     let set = owner.map(|owner| set_by(step, &owner)).unwrap_or_default();
     set.into_iter().map(|(key, _)| key).collect()
 }

@@ -32,12 +32,15 @@ fn convert(dice: &mut Dice, modules: &mut [ModuleSpec], actions: &mut Vec<Timed>
     }
 }
 
-/// Some hooks of modules hang, and some charts, too, so that other runs need their slots and other modules their turn.
+/// Some hooks hang, and some charts, too, so that other runs need their slots and other modules their turn.
 pub(super) fn hang(dice: &mut Dice, setup: &mut Setup) {
     if setup.alone || !dice.chance(25) {
         return;
     }
     setup.patience = Some(*dice.pick(&[5, 20, 60]));
+    for hook in &mut setup.global_hooks {
+        hook.hangs = dice.chance(20);
+    }
     for module in &mut setup.modules {
         module.hangs = module.chart && dice.chance(15);
         for hook in &mut module.hooks {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::Lanes;
 use crate::hook::cause::Cause;
 use crate::name::{HookId, MonitorId, Owner};
-use crate::operator::effect::HookLabels;
+use crate::operator::effect::{HookLabels, JobId};
 use crate::operator::task::Lane;
 use crate::time::Tick;
 
@@ -22,6 +22,8 @@ pub(in crate::operator) struct Doing {
     pub(in crate::operator) fate: Fate,
     /// For each snapshot that the hook read, the number of the last change in it.
     pub(in crate::operator) read: BTreeMap<MonitorId, u64>,
+    /// The job of the run. Its outcome goes to the lane that the run is in by then.
+    pub(in crate::operator) job: JobId,
 }
 
 /// The fate of a module's life while one of its hooks ran.
@@ -51,6 +53,21 @@ impl Lanes {
         if let Some(doing) = self.doing.get_mut(lane) {
             doing.read = read;
         }
+    }
+
+    /// The lane whose head runs a hook by this job, which began in the lane `at`.
+    pub(in crate::operator) fn lane_of(&self, job: JobId, at: &Lane) -> Lane {
+        let mut doing = self.doing.iter();
+        let found = doing.find(|(_, doing)| doing.job == job).map(|(lane, _)| lane);
+        found.unwrap_or(at).clone()
+    }
+
+    /// Makes the hook that the head of a lane runs that of another lane's head. Returns the job of the run.
+    pub(in crate::operator) fn move_run(&mut self, from: &Lane, to: &Lane) -> Option<JobId> {
+        let doing = self.doing.remove(from)?;
+        let job = doing.job;
+        self.doing.insert(to.clone(), doing);
+        Some(job)
     }
 
     /// Notes that the hook of a lane has ended.

@@ -92,6 +92,70 @@ fn modules_run_with_the_values_of_the_last_good_run_after_the_patience() {
 }
 
 #[test]
+fn a_hook_that_does_not_end_is_passed_after_five_times_the_patience_and_its_run_counts() {
+    let east = json!([{"op": "add", "path": "/global/zone", "value": "east"}]);
+    for (config, words) in [
+        ("onStartup: 1", "g.sh onStartup"),
+        ("beforeAll: 1", "g.sh beforeAll"),
+        ("kubernetes:\n- name: pods\n  kind: Pod", "g.sh kubernetes"),
+        (
+            "kubernetes:\n- name: pods\n  kind: Pod\n  queue: other",
+            "g.sh kubernetes",
+        ),
+    ] {
+        let mut world = second_life(config, words).patching(words, &east, &json!([]));
+        world.failing.clear();
+        world.open.insert(words.to_owned());
+        let mut world = world.start();
+        sleep_for(&mut world, Duration::from_secs(299));
+        assert_eq!(done(&mut world), [""; 0], "{config}");
+        sleep_for(&mut world, Duration::from_secs(1));
+        assert_eq!(done(&mut world), ["one sync", "two sync"], "{config}");
+        assert_eq!((zone(&world), served(&world)), (json!("west"), 1), "{config}");
+        assert!(world.status().ready, "{config}: {:?}", world.status());
+        let told = world.status().old_values.join(" ");
+        assert!(
+            told.starts_with("global hook 'g.sh' does not end, so"),
+            "{config}: {told}"
+        );
+        world.close(words);
+        sleep_for(&mut world, MINUTE);
+        assert_eq!(zone(&world), json!("east"), "{config}");
+        let done = done(&mut world);
+        assert!(done[0].starts_with(words), "{config}: {done:?}");
+        assert!(
+            done.ends_with(&["one sync".to_owned(), "two sync".to_owned()]),
+            "{config}: {done:?}"
+        );
+        assert_eq!(world.status().old_values, [""; 0], "{config}");
+    }
+}
+
+#[test]
+fn a_hook_that_does_not_end_before_its_deadline_is_tried_again_aside() {
+    let mut world = second_life("beforeAll: 1", "g.sh beforeAll");
+    world.failing.clear();
+    world.open.insert("g.sh beforeAll".to_owned());
+    let mut world = world.start();
+    sleep_for(&mut world, 6 * MINUTE);
+    let at = world
+        .pending
+        .iter()
+        .position(|job| words(job) == "g.sh beforeAll")
+        .unwrap();
+    let job = world.pending.remove(at);
+    let failure = Failure::new(Class::TimedOut, "it did not end");
+    world.handle(Event::JobFinished(job.failed(failure)));
+    assert!(world.status().ready, "{:?}", world.status());
+    let told = world.status().old_values.join(" ");
+    assert!(told.starts_with("global hook 'g.sh' fails, so"), "{told}");
+    done(&mut world);
+    world.close("g.sh beforeAll");
+    sleep_for(&mut world, 10 * MINUTE);
+    assert_eq!(world.status().old_values, [""; 0]);
+}
+
+#[test]
 fn values_of_before_serve_also_for_a_hook_that_fails_at_its_second_binding() {
     let values = json!([{"op": "add", "path": "/global/color", "value": "red"}, {"op": "add", "path": "/twoEnabled", "value": false}]);
     let config = "onStartup: 1\nbeforeAll: 1";

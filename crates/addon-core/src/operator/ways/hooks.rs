@@ -205,6 +205,9 @@ impl Operator {
             secrecy: self.values.hook_secrecy(&hook.owner),
             hook: hook.clone(),
         };
+        let job = self
+            .lanes
+            .start_job(&mut self.cx, &mut self.jobs, lane, |ticket| Job::RunHook(run, ticket));
         let doing = Doing {
             hook,
             labels,
@@ -213,10 +216,9 @@ impl Operator {
             first_runs,
             fate: Fate::GoesOn,
             read: BTreeMap::new(),
+            job,
         };
         self.lanes.begin_hook(lane, doing);
-        self.lanes
-            .start_job(&mut self.cx, &mut self.jobs, lane, |ticket| Job::RunHook(run, ticket));
     }
 
     /// The global values for a hook: if the hook is a step of a run, the run's global values, else the current ones.

@@ -48,9 +48,9 @@ impl Operator {
             }
             Finished::HooksConfigured(ticket, result) => self.configure_finished(ticket, result),
             Finished::MonitorsStarted(ticket, result) => self.watch_finished(ticket, result, took),
-            Finished::HookRan(ticket, result) => match ticket.into_wanted_by() {
-                RunFor::Head(AtHead(lane)) => self.hook_finished(&lane, result),
-                RunFor::Review(id) => self.review_ran(id, result, took),
+            Finished::HookRan(ticket, result) => match ticket.wanted_by() {
+                RunFor::Head(AtHead(lane)) => self.hook_finished(&self.lanes.lane_of(ticket.id(), lane), result),
+                RunFor::Review(id) => self.review_ran(*id, result, took),
             },
             Finished::CrdsEnsured(ticket, result) => self.head_finished(ticket, result, Self::crds_ensured),
             Finished::ConversionsEnsured(ticket, result) => {

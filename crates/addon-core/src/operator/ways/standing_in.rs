@@ -1,4 +1,4 @@
-//! The way past global hooks that fail before all modules: the values of their last good runs serve for them, and their tasks
+//! The way past global hooks that fail or hang before all modules: the values of their last good runs serve for them, and their tasks
 //! wait in lanes of their own.
 //!
 //! Must never go past a hook in strict order, on trial, or if nothing is known of its values.
@@ -50,7 +50,7 @@ impl Operator {
             }
         };
         if let Some(as_of) = self.stand_ins.serve(&hook.name) {
-            let error = self.survey().error_of(hook).unwrap_or_default().to_owned();
+            let error = self.survey().error_of(hook).map(str::to_owned);
             self.cx.tell(Notice::StandIn(StandIn::Serves {
                 hook: hook.clone(),
                 as_of,
@@ -77,7 +77,14 @@ impl Operator {
     /// Moves the hook out of the way of the modules.
     fn go_past(&mut self, hook: HookId) {
         let aside = Lane::Aside(hook.name.clone());
+        let runs = self.lanes.is_running(&Lane::Global);
         match self.lanes.head(&Lane::Global).map(|head| &head.task) {
+            Some(Task::Converge(_)) if runs => self.move_step_aside(hook),
+            Some(Task::Hook(_)) if runs => {
+                if self.lanes.move_head(&Lane::Global, &aside) {
+                    self.move_run_aside(hook);
+                }
+            }
             Some(Task::Converge(_)) => {
                 self.run_aside(Stage::BeforeAll, hook);
                 self.lanes.succeeded(&Lane::Global);
@@ -96,6 +103,27 @@ impl Operator {
                 Task::EnableSchedules(_) | Task::ModuleRun { .. } | Task::ModuleDelete { .. } | Task::Purge { .. },
             )
             | None => {}
+        }
+    }
+
+    /// Lets the converge go on without the hook that it runs. The run goes on in the hook's own lane.
+    fn move_step_aside(&mut self, hook: HookId) {
+        let aside = Lane::Aside(hook.name.clone());
+        let task = self.stage_task(Stage::BeforeAll, hook.clone());
+        self.lanes.push_front(&self.cx, &aside, vec![Task::Hook(task)]);
+        self.lanes.begin_head(&mut self.cx, &aside);
+        self.lanes.running(&self.cx, &aside);
+        self.move_run_aside(hook);
+        self.converge.hook_succeeded();
+        self.lanes.succeeded(&Lane::Global);
+        self.lanes.resume(&Lane::Global);
+    }
+
+    fn move_run_aside(&mut self, hook: HookId) {
+        let aside = Lane::Aside(hook.name.clone());
+        self.loops.run_moves(&Lane::Global, &aside);
+        if let Some(job) = self.lanes.move_run(&Lane::Global, &aside) {
+            self.cx.tell(Notice::StandIn(StandIn::Moves { hook, job }));
         }
     }
 

@@ -10,6 +10,7 @@ use jiff::Timestamp;
 
 use super::Notice;
 use crate::name::{HookId, ModuleName};
+use crate::operator::effect::JobId;
 use crate::operator::event::Reworked;
 
 /// The reason for which the brake holds a removal.
@@ -69,14 +70,21 @@ impl Reworked {
 /// The values of a global hook's last good run, in the place of those of now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StandIn {
-    /// The hook fails, and modules run with them.
+    /// The hook fails or does not end, and modules run with them.
     Serves {
         /// The hook.
         hook: HookId,
         /// The time at which the hook gave these values.
         as_of: Timestamp,
-        /// The error of the hook's last run.
-        error: String,
+        /// The error of the hook's last run; `None` if the hook has not ended.
+        error: Option<String>,
+    },
+    /// The hook's run has left the queue of the modules, and goes on in the hook's own.
+    Moves {
+        /// The hook.
+        hook: HookId,
+        /// The run.
+        job: JobId,
     },
     /// The hook has succeeded.
     Ends {
