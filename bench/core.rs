@@ -10,15 +10,15 @@ use std::time::{Duration, Instant};
 
 use addon_core::hook::config::{HookConfig, HookKind};
 use addon_core::module::{Inventory, Module};
-use addon_core::name::{HookName, ModuleName, Owner};
 use addon_core::operator::Operator;
 use addon_core::operator::effect::{Effect, Job};
 use addon_core::operator::event::{ConfigRead, Event, Finished, HookRan, SavedState, SyncAction, Synced};
 use addon_core::operator::policy::Policy;
 use addon_core::operator::provenance::Provenance;
 use addon_core::operator::query::StatusQuery;
-use addon_core::time::{Now, Tick};
+use clock::{Now, Tick};
 use jiff::Timestamp;
+use names::{HookName, ModuleName, Owner};
 use serde_json::json;
 use values_schema::schema::Schemas;
 

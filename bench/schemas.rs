@@ -9,10 +9,10 @@ use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::time::{Duration, Instant};
 
-use addon_core::name::{ModuleName, Owner};
 use addon_core::values::Store;
 use addon_core::values::section::ConfigDocument;
 use addon_core::values::vetted::Vetted;
+use names::{ModuleName, Owner};
 use serde_json::{Value, json};
 use values_schema::schema::{Files, Kind, Schemas};
 

@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use addon_core::hook::config::{HookConfig, HookKind};
-use addon_core::name::{HookId, HookName, MonitorId, Owner};
 use addon_core::operator::effect::MonitorStart;
 use addon_core::operator::event::Event;
 use addon_operator::cluster::Cluster;
@@ -18,7 +17,6 @@ use addon_operator::cluster::kinds::Kinds;
 use addon_operator::cluster::kubeconfig::Address;
 use addon_operator::cluster::monitor::lens::Sieve;
 use addon_operator::cluster::monitor::{Monitors, Settings};
-use addon_operator::meters::Meters;
 use anyhow::{Context, ensure};
 use clap::Parser;
 use fs_err as fs;
@@ -29,7 +27,9 @@ use kube::api::PostParams;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::core::ObjectMeta;
 use kube::{Api, Client, Config};
+use names::{HookId, HookName, MonitorId, Owner};
 use serde_json::{Value, json};
+use telling::meters::Meters;
 use testbed::plane::{ControlPlane, Options, User};
 use tokio::sync::mpsc;
 

@@ -34,10 +34,10 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use report::Report;
+use settings::{Environment, Program, StartArgs, variables};
 
 use crate::app::outside::Outside;
-use crate::report::Report;
-use crate::settings::{Environment, Program, StartArgs, variables};
 use failure::CommandError;
 pub use help::{OF_HOOKS, hint, parse};
 pub use hooks::HooksCli;
@@ -270,7 +270,7 @@ impl Target {
 
     fn socket(&self, caller: &Caller<'_>) -> Result<Socket, CommandError> {
         let flag = self.debug_unix_socket.as_deref();
-        let path = crate::settings::debug_socket(caller.program, flag, caller.environment)?;
+        let path = settings::debug_socket(caller.program, flag, caller.environment)?;
         Ok(Socket::new(path, self.show_secrets))
     }
 }

@@ -47,14 +47,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use child::warrant::Warrant;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::client::ClientBuilder;
 use kube::{Api, Client, Config};
-
-use crate::meters::Meters;
-use crate::meters::requests::Requests;
-use crate::process::warrant::Warrant;
-use crate::settings::{KubeSettings, RateLimit};
+use settings::{KubeSettings, RateLimit};
+use telling::meters::Meters;
+use telling::meters::requests::Requests;
 
 use accounts::Accounts;
 use error::{Attempt, RequestError};

@@ -13,14 +13,19 @@ use std::time::Duration;
 
 use addon_core::failure::{Class, Failure};
 use addon_core::module::Edition;
-use addon_core::name::ModuleName;
 use addon_core::operator::Operator;
 use addon_core::operator::effect::{Effect, FilesVerdict, Job, JobId};
 use addon_core::operator::event::{Event, Finished, ReviewId};
 use addon_core::review::reply::Reply;
-use addon_core::time::{Now, Tick};
+use clock::{Now, Tick};
 use futures::FutureExt;
 use jiff::Timestamp;
+use mailbox::questions::BoxedQuestion;
+use mailbox::replies::Replies;
+use mailbox::{Doors, Mail, Mailbox};
+use names::ModuleName;
+use report::last_words;
+use telling::notices::Notices;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
@@ -28,11 +33,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cluster::monitor::Monitors;
 use crate::jobs::editions::Editions;
-use crate::mailbox::questions::BoxedQuestion;
-use crate::mailbox::replies::Replies;
-use crate::mailbox::{Doors, Mail, Mailbox};
-use crate::notices::Notices;
-use crate::report::last_words;
 
 /// The parts that carry out effects at once, without a job.
 #[derive(Debug)]

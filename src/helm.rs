@@ -21,12 +21,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use addon_core::release::ApplyMethod;
+use child::{Finished, Output, Spawn, Spawner};
 use plugin::Labelling;
 use serde::Deserialize;
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
-
-use crate::process::{Finished, Output, Spawn, Spawner};
 
 pub use error::HelmError;
 pub use version::Version;

@@ -28,21 +28,20 @@ use addon_core::operator::effect::Job;
 use addon_core::operator::event::Finished;
 use addon_core::review::routes::Routes;
 use addon_core::values::vetted::Vetting;
+use child::{ProcessError, Spawner};
 use jiff::Timestamp;
+use report::secrets::Secrets;
+use telling::meters::Meters;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::blocking;
 use crate::cluster::Cluster;
 use crate::cluster::drift::lookout::Lookout;
 use crate::cluster::monitor::Monitors;
 use crate::cluster::patch::Patcher;
 use crate::cluster::webhooks::ensure::Webhooks;
 use crate::helm::Helm;
-use crate::meters::Meters;
-use crate::process::{self, ProcessError, Spawner};
 use crate::records::Recorder;
-use crate::secrets::Secrets;
 use catalogue::Catalogue;
 use directories::Directories;
 use hook::relay::Style;
@@ -268,7 +267,7 @@ fn no_files(what: &str, error: &io::Error) -> Failure {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => failure.hint(
             "nothing more fits where files of hooks are: --tmp-dir or ADDON_OPERATOR_TMP_DIR chooses another place",
         ),
-        _ => process::exhausted(error).into_iter().fold(failure, Failure::hint),
+        _ => child::exhausted(error).into_iter().fold(failure, Failure::hint),
     }
 }
 

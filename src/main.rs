@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use addon_operator::cli::{self, HooksCli};
 use addon_operator::hosts;
-use addon_operator::settings::Environment;
+use settings::Environment;
 
 fn main() -> ExitCode {
     hosts::settle();

@@ -11,9 +11,8 @@ pub mod signatures;
 pub mod unpack;
 
 use hyper::body::Bytes;
+use registry::place::digest_of;
 use serde_json::{Value, json};
-
-use crate::registry::place::digest_of;
 
 /// The media type of a module's artifact, and of the artifact's configuration.
 pub const MODULE: &str = "application/vnd.addon-operator.module.v1+json";

@@ -13,16 +13,15 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use addon_core::name::HookId;
-use thiserror::Error;
-
-use crate::report::Chain;
-use crate::secrets::Secrets;
 pub use hiding::{Inputs, Printed, Raw, RawFile};
+use names::HookId;
 pub use reading::Damage;
 use record::Record;
+use report::Chain;
+use report::secrets::Secrets;
 use ring::Ring;
 pub use ring::{Entry, Limits};
+use thiserror::Error;
 
 /// The directory of the records, below the directory for temporary files.
 pub const DIR: &str = "hook-records";

@@ -27,14 +27,14 @@ use axum::response::{IntoResponse, Response};
 use axum_server::accept::DefaultAcceptor;
 use axum_server::{AddrListener, Address, Handle, Server};
 use hyper_util::rt::TokioTimer;
+use mailbox::questions::BoxedQuestion;
+use mailbox::{Closed, Doors};
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use self::gate::{Gate, Peer};
-use crate::mailbox::questions::BoxedQuestion;
-use crate::mailbox::{Closed, Doors};
 
 /// The ways into the loop, with what they carry.
 pub type Loop = Doors<Event, BoxedQuestion>;

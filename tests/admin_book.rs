@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use addon_operator::app::switch::Plan;
-use addon_operator::settings::{Environment, StartArgs};
 use regex::Regex;
+use settings::{Environment, StartArgs};
 use tempfile::TempDir;
 use testbed::namespace::Namespace;
 use testbed::part::Part;

@@ -8,9 +8,9 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use addon_core::failure::Failure;
-use addon_core::name::{HookId, HookName, ModuleName, Owner};
 use addon_operator::jobs::hook::batch::{Answer, Verdict, weigh};
 use fs_err as fs;
+use names::{HookId, HookName, ModuleName, Owner};
 
 fn documents(extension: &str) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus/batch-hooks");

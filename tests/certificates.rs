@@ -8,11 +8,11 @@ use std::env;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use addon_operator::certificates::authority::{Stored, renewed};
-use addon_operator::certificates::material::{Material, Pem, Texts};
-use addon_operator::report::Chain;
+use certificates::authority::{Stored, renewed};
+use certificates::material::{Material, Pem, Texts};
 use fs_err as fs;
 use jiff::Timestamp;
+use report::Chain;
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus/certificates")

@@ -5,11 +5,11 @@
 use std::collections::BTreeMap;
 
 use addon_core::failure::{Class, Failure};
-use addon_core::name::ModuleName;
 use addon_core::operator::effect::Conversions;
 use addon_core::operator::event::{CrdObstacle, SyncAction};
 use addon_core::operator::policy::OnTrial;
 use addon_operator::jobs::{crds, release};
+use names::ModuleName;
 use serde_json::{Value, json};
 use testbed::audit::{Mark, Records};
 use testbed::plane::User;

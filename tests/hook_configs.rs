@@ -8,9 +8,10 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use addon_core::hook::config::HookKind;
-use addon_core::name::{HookId, HookName, ModuleName, Owner};
+use addon_core::hook::in_text::HookInText;
 use addon_operator::jobs::hook::config::configuration;
 use fs_err as fs;
+use names::{HookId, HookName, ModuleName, Owner};
 
 fn documents(folder: &str, extension: &str) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -28,7 +29,7 @@ fn outcome(hook: &HookId, kind: HookKind, printed: &[u8]) -> String {
         Ok(config) => format!("accepted: {}\n", serde_json::to_string_pretty(&config).unwrap()),
         Err(failure) => {
             let (report, _) = failure.report.split_once("; it printed ").unwrap();
-            assert!(report.starts_with(&hook.told(kind).to_string()), "{report}");
+            assert!(report.starts_with(&HookInText::of(hook, kind).to_string()), "{report}");
             assert!(failure.hints.iter().any(|hint| !hint.is_empty()), "{report}");
             format!("{report}\nhint: {}\n", failure.hints.join("; "))
         }

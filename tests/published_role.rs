@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use addon_core::operator::policy::OnTrial;
-use addon_operator::certificates::authority::renewed;
 use addon_operator::cluster::crds::Ensured;
+use certificates::authority::renewed;
 use fs_err as fs;
 use jiff::Timestamp;
 use serde_json::{Value, json};

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use addon_core::hook::config::batch::{Batch, BatchError, Call, lists_hooks, message};
 use addon_core::hook::config::{ConfigError, ConfigVersion, HookConfig, HookKind, Stage};
-use addon_core::name::HookName;
+use names::HookName;
 
 /// The text is the output of an executable. It is parsed as that of a module and as that of global hooks.
 pub(crate) fn check(data: &[u8]) {

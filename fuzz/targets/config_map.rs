@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use addon_core::name::{ENABLED_SUFFIX, GLOBAL_KEY, ModuleName, Owner};
 use addon_core::values::Store;
 use addon_core::values::section::{ConfigDocument, Entry, Section, SectionProblem, to_text};
 use helm_yaml::yaml;
+use names::{ENABLED_SUFFIX, GLOBAL_KEY, ModuleName, Owner};
 use serde_json::Value;
 
 const KEY: &str = "==";

@@ -4,11 +4,11 @@
 use std::fmt::Write as _;
 
 use addon_core::hook::config::{ConfigError, HookConfig, HookKind};
-use addon_core::name::{BindingName, HookId, HookName, Owner};
 use addon_core::review::registration::{Address, CaBundle, conversions, webhooks};
 use addon_core::review::routes::{AdmissionKind, Routes};
 use gojq::filter::Filter;
 use helm_yaml::yaml;
+use names::{BindingName, HookId, HookName, Owner};
 
 const KINDS: [HookKind; 3] = [HookKind::Standalone, HookKind::Global, HookKind::Module];
 

@@ -6,7 +6,7 @@ use std::error::Error;
 
 use addon_core::metric::escape::Escaping;
 use addon_core::metric::{self, BadMetrics, Operation, Store, exposition};
-use addon_core::name::{HookId, HookName, Owner};
+use names::{HookId, HookName, Owner};
 
 /// The text is the file. Bytes that are not UTF-8 are skipped, because a file with them is refused before it is parsed.
 pub(crate) fn check(data: &[u8]) {

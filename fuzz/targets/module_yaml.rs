@@ -1,8 +1,8 @@
 //! `module.yaml`: any text names modules, has mistakes with their places, or is invalid YAML at a place.
 
 use addon_core::module::description::{DEPENDS_ON, DRIFT, Description, Mistake, REPLACE, SERVICE_ACCOUNT};
-use addon_core::name::ModuleName;
 use helm_yaml::yaml;
+use names::ModuleName;
 use serde_json::Value;
 
 /// Longer keys are left out: in YAML a key written as in JSON has at most 1024 characters.

@@ -5,12 +5,12 @@ use std::sync::LazyLock;
 
 use addon_core::hook::config::{ConfigVersion, HookConfig, HookKind};
 use addon_core::hook::context::{self, Snapshots};
-use addon_core::name::{HookId, HookName, Owner};
 use addon_core::review::reply::Reply;
 use addon_core::review::request::{AdmissionRequest, ConversionRequest, ReviewRequest};
 use addon_core::review::response::HookResponse;
 use addon_core::review::routes::{Opened, Routes};
 use addon_core::review::{Ended, Progress, Run};
+use names::{HookId, HookName, Owner};
 use serde_json::Value;
 
 const HOOK: &str = r#"

@@ -1,9 +1,9 @@
 //! Layers of values: merging obeys its laws for any documents, and is refused only where two maps meet too deep.
 
-use addon_core::name::{ModuleName, Owner};
 use addon_core::values::Store;
 use addon_core::values::merge::{MAX_DEPTH, merge};
 use helm_yaml::yaml;
+use names::{ModuleName, Owner};
 use serde_json::{Value, json};
 
 /// YAML documents, the lowest layer first; only three are used.

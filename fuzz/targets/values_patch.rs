@@ -3,11 +3,11 @@
 
 use std::error::Error;
 
-use addon_core::name::{ModuleName, Owner};
 use addon_core::values::Store;
 use addon_core::values::patch::{Patch, PatchFile};
 use addon_core::values::section::to_text;
 use helm_yaml::yaml;
+use names::{ModuleName, Owner};
 use serde_json::{Value, json};
 
 /// Separates the parts of a text: first the values of files, then for each run a values patch and a config patch.

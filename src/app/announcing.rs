@@ -10,6 +10,11 @@ use std::time::Duration;
 
 use addon_core::failure::Failure;
 use jiff::Timestamp;
+use report::secrets::Secrets;
+use telling::meters::Meters;
+use telling::meters::table::cluster::EVENTS_DROPPED;
+use telling::notices::announcements::{About, Announcement, Weight};
+use telling::notices::pacing::{Due, Pacing};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tracing::warn;
@@ -18,11 +23,6 @@ use crate::cluster::Cluster;
 use crate::cluster::error::RequestError;
 use crate::cluster::events::{Object, Regarding, Saying};
 use crate::driver::alarm;
-use crate::meters::Meters;
-use crate::meters::table::cluster::EVENTS_DROPPED;
-use crate::notices::announcements::{About, Announcement, Weight};
-use crate::notices::pacing::{Due, Pacing};
-use crate::secrets::Secrets;
 
 /// How long the identity of the `ConfigMap` is cached.
 const SAME_OBJECT: Duration = Duration::from_mins(1);

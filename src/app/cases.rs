@@ -8,7 +8,7 @@ pub(super) mod compare;
 mod junit;
 mod play;
 mod render;
-mod report;
+mod results;
 mod steps;
 mod subject;
 mod world;
@@ -21,25 +21,25 @@ use std::thread::available_parallelism;
 use std::time::Instant;
 
 use addon_core::values::Rejected;
+use child::Spawner;
+use disk::{Found, FoundModule, Problem};
 use futures::StreamExt as _;
 use futures::stream;
 use helm_yaml::yaml::YamlError;
 use helm_yaml::yaml::document::documents_v3;
+use report::Chain;
+use settings::{Environment, TmpFiles};
 use thiserror::Error;
 use walkdir::WalkDir;
 
 use super::lint::{self, modules_at};
 use super::offline::{HOOK_DEADLINE, Offline};
 use super::start::{self, StartError};
-use crate::disk::{Found, FoundModule, Problem};
 use crate::jobs::hook::rehearsal::Stage;
 use crate::jobs::tmp::TmpDir;
-use crate::process::Spawner;
-use crate::report::Chain;
-use crate::settings::{Environment, TmpFiles};
 use case::Written;
 use play::Tools;
-pub use report::{Outcome, Report, Tested};
+pub use results::{Outcome, Report, Tested};
 use subject::Subject;
 
 /// The variable by which hooks of shipped modules find this program, if it is not in their `PATH`.

@@ -6,12 +6,14 @@
 
 use std::collections::BTreeSet;
 
-use addon_core::artifact::channel::{Channel, NoChannel};
-use addon_core::artifact::reference::{Fault, ImageDigest, Reference, ReferenceError};
-use addon_core::artifact::settings::{self as release, ApprovalError};
-use addon_core::name::{RELEASE_APPROVED, RELEASE_CHANNEL};
+use channel_core::channel::{Channel, NoChannel};
+use channel_core::reference::{Fault, ImageDigest, Reference, ReferenceError};
+use channel_core::settings as release;
+use channel_core::settings::ApprovalError;
 use jiff::Timestamp;
+use names::{RELEASE_APPROVED, RELEASE_CHANNEL};
 use serde_json::Value;
+use settings::{Environment, Program, StartArgs};
 use thiserror::Error;
 use tokio::runtime::Runtime;
 
@@ -20,7 +22,6 @@ use super::switch::{self, SwitchError};
 use crate::cluster::Cluster;
 use crate::cluster::deployment::{DeploymentError, Seen};
 use crate::cluster::installation::FORMER_IMAGE;
-use crate::settings::{Environment, Program, StartArgs};
 
 /// Why nothing, or not everything, was changed.
 #[derive(Debug, Error)]

@@ -1,19 +1,19 @@
 //! `config check`: judges a ConfigMap as the operator would, before it is in the cluster. Never asks a cluster.
 
-mod settings;
+mod settings_check;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use addon_core::name::{ENABLED_SUFFIX, MAINTENANCE_SUFFIX, ModuleName, Owner};
 use addon_core::values::Store;
+use disk::{Fault, Found, Layout, Severity};
 use helm_yaml::yaml;
+use names::{ENABLED_SUFFIX, MAINTENANCE_SUFFIX, ModuleName, Owner};
+use report::{Chain, plural};
 use serde_json::Value;
+use settings::{Environment, MissingValues};
 
 use super::findings::{Checked, Finding};
-use crate::disk::{self, Fault, Found, Layout, Severity};
-use crate::report::{Chain, plural};
-use crate::settings::{Environment, MissingValues};
 
 /// A directory in which nothing is found.
 const NOWHERE: &str = "/dev/null";
@@ -75,7 +75,7 @@ fn judge(
     let idle = judgement.idle.iter();
     findings.extend(idle.map(|idle| with_place(Finding::warning(path, idle), &idle.key)));
     if let Some(environment) = environment.filter(|_| judgement.problems.is_empty()) {
-        let opinions = settings::opinions(path, data, &found, &store, environment).into_iter();
+        let opinions = settings_check::opinions(path, data, &found, &store, environment).into_iter();
         findings.extend(opinions.map(|(key, finding)| with_place(finding, &key)));
     }
     let second = yaml::second_document(text);

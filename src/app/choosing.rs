@@ -10,18 +10,18 @@ mod pace;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use addon_core::artifact::channel::{Channel, NoChannel};
-use addon_core::artifact::reference::{Fault, ImageDigest, Repository, Tag};
-use addon_core::artifact::selection::wish;
+use channel_core::channel::{Channel, NoChannel};
+use channel_core::reference::{Fault, ImageDigest, Repository, Tag};
+use channel_core::selection::wish;
 use futures::StreamExt as _;
 use futures::stream;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use settings::Environment;
 use thiserror::Error;
 
 use super::packages::{PackageError, Reach};
 use super::start;
-use crate::settings::Environment;
 use asking::{Errand, answers};
 
 /// The number of registries that are asked side by side.

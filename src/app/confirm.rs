@@ -2,9 +2,10 @@
 //! operator finds it at the module's next run; nothing else is changed.
 
 use addon_core::failure::Failure;
-use addon_core::name::replaceable::{NotReplaceable, Replaceable};
 use addon_core::release::brake::Held;
 use addon_core::release::refusal::{NotAllowed, Refused};
+use names::replaceable::{NotReplaceable, Replaceable};
+use settings::{Environment, StartArgs};
 use thiserror::Error;
 use tokio::runtime::Runtime;
 
@@ -12,7 +13,6 @@ use super::switch::{SwitchError, reach};
 use crate::cluster::Cluster;
 use crate::cluster::error::RequestError;
 use crate::cluster::releases::Revision;
-use crate::settings::{Environment, StartArgs};
 
 /// An upgrade that waits for a person.
 #[derive(Debug)]

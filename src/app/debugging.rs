@@ -4,12 +4,13 @@
 
 use std::sync::Arc;
 
+use settings::{Program, Settings, ShownSecrets};
+use telling::telemetry::LevelHandle;
+
 use super::start::{self, StartError};
 use super::{Outside, Parts, serve};
 use crate::serve::debug::{self, Debug, Disclosure, Powers};
 use crate::serve::parameters::Parameters;
-use crate::settings::{Program, Settings, ShownSecrets};
-use crate::telemetry::LevelHandle;
 
 pub(super) async fn listen(
     settings: &Settings,

@@ -7,8 +7,8 @@ use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use addon_core::name::{ModuleName, NameError, parse_module_dir};
 use helm_yaml::yaml;
+use names::{ModuleName, NameError, parse_module_dir};
 use serde_json::Value;
 use thiserror::Error;
 use walkdir::WalkDir;

@@ -6,40 +6,40 @@
 pub mod asking;
 pub(super) mod credentials;
 pub mod setup;
-mod telling;
+mod teller;
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use addon_core::artifact::candidate::Signature;
-use addon_core::artifact::choice::{Activity, Memory};
-use addon_core::artifact::following::{Answer, Following, Installed, Move, Question, Status, Trouble};
-use addon_core::artifact::reference::Repository;
-use addon_core::artifact::settings::Settings;
-use addon_core::artifact::trial::replica::Wanted;
-use addon_core::artifact::view::ChannelState;
 use addon_core::operator::query::ChannelQuery;
+use channel_core::candidate::Signature;
+use channel_core::choice::{Activity, Memory};
+use channel_core::following::{Answer, Following, Installed, Move, Question, Status, Trouble};
+use channel_core::reference::Repository;
+use channel_core::settings::Settings;
+use channel_core::trial::replica::Wanted;
+use channel_core::view::ChannelState;
 use futures::future::BoxFuture;
+use report::Chain;
+use settings::channel::{CHANNEL, Follow};
+use settings::{Environment, Work};
+use telling::meters::Meters;
+use telling::notices::announcements::channel::ChannelAnnouncer;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 use tracing::info;
 
 use self::asking::Inquiry;
 use self::setup::{BadFile, Files, Office};
-use self::telling::Teller;
 use super::Outside;
 use super::parts::Parts;
 use crate::cluster::Cluster;
 use crate::driver::Clock;
-use crate::meters::Meters;
-use crate::notices::announcements::channel::ChannelAnnouncer;
-use crate::report::Chain;
 use crate::serve::Loop;
 use crate::serve::notify::{Bell, Door};
 use crate::serve::standing::{ActingRole, Told};
-use crate::settings::channel::{CHANNEL, Follow};
-use crate::settings::{self, Environment, Work};
+use teller::Teller;
 
 /// The interval of checks whether time, a person's edit or the running work has changed the choice.
 const BEAT: Duration = Duration::from_secs(1);

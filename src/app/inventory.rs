@@ -6,17 +6,16 @@ use std::collections::BTreeMap;
 use addon_core::failure::{Class, Failure};
 use addon_core::module::description::Restoring;
 use addon_core::module::{Inventory, Module};
-use addon_core::name::ModuleName;
+use disk::{Fault, Found, FoundModule, Layout, Problem, Severity};
+use names::ModuleName;
+use report::Chain;
+use settings::{ModuleSettings, Settings, Work};
 use tokio::time::Instant;
 use tracing::warn;
 
 use super::start::StartError;
-use crate::blocking;
-use crate::disk::{self, Fault, Found, FoundModule, Layout, Problem, Severity};
 use crate::jobs::catalogue::Catalogue;
 use crate::jobs::directories::Directories;
-use crate::report::Chain;
-use crate::settings::{ModuleSettings, Settings, Work};
 
 /// The result of one reading of the directories.
 #[derive(Debug)]

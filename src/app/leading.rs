@@ -17,15 +17,20 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use addon_core::artifact::reference::ImageDigest;
 use addon_core::failure::Failure;
-use addon_core::leadership::lease::{Sighting, Timing, Written};
-use addon_core::leadership::{Election, Move, Reign, ReplicaRole, Succession};
 use addon_core::operator::event::Event;
 use addon_core::release::tenure;
-use addon_core::time::{Now, Tick};
+use channel_core::leadership::lease::{Sighting, Timing, Written};
+use channel_core::leadership::{Election, Move, Reign, ReplicaRole, Succession};
+use channel_core::reference::ImageDigest;
+use child::warrant::{Term, Warrant, boot_time};
+use clock::{Now, Tick};
 use futures::StreamExt as _;
 use jiff::Timestamp;
+use settings::Settings;
+use settings::leadership::{Leadership, Name, address_in};
+use telling::meters::{Meters, table};
+use telling::telemetry::Spools;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
@@ -38,13 +43,8 @@ use super::parts::Parts;
 use crate::cluster::Cluster;
 use crate::cluster::error::RequestError;
 use crate::cluster::lease::SharedLease;
-use crate::meters::{Meters, table};
-use crate::process::warrant::{Term, Warrant, boot_time};
 use crate::serve::Loop;
 use crate::serve::standing::{self, Leader};
-use crate::settings::Settings;
-use crate::settings::leadership::{Leadership, Name, address_in};
-use crate::telemetry::Spools;
 
 /// The part of a deposed leader's remaining time that its work must not use. The kernel needs it to end processes that
 /// have not stopped, and clocks may differ.

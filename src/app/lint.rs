@@ -5,8 +5,12 @@ pub(super) mod rendered;
 
 use std::path::{Path, PathBuf};
 
-use addon_core::name::{Owner, parse_module_dir};
+use child::Spawner;
+use disk::{Fault, Found, FoundModule, Layout, Problem, Severity};
 use helm_yaml::yaml;
+use names::{Owner, parse_module_dir};
+use report::{Chain, plural};
+use settings::{CRD_FILTERS, Environment, MissingValues};
 use thiserror::Error;
 use values_schema::schema::{self, SchemaError};
 use walkdir::WalkDir;
@@ -14,10 +18,6 @@ use walkdir::WalkDir;
 use super::findings::{Checked, Finding};
 use super::offline::Offline;
 use super::start::{self, StartError};
-use crate::disk::{self, Fault, Found, FoundModule, Layout, Problem, Severity};
-use crate::process::Spawner;
-use crate::report::{Chain, plural};
-use crate::settings::{CRD_FILTERS, Environment, MissingValues};
 
 /// The entries of a module's directory. A directory is a module if its name is valid and it has one of these entries.
 const PARTS: [&str; 7] = [

@@ -3,6 +3,9 @@
 //!
 //! Nothing of one life must remain in the next, or while another replica may lead.
 
+use child::Spawner;
+use child::warrant::Warrant;
+use settings::{Environment, Settings};
 use tokio::time::{Duration, sleep};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
@@ -11,9 +14,6 @@ use super::parts::Parts;
 use super::signals::Signals;
 use super::start::{self, StartError};
 use super::{FAILED, Log, leading, operate};
-use crate::process::warrant::Warrant;
-use crate::process::{self, Spawner};
-use crate::settings::{Environment, Settings};
 
 /// How long the end of a life waits for tasks that still run.
 const BURIAL: Duration = Duration::from_secs(1);
@@ -45,10 +45,10 @@ struct Ended {
 /// Runs one life after another, until one ends the process.
 pub(super) fn live(settings: &Settings, environment: &Environment, log: &Log) -> Result<u8, StartError> {
     let signals = Signals::listen().map_err(StartError::Signals)?;
-    if let Err(error) = process::prepare_this_process() {
+    if let Err(error) = child::prepare_this_process() {
         warn!(%error, "This process may write core files, or may not find orphans of the programs that it runs");
     }
-    process::end_runs_of_the_dead();
+    child::end_runs_of_the_dead();
     loop {
         if let End::Code(code) = live_once(settings, environment, log, &signals)? {
             return Ok(code);

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use disk::manifest;
+use disk::manifest::Manifest;
 use thiserror::Error;
-
-use crate::disk::manifest::{self, Manifest};
 
 #[derive(Debug, Error)]
 #[error("cannot make a manifest of {}", dir.display())]

@@ -8,17 +8,17 @@ use std::time::Duration;
 
 use addon_core::failure::Failure;
 use addon_core::hook::config::HookKind;
-use addon_core::name::{HookId, Owner};
 use addon_core::values::merge::merge;
+use child::Spawner;
+use disk::{Chart, Found, FoundModule, HookFile};
 use helm_yaml::yaml;
+use names::{HookId, Owner};
 use serde_json::{Map, Value, json};
+use settings::Environment;
 use tokio_util::sync::CancellationToken;
 
-use crate::disk::{Chart, Found, FoundModule, HookFile};
 use crate::helm::{self, Helm, HelmError, Verbosity};
 use crate::jobs::hook::config::{Asker, Said};
-use crate::process::Spawner;
-use crate::settings::Environment;
 
 /// The deadline of a hook that is asked for its configuration.
 pub(super) const HOOK_DEADLINE: Duration = Duration::from_secs(30);

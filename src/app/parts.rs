@@ -3,11 +3,10 @@
 use std::panic::AssertUnwindSafe;
 
 use futures::FutureExt;
+use report::last_words;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
-
-use crate::report::last_words;
 
 /// The exit code after a bug of ours ended the loop.
 const DEFECT: u8 = 70;

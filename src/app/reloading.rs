@@ -6,26 +6,25 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use addon_core::module::{Module, Origin};
-use addon_core::name::{ModuleName, Owner};
 use addon_core::operator::event::Event;
 use addon_core::operator::query::{ConfigValuesQuery, ModuleReport, ModulesQuery, ReleaseValuesQuery, Secrets};
 use addon_core::values::Store;
 use addon_core::values::section::to_text;
+use disk::{Found, FoundModule, Layout};
+use names::{ModuleName, Owner};
+use report::Chain;
 use serde_json::{Map, Value};
+use settings::{Environment, Settings, Work};
 
 use super::findings::{Finding, Weight};
 use super::offline::Offline;
 use super::told::Outside;
 use super::{inventory, lint};
-use crate::blocking;
-use crate::disk::{self, Found, FoundModule, Layout};
 use crate::jobs::Tools;
 use crate::jobs::catalogue::ModuleFiles;
 use crate::jobs::editions::Editions;
-use crate::report::Chain;
 use crate::serve::debug::reload::{Reloaded, Reloader, Unfit};
 use crate::serve::{self, Loop, Unanswered};
-use crate::settings::{Environment, Settings, Work};
 
 /// Makes reloading available on the debug socket, if there are modules. Returns the desk for other readers of modules.
 pub(super) fn offer(

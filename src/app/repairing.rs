@@ -10,6 +10,7 @@ use addon_core::failure::Failure;
 use addon_core::release::foreign;
 use addon_core::release::records::{Examined, OtherHelm, Purpose, Record, Remedy, examine};
 use helm_yaml::yaml;
+use settings::{Environment, StartArgs};
 use tokio::runtime::Runtime;
 
 use super::switch::{SwitchError, reach};
@@ -18,7 +19,6 @@ use crate::cluster::drift::{Identity, ObjectKey, flat, key_of};
 use crate::cluster::error::RequestError;
 use crate::cluster::releases::records::Stored;
 use crate::cluster::releases::records::made::Made;
-use crate::settings::{Environment, StartArgs};
 
 /// The records of a release, with their damage.
 #[derive(Debug)]

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use addon_core::failure::Failure;
+use child::Spawner;
+use settings::Environment;
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
@@ -15,10 +17,8 @@ use super::cases;
 use super::offline::with_framework;
 use super::start::{self, StartError};
 use crate::jobs::hook::replay::{Replay, Replayed};
-use crate::process::Spawner;
 use crate::records::record::{Content, End, Record, RunFile};
 use crate::records::{self, Damage};
-use crate::settings::Environment;
 
 /// Why a record is not replayed.
 #[derive(Debug, Error)]

@@ -6,23 +6,23 @@ use addon_core::operator::event::{Asked as Question, Event, ReviewId};
 use addon_core::operator::policy::Edits;
 use addon_core::review::reply::{NoAnswer, Reply};
 use addon_core::review::routes::Routes;
+use certificates::files::Files;
+use certificates::tls::Tls;
+use mailbox::replies::Replies;
+use settings::webhooks::WebhookSide;
+use settings::{Settings, Work};
+use telling::meters::Meters;
 use tokio::sync::watch;
 use tracing::error;
 
 use super::Outside;
 use super::parts::Parts;
 use super::start::StartError;
-use crate::certificates::files::Files;
-use crate::certificates::tls::Tls;
 use crate::cluster::Cluster;
 use crate::cluster::webhooks::ensure::{Side, Source, Webhooks};
 use crate::cluster::webhooks::touched;
-use crate::mailbox::replies::Replies;
-use crate::meters::Meters;
 use crate::serve::Loop;
 use crate::serve::webhook::{self, Asked, Listener, Reviews};
-use crate::settings::webhooks::WebhookSide;
-use crate::settings::{Settings, Work};
 
 /// The margin for the reply: our own answer must arrive before the listener gives up.
 const MARGIN: std::time::Duration = std::time::Duration::from_millis(100);

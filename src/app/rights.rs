@@ -16,9 +16,14 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use addon_core::name::{ModuleName, Owner};
+use child::Spawner;
+use disk::crds;
+use disk::{FoundModule, HookFile, Layout};
 use helm_yaml::yaml::{self, YamlError};
+use names::{ModuleName, Owner};
+use report::Chain;
 use serde_json::{Value, json};
+use settings::{CRD_FILTERS, Environment, MissingValues};
 use thiserror::Error;
 use tokio::runtime::Runtime;
 
@@ -26,12 +31,7 @@ use super::findings::Finding;
 use super::lint::told;
 use super::offline::Offline;
 use super::start::{self, StartError};
-use crate::disk::crds;
-use crate::disk::{self, FoundModule, HookFile, Layout};
 use crate::jobs::hook::config::Said;
-use crate::process::Spawner;
-use crate::report::Chain;
-use crate::settings::{CRD_FILTERS, Environment, MissingValues};
 use claimed::Claim;
 use kinds::{Kinds, Resource};
 use rules::{Rights, Scope, Subject};

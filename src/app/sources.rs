@@ -14,12 +14,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use addon_core::artifact::source::ModuleSource;
-use addon_core::name::ModuleName;
 use addon_core::operator::event::Event;
 use addon_core::operator::query::{NamedSource, SourcesQuery};
+use channel_core::source::ModuleSource;
 use futures::future::ready;
+use names::ModuleName;
+use registry::credentials::{Credentials, ReadCredentials};
+use report::Chain;
 use serde_json::Value;
+use settings::channel::Follow;
+use settings::{Environment, Settings, Work};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{AbortHandle, JoinError, JoinSet};
 use tokio::time::{sleep, timeout};
@@ -34,15 +38,10 @@ use super::following::credentials;
 use super::following::setup::{BadFile, Files, Office};
 use super::parts::Parts;
 use super::reloading::Desk;
-use crate::blocking;
 use crate::driver::Judged;
-use crate::registry::credentials::{Credentials, ReadCredentials};
-use crate::report::Chain;
 use crate::serve::debug::reload::Unfit;
 use crate::serve::debug::sources::{Sources, Wish};
 use crate::serve::standing::{ActingRole, Told};
-use crate::settings::channel::Follow;
-use crate::settings::{Environment, Settings, Work};
 
 /// The interval of looks at the sources.
 const BEAT: Duration = Duration::from_secs(1);

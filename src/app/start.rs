@@ -15,27 +15,27 @@ use std::time::Duration;
 
 use addon_core::failure::Failure;
 use addon_core::operator::policy::Mode;
+use certificates::tls::TlsError;
+use child::Spawner;
+use child::warrant::Warrant;
+use disk::{Fault, Problem};
+use report::Chain;
+use settings::{Environment, Order, QueueActions, Settings, Work};
+use telling::meters::Meters;
 use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
+use traces::TracesError;
 use tracing::{error, info, warn};
 
 use super::following::setup::BadFile;
 use super::{FAILED, Log, threads};
-use crate::certificates::tls::TlsError;
 use crate::cluster::Cluster;
 use crate::cluster::kubeconfig::{self, Address, ConnectError};
-use crate::disk::{Fault, Problem};
 use crate::helm::{self, Helm};
 use crate::jobs::hook::relay::{LabelSet, Style};
 use crate::jobs::tmp::TmpDir;
-use crate::meters::Meters;
-use crate::process::Spawner;
-use crate::process::warrant::Warrant;
-use crate::report::Chain;
 use crate::serve::debug::unix::SocketError;
-use crate::settings::{Environment, Order, QueueActions, Settings, Work};
-use crate::traces::TracesError;
 pub(super) use policy::policy;
 
 /// How long running jobs may go on during a stop. Together with their ending it is less than the 30 s of the whole

@@ -3,8 +3,9 @@
 //! Objects that this would delete are shown before. A flag that another person has changed meanwhile is not written.
 
 use addon_core::failure::Failure;
-use addon_core::name::{ModuleName, NameError};
 use helm_yaml::yaml;
+use names::{ModuleName, NameError};
+use settings::{ConfigurationError, Environment, Machine, Settings, StartArgs, Work};
 use thiserror::Error;
 use tokio::runtime::Runtime;
 
@@ -13,7 +14,6 @@ use super::start::{self, StartError};
 use crate::cluster::Cluster;
 use crate::cluster::drift;
 use crate::cluster::kubeconfig::ConnectError;
-use crate::settings::{ConfigurationError, Environment, Machine, Settings, StartArgs, Work};
 
 /// Why a module was not switched.
 #[derive(Debug, Error)]
@@ -41,7 +41,7 @@ pub enum SwitchError {
 impl SwitchError {
     pub fn hints(&self) -> Vec<String> {
         match self {
-            Self::NoNamespace => vec![crate::settings::NAMESPACE_HINT.to_owned()],
+            Self::NoNamespace => vec![settings::NAMESPACE_HINT.to_owned()],
             Self::NoConfigMap { .. } => {
                 vec!["--namespace and --config-map name it; a missing ConfigMap must be created first".to_owned()]
             }

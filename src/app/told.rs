@@ -4,8 +4,14 @@
 
 use std::sync::{Arc, OnceLock};
 
-use addon_core::artifact::view::ChannelState;
 use addon_core::operator::event::TrialStage;
+use channel_core::view::ChannelState;
+use child::Spawner;
+use report::secrets::Secrets;
+use settings::Settings;
+use telling::meters::Meters;
+use telling::notices::announcements::channel::ChannelAnnouncer;
+use telling::telemetry::Spools;
 use tokio::sync::watch;
 
 use super::Log;
@@ -15,11 +21,7 @@ use super::leading::Concerned;
 use crate::cluster::drift::lookout::Lookout;
 use crate::cluster::monitor::Monitors;
 use crate::cluster::outdated::Board;
-use crate::meters::Meters;
-use crate::notices::announcements::channel::ChannelAnnouncer;
-use crate::process::Spawner;
 use crate::records::{self, Recorder};
-use crate::secrets::Secrets;
 use crate::serve::Loop;
 use crate::serve::debug::channel::Channel;
 use crate::serve::debug::modules::Charts;
@@ -28,8 +30,6 @@ use crate::serve::debug::sources::Sources;
 use crate::serve::notify::Bell;
 use crate::serve::probe;
 use crate::serve::standing::ActingRole;
-use crate::settings::Settings;
-use crate::telemetry::Spools;
 
 /// The answer about a channel in a program that follows none.
 const NOT_FOLLOWED: &str = "this program follows no channel";

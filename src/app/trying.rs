@@ -12,18 +12,21 @@ mod sights;
 
 use std::time::Duration;
 
-use addon_core::artifact::choice::{Activity, Running};
-use addon_core::artifact::following::Installed;
-use addon_core::artifact::reference::Reference;
-use addon_core::artifact::trial::Trials;
-use addon_core::artifact::trial::action::Move;
-use addon_core::artifact::trial::replica::{Lead, Me, PodKind, Wanted, Wish};
-use addon_core::artifact::trial::sight::LeaseSight;
-use addon_core::artifact::version::Version;
-use addon_core::footing::STATE_FORMAT;
 use addon_core::operator::health::Health;
 use addon_core::operator::query::HealthQuery;
-use addon_core::time::Tick;
+use channel_core::choice::{Activity, Running};
+use channel_core::following::Installed;
+use channel_core::footing::STATE_FORMAT;
+use channel_core::reference::Reference;
+use channel_core::trial::Trials;
+use channel_core::trial::action::Move;
+use channel_core::trial::replica::{Lead, Me, PodKind, Wanted, Wish};
+use channel_core::trial::sight::LeaseSight;
+use channel_core::version::Version;
+use child::warrant::Warrant;
+use clock::Tick;
+use settings::{Environment, Settings};
+use telling::notices::announcements::channel::ChannelAnnouncer;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
@@ -40,11 +43,8 @@ use crate::cluster::Cluster;
 use crate::cluster::installation::Installation;
 use crate::cluster::installation::watching::{Asking, Observer, Seen};
 use crate::driver::Clock;
-use crate::notices::announcements::channel::ChannelAnnouncer;
-use crate::process::warrant::Warrant;
 use crate::serve;
 use crate::serve::standing::ActingRole;
-use crate::settings::{Environment, Settings};
 
 /// How often the state is read without an event; the second value applies while a trial runs or may begin.
 const BEAT: Duration = Duration::from_secs(10);

@@ -6,6 +6,9 @@ use std::time::Duration;
 
 use addon_core::module::description::Restoring;
 use gojq::filter::Filter;
+use settings::{Settings as Setup, Work};
+use telling::meters::Meters;
+use telling::meters::bindings::{Bound, WatchError};
 use tokio::time::sleep;
 use tracing::error;
 
@@ -20,10 +23,7 @@ use crate::cluster::monitor::lens::Sieve;
 use crate::cluster::monitor::observation::{Labels, Observation};
 use crate::cluster::monitor::{Monitors, Settings, trouble};
 use crate::helm;
-use crate::meters::Meters;
-use crate::meters::bindings::{Bound, WatchError};
 use crate::serve::Loop;
-use crate::settings::{Settings as Setup, Work};
 
 /// The interval of checks for stale watches.
 const LOOK: Duration = Duration::from_secs(5);

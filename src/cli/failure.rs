@@ -5,6 +5,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use settings::ConfigurationError;
 use thiserror::Error;
 
 use super::socket::SocketError;
@@ -21,7 +22,6 @@ use crate::app::replaying::ReplayError;
 use crate::app::rights::RightsError;
 use crate::app::sources::edits::SourceEditError;
 use crate::app::switch::SwitchError;
-use crate::settings::ConfigurationError;
 
 /// Why a command failed.
 #[derive(Debug, Error)]

@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
+use settings::{Environment, HooksArgs, Program, variables};
 
 use super::{AFTER_HELP, Caller, Raw, Target, completion, config, end, hook, outside, print, queue};
-use crate::settings::{Environment, HooksArgs, Program, variables};
 
 /// Runs the hooks of a directory when something happens in a Kubernetes cluster.
 #[derive(Debug, Parser)]

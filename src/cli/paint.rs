@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal as _};
 
-use crate::settings::Environment;
+use settings::Environment;
 
 /// Whether colours are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use clap::Args;
 use jiff::Timestamp;
+use settings::duration;
 use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::timeout;
 
 use super::{CommandError, print};
-use crate::settings::duration;
 
 /// The escape sequences that switch to the alternate screen, switch back, and clear the screen.
 const OTHER_SCREEN: &str = "\u{1b}[?1049h";

@@ -18,6 +18,8 @@ use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::Api;
 use kube::api::PostParams;
 use kube::config::KubeconfigError;
+use report::Chain;
+use telling::meters::Meters;
 use thiserror::Error;
 
 use super::Cluster;
@@ -25,8 +27,6 @@ use super::error::{Attempt, RequestError};
 use super::kubeconfig::{ConnectError, Private};
 use super::private;
 use super::under_way::UnderWay;
-use crate::meters::Meters;
-use crate::report::Chain;
 
 /// The lifetime of the tokens that the operator asks for.
 const LIFETIME: Duration = Duration::from_hours(1);

@@ -5,12 +5,12 @@
 
 use std::collections::BTreeMap;
 
-use addon_core::artifact::reference::ImageDigest;
-use addon_core::name::ModuleName;
+use channel_core::reference::ImageDigest;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::{DeleteParams, ListParams, PostParams};
 use kube::core::ObjectMeta;
+use names::ModuleName;
 
 use super::Cluster;
 use super::error::RequestError;

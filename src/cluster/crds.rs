@@ -88,7 +88,7 @@ impl From<CrdError> for Failure {
             CrdError::Held { .. } => Class::Held,
             CrdError::Gone { .. } | CrdError::NotEstablished { .. } => Class::Unavailable,
         };
-        Self::new(class, crate::report::Chain(&error).to_string())
+        Self::new(class, report::Chain(&error).to_string())
     }
 }
 

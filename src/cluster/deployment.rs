@@ -4,8 +4,8 @@
 
 use std::collections::BTreeSet;
 
-use addon_core::artifact::reference::{ImageDigest, Reference};
 use addon_core::failure::Failure;
+use channel_core::reference::{ImageDigest, Reference};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Container, Pod};
 use kube::api::ListParams;

@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use addon_core::failure::{Class, Failure};
 use kube::core::Status;
+use report::Chain;
 use thiserror::Error;
-
-use crate::report::Chain;
 
 /// The cause that the API server names if a namespace is being deleted.
 pub const NAMESPACE_ENDS: &str = "NamespaceTerminating";

@@ -4,13 +4,12 @@
 
 use std::task::{Context, Poll};
 
+use child::warrant::Warrant;
 use futures::future::{BoxFuture, ready};
 use hyper::{Method, Request, Response};
 use kube::Client;
 use kube::client::Body;
 use tower::Service;
-
-use crate::process::warrant::Warrant;
 
 /// A client that refuses writes once the warrant has run out.
 pub(super) fn before(client: &Client, warrant: &Warrant) -> Client {

@@ -15,7 +15,7 @@ pub mod watching;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use addon_core::artifact::reference::ImageDigest;
+use channel_core::reference::ImageDigest;
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};

@@ -12,10 +12,10 @@ use kube::config::{
     AuthInfo, Cluster, Config, Context, KubeConfigOptions, Kubeconfig, KubeconfigError, NamedAuthInfo, NamedCluster,
     NamedContext,
 };
+use report::Chain;
 use thiserror::Error;
 
 use super::private;
-use crate::report::Chain;
 
 /// The name of the cluster, context and user in the file that is written.
 const NAME: &str = "addon-operator";

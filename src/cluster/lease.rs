@@ -6,8 +6,8 @@
 use std::future::ready;
 use std::time::Duration;
 
-use addon_core::artifact::reference::ImageDigest;
-use addon_core::leadership::lease::{Holder, Record, Sighting, Writing, Written};
+use channel_core::leadership::lease::{Holder, Record, Sighting, Writing, Written};
+use channel_core::reference::ImageDigest;
 use futures::stream::{Stream, StreamExt as _};
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};

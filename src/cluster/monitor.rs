@@ -24,12 +24,12 @@ use std::time::Duration;
 use addon_core::digest::Digest;
 use addon_core::failure::{Class, Failure};
 use addon_core::hook::config::KubernetesBinding;
-use addon_core::name::{HookId, MonitorId};
 use addon_core::object::snapshot::{Operations, Order, Snapshot};
 use addon_core::object::{ObjectName, ObjectView};
 use addon_core::operator::effect::MonitorStart;
 use addon_core::operator::event::Event;
 use futures::future::try_join_all;
+use names::{HookId, MonitorId};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 

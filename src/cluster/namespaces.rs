@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use addon_core::failure::Failure;
 use addon_core::hook::config::{KubernetesBinding, LabelSelector};
-use addon_core::name::{ModuleName, MonitorId};
 use futures::future::try_join_all;
 use kube::core::{ApiResource, GroupVersionKind};
+use names::{ModuleName, MonitorId};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::sleep;

@@ -13,13 +13,12 @@ use futures::future::BoxFuture;
 use hyper::{Request, Response};
 use kube::Client;
 use kube::client::Body;
+use settings::RateLimit;
+use telling::meters::requests::Waited;
 use tokio::task_local;
 use tokio::time::{sleep, sleep_until};
 use tower::Service;
 use tracing::debug;
-
-use crate::meters::requests::Waited;
-use crate::settings::RateLimit;
 
 /// The original's limits if people set only the other half of the limit: requests per second, and burst.
 const PER_SECOND: f64 = 5.0;

@@ -17,13 +17,14 @@ pub mod vigil;
 
 use std::collections::BTreeMap;
 
-use self::contents::{Content, decode, encode, fields, note_failure, text};
 use addon_core::digest::Digest;
-use addon_core::name::replaceable::Replaceable;
 use addon_core::release::brake::Asked;
 use addon_core::release::records::{Tag, is_doubtful, place};
 use addon_core::release::refusal::Refused;
 use addon_core::release::{ApplyMethod, Newest, Status};
+use names::replaceable::Replaceable;
+
+use self::contents::{Content, decode, encode, fields, note_failure, text};
 use futures::future::try_join;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;

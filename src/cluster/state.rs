@@ -15,11 +15,11 @@ mod writing;
 
 use std::collections::BTreeMap;
 
-use addon_core::footing::STATE_FORMAT;
 use addon_core::module::outline::ValuesFiles;
 use addon_core::operator::event::SavedState;
 use addon_core::operator::provenance::Made;
 use addon_core::release::Intent;
+use channel_core::footing::STATE_FORMAT;
 use futures::future::try_join;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
@@ -30,7 +30,6 @@ use tracing::warn;
 use self::sections::Sections;
 use super::Cluster;
 use super::error::RequestError;
-use crate::blocking;
 
 /// The Secret's name.
 pub const NAME: &str = "addon-operator-state";

@@ -8,6 +8,7 @@ use addon_core::release::interception::failed_webhook;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use kube::core::DynamicObject;
+use report::Chain;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
@@ -16,7 +17,6 @@ use super::adoption::{is_kept, is_of};
 use super::error::{Attempt, RequestError};
 use super::interception::configuration;
 use super::releases::Revision;
-use crate::report::Chain;
 
 /// The longest wait until the API server calls a deleted webhook no more. It learns of the deletion by a watch.
 const PATIENCE: Duration = Duration::from_secs(5);

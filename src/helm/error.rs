@@ -4,13 +4,13 @@ use std::io;
 use std::path::PathBuf;
 
 use addon_core::failure::{Class, Failure};
+use child::{Exit, Finished, ProcessError};
+use report::Chain;
+use report::secrets::Secrets;
 use thiserror::Error;
 
 use super::immutable::Immutable;
 use super::{NEWEST_MAJOR, OLDEST, outcry};
-use crate::process::{Exit, Finished, ProcessError};
-use crate::report::Chain;
-use crate::secrets::Secrets;
 
 /// Why a call failed.
 #[derive(Debug, Error)]

@@ -1,9 +1,9 @@
 //! Interprets helm's error output: its class, its text, and a hint. Must never hide helm's own text.
 
 use addon_core::failure::Class;
+use report::secrets::Secrets;
 
 use super::immutable::{self, Immutable};
-use crate::secrets::Secrets;
 
 /// The longest excerpt of a program's output.
 const EXCERPT: usize = 1000;

@@ -7,10 +7,10 @@ use std::path::Path;
 
 use fs_err as fs;
 use fs_err::os::unix::fs as unix;
+use report::secrets::Secrets;
 use tempfile::TempPath;
 
 use super::{Chart, Helm, HelmError, outcry};
-use crate::secrets::Secrets;
 
 /// The folder of plugins in helm's private directory.
 pub(super) const DIR: &str = "plugins";

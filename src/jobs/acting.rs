@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use addon_core::failure::Failure;
 use addon_core::module::description::AccountName;
-use addon_core::name::Owner;
+use names::Owner;
 
 use super::Tools;
 use crate::cluster::Cluster;

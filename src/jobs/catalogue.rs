@@ -7,10 +7,9 @@ use std::path::{Path, PathBuf};
 use addon_core::failure::{Class, Failure};
 use addon_core::hook::config::batch::Call;
 use addon_core::module::description::AccountName;
-use addon_core::name::replaceable::Replaceable;
-use addon_core::name::{HookId, HookName, ModuleName, Owner};
-
-use crate::disk::{Chart, Found, FoundModule, HookFile};
+use disk::{Chart, Found, FoundModule, HookFile};
+use names::replaceable::Replaceable;
+use names::{HookId, HookName, ModuleName, Owner};
 
 /// The files found on disk, by name, and the hooks that executables have listed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -1,10 +1,10 @@
 //! Writes a section of the `ConfigMap`, or reports that another writer was faster; and puts back sections after a
 //! trial.
 
-use addon_core::artifact::trial::record::Ruling;
 use addon_core::failure::Failure;
 use addon_core::operator::event::{Saved, Settled};
 use addon_core::operator::policy::OnTrial;
+use channel_core::trial::record::Ruling;
 
 use super::Tools;
 

@@ -6,17 +6,17 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use addon_core::failure::{Class, Failure};
-use addon_core::name::{ModuleName, Owner};
 use addon_core::operator::event::CrdObstacle;
 use addon_core::operator::policy::OnTrial;
+use disk::crds;
+use disk::crds::Crd;
 use futures::future::join_all;
+use names::{ModuleName, Owner};
+use report::Chain;
 use tracing::info;
 
 use super::Tools;
-use crate::blocking;
 use crate::cluster::crds::{CrdError, Ensured};
-use crate::disk::crds::{self, Crd};
-use crate::report::Chain;
 
 /// Applies the CRDs of all modules. Returns the modules for which this failed or was not allowed, with the reason.
 pub async fn ensure(

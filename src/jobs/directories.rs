@@ -5,11 +5,10 @@ use std::time::Duration;
 
 use addon_core::failure::{Class, Failure};
 use addon_core::module::outline::Outline;
+use disk::Layout;
 use tokio::time::Instant;
 
 use super::Tools;
-use crate::blocking;
-use crate::disk::{self, Layout};
 
 /// The pause before reading again. A copy into the directories that is under way changes something during it.
 const APART: Duration = Duration::from_secs(3);

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use addon_core::module::Edition;
-use addon_core::name::ModuleName;
+use names::ModuleName;
 use tokio::sync::watch;
 
 use super::catalogue::{Catalogue, ModuleFiles};

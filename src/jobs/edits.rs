@@ -3,16 +3,15 @@
 //! Must never refuse an edit because an executable gave no answer: that is a warning.
 
 use addon_core::failure::Failure;
-use addon_core::name::Owner;
 use addon_core::operator::edit::Edit;
 use addon_core::review::response::AdmissionResponse;
 use futures::future::join_all;
+use names::Owner;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::Tools;
 use super::hook::settings::{DEADLINE, Examiner, Opinion};
-use crate::blocking;
 
 pub(super) async fn judge(tools: &Tools, edit: Edit, cancel: &CancellationToken) -> AdmissionResponse {
     let (answer, sections) = blocking::run(move || {

@@ -7,9 +7,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use addon_core::failure::{Class, Failure};
-use addon_core::name::{ModuleName, Owner};
 use addon_core::operator::event::ScriptAnswer;
 use addon_core::values::HookDocument;
+use child::{Finished, Output, ProcessError, Spawn};
+use names::{ModuleName, Owner};
+use report::secrets::Secrets;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -19,9 +21,6 @@ use super::hook::{STDERR_LIMIT, json, usage};
 use super::tmp::left::LeftError;
 use super::tmp::{TmpDir, TmpFile};
 use super::{Tools, no_files, not_ended, tail, unless};
-use crate::blocking;
-use crate::process::{Finished, Output, ProcessError, Spawn};
-use crate::secrets::Secrets;
 
 const NO_FILES: &str = "it has no files";
 

@@ -23,11 +23,13 @@ use addon_core::hook::config::batch::{Call, message};
 use addon_core::hook::context::{BindingContext, Snapshots};
 use addon_core::hook::output::HookOutput;
 use addon_core::metric::Parsed;
-use addon_core::name::{BindingName, GLOBAL_KEY, HookId, ModuleName, MonitorId, Owner};
 use addon_core::operator::effect::{HookLabels, HookRun};
 use addon_core::operator::event::{HookRan, ObjectWritten, Usage};
 use addon_core::review::response::HookResponse;
+use child::{Finished, Output, ProcessError, Spawn};
+use disk::is_executable;
 use gojq::filter::Filter;
+use names::{BindingName, GLOBAL_KEY, HookId, ModuleName, MonitorId, Owner};
 use serde::Serialize;
 use serde_json::Value;
 use tokio::time::timeout;
@@ -36,10 +38,7 @@ use tokio_util::sync::CancellationToken;
 use super::acting::Acting;
 use super::catalogue::{Catalogue, Program};
 use super::{Tools, no_files, not_ended, tail, unless};
-use crate::blocking;
 use crate::cluster::monitor::Reading;
-use crate::disk::is_executable;
-use crate::process::{self, Finished, Output, ProcessError, Spawn};
 pub use files::Wrote;
 use files::{Documents, Files};
 use recording::Recording;
@@ -349,8 +348,8 @@ pub(super) fn json(document: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(document).expect("values are JSON already")
 }
 
-pub(super) fn usage(usage: process::Usage) -> Usage {
-    let process::Usage {
+pub(super) fn usage(usage: child::Usage) -> Usage {
+    let child::Usage {
         user,
         sys,
         max_rss_bytes,

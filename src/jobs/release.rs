@@ -29,8 +29,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use addon_core::failure::{Class, Failure};
-use addon_core::name::ModuleName;
-use addon_core::name::replaceable::Replaceable;
 use addon_core::operator::event::{ReleaseSummary, SyncAction, Synced};
 use addon_core::release::brake::Asked;
 use addon_core::release::records::Records;
@@ -39,6 +37,8 @@ use addon_core::release::{
 };
 use addon_core::values::section::Maintenance;
 use addon_core::values::vetted::Vetting;
+use names::ModuleName;
+use names::replaceable::Replaceable;
 use tokio::sync::{OnceCell, OwnedMutexGuard};
 use tokio_util::sync::CancellationToken;
 use tracing::info;

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use addon_core::failure::Failure;
 use addon_core::module::outline::ValuesFiles;
-use addon_core::name::HookName;
 use addon_core::operator::event::SavedState;
 use addon_core::operator::provenance::Made;
 use addon_core::values::Given;
+use names::HookName;
 
 use super::Tools;
 

@@ -8,16 +8,16 @@ use std::path::Path;
 use addon_core::hook::cause::Cause;
 use addon_core::hook::config::{ConfigVersion, HookConfig, Stage};
 use addon_core::hook::output::HookOutput;
-use addon_core::name::{HookId, HookName, ModuleName, Owner};
 use addon_core::operator::effect::{HookLabels, HookRun};
 use addon_core::operator::event::{ScriptAnswer, Usage};
 use addon_core::values::Store;
 use fs_err as fs;
+use names::{HookId, HookName, ModuleName, Owner};
 use serde_json::json;
+use settings::TmpFiles;
 use tempfile::TempDir;
 
 use super::*;
-use crate::settings::TmpFiles;
 use tools::Place;
 
 mod batch;

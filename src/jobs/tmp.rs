@@ -14,8 +14,8 @@ use fs_err as fs;
 use fs_err::os::unix::fs::OpenOptionsExt as _;
 use tempfile::TempPath;
 
-use crate::settings::TmpFiles;
 use left::LeftError;
+use settings::TmpFiles;
 
 const RUN: &str = "run-";
 

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use addon_core::name::{HookId, ModuleName, Owner};
 use addon_core::operator::effect::Job;
 use addon_core::operator::event::Finished;
+use names::{HookId, ModuleName, Owner};
 use tokio_util::sync::CancellationToken;
+use traces::{Attributes, Ending, Traces};
 
 use super::Tools;
-use crate::traces::{Attributes, Ending, Traces};
 
 /// Does the job within a span.
 pub async fn run(traces: Traces, job: Job, tools: Arc<Tools>, cancel: CancellationToken) -> Finished {

@@ -2,12 +2,12 @@
 //!
 //! Must never guess: content of an unknown type is refused by its name.
 
-use addon_core::artifact::reference::ImageDigest;
+use channel_core::reference::ImageDigest;
+use registry::documents::{Descriptor, Manifest};
 use thiserror::Error;
 
 use super::unpack::Compression;
 use super::{BLOB, MODULE, UNPACKED};
-use crate::registry::documents::{Descriptor, Manifest};
 
 /// The configuration of a chart that Helm or werf pushed.
 const CHART: &str = "application/vnd.cncf.helm.config.v1+json";

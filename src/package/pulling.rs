@@ -6,16 +6,15 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use addon_core::artifact::reference::ImageDigest;
+use channel_core::reference::ImageDigest;
+use registry::Registry;
+use registry::documents::{Content, Index, Manifest, Platform};
+use registry::error::RegistryError;
+use registry::place::{ImagePlace, Reference};
 use thiserror::Error;
 
 use super::layers::{self, NoPackage, PackageKind};
 use super::unpack::{self, Compression, Layer, UnpackError};
-use crate::blocking;
-use crate::registry::Registry;
-use crate::registry::documents::{Content, Index, Manifest, Platform};
-use crate::registry::error::RegistryError;
-use crate::registry::place::{ImagePlace, Reference};
 
 /// Why a package was not pulled.
 #[derive(Debug, Error)]

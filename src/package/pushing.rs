@@ -5,8 +5,12 @@
 
 use std::path::Path;
 
-use addon_core::artifact::reference::ImageDigest;
+use channel_core::reference::ImageDigest;
 use hyper::body::Bytes;
+use registry::Registry;
+use registry::documents::MANIFEST;
+use registry::error::RegistryError;
+use registry::place::{ImagePlace, Reference, digest_of};
 use serde_json::json;
 use signing::Signer;
 use thiserror::Error;
@@ -14,10 +18,6 @@ use thiserror::Error;
 use super::pack::{self, PackError};
 use super::signatures::{SendError, Signed};
 use super::{LAYER, MODULE, described};
-use crate::registry::Registry;
-use crate::registry::documents::MANIFEST;
-use crate::registry::error::RegistryError;
-use crate::registry::place::{ImagePlace, Reference, digest_of};
 
 /// Why a module was not pushed.
 #[derive(Debug, Error)]

@@ -3,18 +3,18 @@
 //!
 //! Signatures by other keys are kept. Must never send a signature that the registry already has from this key.
 
-use addon_core::artifact::reference::{ImageDigest, Tag};
+use channel_core::reference::{ImageDigest, Tag};
 use hyper::body::Bytes;
+use registry::Registry;
+use registry::documents::{Descriptor, INDEX, MANIFEST};
+use registry::error::RegistryError;
+use registry::place::{ImagePlace, Reference, digest_of, tag_of};
+use registry::signatures::{MOST_BYTES, simple};
 use serde_json::{Value, json};
 use signing::{BUNDLE, PAYLOAD, PREDICATE, SIGNATURE, Signer, SigningError};
 use thiserror::Error;
 
 use super::described;
-use crate::registry::Registry;
-use crate::registry::documents::{Descriptor, INDEX, MANIFEST};
-use crate::registry::error::RegistryError;
-use crate::registry::place::{ImagePlace, Reference, digest_of, tag_of};
-use crate::signatures::{MOST_BYTES, simple};
 
 /// The type of a configuration that says nothing.
 const EMPTY: &str = "application/vnd.oci.empty.v1+json";

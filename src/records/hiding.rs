@@ -9,18 +9,18 @@ mod objects;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use addon_core::name::{HookId, ModuleName};
 use addon_core::values::HookSecrecy;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use masking::secret::MASK;
 use masking::secret::known::Known;
+use names::{HookId, ModuleName};
+use report::secrets::Secrets;
 use serde_json::Value;
 
 use super::record::{Content, End, FORM, NamedFile, Program, Record, RunFile};
 use super::ring::LONGEST_FILE;
-use crate::secrets::Secrets;
 use documents::Documents;
 
 /// The facts about a hook's inputs by which they are masked.

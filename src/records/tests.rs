@@ -1,10 +1,10 @@
 //! Records as a whole: the masks in them, their way to disk and back, and the mistakes in damaged ones.
 
-use addon_core::name::{HookName, ModuleName, Owner};
 use addon_core::values::Store;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
+use names::{HookName, ModuleName, Owner};
 use serde_json::{Value, json};
 use values_schema::schema::{Files, Schemas};
 

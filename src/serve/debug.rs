@@ -22,7 +22,6 @@ pub mod unix;
 
 use std::sync::{Arc, OnceLock};
 
-use addon_core::name::ModuleName;
 use addon_core::operator::query::{
     ConfigValuesQuery, GlobalHooksQuery, PatchesQuery, Secrets as Wanted, StatusQuery, ValuesQuery,
 };
@@ -32,8 +31,11 @@ use axum::extract::{Query, State};
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
+use names::ModuleName;
+use report::secrets::Secrets;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use settings::boolean;
 
 use self::channel::Channel;
 use self::modules::Charts;
@@ -47,8 +49,6 @@ use super::{Loop, Unanswered, not_found};
 use crate::cluster::drift::lookout::Lookout;
 use crate::cluster::monitor::Monitors;
 use crate::records::Recorder;
-use crate::secrets::Secrets;
-use crate::settings::boolean;
 
 /// The sources of the debug socket's answers.
 #[derive(Debug, Clone)]

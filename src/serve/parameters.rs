@@ -11,11 +11,10 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
+use settings::{LogLevel, boolean, duration};
 use thiserror::Error;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
-
-use crate::settings::{LogLevel, boolean, duration};
 
 const LOG_LEVEL: &str = "log.level";
 const LOG_LEVEL_ABOUT: &str = "Global log level. Default duration for debug level is 30m0s";

@@ -11,16 +11,16 @@ use axum::extract::{Query, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::{get, post};
+use report::secrets::Secrets;
 use serde::Deserialize;
 use serde_json::json;
+use telling::meters::{Meters, Sample};
 use tokio::sync::watch;
 
 use super::standing::{self, ActingRole};
 use super::{Loop, Unanswered, not_found, notify, text};
 use crate::cluster::monitor::{Monitors, StaleWatch};
 use crate::cluster::outdated::Board;
-use crate::meters::{Meters, Sample};
-use crate::secrets::Secrets;
 
 /// The reason why the `ConfigMap` cannot be watched; none while it is watched.
 pub type Trouble = watch::Receiver<Option<String>>;

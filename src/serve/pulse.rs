@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use addon_core::operator::query::StatusQuery;
+use mailbox::Closed;
+use telling::meters::{Meters, table};
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::Loop;
-use crate::mailbox::Closed;
-use crate::meters::{Meters, table};
 
 /// The interval at which a broken configuration is counted; the loop is counted at every second one.
 const BEAT: Duration = Duration::from_secs(5);

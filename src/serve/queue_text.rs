@@ -5,9 +5,8 @@
 use std::fmt::Write as _;
 
 use addon_core::operator::query::{QueueReport, TaskReport};
+use report::plural;
 use serde::Serialize;
-
-use crate::report::plural;
 
 /// The default queue.
 const MAIN: &str = "main";

@@ -8,14 +8,14 @@ use addon_core::operator::event::Event;
 use addon_core::operator::explain::Query;
 use addon_core::operator::query::{ModuleReport, QueueReport, Status, TaskReport};
 use axum::Router;
+use mailbox::questions::{Asked, BoxedQuestion};
+use mailbox::{Mail, Mailbox, mailbox};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::Loop;
-use crate::mailbox::questions::{Asked, BoxedQuestion};
-use crate::mailbox::{Mail, Mailbox, mailbox};
 
 /// The answers that a loop gives, a kind of question each.
 #[derive(Default)]

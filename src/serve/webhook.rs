@@ -26,8 +26,10 @@ use axum::routing::get;
 use axum_server::Handle;
 use axum_server::accept::NoDelayAcceptor;
 use axum_server::tls_rustls::RustlsAcceptor;
+use certificates::tls::{Phase, Tls};
 use futures::FutureExt as _;
 use hyper_util::rt::TokioTimer;
+use telling::meters::Meters;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -40,9 +42,6 @@ use self::weight::weight;
 use super::gate::Gate;
 use super::shares::{Exhausted, Pool, Share};
 use super::text;
-use crate::blocking;
-use crate::certificates::tls::{Phase, Tls};
-use crate::meters::Meters;
 
 /// The number of requests whose bodies are being received. An API server sends several at once, and each is short.
 const UNFINISHED: usize = 256;

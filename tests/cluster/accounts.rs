@@ -11,12 +11,12 @@ use addon_core::failure::Failure;
 use addon_core::hook::cause::Cause;
 use addon_core::hook::config::ConfigVersion;
 use addon_core::hook::config::Stage;
-use addon_core::name::{HookId, HookName, ModuleName, Owner};
 use addon_core::operator::effect::{HookLabels, HookRun};
 use addon_core::operator::event::SyncAction;
 use addon_core::values::HookSecrecy;
 use addon_operator::jobs::hook;
 use fs_err as fs;
+use names::{HookId, HookName, ModuleName, Owner};
 use serde_json::json;
 use testbed::part::Part;
 

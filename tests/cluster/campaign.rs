@@ -8,12 +8,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use addon_core::hook::config::WatchEvent;
-use addon_core::name::MonitorId;
 use addon_core::operator::event::{Event, ObjectChange};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{DeleteParams, ObjectMeta, Patch, PatchParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config};
+use names::MonitorId;
 use serde_json::{Value, json};
 use testbed::plane::User;
 use testbed::proxy::{Fault, On, Proxy, What};

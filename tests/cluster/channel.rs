@@ -6,8 +6,8 @@ use std::process::Output;
 
 use addon_operator::app::channel::Site;
 use addon_operator::cluster::installation::patching::FIELD_MANAGER;
-use addon_operator::settings::{Environment, StartArgs};
 use serde_json::{Value, json};
+use settings::{Environment, StartArgs};
 use testbed::namespace::Namespace;
 use testbed::plane::User;
 use testbed::process;

@@ -3,10 +3,10 @@
 
 use std::convert::Infallible;
 
-use addon_core::artifact::trial::record::Ruling;
 use addon_core::module::outline::ValuesFiles;
 use addon_core::operator::policy::OnTrial;
 use addon_operator::jobs::{config, state};
+use channel_core::trial::record::Ruling;
 use serde_json::{Value, json};
 use testbed::part::Part;
 use testbed::wait::wait_until;

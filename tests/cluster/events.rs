@@ -4,17 +4,17 @@
 
 use std::sync::Arc;
 
-use addon_core::artifact::following::News;
 use addon_operator::app::announcing::Writer;
 use addon_operator::cluster::Cluster;
 use addon_operator::cluster::events::{Object, Saying};
 use addon_operator::cluster::kubeconfig::Address;
-use addon_operator::meters::Meters;
-use addon_operator::notices::announcements::{About, Announcement, Announcer, Weight};
-use addon_operator::secrets::Secrets;
+use channel_core::following::News;
 use fs_err as fs;
 use jiff::Timestamp;
+use report::secrets::Secrets;
 use serde_json::Value;
+use telling::meters::Meters;
+use telling::notices::announcements::{About, Announcement, Announcer, Weight};
 use testbed::plane::User;
 use testbed::wait::wait_until;
 use tokio::sync::mpsc;

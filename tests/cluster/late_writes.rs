@@ -10,7 +10,7 @@ use std::time::Duration;
 use addon_core::operator::event::SavedState;
 use addon_core::release::tenure::Holder;
 use addon_operator::cluster::Cluster;
-use addon_operator::process::warrant::{Term, Warrant, boot_time};
+use child::warrant::{Term, Warrant, boot_time};
 use futures::future::LocalBoxFuture;
 use tempfile::TempDir;
 use testbed::plane::User;

@@ -6,7 +6,7 @@ use std::future::poll_fn;
 use std::task::Poll;
 
 use addon_core::failure::Class;
-use addon_core::name::MonitorId;
+use names::MonitorId;
 use serde_json::{Value, json};
 use testbed::plane::User;
 use tokio_util::sync::CancellationToken;

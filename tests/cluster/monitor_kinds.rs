@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use addon_core::failure::Class;
-use addon_core::name::MonitorId;
+use names::MonitorId;
 use serde_json::{Value, json};
 use testbed::plane::User;
 use testbed::proxy::{Addresses, Fault, Listing, Omission, On, Proxy, What};

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use addon_core::failure::Failure;
 use addon_core::hook::config::{HookConfig, HookKind, WatchEvent};
-use addon_core::name::{HookId, HookName, MonitorId, Owner};
 use addon_core::object::ObjectView;
 use addon_core::operator::effect::MonitorStart;
 use addon_core::operator::event::{Event, ObjectChange};
@@ -17,6 +16,7 @@ use addon_operator::cluster::kubeconfig::Address;
 use addon_operator::cluster::monitor::lens::Sieve;
 use addon_operator::cluster::monitor::observation::Observation;
 use addon_operator::cluster::monitor::{Monitors, Reading, Settings};
+use names::{HookId, HookName, MonitorId, Owner};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use testbed::namespace::Namespace;

@@ -2,11 +2,11 @@
 
 use addon_core::digest::Digest;
 use addon_core::failure::Class;
-use addon_core::name::ModuleName;
 use addon_core::operator::effect::Conversions;
 use addon_core::operator::event::{SyncAction, Synced};
 use addon_core::values::section::Maintenance;
 use addon_operator::jobs::release;
+use names::ModuleName;
 use serde_json::json;
 use testbed::part::Part;
 

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use addon_core::failure::Class;
-use addon_core::name::ModuleName;
 use addon_core::operator::event::{SyncAction, Synced};
 use addon_core::release::{ConfigTrace, Intent, IntentKind};
 use addon_core::values::section::Maintenance;
 use addon_operator::jobs::release::{self, Wanted};
+use names::ModuleName;
 use serde_json::{Value, json};
 use testbed::wait::wait_until;
 use tokio::task::JoinSet;

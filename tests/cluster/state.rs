@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use addon_core::module::outline::ValuesFile;
-use addon_core::name::ModuleName;
 use addon_core::operator::provenance::Made;
 use addon_core::release::{Intent, IntentKind};
+use names::ModuleName;
 
 use super::world::World;
 

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use addon_core::artifact::trial::record::{Failed, Remembered, Report, Ruling, Trial, Verdict};
 use addon_operator::cluster::Cluster;
 use addon_operator::cluster::state::trial::{Changed, Kept};
+use channel_core::trial::record::{Failed, Remembered, Report, Ruling, Trial, Verdict};
 use jiff::Timestamp;
 
 use super::installation::stage::{self, digest};

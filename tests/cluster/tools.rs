@@ -5,25 +5,25 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use addon_operator::certificates::tls::Tls;
 use addon_operator::cluster::Cluster;
 use addon_operator::cluster::kinds::Kinds;
 use addon_operator::cluster::kubeconfig::Address;
 use addon_operator::cluster::monitor::{Monitors, Settings};
 use addon_operator::cluster::patch::Patcher;
 use addon_operator::cluster::webhooks::ensure::{Side, Source, Webhooks};
-use addon_operator::disk::{self, Layout};
 use addon_operator::helm::{Helm, Options};
 use addon_operator::jobs::Tools;
 use addon_operator::jobs::catalogue::Catalogue;
 use addon_operator::jobs::hook::{self, relay::Style};
 use addon_operator::jobs::release::holds::Holds;
 use addon_operator::jobs::tmp::TmpDir;
-use addon_operator::meters::Meters;
-use addon_operator::process::Spawner;
 use addon_operator::records::Recorder;
-use addon_operator::secrets::Secrets;
-use addon_operator::settings::{MissingValues, TmpFiles};
+use certificates::tls::Tls;
+use child::Spawner;
+use disk::Layout;
+use report::secrets::Secrets;
+use settings::{MissingValues, TmpFiles};
+use telling::meters::Meters;
 use tokio::sync::{mpsc, watch};
 
 /// The folders and settings of the tools, which differ between tests.

@@ -2,10 +2,10 @@
 //! that failed.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
-use addon_core::artifact::trial::record::Ruling;
 use addon_core::operator::event::{ConfigRead, Saved, Settled};
 use addon_core::operator::policy::OnTrial;
 use addon_operator::jobs::config;
+use channel_core::trial::record::Ruling;
 use serde_json::Value;
 
 use super::world::World;

@@ -8,16 +8,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use addon_core::failure::Failure;
-use addon_core::name::{ModuleName, Owner};
 use addon_core::operator::event::{Reworked, Synced};
 use addon_core::release::ConfigTrace;
 use addon_core::values::section::Maintenance;
 use addon_core::values::{HookDocument, Store};
 use addon_operator::jobs::release::Wanted;
 use addon_operator::jobs::{Tools, release};
-use addon_operator::settings::TmpFiles;
 use fs_err as fs;
+use names::{ModuleName, Owner};
 use serde_json::{Value, json};
+use settings::TmpFiles;
 use tempfile::TempDir;
 use testbed::namespace::Namespace;
 use testbed::part::Part;

@@ -96,14 +96,13 @@ impl Tests {
             None => true,
             Some("src") => self.path.starts_with("src/"),
             Some("core") => self.path.starts_with("crates/addon-core/"),
-            Some("image") => self.path.starts_with("crates/image/"),
-            Some(suite) => {
+            Some(name) => ["crates/", "tests/"].iter().any(|folder| {
                 let inner = self
                     .path
-                    .strip_prefix("tests/")
-                    .and_then(|inner| inner.strip_prefix(suite));
+                    .strip_prefix(folder)
+                    .and_then(|inner| inner.strip_prefix(name));
                 inner.is_some_and(|rest| rest.starts_with(['/', '.']))
-            }
+            }),
         }
     }
 

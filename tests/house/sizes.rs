@@ -28,12 +28,12 @@ struct LongFunction {
 const LONG_FILES: &[LongFile] = &[];
 const LONG_FUNCTIONS: &[LongFunction] = &[
     LongFunction {
-        path: "src/notices.rs",
+        path: "crates/telling/src/notices.rs",
         name: "log",
         reason: "one arm a notice: a single exhaustive match is what makes the compiler ask for the next one",
     },
     LongFunction {
-        path: "src/notices/metered.rs",
+        path: "crates/telling/src/notices/metered.rs",
         name: "count",
         reason: "one arm a notice, likewise",
     },

@@ -3,11 +3,11 @@
 use std::sync::atomic::Ordering;
 
 use addon_core::failure::Class;
-use addon_operator::certificates::material::Pem;
-use addon_operator::registry::Registry;
-use addon_operator::registry::credentials::{Credentials, ReadCredentials};
-use addon_operator::registry::error::Problem;
+use certificates::material::Pem;
 use futures::future::ready;
+use registry::Registry;
+use registry::credentials::{Credentials, ReadCredentials};
+use registry::error::Problem;
 use serde_json::json;
 use testbed::registry::guard::{Aim, Guard, Lock, Trouble};
 

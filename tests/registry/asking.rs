@@ -1,8 +1,8 @@
 //! The tags, manifests, blobs and referrers that a registry returns.
 
-use addon_core::artifact::reference::{ImageDigest, Tag};
-use addon_operator::registry::documents::{Content, Kind};
-use addon_operator::registry::place::{Reference, digest_of, tag_of};
+use channel_core::reference::{ImageDigest, Tag};
+use registry::documents::{Content, Kind};
+use registry::place::{Reference, digest_of, tag_of};
 use serde_json::json;
 use testbed::registry::guard::{Aim, Trouble};
 

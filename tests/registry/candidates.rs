@@ -7,15 +7,15 @@
 
 use std::path::{Path, PathBuf};
 
-use addon_core::artifact::candidate::{Candidate, Signature};
-use addon_core::artifact::following::{Answer, Question, Trouble};
-use addon_core::artifact::platform::Platform;
-use addon_core::artifact::reference::{ImageDigest, Tag};
 use addon_operator::app::following::asking::Inquiry;
-use addon_operator::registry::place::{ImagePlace, digest_of};
-use addon_operator::signatures::Keys;
+use channel_core::candidate::{Candidate, Signature};
+use channel_core::following::{Answer, Question, Trouble};
+use channel_core::platform::Platform;
+use channel_core::reference::{ImageDigest, Tag};
 use image::layout::{CONFIG, Draft, MANIFEST};
 use image::push::Target;
+use registry::place::{ImagePlace, digest_of};
+use registry::signatures::Keys;
 use serde_json::{Value, json};
 use signing::Signer;
 use testbed::registry::guard::{Aim, Guard, Trouble as Harm};

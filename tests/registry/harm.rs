@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use addon_core::failure::Class;
-use addon_operator::registry::error::Problem;
-use addon_operator::registry::place::{Reference, digest_of};
-use addon_operator::registry::way::WayError;
 use jiff::{SignedDuration, Timestamp};
+use registry::error::Problem;
+use registry::place::{Reference, digest_of};
+use registry::way::WayError;
 use serde_json::json;
 use testbed::registry::guard::{Aim, Lock, Trouble};
 

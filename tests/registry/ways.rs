@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use addon_core::failure::{Class, Failure};
-use addon_operator::registry::Mirror;
-use addon_operator::registry::error::Problem;
-use addon_operator::registry::place::Host;
-use addon_operator::registry::proxies::Proxies;
-use addon_operator::registry::way::WayError;
+use registry::Mirror;
+use registry::error::Problem;
+use registry::place::Host;
+use registry::proxies::Proxies;
+use registry::way::WayError;
 use testbed::registry::guard::{Guard, NAME};
 use testbed::registry::tunnel::Tunnel;
 

@@ -6,9 +6,9 @@ mod recorded;
 
 use std::path::{Path, PathBuf};
 
-use addon_core::artifact::reference::ImageDigest;
-use addon_operator::signatures::{KeyId, Keys};
+use channel_core::reference::ImageDigest;
 use fs_err as fs;
+use registry::signatures::{KeyId, Keys};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/signatures")

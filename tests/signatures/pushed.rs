@@ -9,12 +9,12 @@ use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
-use addon_operator::signatures::{Evidence, KeyId, Refusal, Simple, Verdict, bundle, simple};
 use image::layout::{CONFIG, Draft, Layout, MANIFEST};
 use image::push::{Target, push};
 use oci_client::Reference;
 use oci_client::client::Client;
 use oci_client::secrets::RegistryAuth;
+use registry::signatures::{Evidence, KeyId, Refusal, Simple, Verdict, bundle, simple};
 use serde_json::json;
 use signing::Signer;
 use testbed::find::Finder;

@@ -1,10 +1,10 @@
 //! Signatures made by the real cosign with our test keys. The README beside the recordings tells how they were made.
 
-use addon_operator::signatures::bundle;
-use addon_operator::signatures::simple;
-use addon_operator::signatures::{Evidence, Refusal, Simple, Verdict};
 use fs_err as fs;
 use image::layer::sha256;
+use registry::signatures::bundle;
+use registry::signatures::simple;
+use registry::signatures::{Evidence, Refusal, Simple, Verdict};
 
 use crate::{folder, id, keys, parsed};
 

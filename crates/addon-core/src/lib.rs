@@ -5,19 +5,9 @@
 
 #![warn(missing_docs)]
 
-pub mod name;
-
 pub mod digest;
 
-pub mod time;
-
-pub mod leadership;
-
-pub mod artifact;
-
 pub mod failure;
-
-pub mod footing;
 
 pub mod object;
 

@@ -7,12 +7,12 @@ pub mod graph;
 pub mod lifecycle;
 pub mod outline;
 
+use names::ModuleName;
 use serde_json::{Map, Value};
 use values_schema::schema::Schemas;
 
 use self::outline::ValuesFiles;
 use crate::failure::Failure;
-use crate::name::ModuleName;
 
 /// One module of the modules directories.
 #[derive(Debug, Clone, PartialEq)]

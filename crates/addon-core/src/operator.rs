@@ -44,6 +44,8 @@ mod verdicts;
 mod warmth;
 mod ways;
 
+use clock::{Now, Tick};
+
 use self::bindings::Bindings;
 use self::chores::Chores;
 use self::commits::Commits;
@@ -73,7 +75,6 @@ use self::survey::Survey;
 use self::trial::Probation;
 use self::verdicts::Verdicts;
 use self::warmth::Warmth;
-use crate::time::{Now, Tick};
 use crate::values::Store;
 
 /// The state machine that makes every decision. Its fields are the machines that own the parts of the state.

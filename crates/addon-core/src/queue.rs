@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use crate::time::Tick;
+use clock::Tick;
 
 /// The state of the head of a lane. Tasks behind the head are always `Ready`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -14,9 +14,10 @@ pub mod routes;
 
 use std::time::Duration;
 
+use names::HookId;
+
 use crate::hook::config::HookKind;
 use crate::hook::context::BindingContext;
-use crate::name::HookId;
 
 use self::conversion::Conversion;
 use self::reply::{NoAnswer, Reply, admission_reply};

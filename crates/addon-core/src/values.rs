@@ -12,6 +12,7 @@ pub mod patch;
 mod proposal;
 mod secrecy;
 pub mod section;
+pub mod trial_sections;
 pub mod vetted;
 mod vetting;
 
@@ -19,12 +20,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use helm_yaml::number;
+use names::{GLOBAL_KEY, Owner};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use thiserror::Error;
 use values_schema::schema::{Kind, Schemas};
-
-use crate::name::{GLOBAL_KEY, Owner};
 
 pub use document::{Globals, HookDocument};
 pub use given::Given;

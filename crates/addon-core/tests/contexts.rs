@@ -12,11 +12,11 @@ use std::sync::Arc;
 use addon_core::digest::Digest;
 use addon_core::hook::config::{HookConfig, HookKind, KubernetesBinding, Stage, WatchEvent};
 use addon_core::hook::context::{self, Ask, BindingContext, Snapshots, Told};
-use addon_core::name::BindingName;
 use addon_core::object::json::Json;
 use addon_core::object::snapshot::{Order, PartId, Sighting, Snapshot};
 use addon_core::object::{ObjectName, ObjectView};
 use gojq::filter::Filter;
+use names::BindingName;
 use serde::Deserialize;
 use serde_json::Value;
 

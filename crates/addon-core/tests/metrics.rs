@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use addon_core::failure::Failure;
 use addon_core::metric::{self, Store, exposition};
-use addon_core::name::{HookId, HookName, Owner};
+use names::{HookId, HookName, Owner};
 
 fn outcome(file: &[u8]) -> String {
     let Ok(text) = str::from_utf8(file) else {

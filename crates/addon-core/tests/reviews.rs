@@ -8,12 +8,13 @@ use std::path::{Path, PathBuf};
 
 use addon_core::hook::config::{ConfigVersion, HookConfig, HookKind};
 use addon_core::hook::context::{self, Snapshots};
-use addon_core::name::{HookId, HookName, Owner};
+use addon_core::hook::in_text::HookInText;
 use addon_core::review::reply::Reply;
 use addon_core::review::request::{AdmissionRequest, ConversionRequest, ReviewRequest};
 use addon_core::review::response::HookResponse;
 use addon_core::review::routes::{Opened, Routes};
 use addon_core::review::{Ended, Progress, Run};
+use names::{HookId, HookName, Owner};
 use serde_json::{Value, json};
 
 const HOOK: &str = r#"
@@ -115,7 +116,11 @@ fn admission_requests() {
     check("admission-requests", |body| match AdmissionRequest::parse(body) {
         Err(error) => format!("refused: {error}\n"),
         Ok(request) => match routes().open(ADMISSION, ReviewRequest::Admission(request)) {
-            Opened::Running(_, run) => format!("{} is told {}", run.hook.told(HookKind::Global), shown(&told(&run))),
+            Opened::Running(_, run) => format!(
+                "{} is told {}",
+                HookInText::of(&run.hook, HookKind::Global),
+                shown(&told(&run))
+            ),
             Opened::Answered(answer) => reply(&answer),
             Opened::Edit(_) => unreachable!("nobody asks about edits"),
         },
@@ -135,7 +140,7 @@ fn admission_responses() {
         };
         match review.resume(response) {
             Progress::Answered(answer) => reply(&answer),
-            Progress::Run(run) => format!("another run of {}\n", run.hook.told(HookKind::Global)),
+            Progress::Run(run) => format!("another run of {}\n", HookInText::of(&run.hook, HookKind::Global)),
         }
     });
 }
@@ -158,7 +163,7 @@ fn conversion_requests() {
             writeln!(
                 steps,
                 "{} is told {}",
-                run.hook.told(HookKind::Global),
+                HookInText::of(&run.hook, HookKind::Global),
                 shown(&context).trim_end()
             )
             .unwrap();
@@ -186,7 +191,7 @@ fn conversion_responses() {
         };
         match review.resume(response) {
             Progress::Answered(answer) => reply(&answer),
-            Progress::Run(run) => format!("another run of {}\n", run.hook.told(HookKind::Global)),
+            Progress::Run(run) => format!("another run of {}\n", HookInText::of(&run.hook, HookKind::Global)),
         }
     });
 }

@@ -30,10 +30,10 @@ mod waits;
 
 use std::collections::BTreeSet;
 
-use addon_core::name::HookId;
 use addon_core::operator::effect::{Effect, Job, Notice};
 use addon_core::operator::event::{ConfigRead, Drift, Event, Finished, Saved};
 use addon_core::operator::policy::OnTrial;
+use names::HookId;
 
 pub use end::check_end;
 pub use values::check_edits_kept;

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use addon_core::name::{MonitorId, Owner};
 use addon_core::operator::Operator;
 use addon_core::operator::effect::{Effect, Job, JobId};
 use addon_core::operator::event::{Drift, Event, Finished};
@@ -13,8 +12,9 @@ use addon_core::operator::query::{
     StatusQuery, ValuesQuery, Waiting,
 };
 use addon_core::release::ConfigTrace;
-use addon_core::time::{Now, Tick};
+use clock::{Now, Tick};
 use jiff::Timestamp;
+use names::{MonitorId, Owner};
 use serde_json::Value;
 
 use crate::monitors::Monitors;

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use addon_core::hook::config::WatchEvent;
-use addon_core::name::{BindingName, HookId, MonitorId};
 use addon_core::object::json::Json;
 use addon_core::object::{ObjectName, ObjectView};
 use addon_core::operator::effect::MonitorStart;
 use addon_core::operator::event::ObjectChange;
+use names::{BindingName, HookId, MonitorId};
 use serde_json::json;
 
 /// The objects of a kind by name, each with a version.

@@ -11,9 +11,9 @@ mod settle;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use addon_core::name::MonitorId;
 use addon_core::operator::effect::{Effect, Job, JobId, Notice, StandIn};
 use addon_core::operator::event::Event;
+use names::MonitorId;
 use serde::{Deserialize, Serialize};
 
 use crate::action::{Action, Timed};

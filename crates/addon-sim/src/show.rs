@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use addon_core::digest::Digest;
 use addon_core::hook::context::BindingContext;
 use addon_core::module::Edition;
-use addon_core::name::MonitorId;
 use addon_core::operator::effect::{Effect, HookRun, Job, JobId};
 use addon_core::operator::event::{ConfigRead, Event, Finished, HookRan, Saved};
+use names::MonitorId;
 
 use crate::life::{Running, Seen};
 use crate::monitors;

@@ -190,13 +190,13 @@ mod tests {
         for named in [named, Named::new()] {
             let text = write(&named);
             assert_eq!(read(&text), Some(named.clone()));
-            let parsed = addon_core::artifact::source::parse(&text).unwrap();
+            let parsed = channel_core::source::parse(&text).unwrap();
             let orders = parsed.iter().map(|(name, source)| (name.to_string(), source.order));
             assert_eq!(orders.collect::<Named>(), named);
         }
         for broken in BROKEN {
             assert_eq!(read(broken), None, "{broken}");
-            assert!(addon_core::artifact::source::parse(broken).is_err(), "{broken}");
+            assert!(channel_core::source::parse(broken).is_err(), "{broken}");
         }
     }
 }

@@ -7,10 +7,10 @@ mod verdicts;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use addon_core::name::HookId;
 use addon_core::operator::effect::{HookLabels, JobId};
 use addon_core::operator::event::{ConfigRead, SavedState};
 use addon_core::operator::provenance::Provenance;
+use names::HookId;
 
 use crate::flat::{self, Flat};
 use crate::life::Seen;

@@ -4,9 +4,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use addon_core::artifact::trial::record::Ruling;
 use addon_core::operator::event::TrialStage;
 use addon_core::operator::policy::OnTrial;
+use channel_core::trial::record::Ruling;
 use serde::{Deserialize, Serialize};
 
 use crate::dice::Dice;

@@ -16,8 +16,8 @@ use std::collections::BTreeMap;
 
 use addon_core::failure::{Class, Failure};
 use addon_core::module::{Inventory, Module};
-use addon_core::name::ModuleName;
 use addon_core::operator::event::SavedState;
+use names::ModuleName;
 use serde_json::{Value, json};
 use values_schema::schema::Schemas;
 

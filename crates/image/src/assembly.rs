@@ -10,7 +10,7 @@ use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use addon_core::footing;
+use channel_core::footing;
 use fs_err as fs;
 use serde_json::{Value, json};
 use thiserror::Error;

@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use super::report::{Outcome, Report, Tested};
+use super::results::{Outcome, Report, Tested};
 
 /// The whole document: a suite for each module.
 pub(super) fn document(report: &Report) -> String {

@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use addon_core::failure::Failure;
-use addon_core::name::Owner;
 use addon_core::object::patch::Operation;
 use addon_core::review::reply::Reply;
 use addon_core::review::response::HookResponse;
@@ -18,6 +17,8 @@ use addon_core::values::section::ConfigDocument;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use helm_yaml::yaml;
+use names::Owner;
+use report::Chain;
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -30,7 +31,6 @@ use crate::app::offline::{Offline, with_framework};
 use crate::jobs::enabled;
 use crate::jobs::hook::Wrote;
 use crate::jobs::hook::rehearsal::{Input, Stage};
-use crate::report::Chain;
 
 /// The tools of a run.
 pub(super) struct Tools<'a> {

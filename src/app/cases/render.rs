@@ -2,6 +2,7 @@
 
 use addon_core::failure::Failure;
 use addon_core::values::Store;
+use report::Chain;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -9,7 +10,6 @@ use super::case::Mistake;
 use super::play::{Stop, Tools};
 use crate::helm::labels::add_labels_noting;
 use crate::helm::{HelmError, Verbosity};
-use crate::report::Chain;
 
 /// The namespace of the release.
 const NAMESPACE: &str = "default";

@@ -6,11 +6,11 @@ use addon_core::failure::Failure;
 use addon_core::hook::condition::Evidence;
 use addon_core::hook::config::{HookConfig, HookKind, KubernetesBinding, Stage};
 use addon_core::hook::context::{BindingContext, Snapshots};
-use addon_core::name::{BindingName, HookId};
 use addon_core::object::ObjectName;
 use addon_core::review::Review;
 use addon_core::review::request::{AdmissionRequest, ConversionRequest, ReviewRequest};
 use addon_core::review::routes::{Opened, Routes};
+use names::{BindingName, HookId};
 use serde_json::{Value, json};
 use std::time::Duration;
 

@@ -5,16 +5,16 @@
 
 use addon_core::failure::Failure;
 use addon_core::hook::config::{HookConfig, Stage};
-use addon_core::name::{GLOBAL_KEY, HookId, ModuleName, Owner};
 use addon_core::values::{Rejected, Store};
+use disk::{Found, FoundModule, HookFile};
 use futures::StreamExt as _;
 use futures::stream;
 use helm_yaml::yaml;
+use names::{GLOBAL_KEY, HookId, ModuleName, Owner};
 use serde_json::Value;
 
 use super::case::Mistake;
 use crate::app::offline::Offline;
-use crate::disk::{Found, FoundModule, HookFile};
 use crate::jobs::catalogue::Program;
 use crate::jobs::hook::config::Said;
 

@@ -5,21 +5,21 @@
 use std::collections::BTreeMap;
 use std::error::Error;
 
-use addon_core::artifact::channel::Channel;
-use addon_core::artifact::reference::{ImageDigest, Repository, Tag};
-use addon_core::artifact::selection::{Selection, select};
-use addon_core::artifact::version::Version;
 use addon_core::failure::{Class, Failure};
+use channel_core::channel::Channel;
+use channel_core::reference::{ImageDigest, Repository, Tag};
+use channel_core::selection::{Selection, select};
+use channel_core::version::Version;
+use registry::Registry;
+use registry::error::RegistryError;
+use registry::place::{ImagePlace, Reference};
+use report::Chain;
+use settings::Environment;
 use tokio::time::timeout_at;
 
 use super::pace::Pace;
 use super::{Again, Found, Manners, NameAndPassword, Wanted, failed};
 use crate::app::packages::{Reach, client};
-use crate::registry::Registry;
-use crate::registry::error::RegistryError;
-use crate::registry::place::{ImagePlace, Reference};
-use crate::report::Chain;
-use crate::settings::Environment;
 
 /// The packages of one repository that are asked about with one login, each with its place in the batch.
 #[derive(Debug, Default)]

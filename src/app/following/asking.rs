@@ -8,17 +8,17 @@ mod evidence;
 
 use std::time::Duration;
 
-use addon_core::artifact::candidate::{Candidate, Notes, Signature};
-use addon_core::artifact::following::{Answer, Question, Trouble};
-use addon_core::artifact::reference::ImageDigest;
 use addon_core::failure::Failure;
+use channel_core::candidate::{Candidate, Notes, Signature};
+use channel_core::following::{Answer, Question, Trouble};
+use channel_core::reference::ImageDigest;
+use registry::Registry;
+use registry::error::RegistryError;
+use registry::place::{ImagePlace, Reference};
+use registry::signatures::{Keys, Verdict};
 use tokio::time::timeout;
 
 use crate::package::pulling::{self, Package, PullError};
-use crate::registry::Registry;
-use crate::registry::error::RegistryError;
-use crate::registry::place::{ImagePlace, Reference};
-use crate::signatures::{Keys, Verdict};
 
 /// The description of a version is some ten small documents; its signatures may be some more.
 const LONGEST: Duration = Duration::from_mins(3);

@@ -9,23 +9,23 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use addon_core::artifact::following::Trouble;
-use addon_core::artifact::reference::Repository;
+use certificates::material::{BadCertificate, Pem};
+use channel_core::following::Trouble;
+use channel_core::reference::Repository;
+use registry::credentials::ReadCredentials;
+use registry::place::{BadName, Host, ImagePlace};
+use registry::proxies::{BadProxy, Proxies};
+use registry::signatures::Keys;
+use registry::signatures::keys::KeysError;
+use registry::way::SetupError;
+use registry::wire::Limits;
+use registry::{Access, Mirror, Registry, Rights};
+use report::Chain;
+use settings::Environment;
+use settings::channel::{AUTHORITY, ChannelSettings, KEYS, MirrorAt, NOTIFY_TOKEN};
 use thiserror::Error;
 
 use super::asking::Inquiry;
-use crate::certificates::material::{BadCertificate, Pem};
-use crate::registry::credentials::ReadCredentials;
-use crate::registry::place::{BadName, Host, ImagePlace};
-use crate::registry::proxies::{BadProxy, Proxies};
-use crate::registry::way::SetupError;
-use crate::registry::wire::Limits;
-use crate::registry::{Access, Mirror, Registry, Rights};
-use crate::report::Chain;
-use crate::settings::Environment;
-use crate::settings::channel::{AUTHORITY, ChannelSettings, KEYS, MirrorAt, NOTIFY_TOKEN};
-use crate::signatures::Keys;
-use crate::signatures::keys::KeysError;
 
 /// A file that a variable names and that cannot be used.
 #[derive(Debug, Error)]
@@ -270,8 +270,9 @@ fn unread(variable: &'static str, path: &Path, error: &io::Error) -> BadFile {
 
 #[cfg(test)]
 mod tests {
+    use settings::channel::Follow;
+
     use super::*;
-    use crate::settings::channel::Follow;
 
     fn settings() -> ChannelSettings {
         ChannelSettings {

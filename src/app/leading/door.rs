@@ -5,13 +5,12 @@
 
 use std::collections::BTreeSet;
 
-use addon_core::artifact::reference::ImageDigest;
-use addon_core::artifact::trial::sight::LeaseSight;
-use addon_core::leadership::Election;
-use addon_core::time::Tick;
+use channel_core::leadership::Election;
+use channel_core::reference::ImageDigest;
+use channel_core::trial::sight::LeaseSight;
+use clock::Tick;
+use settings::leadership::pod_in;
 use tokio::sync::{mpsc, watch};
-
-use crate::settings::leadership::pod_in;
 
 /// A message for the election.
 #[derive(Debug)]

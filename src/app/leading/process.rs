@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use addon_core::digest::Digest;
-use addon_core::leadership::lease::Holder;
+use channel_core::leadership::lease::Holder;
 
 const HOST: &str = "/proc/sys/kernel/hostname";
 const BOOT: &str = "/proc/sys/kernel/random/boot_id";

@@ -6,6 +6,8 @@
 use std::time::Duration;
 
 use addon_core::failure::Failure;
+use settings::Settings;
+use settings::leadership::{LeaderLabel, LeaderServices};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
@@ -16,8 +18,6 @@ use crate::cluster::endpoints::Lead;
 use crate::cluster::error::RequestError;
 use crate::cluster::leader::Mark;
 use crate::serve::standing::ActingRole;
-use crate::settings::Settings;
-use crate::settings::leadership::{LeaderLabel, LeaderServices};
 
 /// The time between two checks of a leader that its mark is still right.
 const LOOK_EVERY: Duration = Duration::from_mins(1);

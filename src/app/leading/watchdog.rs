@@ -7,9 +7,8 @@ use std::io;
 use std::thread;
 use std::time::Duration;
 
-use crate::process;
-use crate::process::warrant::{OVERDUE, Warrant};
-use crate::telemetry::Spools;
+use child::warrant::{OVERDUE, Warrant};
+use telling::telemetry::Spools;
 
 /// How long before the end of the lease the watchdog thread ends the process.
 pub(super) const MARGIN: Duration = Duration::from_secs(1);
@@ -20,7 +19,7 @@ const LAST_WORDS: Duration = Duration::from_millis(100);
 pub(super) fn start(warrant: Warrant, spools: Spools) -> io::Result<()> {
     let watch = move || {
         if warrant.outlast().is_err() {
-            process::end_everything(OVERDUE, || {
+            child::end_everything(OVERDUE, || {
                 spools.complain(
                     "error: the lease has run out and another replica may lead, so everything was ended at once",
                 );

@@ -6,15 +6,15 @@
 
 use std::time::Duration;
 
-use addon_core::leadership::lease::Holder;
+use channel_core::leadership::lease::Holder;
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use k8s_openapi::api::core::v1::Pod;
+use settings::leadership::{address_in, pod_in};
 use tracing::debug;
 
 use crate::cluster::Cluster;
 use crate::cluster::holder::HolderPod;
-use crate::settings::leadership::{address_in, pod_in};
 
 pub(super) struct Witness {
     cluster: Cluster,

@@ -5,18 +5,18 @@ use std::path::Path;
 
 use addon_core::failure::Failure;
 use addon_core::release::interception;
+use disk::record::{RecordSize, SECRET_LIMIT};
+use disk::{Chart, FoundModule};
 use helm_yaml::yaml;
+use report::Chain;
 use serde_json::Value;
 
 use crate::app::findings::Finding;
 use crate::app::offline::{Offline, Rendering, is_about_values};
 use crate::cluster::drift;
-use crate::disk::record::{RecordSize, SECRET_LIMIT};
-use crate::disk::{Chart, FoundModule};
 use crate::helm::claims::Object;
 use crate::helm::labels::add_labels_noting;
 use crate::helm::{HelmError, Verbosity};
-use crate::report::Chain;
 
 /// The size of a record from which on lint tells it, in bytes.
 const SIZE_TO_TELL: usize = 700 << 10;

@@ -2,18 +2,19 @@
 //!
 //! Must never touch the entry of another source, nor an entry that cannot be read.
 
-use addon_core::artifact::reference::{Fault, ImageDigest};
-use addon_core::artifact::source::{self, SourcesError};
-use addon_core::name::MODULE_SOURCES;
+use channel_core::reference::{Fault, ImageDigest};
+use channel_core::source;
+use channel_core::source::SourcesError;
 use helm_yaml::yaml;
+use names::MODULE_SOURCES;
 use serde_json::{Map, Value, json};
+use settings::{Environment, StartArgs};
 use thiserror::Error;
 use tokio::runtime::Runtime;
 
 use crate::app::edit::{self, Edit};
 use crate::app::switch::{self, SwitchError};
 use crate::cluster::Cluster;
-use crate::settings::{Environment, StartArgs};
 
 /// A change of one source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,11 +9,11 @@ mod versions;
 use std::sync::Arc;
 use std::time::Duration;
 
-use addon_core::artifact::choice::{Activity, Choice, Memory, Running, Subject, Target};
-use addon_core::artifact::following::{Following, Installed, Move};
-use addon_core::artifact::source::ModuleSource;
 use addon_core::module::Edition;
 use addon_core::operator::effect::FilesVerdict;
+use channel_core::choice::{Activity, Choice, Memory, Running, Subject, Target};
+use channel_core::following::{Following, Installed, Move};
+use channel_core::source::ModuleSource;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until};
 

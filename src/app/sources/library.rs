@@ -5,12 +5,11 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use addon_core::artifact::reference::ImageDigest;
-use addon_core::name::ModuleName;
+use channel_core::reference::ImageDigest;
+use names::ModuleName;
 use thiserror::Error;
 
 use crate::app::draft::{self, DraftError, NewModule};
-use crate::blocking;
 use crate::package::layers::PackageKind;
 use crate::package::pulling::{Package, PullError};
 

@@ -2,13 +2,13 @@
 //!
 //! Must never show any part of it.
 
-use addon_core::artifact::reference::Repository;
 use addon_core::failure::{Class, Failure};
+use channel_core::reference::Repository;
+use registry::credentials::{Credentials, ReadCredentials};
+use report::Chain;
 use serde_json::json;
 
 use crate::cluster::Cluster;
-use crate::registry::credentials::{Credentials, ReadCredentials};
-use crate::report::Chain;
 
 const CONFIG: &str = ".dockerconfigjson";
 const USER: &str = "username";

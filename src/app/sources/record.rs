@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use addon_core::artifact::choice::{Memory, Target};
-use addon_core::artifact::reference::{ImageDigest, Repository};
+use channel_core::choice::{Memory, Target};
+use channel_core::reference::{ImageDigest, Repository};
 use serde::{Deserialize, Serialize};
 
 /// The facts about a source that one life passes to the next.

@@ -5,10 +5,10 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use addon_core::artifact::choice::{Choice, Subject, Target};
-use addon_core::artifact::following::Status;
-use addon_core::artifact::reference::ImageDigest;
-use addon_core::artifact::source::ModuleSource;
+use channel_core::choice::{Choice, Subject, Target};
+use channel_core::following::Status;
+use channel_core::reference::ImageDigest;
+use channel_core::source::ModuleSource;
 use jiff::Timestamp;
 use serde::Serialize;
 

@@ -6,12 +6,14 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use addon_core::artifact::reference::ImageDigest;
-use addon_core::artifact::source::ModuleSource;
 use addon_core::failure::Failure;
 use addon_core::module::{Edition, Origin};
-use addon_core::name::ModuleName;
 use addon_core::operator::event::Event;
+use channel_core::reference::ImageDigest;
+use channel_core::source::ModuleSource;
+use disk::{FoundModule, Layer, Problem};
+use names::ModuleName;
+use report::Chain;
 use thiserror::Error;
 use tracing::warn;
 
@@ -19,14 +21,11 @@ use super::library::{Library, ShelfError};
 use crate::app::following::asking::Inquiry;
 use crate::app::inventory;
 use crate::app::reloading::{self, Desk};
-use crate::blocking;
 use crate::cluster::Cluster;
 use crate::cluster::copies::LARGEST;
-use crate::disk::{self, FoundModule, Layer, Problem};
 use crate::jobs::catalogue::ModuleFiles;
 use crate::package::pack;
 use crate::package::pulling::{Package, PullError};
-use crate::report::Chain;
 use crate::serve::debug::reload::Unfit;
 
 /// Why a version was not brought into use.

@@ -4,10 +4,11 @@
 
 use std::path::Path;
 
+use addon_core::operator::policy::{Leadership, OnTrial, Policy};
+use settings::{Environment, Order, Settings, Work, leadership};
+
 use super::{GRACE, mode, zone};
 use crate::cluster::installation::trial_set::ON_TRIAL;
-use crate::settings::{Environment, Order, Settings, Work, leadership};
-use addon_core::operator::policy::{Leadership, OnTrial, Policy};
 
 pub(in crate::app) fn policy(settings: &Settings, environment: &Environment, restores: bool) -> Policy {
     let modules = match &settings.work {

@@ -5,9 +5,8 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use jiff::tz::TimeZone;
+use report::Chain;
 use tracing::warn;
-
-use crate::report::Chain;
 
 /// The file with the time zone of the computer.
 pub(super) const LOCALTIME: &str = "/etc/localtime";

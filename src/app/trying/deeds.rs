@@ -4,10 +4,10 @@
 
 use std::time::Duration;
 
-use addon_core::artifact::reference::ImageDigest;
-use addon_core::artifact::trial::action::{Action, Outcome};
-use addon_core::artifact::trial::record::Trial;
 use addon_core::failure::Failure;
+use channel_core::reference::ImageDigest;
+use channel_core::trial::action::{Action, Outcome};
+use channel_core::trial::record::Trial;
 use tokio::time::timeout;
 use tracing::info;
 

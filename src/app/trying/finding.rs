@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use addon_core::artifact::reference::Reference;
-use addon_core::artifact::trial::replica::{Me, PodKind};
-use addon_core::artifact::view::ChannelState;
 use addon_core::failure::Failure;
+use channel_core::reference::Reference;
+use channel_core::trial::replica::{Me, PodKind};
+use channel_core::view::ChannelState;
 use tokio::time::sleep;
 use tracing::warn;
 

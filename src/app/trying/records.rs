@@ -4,14 +4,14 @@
 
 use std::time::Duration;
 
-use addon_core::artifact::trial::record::{Remembered, Report, Trial};
-use addon_core::artifact::trial::sight::Known;
+use channel_core::trial::record::{Remembered, Report, Trial};
+use channel_core::trial::sight::Known;
+use report::Chain;
 use tokio::time::Instant;
 use tracing::warn;
 
 use crate::cluster::Cluster;
 use crate::cluster::state::trial::{Kept, Records};
-use crate::report::Chain;
 
 /// The pause between two reads.
 const PAUSE: Duration = Duration::from_mins(1);

@@ -4,16 +4,16 @@
 
 use std::time::Duration;
 
-use addon_core::artifact::trial::news::TrialNews;
-use addon_core::artifact::trial::record::Report;
-use addon_core::artifact::trial::replica::Me;
 use addon_core::operator::health::Health;
+use channel_core::trial::news::TrialNews;
+use channel_core::trial::record::Report;
+use channel_core::trial::replica::Me;
 use jiff::Timestamp;
+use report::Chain;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
 use crate::cluster::Cluster;
-use crate::report::Chain;
 
 /// The interval at which an unchanged report is written again.
 const PAUSE: Duration = Duration::from_secs(10);

@@ -2,15 +2,15 @@
 //!
 //! A reason for which something waits must never be left out.
 
-use addon_core::artifact::trial::replica::Lead;
-use addon_core::artifact::trial::stage::Stage;
-use addon_core::artifact::view::{Answerer, ChannelState, Known, Records, View};
+use channel_core::trial::replica::Lead;
+use channel_core::trial::stage::Stage;
+use channel_core::view::{Answerer, ChannelState, Known, Records, View};
 use jiff::Timestamp;
+use telling::meters::table::channel::INFO;
 
 use super::Trying;
 use super::following::Followed;
 use crate::cluster::installation::watching::Seen;
-use crate::meters::table::channel::INFO;
 
 impl Trying {
     pub(super) fn show(&mut self) {

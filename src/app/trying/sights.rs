@@ -3,9 +3,9 @@
 //!
 //! During a trial an old observation must never count as a new one.
 
-use addon_core::artifact::trial::sight::Sight;
 use addon_core::operator::event::TrialStage;
-use addon_core::time::Tick;
+use channel_core::trial::sight::Sight;
+use clock::Tick;
 use tokio::time::Instant;
 
 use super::Trying;

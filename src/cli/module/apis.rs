@@ -3,13 +3,13 @@
 use std::fmt::Write as _;
 
 use clap::Args;
+use report::apis::{ApisAnswer, ChartOfNow, OutdatedRow, UnreadRelease};
+use report::plural;
 
 use super::super::paint::{Paint, Tone, columns};
 use super::super::socket::{Socket, SocketError, encode};
 use super::super::table::Table;
 use super::super::{CommandError, Output, print};
-use crate::report::apis::{ApisAnswer, ChartOfNow, OutdatedRow, UnreadRelease};
-use crate::report::plural;
 
 #[derive(Debug, Args)]
 pub(super) struct Apis {

@@ -2,8 +2,8 @@
 //!
 //! Must never change a key that people have edited since, nor create a missing `ConfigMap`.
 
-use addon_core::artifact::trial::sections::{Return, TrialSections};
 use addon_core::operator::event::Settled;
+use addon_core::values::trial_sections::{Return, TrialSections};
 use kube::api::PostParams;
 
 use super::super::Cluster;

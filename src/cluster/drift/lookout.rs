@@ -18,12 +18,12 @@ use std::time::Duration;
 
 use addon_core::failure::Failure;
 use addon_core::module::description::Restoring;
-use addon_core::name::ModuleName;
 use addon_core::object::snapshot::Change;
 use addon_core::object::{ObjectName, ObjectView};
 use addon_core::operator::event::{Drift, Event, ReleaseSight};
 use k8s_openapi::api::core::v1::Secret;
 use kube::core::ApiResource;
+use names::ModuleName;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};

@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use addon_core::artifact::platform::Platform;
 use addon_core::failure::Failure;
+use channel_core::platform::Platform;
 use k8s_openapi::api::core::v1::Node;
 use kube::Api;
 use tokio::time::Instant;

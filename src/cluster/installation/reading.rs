@@ -4,10 +4,10 @@
 
 mod pod;
 
-use addon_core::artifact::reference::Reference;
-use addon_core::artifact::trial::sight;
-use addon_core::artifact::version::Version;
 use addon_core::digest::Digest;
+use channel_core::reference::Reference;
+use channel_core::trial::sight;
+use channel_core::version::Version;
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{DeploymentSpec, DeploymentStatus, ReplicaSet};
 use k8s_openapi::api::core::v1::{Container, Pod};

@@ -6,8 +6,8 @@
 
 use std::collections::BTreeMap;
 
-use addon_core::artifact::reference::{ImageDigest, Reference};
-use addon_core::artifact::trial::record::Trial;
+use channel_core::reference::{ImageDigest, Reference};
+use channel_core::trial::record::Trial;
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::Api;

@@ -5,9 +5,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use addon_core::artifact::platform::Platform;
-use addon_core::artifact::trial::sight::{self, Known, PodState};
 use addon_core::failure::Failure;
+use channel_core::platform::Platform;
+use channel_core::trial::sight;
+use channel_core::trial::sight::{Known, PodState};
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;

@@ -7,8 +7,8 @@ use std::fmt;
 use addon_core::failure::{Class, Failure};
 use addon_core::hook::condition::{Evidence, lets_run};
 use addon_core::hook::config::KubernetesBinding;
-use addon_core::name::{BindingName, HookId};
 use addon_core::object::ObjectView;
+use names::{BindingName, HookId};
 
 use super::lens::{Compile, Sieve};
 use super::observation::Labels;

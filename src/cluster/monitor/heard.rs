@@ -6,9 +6,9 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use addon_core::name::ModuleName;
 use addon_core::object::ObjectName;
 use kube::core::ApiResource;
+use names::ModuleName;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 

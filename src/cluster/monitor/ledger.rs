@@ -12,11 +12,11 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use addon_core::failure::Failure;
-use addon_core::name::{HookId, MonitorId};
 use addon_core::object::snapshot::{Change, PartId, Sighting, Snapshot};
 use addon_core::object::{ObjectName, ObjectView};
 use addon_core::operator::event::Event;
 use kube::core::ApiResource;
+use names::{HookId, MonitorId};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 

@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use addon_core::digest::Digest;
 use addon_core::failure::{Class, Failure};
 use addon_core::hook::config::KubernetesBinding;
-use addon_core::name::ModuleName;
 use addon_core::object::json::Json;
 use addon_core::object::snapshot::{Order, Sighting};
 use addon_core::object::{ObjectName, ObjectView};
 use kube::core::ApiResource;
+use names::ModuleName;
 use serde_json::Value;
 
 /// Applies a filter to an object; the result or an error.

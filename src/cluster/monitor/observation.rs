@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use addon_core::name::HookId;
 use kube::core::ApiResource;
+use names::HookId;
 
 use super::trouble::WatchError;
 

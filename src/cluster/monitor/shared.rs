@@ -10,6 +10,7 @@ use addon_core::failure::{Class, Failure};
 use addon_core::object::snapshot::PartId;
 use addon_core::operator::event::Event;
 use futures::FutureExt as _;
+use report::last_words;
 use tokio::sync::{Notify, Semaphore, SemaphorePermit, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -24,7 +25,6 @@ use super::observation::{Observation, Observe};
 use super::reader::{Condition, Reader};
 use super::selection::Selection;
 use super::stream::Source;
-use crate::report::last_words;
 
 /// The number of concurrent lists.
 const LISTS: usize = 4;

@@ -10,7 +10,6 @@ use super::Patcher;
 use super::address::{Address, Ask};
 use super::finalizer;
 use super::race::{self, Lost, is_missing};
-use crate::blocking;
 use crate::cluster::error::RequestError;
 
 pub(super) const MERGE_PATCH: &str = "application/merge-patch+json";

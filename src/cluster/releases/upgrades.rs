@@ -3,13 +3,13 @@
 //!
 //! They are stored on the Secrets of revisions, so they survive a restart. The next revision begins without them.
 
-use addon_core::name::replaceable::Replaceable;
 use addon_core::release::Status;
 use addon_core::release::brake::{Asked, Held};
 use addon_core::release::refusal::Refused;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use kube::api::ListParams;
+use names::replaceable::Replaceable;
 use serde::Deserialize;
 use serde_json::{Value, json};
 

@@ -6,10 +6,10 @@
 use std::collections::BTreeMap;
 use std::io::{self, Read as _};
 
-use addon_core::name::HookName;
 use addon_core::values::Given;
 use flate2::Compression;
 use flate2::read::{GzDecoder, GzEncoder};
+use names::HookName;
 
 /// The limit of the compressed values. With the sections it is less than the 1 MiB of a Secret.
 const ROOM: usize = 32 * 1024;
@@ -59,9 +59,9 @@ pub(super) fn unpack(packed: &[u8]) -> io::Result<All> {
 
 #[cfg(test)]
 mod tests {
-    use addon_core::name::Owner;
     use addon_core::values::patch::{Patch, PatchFile};
     use jiff::Timestamp;
+    use names::Owner;
     use serde_json::json;
 
     use super::*;

@@ -4,9 +4,9 @@
 //! cannot be read is reported, counts as unknown, and is only overwritten on request, after it was copied to another
 //! Secret. Must never wait in the rate limit's queue: a version on trial whose report is late has failed.
 
-use addon_core::artifact::trial::record::{Remembered, Report, Trial};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use channel_core::trial::record::{Remembered, Report, Trial};
 use hyper::header::CONTENT_TYPE;
 use hyper::{Method, Request};
 use k8s_openapi::ByteString;

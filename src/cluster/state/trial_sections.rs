@@ -4,9 +4,9 @@
 //! A note may be older than the last write: the core distinguishes the operator's texts from people's. A note must
 //! never be deleted before its sections have been put back.
 
-use addon_core::artifact::trial::record::Ruling;
-use addon_core::artifact::trial::sections::TrialSections;
 use addon_core::operator::event::Settled;
+use addon_core::values::trial_sections::TrialSections;
+use channel_core::trial::record::Ruling;
 use tracing::warn;
 
 use super::super::Cluster;

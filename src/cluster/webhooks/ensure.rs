@@ -12,6 +12,11 @@ use std::time::Duration;
 use addon_core::failure::{Class, Failure};
 use addon_core::review::registration::{self, Address};
 use addon_core::review::routes::{AdmissionKind, Routes};
+use certificates::clients::Clients;
+use certificates::files::Files;
+use certificates::material::{Material, Validity, bundle};
+use certificates::probe::probe;
+use certificates::tls::Tls;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use rustls::pki_types::CertificateDer;
@@ -20,11 +25,6 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::{Change, Conversion, Wanted};
-use crate::certificates::clients::Clients;
-use crate::certificates::files::Files;
-use crate::certificates::material::{Material, Validity, bundle};
-use crate::certificates::probe::probe;
-use crate::certificates::tls::Tls;
 use crate::cluster::Cluster;
 
 /// The longest wait until a listener is open.

@@ -4,6 +4,8 @@
 //! to another program: it is used, and never written.
 
 use addon_core::failure::{Class, Failure};
+use certificates::authority::{Stored, renewed};
+use certificates::material::{Pem, Texts};
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
@@ -11,8 +13,6 @@ use kube::api::PostParams;
 use kube::core::ObjectMeta;
 
 use super::{MANAGED_BY, ROUNDS};
-use crate::certificates::authority::{Stored, renewed};
-use crate::certificates::material::{Pem, Texts};
 use crate::cluster::Cluster;
 
 const CERT: &str = "tls.crt";

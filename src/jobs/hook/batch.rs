@@ -9,13 +9,14 @@ use std::time::Duration;
 use addon_core::failure::{Class, Failure};
 use addon_core::hook::config::HookKind;
 use addon_core::hook::config::batch::{Batch, BatchError, Listed, lists_hooks};
-use addon_core::name::HookId;
+use addon_core::hook::in_text::HookInText;
+use child::{Output, ProcessError, Spawn};
+use names::HookId;
 use tokio_util::sync::CancellationToken;
 
 use super::STDERR_LIMIT;
 use super::config::{Asker, LIMIT, with_output};
 use crate::jobs::{not_ended, tail};
-use crate::process::{Output, ProcessError, Spawn};
 
 /// The deadline. A library answers at once; a program that does not know the arguments may begin its normal work.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -63,7 +64,7 @@ pub(super) async fn look(
 /// The conclusion from the answers to `hook config` and `hook list`.
 pub fn weigh(file: &HookId, config: &Answer, list: &Answer) -> Result<Verdict, Failure> {
     let kind = HookKind::from(&file.owner);
-    let file_told = file.told(kind);
+    let file_told = HookInText::of(file, kind);
     let lists = matches!(list, Answer::Printed(printed) if lists_hooks(&String::from_utf8_lossy(printed)));
     let what = format!("{file_told}: getting its configuration with `hook config` failed");
     match config {

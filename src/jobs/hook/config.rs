@@ -10,16 +10,17 @@ use std::time::Duration;
 use addon_core::failure::{Class, Failure};
 use addon_core::hook::config::batch::{Call, Listed, Named};
 use addon_core::hook::config::{HookConfig, HookKind};
-use addon_core::name::{HookId, HookName, ModuleName, Owner};
+use addon_core::hook::in_text::HookInText;
+use child::{Output, Spawner, windows_ends};
+use disk::HookFile;
+use names::{HookId, HookName, ModuleName, Owner};
+use report::secrets::Secrets;
 use tokio_util::sync::CancellationToken;
 
 use super::batch::{self, Verdict};
 use super::{STDERR_LIMIT, find_spawn, is_python, python_home};
-use crate::disk::HookFile;
 use crate::jobs::catalogue::{Catalogue, Program};
 use crate::jobs::{Tools, not_ended, tail, unless};
-use crate::process::{Output, Spawner, windows_ends};
-use crate::secrets::Secrets;
 
 /// The deadline of a hook's answer to `--config`.
 const DEADLINE: Duration = Duration::from_mins(2);
@@ -121,7 +122,7 @@ impl Answers {
             if call == Call::Ready
                 && let Some(first) = self.readiness.replace(file.name.clone())
             {
-                let hook = hook.told(kind);
+                let hook = HookInText::of(hook, kind);
                 let report = format!("{hook}: multiple readiness hooks found: '{first}' has one too");
                 return Err(Failure::new(Class::Invalid, report).hint("only one executable may have a readiness hook"));
             }
@@ -183,7 +184,10 @@ impl Asker<'_> {
     }
 
     async fn ask_single(&self, hook: &HookId, path: &Path, cancel: &CancellationToken) -> Result<HookConfig, Failure> {
-        let what = format!("{}: getting its configuration with --config", hook.told(self.kind));
+        let what = format!(
+            "{}: getting its configuration with --config",
+            HookInText::of(hook, self.kind)
+        );
         let found = find_spawn(path, self.module, self.environment.to_vec(), self.deadline, cancel).await;
         let mut spawn = found.map_err(|failure| failure.within(format_args!("{what} failed")))?;
         spawn.args.push("--config".into());
@@ -214,7 +218,10 @@ impl Asker<'_> {
 /// Parses the output of a hook for `--config`.
 pub fn configuration(hook: &HookId, kind: HookKind, printed: &[u8]) -> Result<HookConfig, Failure> {
     HookConfig::parse_output(printed, kind).map_err(|error| {
-        let what = format!("{}: getting its configuration with --config failed", hook.told(kind));
+        let what = format!(
+            "{}: getting its configuration with --config failed",
+            HookInText::of(hook, kind)
+        );
         with_output(Failure::from(error).within(what), printed)
     })
 }

@@ -10,10 +10,10 @@ use addon_core::hook::config::ConfigVersion;
 use addon_core::hook::context::{self, BindingContext, Snapshots};
 use addon_core::hook::output::{HookOutput, Written};
 use addon_core::metric::{self, Parsed};
-use addon_core::name::{HookId, Owner};
 use addon_core::object::patch::{self, Operation};
 use addon_core::review::response::HookResponse;
 use addon_core::values::patch::PatchFile;
+use names::{HookId, Owner};
 
 use crate::jobs::tmp::{TmpDir, TmpFile, safe};
 use crate::records::record::RunFile;
@@ -240,10 +240,10 @@ mod tests {
     use std::path::Path;
     use std::process::Command;
 
-    use addon_core::name::HookName;
+    use names::HookName;
+    use settings::TmpFiles;
 
     use super::*;
-    use crate::settings::TmpFiles;
 
     fn files(dir: &Path, documents: Option<Documents>) -> (TmpDir, Files) {
         let tmp = TmpDir::prepare(dir, TmpFiles::Removed).unwrap();

@@ -10,15 +10,14 @@ use addon_core::failure::Failure;
 use addon_core::hook::config::batch::Call;
 use addon_core::hook::context::BindingContext;
 use addon_core::operator::effect::HookRun;
+use child::{Captured, Exit, Finished, ProcessError, Spawn};
 use jiff::Timestamp;
 use tokio::task::spawn_blocking;
 
 use super::files::Files;
 use super::{Program, STDERR_LIMIT};
-use crate::blocking;
 use crate::jobs::Tools;
 use crate::jobs::tmp::TmpFile;
-use crate::process::{Captured, Exit, Finished, ProcessError, Spawn};
 use crate::records::record::{self, End, RunFile, VARIABLES};
 use crate::records::{Inputs, Printed, Raw, RawFile, Recorder};
 

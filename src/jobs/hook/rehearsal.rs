@@ -10,9 +10,10 @@ use std::time::Duration;
 use addon_core::failure::{Class, Failure};
 use addon_core::hook::config::ConfigVersion;
 use addon_core::hook::context::{BindingContext, Snapshots};
-use addon_core::name::HookId;
 use addon_core::object::patch::Operation;
 use addon_core::values::HookDocument;
+use child::{Output, Spawner};
+use names::HookId;
 use tokio_util::sync::CancellationToken;
 
 use super::files::{Documents, Files, Wrote};
@@ -20,7 +21,6 @@ use super::{STDERR_LIMIT, complaint, json, select, spawn_of};
 use crate::jobs::catalogue::Program;
 use crate::jobs::tmp::TmpDir;
 use crate::jobs::{no_files, not_ended, tail};
-use crate::process::{Output, Spawner};
 
 /// The place of rehearsals.
 #[derive(Debug, Clone, Copy)]

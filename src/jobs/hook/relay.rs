@@ -4,15 +4,15 @@
 
 mod gathering;
 
-use addon_core::name::{HookId, ModuleName};
 use addon_core::operator::effect::HookLabels;
+use names::{HookId, ModuleName};
 use serde_json::{Map, Value};
 use tracing::Level;
 
-use crate::secrets::Secrets;
-use crate::settings::HookOutput;
-use crate::telemetry::{LOGGER, MEMBERS};
 use gathering::{Gathering, Piece};
+use report::secrets::Secrets;
+use settings::HookOutput;
+use telling::telemetry::{LOGGER, MEMBERS};
 
 /// The length in characters at which texts and members of objects are cut.
 const LONGEST_RECORD: usize = 10_000;

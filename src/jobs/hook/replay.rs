@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use addon_core::failure::Failure;
+use child::{Exit, Finished, Output, ProcessError, Spawner};
 use fs_err as fs;
 use fs_err::os::unix::fs::OpenOptionsExt as _;
 use tokio_util::sync::CancellationToken;
@@ -16,7 +17,6 @@ use tokio_util::sync::CancellationToken;
 use super::{STDERR_LIMIT, spawn_of};
 use crate::jobs::not_ended;
 use crate::jobs::tmp::left;
-use crate::process::{Exit, Finished, Output, ProcessError, Spawner};
 use crate::records::record::{End, Record, RunFile};
 
 /// The place and the program of a repeated run.

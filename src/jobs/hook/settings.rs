@@ -8,16 +8,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use addon_core::failure::{Class, Failure};
-use addon_core::name::{GLOBAL_KEY, ModuleName, Owner};
+use child::{Output, Spawn, Spawner};
+use names::{GLOBAL_KEY, ModuleName, Owner};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use super::STDERR_LIMIT;
-use crate::blocking;
 use crate::jobs::tmp::TmpDir;
 use crate::jobs::{no_files, not_ended, tail};
-use crate::process::{Output, Spawn, Spawner};
 
 /// The deadline of an executable. The API server waits for ten seconds at most, and a person waits for it.
 pub const DEADLINE: Duration = Duration::from_secs(5);

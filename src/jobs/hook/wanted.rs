@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 
 use addon_core::hook::context::BindingContext;
-use addon_core::name::{BindingName, MonitorId};
 use addon_core::operator::effect::HookRun;
+use names::{BindingName, MonitorId};
 
 use crate::cluster::monitor::Monitors;
 

@@ -5,19 +5,18 @@ use std::collections::BTreeSet;
 
 use addon_core::digest::Digest;
 use addon_core::failure::{Class, Failure};
-use addon_core::name::ModuleName;
 use addon_core::release::brake::{Asked, Base, Held, Part};
 use addon_core::values::HookDocument;
+use disk::Chart;
 use helm_yaml::yaml;
+use names::ModuleName;
 use serde_json::Value;
 use tracing::info;
 
 use super::Sync;
-use crate::blocking;
 use crate::cluster::drift::{self, ObjectKey};
 use crate::cluster::releases::upgrades::Template;
 use crate::cluster::releases::vanishing::refuse_vanishing;
-use crate::disk::{self, Chart};
 use crate::helm;
 use crate::helm::labels::{KEEP, RESOURCE_POLICY};
 
@@ -179,8 +178,8 @@ mod tests {
 
     #[test]
     fn a_section_that_is_not_there_has_a_word_of_its_own() {
-        use addon_core::name::Owner;
         use addon_core::values::Store;
+        use names::Owner;
 
         let module = ModuleName::parse("one").unwrap();
         let mut store = Store::new();

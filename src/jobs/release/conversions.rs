@@ -5,12 +5,13 @@
 use std::collections::BTreeMap;
 
 use addon_core::failure::{Class, Failure};
-use addon_core::name::ModuleName;
 use addon_core::operator::effect::Conversions;
 use addon_core::release::brake::Asked;
 use addon_core::release::{self, ConfigTrace, ReleaseStep};
 use addon_core::values::section::Maintenance;
+use disk::CONVERSION_WEBHOOK;
 use helm_yaml::yaml;
+use names::ModuleName;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
@@ -18,7 +19,6 @@ use super::Sync;
 use super::source::Source;
 use crate::cluster::crds::Ensured;
 use crate::cluster::drift::flat;
-use crate::disk::CONVERSION_WEBHOOK;
 use crate::jobs::{Tools, unless, vet_for_helm};
 
 /// The result for each release. Only a cancellation is an error of the whole.

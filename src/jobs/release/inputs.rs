@@ -7,15 +7,13 @@ use std::collections::BTreeMap;
 use addon_core::digest::Digest;
 use addon_core::failure::{Class, Failure};
 use addon_core::values::section::Maintenance;
+use report::Chain;
 
 use super::source::Source;
-use crate::blocking;
 use crate::cluster::apis::Apis;
 use crate::cluster::releases;
-use crate::disk;
 use crate::helm;
 use crate::jobs::Tools;
-use crate::report::Chain;
 
 /// The word with which a template reads the served APIs.
 const ASKING: &[&str] = &["APIVersions"];

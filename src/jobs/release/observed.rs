@@ -8,6 +8,7 @@ use addon_core::failure::Failure;
 use addon_core::release::records::Records;
 use addon_core::release::{Facts, Known, Notes, Objects};
 use futures::future::try_join;
+use report::Chain;
 use tracing::warn;
 
 use super::Sync;
@@ -17,7 +18,6 @@ use crate::cluster::drift::lookout::sights::Sight;
 use crate::cluster::error::RequestError;
 use crate::cluster::releases::Revision;
 use crate::jobs::Tools;
-use crate::report::Chain;
 
 impl Sync<'_> {
     /// Takes the view of the watches, if no other job of this life has worked on the release; otherwise reads the release.

@@ -1,12 +1,11 @@
 //! Explains why the record of a release does not fit into a Secret: helm tells neither its size nor what is in it.
 
 use addon_core::failure::{Class, Failure};
+use disk::record::{RecordSize, SECRET_LIMIT};
 
 use super::Sync;
 use super::brake::objects_of;
-use crate::blocking;
 use crate::cluster::drift;
-use crate::disk::record::{RecordSize, SECRET_LIMIT};
 
 /// The API server's words for a Secret that is too large, in helm's error.
 const TOO_LONG: &str = "Too long: may not be more than 1048576 bytes";

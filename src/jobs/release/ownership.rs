@@ -5,7 +5,6 @@ use std::io;
 
 use addon_core::failure::{Class, Failure};
 
-use crate::blocking;
 use crate::cluster::drift::ObjectKey;
 use crate::cluster::releases::Revision;
 use crate::helm::HelmError;

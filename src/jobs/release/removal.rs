@@ -10,6 +10,7 @@ use addon_core::operator::event::Reworked;
 use addon_core::release::brake::Asked;
 use addon_core::release::records::{Purpose, Records};
 use addon_core::release::{self, Facts, Intent, IntentKind, Known, Objects};
+use report::Chain;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -25,7 +26,6 @@ use crate::cluster::releases::Revision;
 use crate::cluster::releases::unserved::Unserved;
 use crate::jobs::acting::Acting;
 use crate::jobs::{Tools, unless};
-use crate::report::Chain;
 
 /// Removes a release of the operator's. One that does not exist is a success. Returns the changes of helm's
 /// records.

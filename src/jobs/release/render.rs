@@ -7,10 +7,10 @@ mod difference;
 use std::collections::BTreeSet;
 
 use addon_core::failure::{Class, Failure};
-use addon_core::name::ModuleName;
 use addon_core::values::HookDocument;
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use helm_yaml::yaml;
+use names::ModuleName;
 use tokio_util::sync::CancellationToken;
 
 use super::source::Source;

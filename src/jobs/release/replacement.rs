@@ -5,6 +5,7 @@
 
 use addon_core::failure::Failure;
 use addon_core::release::refusal::{self, Obstacle, REPLACE, Refused, Way};
+use report::Chain;
 use serde_json::Value;
 use tracing::{info, warn};
 
@@ -13,7 +14,6 @@ use super::brake::objects_of;
 use crate::cluster::replacement::Place;
 use crate::helm::immutable::Immutable;
 use crate::jobs::unless;
-use crate::report::Chain;
 
 impl Sync<'_> {
     /// Fails like the same upgrade before, if that was refused, the object in its way is still there, and no person has

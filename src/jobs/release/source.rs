@@ -4,13 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use addon_core::failure::{Class, Failure};
+use disk::Chart;
+use disk::record::{SECRET_LIMIT, packed};
 use helm_yaml::yaml;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::blocking;
-use crate::disk::record::{SECRET_LIMIT, packed};
-use crate::disk::{self, Chart};
 use crate::helm::{self, HelmError};
 use crate::jobs::Tools;
 use crate::jobs::tmp::TmpFile;

@@ -4,6 +4,7 @@
 //! Must never touch an object of another kind.
 
 use addon_core::failure::Failure;
+use report::Chain;
 use serde_json::Value;
 use tracing::{info, warn};
 
@@ -12,7 +13,6 @@ use crate::cluster::drift;
 use crate::cluster::releases::Revision;
 use crate::jobs::Tools;
 use crate::jobs::acting::Acting;
-use crate::report::Chain;
 
 /// Deletes the webhook configurations in the record of a release and among these objects, with the rights of its account.
 pub(super) async fn withdraw(

@@ -3,12 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use addon_core::name::ModuleName;
 use addon_core::operator::query::{NoSuchModule, ReleaseValuesQuery};
 use addon_core::release::kinds::{self, KindName, KubeVersion};
 use axum::http::StatusCode;
 use futures::stream::{self, StreamExt as _};
 use helm_yaml::yaml;
+use names::ModuleName;
+use report::apis::{ApisAnswer, ChartOfNow, OutdatedRow, UnreadRelease};
 
 use super::modules::Charts;
 use super::render::Look;
@@ -19,7 +20,6 @@ use crate::cluster::apis::Apis;
 use crate::cluster::drift::flat;
 use crate::cluster::outdated::{Uses, kinds_in};
 use crate::cluster::releases::Revision;
-use crate::report::apis::{ApisAnswer, ChartOfNow, OutdatedRow, UnreadRelease};
 use crate::serve;
 
 /// The number of records that are in memory at the same time.

@@ -5,9 +5,9 @@
 
 use std::time::Duration;
 
-use addon_core::artifact::view::{Answerer, ChannelState, View};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use channel_core::view::{Answerer, ChannelState, View};
 use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio::time::timeout;

@@ -2,10 +2,10 @@
 //!
 //! Must never show a record elsewhere than at the debug socket: it holds everything that a hook was given.
 
-use addon_core::name::{HookId, HookName, ModuleName, Owner};
 use axum::Form;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use names::{HookId, HookName, ModuleName, Owner};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -13,7 +13,6 @@ use super::permitted::Permitted;
 use super::reply::{Reply, document, text};
 use super::route::Format;
 use super::{Debug, Powers, bad_request};
-use crate::blocking;
 use crate::serve::Unanswered;
 
 /// The largest number of runs to record at once.

@@ -7,10 +7,10 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::pin::Pin;
 
-use addon_core::name::ModuleName;
 use axum::Form;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use names::ModuleName;
 use serde::Deserialize;
 use thiserror::Error;
 use tokio::sync::Mutex;

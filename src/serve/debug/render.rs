@@ -5,11 +5,11 @@ use std::fmt;
 use std::pin::Pin;
 
 use addon_core::failure::Failure;
-use addon_core::name::ModuleName;
 use addon_core::operator::query::{NoSuchModule, ReleaseValuesQuery};
 use addon_core::values::HookDocument;
 use axum::http::StatusCode;
 use masking::secret::object::masked_manifest;
+use names::ModuleName;
 use tokio::sync::Mutex;
 
 use super::reply::{Reply, text};

@@ -3,11 +3,11 @@
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use helm_yaml::yaml;
+use report::secrets::Secrets;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::route::Format;
-use crate::secrets::Secrets;
 use crate::serve;
 
 /// The answer to a question at the debug socket.

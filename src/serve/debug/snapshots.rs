@@ -1,10 +1,10 @@
 //! The snapshots of hooks' bindings, and the counts of their changes.
 
-use addon_core::name::{BindingName, ModuleName, MonitorId, Owner};
 use addon_core::object::snapshot::Operations;
 use addon_core::operator::query::{HookMonitors, MonitorsQuery};
 use axum::http::StatusCode;
 use masking::secret::{self, MASK, object};
+use names::{BindingName, ModuleName, MonitorId, Owner};
 use serde_json::{Map, Value, json};
 
 use super::reply::{Reply, document, text};

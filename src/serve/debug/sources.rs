@@ -4,10 +4,10 @@
 
 use std::time::Duration;
 
-use addon_core::name::ModuleName;
 use axum::Form;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use names::ModuleName;
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};

@@ -1,13 +1,13 @@
-use addon_core::name::HookName;
 use addon_core::operator::query::{
     HeldBy, HeldRemoval, ModulesQuery, NoSuchModule, QueuesQuery, ReleaseValuesQuery, Status, StatusQuery,
 };
+use names::HookName;
+use settings::LogLevel;
 use tokio::task::JoinSet;
 
 use super::super::stage::{self, Answers};
 use super::*;
 use crate::records::Recorder;
-use crate::settings::LogLevel;
 
 mod channel;
 

@@ -1,5 +1,5 @@
 use addon_core::metric;
-use addon_core::name::{HookId, HookName, Owner};
+use names::{HookId, HookName, Owner};
 
 use super::super::stage;
 use super::*;

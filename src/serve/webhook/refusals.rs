@@ -4,11 +4,11 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use telling::meters::{Meters, table};
 use tokio::time::Instant;
 use tracing::warn;
 
 use super::Reviews;
-use crate::meters::{Meters, table};
 
 /// The interval of log records.
 const TELL_EVERY: Duration = Duration::from_mins(1);

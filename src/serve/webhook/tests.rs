@@ -3,10 +3,15 @@ use std::sync::atomic::AtomicU16;
 use std::sync::atomic::Ordering::Relaxed;
 
 use addon_core::hook::config::{HookConfig, HookKind};
-use addon_core::name::{HookId, HookName, Owner};
 use addon_core::object::json::Json;
 use addon_core::review::reply::NoAnswer;
+use certificates::authority;
+use certificates::authority::Stored;
+use certificates::clients::Clients;
+use certificates::material::{Material, Pem, Texts, bundle};
+use certificates::probe::{ProbeError, probe};
 use jiff::Timestamp;
+use names::{HookId, HookName, Owner};
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -22,10 +27,6 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use super::*;
-use crate::certificates::authority::{self, Stored};
-use crate::certificates::clients::Clients;
-use crate::certificates::material::{Material, Pem, Texts, bundle};
-use crate::certificates::probe::{ProbeError, probe};
 
 const NAME: &str = "svc.ns.svc";
 
@@ -337,9 +338,18 @@ async fn certificates_are_swapped_while_requests_go_on() {
 /// Client certificates with the same key, and whether they are accepted: one signed by the authority, one that has
 /// expired, and one by another authority with the same name.
 const OLD: [(&str, bool); 3] = [
-    (include_str!("../../certificates/clients/old/client.crt"), true),
-    (include_str!("../../certificates/clients/old/expired.crt"), false),
-    (include_str!("../../certificates/clients/old/forged.crt"), false),
+    (
+        include_str!("../../../crates/certificates/src/clients/old/client.crt"),
+        true,
+    ),
+    (
+        include_str!("../../../crates/certificates/src/clients/old/expired.crt"),
+        false,
+    ),
+    (
+        include_str!("../../../crates/certificates/src/clients/old/forged.crt"),
+        false,
+    ),
 ];
 
 /// A client certificate of version 1, which openssl makes if it is told of no extension.
@@ -348,7 +358,7 @@ fn of_the_first_version(cert: &str) -> Stored {
         ca: String::new(),
         ca_key: None,
         cert: cert.to_owned(),
-        key: include_str!("../../certificates/clients/old/client.key").to_owned(),
+        key: include_str!("../../../crates/certificates/src/clients/old/client.key").to_owned(),
     }
 }
 
@@ -359,7 +369,11 @@ async fn clients_show_a_certificate_where_they_have_to() {
     let dir = tempfile::tempdir().unwrap();
     let [path, old_path] = ["ca", "old-ca"].map(|name| dir.path().join(name));
     fs_err::write(&path, &client.ca).unwrap();
-    fs_err::write(&old_path, include_str!("../../certificates/clients/old/ca.crt")).unwrap();
+    fs_err::write(
+        &old_path,
+        include_str!("../../../crates/certificates/src/clients/old/ca.crt"),
+    )
+    .unwrap();
     let clients = Clients::read(&[path, old_path]).unwrap();
     running.tls.serve(&material(&running.stored), clients).unwrap();
     let request = "GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";

@@ -4,13 +4,13 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use addon_core::artifact::choice::Target;
-use addon_core::artifact::reference::ImageDigest;
-use addon_core::artifact::trial::record::Trial;
 use addon_core::digest::Digest;
 use addon_operator::cluster::Cluster;
 use addon_operator::cluster::installation::{Found, Installation};
 use addon_operator::cluster::state::trial::{Changed, Kept};
+use channel_core::choice::Target;
+use channel_core::reference::ImageDigest;
+use channel_core::trial::record::Trial;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use testbed::kubectl::KubectlError;

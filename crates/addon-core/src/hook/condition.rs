@@ -3,11 +3,11 @@
 //! Must never hold back a run because a judgement failed: only a condition that is known to be false does.
 
 use gojq::filter::Filter;
+use names::BindingName;
 use serde_json::{Map, Value, json};
 
 use super::config::{Condition, WatchEvent};
 use super::context::Snapshots;
-use crate::name::BindingName;
 use crate::object::ObjectView;
 use crate::object::json::Json;
 

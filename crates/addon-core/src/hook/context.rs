@@ -7,12 +7,12 @@ mod file;
 
 use std::collections::BTreeMap;
 
+use names::BindingName;
 use serde::{Deserialize, Serialize};
 
 use super::config::{
     AdmissionBinding, Condition, ConversionBinding, HookConfig, KubernetesBinding, ScheduleBinding, Stage, WatchEvent,
 };
-use crate::name::BindingName;
 use crate::object::json::Json;
 use crate::object::{ObjectName, ObjectView};
 

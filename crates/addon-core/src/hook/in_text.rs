@@ -2,8 +2,9 @@
 
 use std::fmt;
 
+use names::{HookId, Owner};
+
 use super::config::HookKind;
-use crate::name::{HookId, Owner};
 
 /// A hook in the form in which texts name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,10 +13,10 @@ pub struct HookInText<'a> {
     kind: HookKind,
 }
 
-impl HookId {
-    /// The hook in the form in which texts name it, for hooks of this kind.
-    pub fn told(&self, kind: HookKind) -> HookInText<'_> {
-        HookInText { hook: self, kind }
+impl<'a> HookInText<'a> {
+    /// A hook of this kind.
+    pub fn of(hook: &'a HookId, kind: HookKind) -> Self {
+        Self { hook, kind }
     }
 }
 
@@ -29,8 +30,9 @@ impl fmt::Display for HookInText<'_> {
 
 #[cfg(test)]
 mod tests {
+    use names::{HookName, ModuleName};
+
     use super::*;
-    use crate::name::{HookName, ModuleName};
 
     #[test]
     fn there_are_global_hooks_beside_modules_only() {
@@ -41,7 +43,7 @@ mod tests {
             (Owner::Global, HookKind::Standalone, "hook 'a.sh'"),
         ] {
             let name = HookName::parse("a.sh").unwrap();
-            assert_eq!(HookId { owner, name }.told(kind).to_string(), text);
+            assert_eq!(HookInText::of(&HookId { owner, name }, kind).to_string(), text);
         }
     }
 }

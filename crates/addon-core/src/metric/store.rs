@@ -6,13 +6,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use names::{HookId, Owner};
 use thiserror::Error;
 
 use super::family::{Family, SeriesChange, Shape};
 use super::name::{Group, LabelName, MetricName};
 use super::spelling::{Alike, Spellings};
 use super::{Change, Kind, Labels, Operation, Sample};
-use crate::name::{HookId, Owner};
 
 /// The memory budget for the series of one hook in bytes, roughly counted: about thirty thousand series with three
 /// labels. Prometheus itself would have trouble long before that. The budget stops a hook that generates labels.

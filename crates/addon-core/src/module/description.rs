@@ -13,8 +13,8 @@ use helm_yaml::yaml::document::{self, Document, Kind};
 use serde_json::Value;
 
 pub use self::mistake::{Mistake, UnknownField};
-use crate::name::ModuleName;
-use crate::name::replaceable::Replaceable;
+use names::ModuleName;
+use names::replaceable::Replaceable;
 
 /// The field with the modules that the module depends on.
 pub const DEPENDS_ON: &str = "dependsOn";

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use crate::name::MODULE_SOURCES;
+use names::MODULE_SOURCES;
 
 /// The source of a verdict.
 #[derive(Debug, Clone, PartialEq, Eq)]

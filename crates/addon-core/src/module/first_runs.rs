@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use crate::name::MonitorId;
+use names::MonitorId;
 
 /// First runs that are not over, by their monitors.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

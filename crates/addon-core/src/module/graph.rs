@@ -5,9 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use names::ModuleName;
 use thiserror::Error;
-
-use crate::name::ModuleName;
 
 /// The reason for which a module cannot be placed in the order.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

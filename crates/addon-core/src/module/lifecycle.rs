@@ -6,9 +6,10 @@ mod step;
 pub use self::deletion::Deletion;
 pub use self::step::{Facts, ModuleStep};
 
+use names::{HookName, MonitorId};
+
 use super::first_runs::{FirstRuns, Outstanding};
 use crate::hook::config::Stage;
-use crate::name::{HookName, MonitorId};
 use crate::values::Version;
 
 /// The state of a module between being switched on and being removed.

@@ -3,10 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use names::ModuleName;
 use serde::{Deserialize, Serialize};
 
 use super::Inventory;
-use crate::name::ModuleName;
 
 /// The outline of a modules directory's common values file, which is needed when the file is gone.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

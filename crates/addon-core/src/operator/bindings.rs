@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use names::{HookId, HookName, Owner};
+
 use crate::hook::config::{ConfigVersion, HookConfig, RateLimit, Stage};
 use crate::module::lifecycle::HookOrder;
-use crate::name::{HookId, HookName, Owner};
 
 /// The configurations of hooks, and the hooks that have succeeded.
 #[derive(Debug, Default)]

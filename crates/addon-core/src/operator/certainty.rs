@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use names::{HookName, ModuleName};
 use serde_json::Value;
 
 use super::bindings::Bindings;
@@ -22,7 +23,6 @@ use super::verdicts::Verdicts;
 use crate::module::enabling::{Opinions, Source};
 use crate::module::graph;
 use crate::module::lifecycle::Lifecycle;
-use crate::name::{HookName, ModuleName};
 use crate::values::section::Entry;
 
 /// The reason for which a removal waits for a trial. It follows the module's name in a sentence.

@@ -3,12 +3,13 @@
 
 use std::collections::BTreeMap;
 
+use clock::{Backoff, Tick};
+
 use super::cx::Cx;
 use super::effect::Notice;
 use super::policy::Mode;
 use super::query::Waiting;
 use crate::failure::Failure;
-use crate::time::{Backoff, Tick};
 
 /// A piece of the operator's own work, which must succeed once and is retried until it does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -7,11 +7,12 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use names::Owner;
+
 use super::event::Usage;
 use super::task::Lane;
 use crate::failure::Failure;
 use crate::hook::output::HookOutput;
-use crate::name::Owner;
 use crate::values::Proposal;
 use crate::values::vetted::Vetted;
 

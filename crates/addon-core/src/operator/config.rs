@@ -15,6 +15,7 @@ mod sources;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use names::{ModuleName, Owner};
 use serde_json::Value;
 
 use super::cx::Cx;
@@ -22,7 +23,6 @@ use super::effect::Notice;
 use super::modules::Modules;
 use super::provenance::{Made, means_the_same};
 use crate::failure::{Class, Failure};
-use crate::name::{ModuleName, Owner};
 use crate::values::Store;
 use crate::values::section::{ConfigDocument, Entry, Maintenance, Section};
 use lost::Losses;

@@ -8,12 +8,13 @@ pub(super) mod wave;
 
 use std::time::Duration;
 
+use clock::Tick;
+
 use self::wave::Wave;
 use super::cx::Cx;
 use super::effect::Notice;
 use super::lanes::Lanes;
 use super::task::{Lane, Reason, Task};
-use crate::time::Tick;
 use crate::values::Version;
 
 /// The running converge, and the results of earlier ones.

@@ -4,9 +4,10 @@
 
 use std::collections::VecDeque;
 
+use clock::{Jitter, Now, Tick};
+
 use super::effect::{Effect, Notice};
 use super::policy::Policy;
-use crate::time::{Jitter, Now, Tick};
 
 /// The number of effects for which room is kept between two events.
 const EFFECTS: usize = 64;

@@ -7,10 +7,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use clock::Tick;
+use names::ModuleName;
+
 use super::event::Drift;
 use super::query::Waiting;
-use crate::name::ModuleName;
-use crate::time::Tick;
 
 /// The time for which damage must last. A person who deletes an object may be about to create it again, and the effects
 /// of a run are seen a moment after its end.

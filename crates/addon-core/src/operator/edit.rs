@@ -6,9 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use names::{ModuleName, Owner};
 use serde_json::{Map, Value};
 
-use crate::name::{ModuleName, Owner};
 use crate::object::json::Json;
 use crate::review::response::AdmissionResponse;
 use crate::values::Store;

@@ -11,19 +11,20 @@ use serde_json::Value;
 
 pub use self::notice::{HeldFor, Notice, RecordCause, Slowed, StandIn};
 
+use channel_core::trial::record::Ruling;
+use names::{BindingName, HookId, HookName, ModuleName, MonitorId, Owner};
+
 use super::edit::Edit;
 use super::event::ReviewId;
 use super::policy::OnTrial;
 use super::provenance::Made;
 use super::ticket::{AskFor, AtHead, RunFor, Ticket, VetFor, WatchFor};
-use crate::artifact::trial::record::Ruling;
 use crate::failure::Failure;
 use crate::hook::cause::Cause;
 use crate::hook::config::{ConfigVersion, KubernetesBinding};
 use crate::hook::context::BindingContext;
 use crate::module::Edition;
 use crate::module::outline::ValuesFiles;
-use crate::name::{BindingName, HookId, HookName, ModuleName, MonitorId, Owner};
 use crate::release::ConfigTrace;
 use crate::review::reply::Reply;
 use crate::review::routes::Routes;

@@ -7,19 +7,20 @@ use std::time::Duration;
 
 pub use self::finished::{Finished, HookRan};
 
+use channel_core::trial::record::Ruling;
+use names::{HookName, ModuleName, MonitorId};
+
 use super::provenance::{Made, Provenance};
-use crate::artifact::trial::record::Ruling;
-use crate::artifact::trial::sections::TrialSections;
 use crate::digest::Digest;
 use crate::failure::Failure;
 use crate::hook::config::WatchEvent;
 use crate::module::outline::ValuesFiles;
 use crate::module::{Edition, Inventory, Module, Origin};
-use crate::name::{HookName, ModuleName, MonitorId};
 use crate::object::{ObjectName, ObjectView};
 use crate::release::{ConfigTrace, Status};
 use crate::review::request::ReviewRequest;
 use crate::values::Given;
+use crate::values::trial_sections::TrialSections;
 
 /// An event of the outside world, as the core gets it.
 #[derive(Debug, Clone)]

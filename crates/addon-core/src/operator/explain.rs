@@ -7,13 +7,14 @@ mod module;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use names::{ModuleName, QueueName};
+
 use super::converge::Phase;
 use super::modules::{Turn, Unit};
 use super::policy::Mode;
 use super::query::{ModuleReport, QueueReport, Status, TaskReport};
 use super::survey::Survey;
 use super::task::{Entry, Lane, RunReason, Task};
-use crate::name::{ModuleName, QueueName};
 use crate::queue::State;
 
 /// A question that the operator answers.

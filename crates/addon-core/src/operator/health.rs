@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use channel_core::choice::Activity;
+use channel_core::trial::record::Failures;
+use names::{HookId, ModuleName, Owner};
+
 use super::converge::Phase;
 use super::policy::Mode;
 use super::survey::Survey;
 use super::task::{Entry, Lane, Slot, Task};
-use crate::artifact::choice::Activity;
-use crate::artifact::trial::record::Failures;
 use crate::hook::config::Stage;
-use crate::name::{HookId, ModuleName, Owner};
 
 /// The health of the operator at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use clock::Tick;
+use names::Owner;
+
 use super::cx::Cx;
 use super::effect::{Effect, Job, JobId};
 use super::policy::{Mode, Policy};
 use super::task::{Lane, Slot};
 use super::ticket::{RunFor, Ticket};
-use crate::name::Owner;
-use crate::time::Tick;
 
 fn slot(job: &Job) -> Slot {
     match job {

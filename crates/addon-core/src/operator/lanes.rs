@@ -12,6 +12,9 @@ use std::time::Duration;
 
 pub(super) use self::doing::{Doing, Fate};
 pub(super) use self::rate::Admission;
+use clock::{Backoff, Tick};
+use names::{HookName, ModuleName, QueueName};
+
 use self::rate::Rates;
 use super::cx::Cx;
 use super::effect::{Job, JobId, Notice};
@@ -19,9 +22,7 @@ use super::jobs::Jobs;
 use super::task::{Entry, HookTask, Lane, Slot, Task};
 use super::ticket::{AtHead, Ticket};
 use crate::failure::{Class, Failure};
-use crate::name::{HookName, ModuleName, QueueName};
 use crate::queue::{Ledger, Queues, State};
-use crate::time::{Backoff, Tick};
 
 /// All lanes, and the work of their heads.
 #[derive(Debug, Default)]

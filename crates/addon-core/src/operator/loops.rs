@@ -13,13 +13,14 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 pub(super) use self::lineage::Lineage;
+use clock::Tick;
+use names::{HookId, ModuleName};
+
 use self::streak::{Again, Streak};
 use super::event::ObjectWritten;
 use super::task::{HookTask, Lane, Reason, RunReason};
 use crate::digest::Digest;
-use crate::name::{HookId, ModuleName};
 use crate::object::ObjectName;
-use crate::time::Tick;
 
 /// The number of written versions that are remembered. Their changes are usually reported within milliseconds.
 const WRITES: usize = 4096;

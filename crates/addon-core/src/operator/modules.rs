@@ -11,9 +11,10 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) use self::run::{Release, Run};
 pub(super) use self::turn::{Hold, Turn};
 pub(super) use self::unit::Unit;
+use names::{HookId, ModuleName, Owner};
+
 use crate::module::graph::Node;
 use crate::module::{Edition, Module, Origin};
-use crate::name::{HookId, ModuleName, Owner};
 use crate::values::Globals;
 
 /// A later reading of a module's files.

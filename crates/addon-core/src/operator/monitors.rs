@@ -8,6 +8,8 @@ mod gate;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use names::{BindingName, HookId, MonitorId, Owner, QueueName};
+
 use self::gate::Gate;
 use super::bindings::Bindings;
 use super::effect::{HookLabels, MonitorStart};
@@ -17,7 +19,6 @@ use super::task::{HookTask, Trigger};
 use crate::hook::cause::Cause;
 use crate::hook::config::{HookConfig, KubernetesBinding};
 use crate::hook::context::BindingContext;
-use crate::name::{BindingName, HookId, MonitorId, Owner, QueueName};
 
 /// All monitors of this life except the stopped ones.
 #[derive(Debug, Default)]

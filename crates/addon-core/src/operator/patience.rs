@@ -2,6 +2,9 @@
 //!
 //! This file only reads state. The ways of the converge let other modules go on when a run hangs.
 
+use clock::Tick;
+use names::{HookId, ModuleName, MonitorId, Owner};
+
 use super::converge::Phase;
 use super::modules::Turn;
 use super::monitors::Served;
@@ -10,9 +13,7 @@ use super::query::Waiting;
 use super::survey::Survey;
 use super::task::{Entry, Lane, Slot, Task};
 use crate::hook::config::Stage;
-use crate::name::{HookId, ModuleName, MonitorId, Owner};
 use crate::queue::State;
-use crate::time::Tick;
 
 /// How many times the patience a global hook may run that holds all modules up. A start may be slow.
 const HANGS: u32 = 5;

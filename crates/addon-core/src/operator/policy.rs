@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
+use names::{HookId, Owner};
 
 use crate::failure::Failure;
 use crate::hook::config::HookKind;
 use crate::hook::in_text::HookInText;
 use crate::module::enabling::Extenders;
-use crate::name::{HookId, Owner};
 
 /// The kind of service of the program.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -31,7 +31,7 @@ impl Mode {
 
     /// The hook in the form in which texts name it.
     pub(super) fn told(self, hook: &HookId) -> HookInText<'_> {
-        hook.told(self.kind(&hook.owner))
+        HookInText::of(hook, self.kind(&hook.owner))
     }
 
     /// The failure with the name of its hook added, worded as in the original.

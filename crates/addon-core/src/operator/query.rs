@@ -4,12 +4,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use channel_core::choice::Activity;
+use channel_core::settings::Settings;
+use channel_core::source::ModuleSource;
+use names::{BindingName, HookId, HookName, ModuleName, MonitorId, Owner};
 use serde::Serialize;
-
-use crate::artifact::choice::Activity;
-use crate::artifact::settings::Settings;
-use crate::artifact::source::ModuleSource;
-use crate::name::{BindingName, HookId, HookName, ModuleName, MonitorId, Owner};
 
 /// Whether an answer contains secrets: values that a schema or the name of their key marks as secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,6 +11,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use clock::Tick;
+use names::Owner;
+
 use self::edits::Edits;
 use self::publication::Publication;
 use super::bindings::Bindings;
@@ -26,11 +29,9 @@ use super::task::Slot;
 use super::ticket::RunFor;
 use crate::failure::{Class, Failure};
 use crate::hook::context::BindingContext;
-use crate::name::Owner;
 use crate::review::reply::{NoAnswer, Reply};
 use crate::review::routes::{Opened, Routes};
 use crate::review::{Ended, Progress, Review, Run};
-use crate::time::Tick;
 use crate::values::Store;
 
 /// The state of all reviews.

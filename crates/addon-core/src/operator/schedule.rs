@@ -4,8 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use clock::{Now, Tick};
 use crontab::schedule::Crontab;
 use jiff::{SignedDuration, Timestamp};
+use names::HookId;
 
 use super::bindings::Bindings;
 use super::cx::Cx;
@@ -15,8 +17,6 @@ use super::query::Waiting;
 use super::task::{HookTask, Lane, Trigger};
 use crate::hook::cause::Cause;
 use crate::hook::context::BindingContext;
-use crate::name::HookId;
-use crate::time::{Now, Tick};
 
 /// The difference from the monotonic clock from which on the wall clock counts as set. Smaller differences are
 /// corrections, and no time comes twice because of them.

@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use names::HookName;
 
-use crate::name::HookName;
 use crate::values::Given;
 use crate::values::patch::Accepted;
 

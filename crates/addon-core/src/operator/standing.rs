@@ -5,12 +5,13 @@
 
 use std::time::Duration;
 
+use clock::Tick;
+
 use super::cx::Cx;
 use super::effect::Effect;
 use super::jobs::Jobs;
 use super::policy::{Leadership, Policy};
 use super::query::Waiting;
-use crate::time::Tick;
 
 /// Whether this replica leads, and whether it is shutting down.
 #[derive(Debug)]

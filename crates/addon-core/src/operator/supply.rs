@@ -4,12 +4,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use channel_core::reference::Repository;
+use channel_core::source::ModuleSources;
+use names::ModuleName;
+
 use super::effect::FilesVerdict;
-use crate::artifact::reference::Repository;
-use crate::artifact::source::ModuleSources;
 use crate::failure::{Class, Failure};
 use crate::module::{Edition, Origin};
-use crate::name::ModuleName;
 
 /// The number of failures in a row after which the last good files should return.
 const MOST_FAILURES: u32 = 3;

@@ -6,6 +6,9 @@
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
+use names::{ModuleName, QueueName};
+use names::{MonitorId, Owner};
+
 use super::Operator;
 use super::certainty::Certainty;
 use super::modules::Unit;
@@ -15,8 +18,6 @@ use super::query::FailingTask;
 use super::task::{Entry, HookTask, Lane};
 use crate::module::graph;
 use crate::module::lifecycle::Facts;
-use crate::name::{ModuleName, QueueName};
-use crate::name::{MonitorId, Owner};
 use crate::queue::State;
 use crate::values::section::Maintenance;
 use crate::values::{Globals, HookDocument};

@@ -7,12 +7,13 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 pub(super) use self::reason::{Reason, RunReason, Trigger};
+use names::{HookId, HookName, ModuleName, MonitorId, Owner, QueueName};
+
 use super::effect::HookLabels;
 use super::loops::Origin;
 use super::policy::Mode;
 use crate::hook::cause::Cause;
 use crate::hook::context::BindingContext;
-use crate::name::{HookId, HookName, ModuleName, MonitorId, Owner, QueueName};
 use crate::queue;
 
 /// A lane, in which tasks run one after another. The queue `main` consists of all lanes except the named ones. Without

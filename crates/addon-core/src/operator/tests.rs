@@ -38,6 +38,8 @@ mod warmth;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use names::ModuleName;
+use names::{HookId, HookName, MonitorId, Owner};
 use serde_json::{Value, json};
 use values_schema::schema::Schemas;
 
@@ -53,7 +55,6 @@ use super::query::{
     ReleaseValuesQuery, Secrets, StatusQuery, ValuesQuery,
 };
 use super::*;
-use crate::artifact::trial::sections::TrialSections;
 use crate::failure::Class;
 use crate::failure::Failure;
 use crate::hook::config::{HookConfig, HookKind, WatchEvent};
@@ -61,14 +62,13 @@ use crate::hook::context::BindingContext;
 use crate::hook::output::HookOutput;
 use crate::module::outline::{Outline, ValuesFiles};
 use crate::module::{Inventory, Module, Origin};
-use crate::name::ModuleName;
-use crate::name::{HookId, HookName, MonitorId, Owner};
 use crate::object::{ObjectName, ObjectView};
 use crate::release::ConfigTrace;
 use crate::review::reply::Reply;
 use crate::review::response::HookResponse;
 use crate::values::Given;
 use crate::values::patch::{Patch, PatchFile};
+use crate::values::trial_sections::TrialSections;
 
 /// A world in which every job ends at once, with the outcome that the test wants.
 struct World {

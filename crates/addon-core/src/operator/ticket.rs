@@ -3,10 +3,11 @@
 //!
 //! Only the core makes tickets, one for each job. The shell hands them back and must never look into them.
 
+use names::{HookId, ModuleName, Owner};
+
 use super::effect::JobId;
 use super::event::ReviewId;
 use super::task::Lane;
-use crate::name::{HookId, ModuleName, Owner};
 
 /// The ticket of one job. `W` is the type of the part of the core that wants the outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,9 +7,10 @@
 
 use std::collections::BTreeSet;
 
+use channel_core::trial::record::Ruling;
+
 use super::event::TrialStage;
 use super::policy::OnTrial;
-use crate::artifact::trial::record::Ruling;
 
 /// The part of this version in a trial: its own, or the last one that another version had.
 #[derive(Debug)]

@@ -12,6 +12,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use self::late::{Asked, Given};
 pub(super) use self::round::{Inputs, Round};
 pub(super) use self::switching::Kept;
+use clock::Tick;
+use names::ModuleName;
+
 use self::switching::Switching;
 use super::config::Config;
 use super::modules::Modules;
@@ -19,8 +22,6 @@ use super::supply::Supply;
 use super::task::Reason;
 use crate::failure::Failure;
 use crate::module::enabling::{Extenders, Opinions, Verdict};
-use crate::name::ModuleName;
-use crate::time::Tick;
 
 /// The verdicts, and the round that finds new ones.
 #[derive(Debug)]

@@ -9,6 +9,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use clock::{Backoff, Tick};
+use names::{HookId, HookName, ModuleName, Owner};
+
 use super::bindings::Bindings;
 use super::cx::Cx;
 use super::effect::{Job, JobId};
@@ -22,8 +25,6 @@ use super::ticket::{AskFor, WatchFor};
 use crate::failure::Failure;
 use crate::hook::config::HookConfig;
 use crate::module::enabling::{Extenders, Opinions};
-use crate::name::{HookId, HookName, ModuleName, Owner};
-use crate::time::{Backoff, Tick};
 use crate::values::section::{ConfigDocument, Entry};
 
 /// The prepared answers and monitors, until they are taken or dropped.

@@ -3,13 +3,13 @@
 //!
 //! Must never let an object go that owns data or other objects.
 
+use names::replaceable::{Replaceable, holds_others};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::Facts;
 use super::brake::Asked;
 use crate::failure::{Class, Failure};
-use crate::name::replaceable::{Replaceable, holds_others};
 
 /// The annotation on objects that may be deleted and created anew.
 pub const REPLACE: &str = "addon-operator/replace";

@@ -5,12 +5,13 @@
 
 use std::fmt;
 
+use names::HookId;
 use serde_json::{Map, Value, json};
 
 use super::request::Head;
 use super::response::AdmissionResponse;
 use crate::hook::config::HookKind;
-use crate::name::HookId;
+use crate::hook::in_text::HookInText;
 use crate::object::json::Json;
 
 /// The message if a hook succeeds and has written no response.
@@ -43,8 +44,8 @@ pub enum NoAnswer {
 impl fmt::Display for NoAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Late(hook, kind) => write!(f, "{} has not answered in time", hook.told(*kind)),
-            Self::NotStarted(hook, kind) => write!(f, "{} has not started yet", hook.told(*kind)),
+            Self::Late(hook, kind) => write!(f, "{} has not answered in time", HookInText::of(hook, *kind)),
+            Self::NotStarted(hook, kind) => write!(f, "{} has not started yet", HookInText::of(hook, *kind)),
             Self::Unjudged => f.write_str("the edit of the ConfigMap could not be judged in time"),
             Self::NotReady => f.write_str("hooks are still being configured"),
             Self::Stopping => f.write_str("the operator is shutting down"),

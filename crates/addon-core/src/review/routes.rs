@@ -7,6 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use names::{BindingName, HookId};
+
 use super::chain::Chain;
 use super::conversion::Conversion;
 use super::reply::{NoAnswer, Reply, admission_error};
@@ -14,7 +16,7 @@ use super::request::{AdmissionRequest, ReviewRequest};
 use super::{Progress, Review};
 use crate::hook::config::{AdmissionBinding, ConversionRule, HookConfig, HookKind};
 use crate::hook::context::{Ask, Told};
-use crate::name::{BindingName, HookId};
+use crate::hook::in_text::HookInText;
 
 /// The first part of the path of every admission binding.
 const CONFIGURATION: &str = "hooks";
@@ -124,7 +126,11 @@ impl Clash {
             kept,
             refused,
         } = self;
-        let (kind, refused, kept) = (kind.key(), refused.told(unowned), kept.told(unowned));
+        let (kind, refused, kept) = (
+            kind.key(),
+            HookInText::of(refused, unowned),
+            HookInText::of(kept, unowned),
+        );
         format!("{kind} '{name}' of {refused} is not served: {kept} has a binding of that name")
     }
 }

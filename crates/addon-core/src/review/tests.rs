@@ -3,6 +3,7 @@ mod registrations;
 
 use std::collections::BTreeMap;
 
+use names::{HookId, HookName, ModuleName, Owner};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -16,7 +17,6 @@ use super::routes::{AdmissionKind, Opened, Routes, safe};
 use super::{Ended, Progress, Review, Run};
 use crate::hook::config::{ConfigVersion, ConversionRule, HookConfig, HookKind};
 use crate::hook::context::{self, Snapshots};
-use crate::name::{HookId, HookName, ModuleName, Owner};
 
 const CRD: &str = "widgets.example.com";
 

@@ -5,12 +5,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use names::{GLOBAL_KEY, Owner};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::Store;
-use crate::name::{GLOBAL_KEY, Owner};
 
 /// The values document of a hook: the global section and, for a module, its own section. Both are shared, not copied.
 #[derive(Debug, Clone, PartialEq)]

@@ -4,10 +4,10 @@
 
 use std::sync::Arc;
 
+use names::Owner;
 use serde_json::{Map, Value};
 
 use super::{Attempt, Layers, Store};
-use crate::name::Owner;
 
 impl Store {
     /// Forgets an empty section of the `ConfigMap`, which only tells that the section once existed.

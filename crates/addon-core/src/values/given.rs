@@ -5,12 +5,12 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use names::{ModuleName, Owner};
 use serde::{Deserialize, Serialize};
 
 use super::patch::{Accepted, FlagOp, Operations, PatchFile};
 use super::vetted::{Asking, Vetted};
 use super::{Attempt, Change, Rejected, Store};
-use crate::name::{ModuleName, Owner};
 
 /// The sum of a hook's accepted patches.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,10 +5,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use names::ModuleName;
+
 use super::Store;
 use super::section::{ConfigDocument, SectionProblem};
 use super::vetted::Vetted;
-use crate::name::ModuleName;
 
 /// The mistakes and warnings about the keys of the ConfigMap.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -89,11 +90,11 @@ fn nearest<'a>(written: &ModuleName, known: impl Iterator<Item = &'a ModuleName>
 
 #[cfg(test)]
 mod tests {
+    use names::Owner;
     use serde_json::json;
     use values_schema::schema::{Files, Schemas};
 
     use super::*;
-    use crate::name::Owner;
 
     fn name(text: &str) -> ModuleName {
         ModuleName::parse(text).unwrap()

@@ -11,11 +11,11 @@ use std::fmt;
 
 use helm_yaml::number;
 use helm_yaml::yaml;
+use names::{ENABLED_SUFFIX, GLOBAL_KEY, ModuleName, NameError, Owner};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use thiserror::Error;
 
-use crate::name::{ENABLED_SUFFIX, GLOBAL_KEY, ModuleName, NameError, Owner};
 use crate::values::kind_of;
 
 pub use operation::{DoesNotApply, Operation, Operations};

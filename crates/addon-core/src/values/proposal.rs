@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use names::Owner;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use thiserror::Error;
@@ -12,7 +13,6 @@ use thiserror::Error;
 use super::patch::{FlagOp, Operations, Patch, PatchFile};
 use super::vetted::{Asking, Unvetted, Vetted};
 use super::{Attempt, Reason, Rejected, Store, Version, document_of, section_of};
-use crate::name::Owner;
 
 /// The patches of a hook, computed against one version of the values.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

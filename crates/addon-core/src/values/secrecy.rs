@@ -6,12 +6,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use masking::secret::known::Known;
+use names::{GLOBAL_KEY, Owner};
 use serde_json::{Value, json};
 use values_schema::schema::Schemas;
 
 use super::patch::Operation;
 use super::{Layers, Store};
-use crate::name::{GLOBAL_KEY, Owner};
 
 /// The rules by which the values that a hook reads and writes are masked. They are shared, not copied.
 #[derive(Debug, Clone, Default, PartialEq)]

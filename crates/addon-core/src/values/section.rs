@@ -7,12 +7,12 @@ mod channel;
 use std::collections::BTreeMap;
 use std::fmt;
 
+use channel_core::source;
+use channel_core::source::ModuleSources;
 use helm_yaml::yaml;
+use names::{ENABLED_SUFFIX, GLOBAL_KEY, MAINTENANCE_SUFFIX, MODULE_SOURCES, ModuleName, Owner};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-
-use crate::artifact::source::{self, ModuleSources};
-use crate::name::{ENABLED_SUFFIX, GLOBAL_KEY, MAINTENANCE_SUFFIX, MODULE_SOURCES, ModuleName, Owner};
 
 pub use channel::ChannelKeys;
 

@@ -1,11 +1,11 @@
 use helm_yaml::yaml;
+use names::ModuleName;
 use proptest::prelude::*;
 use serde_json::json;
 
 use super::patch::FlagOp;
 use super::patch::Patch;
 use super::*;
-use crate::name::ModuleName;
 
 fn module(name: &str) -> Owner {
     Owner::Module(ModuleName::parse(name).unwrap())

@@ -9,11 +9,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
+use names::Owner;
 use serde_json::Value;
 use values_schema::schema::{Invalid, Kind, Schemas};
 
 use super::NotForHelm;
-use crate::name::Owner;
 
 /// A question: does this section keep to that schema of its owner?
 #[derive(Clone)]

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use names::Owner;
 use serde_json::{Map, Value};
 use thiserror::Error;
 use values_schema::schema::{Invalid, Kind, Schemas};
@@ -12,7 +13,6 @@ use super::merge::merge;
 use super::section::{ConfigDocument, Entry};
 use super::vetted::{Asking, Unvetted, Vetted, Vetting};
 use super::{Attempt, Layers, Reason, Rejected, Store};
-use crate::name::Owner;
 
 /// The error for values that break the schema of the values for helm.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

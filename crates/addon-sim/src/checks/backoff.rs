@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use addon_core::failure::Class;
-use addon_core::name::{HookId, ModuleName};
 use addon_core::operator::effect::{Effect, HookRun, Job, Notice, StandIn};
 use addon_core::operator::event::Event;
 use addon_core::operator::query::ModuleReport;
+use names::{HookId, ModuleName};
 
 use super::jobs::{aside, lane, lane_of_ended};
 use super::{Seen, SimStep, Violation, ensure};

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use addon_core::name::{HookId, Owner};
 use addon_core::operator::effect::{Effect, HookLabels, HookRun, Job, JobId};
 use addon_core::operator::event::Event;
+use names::{HookId, Owner};
 
 use super::patience::{self, Patience};
 use super::scripts::Scripts;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use addon_core::name::HookId;
 use addon_core::operator::effect::{Effect, HookRun, Job};
+use names::HookId;
 
 use super::{SimStep, Violation, ensure};
 use crate::world::owner_name;

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use addon_core::name::{HookId, ModuleName};
 use addon_core::operator::effect::{Effect, Job, Notice, Slowed};
 use addon_core::operator::event::Event;
+use names::{HookId, ModuleName};
 
 use super::{SimStep, Violation, ensure};
 

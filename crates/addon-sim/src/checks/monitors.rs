@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use addon_core::hook::context::BindingContext;
-use addon_core::name::{BindingName, HookId, MonitorId};
 use addon_core::operator::effect::{Effect, HookRun, Job, MonitorStart, Notice, StandIn};
 use addon_core::operator::event::{Event, Finished, HookRan};
+use names::{BindingName, HookId, MonitorId};
 
 use super::jobs::{aside, lane, lane_of, lane_of_ended};
 use super::{SimStep, Violation, ensure};

@@ -4,9 +4,9 @@ mod passed;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use addon_core::name::{HookId, Owner};
 use addon_core::operator::effect::{Effect, HookRun, Job, Notice};
 use addon_core::operator::event::{Event, Finished};
+use names::{HookId, Owner};
 
 use super::{SimStep, Violation, ensure};
 use crate::model;

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use addon_core::name::Owner;
 use addon_core::operator::effect::{Effect, HookRun, Job, JobId};
 use addon_core::operator::event::Event;
 use addon_core::operator::policy::Policy;
+use names::Owner;
 
 use super::{SimStep, Violation, ensure};
 use crate::world::asked_of;

@@ -6,11 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use addon_core::failure::Class;
-use addon_core::name::HookId;
 use addon_core::operator::effect::{Effect, HookRun, Job, Notice};
 use addon_core::operator::event::{Event, Finished, HookRan, ReviewId};
 use addon_core::review::reply::{NoAnswer, Reply};
 use addon_core::review::routes::Routes;
+use names::HookId;
 use serde_json::Value;
 
 use super::{SimStep, Violation, ensure};

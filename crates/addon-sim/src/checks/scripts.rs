@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use addon_core::name::ModuleName;
 use addon_core::operator::effect::{Effect, Job, JobId, Notice};
 use addon_core::operator::event::Event;
+use names::ModuleName;
 
 use super::{SimStep, Violation, ensure};
 

@@ -7,10 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use addon_core::failure::Class;
 use addon_core::module::{Edition, Origin};
-use addon_core::name::ModuleName;
 use addon_core::operator::effect::{Effect, FilesVerdict, HookRun, Job, Notice};
 use addon_core::operator::event::Event;
 use addon_core::operator::query::{HeldBy, ModuleReport};
+use names::ModuleName;
 use serde_json::Value;
 
 use super::{SimStep, Violation, ensure};

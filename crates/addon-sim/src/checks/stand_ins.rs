@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use addon_core::name::HookName;
 use addon_core::operator::effect::{Effect, Job, Notice, StandIn};
 use addon_core::operator::event::{Event, Finished};
 use addon_core::operator::policy::OnTrial;
+use names::HookName;
 
 use super::{SimStep, Violation, ensure};
 

@@ -4,11 +4,11 @@
 
 use std::collections::BTreeSet;
 
-use addon_core::name::{HookId, Owner};
 use addon_core::operator::effect::{Effect, Job, Notice};
 use addon_core::operator::event::{Event, Finished};
 use addon_core::operator::query::ModuleReport;
 use addon_core::review::reply::Reply;
+use names::{HookId, Owner};
 
 use super::{SimStep, Violation, ensure};
 

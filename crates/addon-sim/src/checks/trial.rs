@@ -2,11 +2,11 @@
 //! module is not released. Y3: after a trial that was not passed, the sections that hooks saved are put back, unless
 //! people edited them. Y4: after a passed trial nothing is held for it.
 
-use addon_core::artifact::trial::record::Ruling;
 use addon_core::operator::effect::{Effect, Job};
 use addon_core::operator::event::{Event, Finished, TrialStage};
 use addon_core::operator::policy::OnTrial;
 use addon_core::operator::query::HeldBy;
+use channel_core::trial::record::Ruling;
 
 use super::{SimStep, Violation, ensure};
 use crate::life::Seen;

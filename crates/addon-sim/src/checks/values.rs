@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use addon_core::hook::cause::Cause;
-use addon_core::name::ModuleName;
 use addon_core::operator::effect::{Effect, HookRun, Job, JobId, Notice};
 use addon_core::operator::event::{Event, Finished, HookRan, Saved};
 use addon_core::operator::query::ModuleReport;
+use names::ModuleName;
 use serde_json::{Value, json};
 
 use super::jobs::lane;

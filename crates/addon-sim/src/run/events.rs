@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use addon_core::artifact::trial::record::Ruling;
 use addon_core::failure::{Class, Failure};
 use addon_core::module::Origin;
 use addon_core::operator::effect::{Job, JobId};
 use addon_core::operator::event::{Asked, ConfigRead, Event, Finished, ReviewId, Saved, TrialStage};
 use addon_core::operator::policy::OnTrial;
+use channel_core::trial::record::Ruling;
 
 use super::{Due, Run};
 use crate::action::{Action, Misreading};

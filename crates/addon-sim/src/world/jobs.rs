@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use addon_core::failure::{Class, Failure};
 use addon_core::hook::config::{HookConfig, HookKind};
 use addon_core::module::outline::ValuesFiles;
-use addon_core::name::{HookName, ModuleName, Owner};
 use addon_core::operator::effect::{Conversions, HookRun, Job};
 use addon_core::operator::event::{Finished, HookRan, Reworked, Saved, SavedState, Usage};
 use addon_core::operator::provenance::Made;
 use addon_core::values::vetted::Vetting;
+use names::{HookName, ModuleName, Owner};
 use serde::Serialize;
 use serde_json::Value;
 

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use addon_core::artifact::trial::record::Ruling;
 use addon_core::failure::{Class, Failure};
-use addon_core::name::ModuleName;
 use addon_core::operator::event::{ConfigRead, CrdObstacle, Saved, Settled};
 use addon_core::operator::policy::OnTrial;
+use channel_core::trial::record::Ruling;
+use names::ModuleName;
 
 use super::World;
 
@@ -95,7 +95,7 @@ impl World {
         // If the job is cut off here, the next attempt repeats the whole job.
         self.fault("forget-sections", Class::TimedOut)?;
         if let Some(secret) = &mut self.secret {
-            secret.trial_sections = addon_core::artifact::trial::sections::TrialSections::default();
+            secret.trial_sections = addon_core::values::trial_sections::TrialSections::default();
         }
         if ruling == Ruling::Passed {
             self.trial.forget();

@@ -5,16 +5,16 @@
 
 use std::collections::BTreeMap;
 
-use addon_core::artifact::candidate::VERSION;
-use addon_core::artifact::following::Trouble;
-use addon_core::artifact::platform::Platform;
-use addon_core::artifact::reference::ImageDigest;
-use addon_core::footing::{LOWEST_CHART_KEY, STATE_FORMATS_KEY};
+use channel_core::candidate::VERSION;
+use channel_core::following::Trouble;
+use channel_core::footing::{LOWEST_CHART_KEY, STATE_FORMATS_KEY};
+use channel_core::platform::Platform;
+use channel_core::reference::ImageDigest;
+use registry::documents::{Content, Document, Index, Manifest};
+use registry::place::Reference;
 use serde::Deserialize;
 
 use super::{Inquiry, says, trouble};
-use crate::registry::documents::{Content, Document, Index, Manifest};
-use crate::registry::place::Reference;
 
 /// The largest configuration that is read; usual ones have some kilobytes.
 const LARGEST: usize = 1 << 20;

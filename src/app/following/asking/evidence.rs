@@ -3,16 +3,16 @@
 //! Anyone who may push to the repository can add documents there. So their number and size are limited, and an
 //! unreadable one does not hide the others. Must never judge them.
 
-use addon_core::artifact::following::Trouble;
-use addon_core::artifact::reference::ImageDigest;
 use addon_core::failure::Class;
+use channel_core::following::Trouble;
+use channel_core::reference::ImageDigest;
+use registry::documents::Descriptor;
+use registry::error::RegistryError;
+use registry::place::Reference;
+use registry::signatures::{Blob, Document, Evidence, MOST_BYTES, MOST_SIGNATURES, Refusal, Simple, bundle, simple};
+use report::Chain;
 
 use super::{Inquiry, present};
-use crate::registry::documents::Descriptor;
-use crate::registry::error::RegistryError;
-use crate::registry::place::Reference;
-use crate::report::Chain;
-use crate::signatures::{Blob, Document, Evidence, MOST_BYTES, MOST_SIGNATURES, Refusal, Simple, bundle, simple};
 
 impl Inquiry {
     /// The signatures in the form of simple signing.

@@ -4,15 +4,15 @@
 
 use std::sync::Arc;
 
-use addon_core::artifact::choice::Subject;
-use addon_core::artifact::following::{Answer, News, Question, Trouble};
-use addon_core::artifact::platform::Platform;
+use channel_core::choice::Subject;
+use channel_core::following::{Answer, News, Question, Trouble};
+use channel_core::platform::Platform;
+use registry::documents;
 use tracing::{info, warn};
 
 use super::Follower;
 use crate::app::following::asking::Inquiry;
 use crate::app::sources::login;
-use crate::registry::documents;
 
 impl Follower {
     pub(super) async fn ask(&mut self, question: &Question) -> Result<Answer, Trouble> {

@@ -4,16 +4,15 @@
 
 use std::collections::BTreeSet;
 
-use addon_core::artifact::choice::{Memory, Target};
-use addon_core::artifact::reference::ImageDigest;
 use addon_core::failure::Failure;
+use channel_core::choice::{Memory, Target};
+use channel_core::reference::ImageDigest;
+use report::Chain;
 use tokio::time::sleep;
 use tracing::warn;
 
 use super::{Follower, PAUSE};
 use crate::app::sources::taking::TakeError;
-use crate::blocking;
-use crate::report::Chain;
 
 impl Follower {
     /// Reads the record, and hands the files of the version in use to the core if a copy of them is kept.

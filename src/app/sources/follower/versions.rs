@@ -4,13 +4,13 @@
 
 use std::time::Duration;
 
-use addon_core::artifact::choice::Target;
+use channel_core::choice::Target;
+use report::Chain;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
 use super::{Follower, PAUSE};
 use crate::app::sources::taking::TakeError;
-use crate::report::Chain;
 
 /// The interval of looks at the inputs of the files in use.
 const LOOKS: Duration = Duration::from_secs(15);

@@ -112,6 +112,7 @@ mod tests {
 
     use addon_core::module::description::Restoring;
     use serde_json::json;
+    use telling::meters::Meters;
     use tempfile::TempDir;
     use tokio::sync::mpsc;
 
@@ -122,7 +123,6 @@ mod tests {
     use crate::cluster::kinds::Kinds;
     use crate::cluster::kubeconfig::Address;
     use crate::cluster::monitor::{self, Monitors};
-    use crate::meters::Meters;
 
     /// A lookout without an API server.
     async fn watch() -> (Watch, TempDir) {

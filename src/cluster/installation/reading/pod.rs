@@ -4,14 +4,14 @@
 
 use std::collections::BTreeSet;
 
-use addon_core::artifact::platform::Platform;
-use addon_core::artifact::reference::{ImageDigest, Reference};
-use addon_core::artifact::trial::sight::{PodState, Replica, TrialPod};
+use channel_core::platform::Platform;
+use channel_core::reference::{ImageDigest, Reference};
+use channel_core::trial::sight::{PodState, Replica, TrialPod};
+use child::warrant::OVERDUE;
 use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Pod, PodCondition, PodStatus};
 
 use super::super::TRIAL_LABEL;
 use super::{image_in, sentence};
-use crate::process::warrant::OVERDUE;
 
 /// The waiting reasons of a container whose image cannot be pulled.
 const NOT_PULLED: [&str; 7] = [

@@ -1,4 +1,4 @@
-use addon_core::artifact::trial::sight::PodState;
+use channel_core::trial::sight::PodState;
 use serde_json::{Value, json};
 
 use super::*;

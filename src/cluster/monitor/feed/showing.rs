@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use addon_core::failure::{Class, Failure};
-use addon_core::name::ModuleName;
 use addon_core::object::snapshot::Sighting;
+use names::ModuleName;
 use tracing::warn;
 
 use super::super::heard::unusable;
@@ -16,7 +16,6 @@ use super::super::observation::{Labels, Observation};
 use super::super::reader::Answer;
 use super::super::trouble::Trouble;
 use super::Feed;
-use crate::blocking;
 
 impl Feed {
     /// Shows objects to all viewers, in order, and sends the resulting changes.

@@ -2,8 +2,7 @@
 //! and never parses the same text again and again.
 
 use serde_json::{Map, Value};
-
-use crate::settings::HookOutput;
+use settings::HookOutput;
 
 /// A text that is still incomplete after this many bytes is not taken for JSON any more.
 const LONGEST: usize = 1 << 20;

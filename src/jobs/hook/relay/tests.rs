@@ -4,13 +4,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use addon_core::hook::cause::Cause;
-use addon_core::name::{HookName, Owner};
+use child::{Output, Spawn, Spawner};
+use names::{HookName, Owner};
 use tokio_util::sync::CancellationToken;
 use tracing::field::{Field, Visit};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 
 use super::*;
-use crate::process::{Output, Spawn, Spawner};
 
 /// A record: its level, its message and its other fields.
 type Record = (Level, String, Map<String, Value>);

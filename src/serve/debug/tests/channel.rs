@@ -3,8 +3,8 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use addon_core::artifact::following;
-use addon_core::artifact::view::{ChannelState, Known};
+use channel_core::following;
+use channel_core::view::{ChannelState, Known};
 use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio::time::timeout;

@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use names::{HookName, NameError};
 use serde_json::Value;
 use thiserror::Error;
 
@@ -13,7 +14,6 @@ use super::fields::{Fields, Problems};
 use super::mistake::listed;
 use super::{ConfigError, HookConfig, HookKind, v1};
 use crate::failure::{Class, Failure};
-use crate::name::{HookName, NameError};
 use crate::values::kind_of;
 
 /// All hooks of one executable.

@@ -4,9 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crontab::schedule::Crontab;
+use names::{BindingName, QueueName};
 use serde::{Deserialize, Serialize};
-
-use crate::name::{BindingName, QueueName};
 
 /// A condition on snapshots, without which an event makes no run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,11 +5,11 @@ use std::time::Duration;
 use crontab::duration::parse_duration;
 use crontab::schedule::Crontab;
 use gojq::filter::Filter;
+use names::{BindingName, QueueName};
 
 use super::binding::{LabelRequirement, LabelSelector, Operator};
 use super::fields::{Fields, Problems};
 use super::{ConfigError, HookConfig};
-use crate::name::{BindingName, QueueName};
 
 /// Collects the values that have the right form and no meaning.
 #[derive(Default)]

@@ -1,7 +1,7 @@
+use names::BindingName;
 use serde_json::json;
 
 use super::*;
-use crate::name::BindingName;
 
 fn global(text: &str) -> Result<HookConfig, ConfigError> {
     HookConfig::parse(text, HookKind::Global)

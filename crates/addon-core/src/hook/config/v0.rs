@@ -4,13 +4,13 @@
 
 use std::collections::BTreeSet;
 
+use names::QueueName;
 use serde_json::Value;
 
 use super::fields::{Fields, Problems};
 use super::reader::{Reader, name_or, selector};
 use super::{ConfigError, ConfigVersion, HookConfig, HookKind, KubernetesBinding, NamespaceSelector, ScheduleBinding};
 use super::{WatchEvent, stages};
-use crate::name::QueueName;
 
 const EVENTS: [(&str, WatchEvent); 3] = [
     ("add", WatchEvent::Added),

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use names::BindingName;
 use serde_json::Value;
 
 use super::binding::{Condition, FieldRequirement, KubernetesBinding, NamespaceSelector, ScheduleBinding, WatchEvent};
@@ -10,7 +11,6 @@ use super::fields::{Fields, Problems};
 use super::reader::{Reader, is_domain, name_or, selector};
 use super::webhook::{admission, conversion};
 use super::{ConfigError, ConfigVersion, HookConfig, HookKind, settings};
-use crate::name::BindingName;
 
 const CONVERSION: &str = "kubernetesCustomResourceConversion";
 

@@ -6,12 +6,12 @@
 use std::collections::BTreeMap;
 use std::io;
 
+use names::BindingName;
 use serde::{Serialize, Serializer};
 use serde_json::ser::{Formatter, Serializer as JsonSerializer};
 
 use super::{Ask, BindingContext, Snapshots, Told};
 use crate::hook::config::{ConfigVersion, Stage, WatchEvent};
-use crate::name::BindingName;
 use crate::object::ObjectView;
 use crate::object::json::Json;
 

@@ -1,5 +1,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
+use names::{HookId, HookName, ModuleName, Owner};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -7,7 +8,6 @@ use proptest::prelude::*;
 use super::super::name::{Group, LabelName};
 use super::super::{Applied, Buckets, Change, Finite, Kind, Operation, Sample, parse};
 use super::*;
-use crate::name::{HookId, HookName, ModuleName, Owner};
 
 fn hook(module: Option<&str>, name: &str) -> HookId {
     HookId {

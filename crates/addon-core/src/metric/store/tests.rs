@@ -1,6 +1,7 @@
+use names::{HookName, ModuleName};
+
 use super::super::{exposition, parse};
 use super::*;
-use crate::name::{HookName, ModuleName};
 
 fn hook(name: &str) -> HookId {
     HookId {

@@ -3,11 +3,11 @@
 //! Must never say of a mistake that the module can be used all the same.
 
 use helm_yaml::yaml::document::Kind;
+use names::NameError;
+use names::replaceable::NotReplaceable;
 use thiserror::Error;
 
 use super::{DRIFT, Restoring, SERVICE_ACCOUNT};
-use crate::name::NameError;
-use crate::name::replaceable::NotReplaceable;
 
 /// A mistake in the file.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

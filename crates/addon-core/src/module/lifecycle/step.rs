@@ -1,7 +1,8 @@
 //! The steps of a run and of a removal, and the facts that the choice of the next step depends on.
 
+use names::{HookName, MonitorId};
+
 use crate::hook::config::Stage;
-use crate::name::{HookName, MonitorId};
 use crate::values::Version;
 
 /// The next step of a module's run or removal. One step is one job.

@@ -1,8 +1,9 @@
 //! The applied settings of the channel. They concern no module, so that an edit of them runs no module.
 
+use channel_core::settings::Settings;
+use names::CHANNEL_SETTINGS;
+
 use super::Config;
-use crate::artifact::settings::Settings;
-use crate::name::CHANNEL_SETTINGS;
 use crate::operator::cx::Cx;
 use crate::operator::effect::Notice;
 use crate::values::section::ChannelKeys;

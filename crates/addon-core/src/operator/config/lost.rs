@@ -7,11 +7,11 @@
 
 use std::collections::BTreeMap;
 
+use names::{ModuleName, Owner};
 use serde_json::json;
 
 use super::Config;
 use super::news::is_filled;
-use crate::name::{ModuleName, Owner};
 use crate::operator::cx::Cx;
 use crate::operator::effect::Notice;
 use crate::release::ConfigTrace;

@@ -4,9 +4,9 @@
 
 use std::collections::BTreeSet;
 
+use names::{GLOBAL_KEY, ModuleName};
 use serde_json::Value;
 
-use crate::name::{GLOBAL_KEY, ModuleName};
 use crate::values::section::{Entry, Maintenance, Section};
 
 /// The differences to the applied ConfigMap.

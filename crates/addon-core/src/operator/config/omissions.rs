@@ -4,8 +4,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use names::ModuleName;
+
 use super::{Config, Sight};
-use crate::name::ModuleName;
 use crate::operator::provenance::{Made, Provenance};
 
 impl Config {

@@ -6,9 +6,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use names::ModuleName;
+
 use super::Config;
 use crate::failure::Failure;
-use crate::name::ModuleName;
 use crate::operator::commits::Commits;
 use crate::operator::cx::Cx;
 use crate::operator::effect::Notice;

@@ -1,8 +1,9 @@
 //! The registries from which modules come, as the applied ConfigMap names them.
 
+use channel_core::source::ModuleSources;
+use names::MODULE_SOURCES;
+
 use super::Config;
-use crate::artifact::source::ModuleSources;
-use crate::name::MODULE_SOURCES;
 use crate::values::section::ConfigDocument;
 
 impl Config {

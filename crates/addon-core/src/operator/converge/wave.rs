@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::name::ModuleName;
+use names::ModuleName;
 
 /// The removals and runs that a converge has still to do.
 #[derive(Debug, Default)]

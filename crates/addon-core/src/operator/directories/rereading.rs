@@ -3,9 +3,10 @@
 //!
 //! Must never happen where nothing is removed.
 
+use names::ModuleName;
+
 use crate::failure::{Class, Failure};
 use crate::module::outline::{Outline, ValuesFile};
-use crate::name::ModuleName;
 
 /// The readings of the directories, and whether two of them agree.
 #[derive(Debug, Default)]

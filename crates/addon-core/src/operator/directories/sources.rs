@@ -5,9 +5,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use names::{GLOBAL_KEY, ModuleName};
+
 use crate::failure::{Class, Failure};
 use crate::module::outline::{ValuesFile, ValuesFiles};
-use crate::name::{GLOBAL_KEY, ModuleName};
 use crate::operator::modules::Modules;
 
 /// The known outlines of the values files.

@@ -8,9 +8,10 @@ use std::time::Duration;
 use masking::secret::known::Known;
 
 pub use self::causes::{HeldFor, RecordCause, Slowed, StandIn};
+use names::{BindingName, HookId, ModuleName, Owner, QueueName};
+
 use super::HookLabels;
 use crate::failure::Failure;
-use crate::name::{BindingName, HookId, ModuleName, Owner, QueueName};
 use crate::operator::event::{Drift, SyncAction, Usage};
 
 /// One notice to people. Our own metrics are made of notices, too.

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use names::{HookName, ModuleName, MonitorId, Owner};
+
 use super::{
     CrdObstacle, ObjectWritten, ReleaseSummary, ReviewId, Reworked, Saved, SavedState, ScriptAnswer, Settled, Synced,
     Usage,
@@ -10,7 +12,6 @@ use crate::failure::Failure;
 use crate::hook::config::HookConfig;
 use crate::hook::output::HookOutput;
 use crate::module::outline::Outline;
-use crate::name::{HookName, ModuleName, MonitorId, Owner};
 use crate::operator::effect::{Job, JobId};
 use crate::operator::task::Lane;
 use crate::operator::ticket::{AskFor, AtHead, RunFor, Ticket, VetFor, WatchFor};

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use names::{HookName, ModuleName, Owner};
 use serde_json::{Value, json};
 
 use super::super::health::Health;
@@ -12,7 +13,6 @@ use super::super::query::{
 };
 use super::super::survey::Survey;
 use super::Query;
-use crate::name::{HookName, ModuleName, Owner};
 use crate::values::HookDocument;
 
 impl Query for StatusQuery {

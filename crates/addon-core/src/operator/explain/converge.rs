@@ -1,11 +1,12 @@
 //! The texts about the waits of the start and of a converge.
 
+use names::ModuleName;
+
 use super::super::converge::Phase;
 use super::super::converge::wave::Wave;
 use super::super::policy::Mode;
 use super::super::survey::{Survey, failed};
 use super::super::task::{Lane, Task};
-use crate::name::ModuleName;
 use crate::queue::State;
 
 impl Survey<'_> {

@@ -1,5 +1,8 @@
 //! The report about one module: its state and its waits, in fields for people and programs.
 
+use clock::Tick;
+use names::{ModuleName, QueueName};
+
 use super::super::effect::Slowed;
 use super::super::lanes::Lanes;
 use super::super::modules::{Turn, Unit};
@@ -8,9 +11,7 @@ use super::super::survey::Survey;
 use super::super::task::{Entry, Lane};
 use crate::module::enabling::Source;
 use crate::module::lifecycle::Lifecycle;
-use crate::name::{ModuleName, QueueName};
 use crate::queue::State;
-use crate::time::Tick;
 use crate::values::section::Maintenance;
 
 impl Survey<'_> {

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use clock::Tick;
+use names::{HookId, MonitorId, Owner};
+
 use super::Lanes;
 use crate::hook::cause::Cause;
-use crate::name::{HookId, MonitorId, Owner};
 use crate::operator::effect::{HookLabels, JobId};
 use crate::operator::task::Lane;
-use crate::time::Tick;
 
 /// The hook that the head of a lane runs.
 #[derive(Debug, Clone)]

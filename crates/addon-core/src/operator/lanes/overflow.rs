@@ -1,10 +1,11 @@
 //! Queues that grow too long: the tasks of one hook are combined into one. Only contexts that a later context of their
 //! group repeats are dropped.
 
+use names::{HookId, Owner};
+
 use super::Lanes;
 use crate::hook::config::ConfigVersion;
 use crate::hook::context;
-use crate::name::{HookId, Owner};
 use crate::operator::bindings::Bindings;
 use crate::operator::cx::Cx;
 use crate::operator::effect::Notice;

@@ -6,15 +6,16 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use clock::Tick;
+use names::HookId;
+
 use super::Lanes;
 use crate::hook::config::RateLimit;
-use crate::name::HookId;
 use crate::operator::bindings::Bindings;
 use crate::operator::cx::Cx;
 use crate::operator::jobs::Jobs;
 use crate::operator::query::Waiting;
 use crate::operator::task::{Lane, Slot};
-use crate::time::Tick;
 
 /// The pace of a hook without `settings` while its objects change all the time. A run that starts a moment later is told
 /// of all changes until then, so that fewer processes tell the same. A few runs come at once: changes that
@@ -185,8 +186,9 @@ impl Lanes {
 mod tests {
     use std::time::Duration;
 
+    use names::{HookName, Owner};
+
     use super::*;
-    use crate::name::{HookName, Owner};
 
     #[test]
     fn a_burst_comes_at_once_and_then_one_run_an_interval() {

@@ -2,11 +2,12 @@
 //!
 //! Must never keep a request that a change by others has made pointless.
 
+use clock::Tick;
+use names::{HookId, ModuleName};
+
 use super::{Aside, Loops, Request, Wait};
-use crate::name::{HookId, ModuleName};
 use crate::operator::query::Waiting;
 use crate::operator::task::HookTask;
-use crate::time::Tick;
 
 /// Requests that wait.
 impl Loops {

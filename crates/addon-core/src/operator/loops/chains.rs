@@ -4,12 +4,13 @@
 
 use std::collections::BTreeSet;
 
+use clock::Tick;
+use names::{HookId, ModuleName};
+
 use super::{AFTERMATH, DOUBT, Lineage, Loops, Origin, Request, key};
 use crate::hook::config::WatchEvent;
-use crate::name::{HookId, ModuleName};
 use crate::operator::event::ObjectChange;
 use crate::operator::task::Lane;
-use crate::time::Tick;
 
 /// Lineages.
 impl Loops {

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::name::HookId;
+use names::HookId;
 
 /// The number of hooks in a lineage from which on no hook is added. Chains of so many hooks are no loops.
 const LONGEST: usize = 32;
@@ -46,8 +46,9 @@ impl Lineage {
 
 #[cfg(test)]
 mod tests {
+    use names::{HookName, Owner};
+
     use super::*;
-    use crate::name::{HookName, Owner};
 
     fn hook(name: &str) -> HookId {
         HookId {

@@ -3,8 +3,9 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use clock::Tick;
+
 use crate::digest::Digest;
-use crate::time::Tick;
 
 /// The number of repetitions within [`WINDOW`] from which on the next run waits.
 const MANY: usize = 6;

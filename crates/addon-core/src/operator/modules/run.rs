@@ -1,8 +1,9 @@
 //! A run of a module, from its first step to its end, and the state of the release in it.
 
+use clock::Tick;
+
 use crate::module::lifecycle::ModuleStep;
 use crate::operator::event::SyncAction;
-use crate::time::Tick;
 use crate::values::{Globals, Version};
 
 /// A run of a module, from its first step to its end.

@@ -1,6 +1,6 @@
 //! The turn of a module in a converge, and the reason for which a module is held.
 
-use crate::name::ModuleName;
+use names::ModuleName;
 
 /// The state of a module in the running converge, or at the end of the last one.
 #[derive(Debug, Clone, PartialEq, Eq)]

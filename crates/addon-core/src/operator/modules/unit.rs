@@ -1,13 +1,14 @@
 //! One module. Its fields change only by the methods below. Each is named after the event that it notes.
 
+use clock::Tick;
+use names::{ModuleName, MonitorId};
+
 use super::{Hold, Release, Run, Turn};
 use crate::failure::{Class, Failure};
 use crate::module::Module;
 use crate::module::first_runs::FirstRuns;
 use crate::module::lifecycle::{Facts, HookOrder, Lifecycle, ModuleStep};
-use crate::name::{ModuleName, MonitorId};
 use crate::operator::event::SyncAction;
-use crate::time::Tick;
 use crate::values::{Globals, Version};
 
 /// A module with the state of its lifecycle, of its turn and of its run.

@@ -85,9 +85,10 @@ impl Gate {
 
 #[cfg(test)]
 mod tests {
+    use names::MonitorId;
+
     use super::*;
     use crate::hook::config::WatchEvent;
-    use crate::name::MonitorId;
     use crate::object::{ObjectName, ObjectView};
 
     fn change(seq: u64) -> ObjectChange {

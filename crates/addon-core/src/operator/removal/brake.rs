@@ -7,8 +7,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use clock::Tick;
+
 use crate::operator::effect::HeldFor;
-use crate::time::Tick;
 
 /// The number of removals up to which all pass.
 const FEW: usize = 2;

@@ -5,6 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use clock::Tick;
+
 use super::reply;
 use crate::failure::Failure;
 use crate::object::json::Json;
@@ -14,7 +16,6 @@ use crate::operator::query::Waiting;
 use crate::review::reply::{NoAnswer, Reply, admission_reply};
 use crate::review::request::AdmissionRequest;
 use crate::review::response::AdmissionResponse;
-use crate::time::Tick;
 
 /// Edits that have not been answered, in the order in which they came.
 #[derive(Debug, Default)]

@@ -4,13 +4,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use clock::{Backoff, Tick};
+
 use crate::failure::{Class, Failure};
 use crate::operator::cx::Cx;
 use crate::operator::effect::{Job, Notice};
 use crate::operator::jobs::Jobs;
 use crate::operator::query::Waiting;
 use crate::review::routes::Routes;
-use crate::time::{Backoff, Tick};
 
 /// The interval at which the published objects are compared with the wanted ones: another program may have changed them,
 /// and certificates expire.

@@ -1,10 +1,10 @@
 //! Edits of the ConfigMap that the API server asks us about.
 
+use channel_core::choice::Activity;
+use channel_core::settings::Settings;
 use values_schema::schema::Files;
 
 use super::*;
-use crate::artifact::choice::Activity;
-use crate::artifact::settings::Settings;
 use crate::operator::policy::Edits;
 use crate::review::reply::NoAnswer;
 use crate::review::request::{AdmissionRequest, ReviewRequest};

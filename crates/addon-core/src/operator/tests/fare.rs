@@ -1,9 +1,10 @@
 //! The health of a process, by which its version is judged.
 
+use channel_core::choice::Activity;
+use channel_core::trial::record::Failures;
+
 use super::health::Health;
 use super::*;
-use crate::artifact::choice::Activity;
-use crate::artifact::trial::record::Failures;
 
 impl World {
     pub(super) fn health(&self) -> Health {

@@ -1,11 +1,12 @@
 //! A version on trial: the work that it leaves undone, that goes on when the trial is passed, and that is undone when it
 //! is not.
 
+use channel_core::trial::record::Ruling;
+
 use super::event::{Settled, TrialStage};
 use super::policy::OnTrial;
 use super::query::HeldBy;
 use super::*;
-use crate::artifact::trial::record::Ruling;
 
 impl World {
     /// A start on trial.

@@ -4,14 +4,15 @@
 
 use std::time::Duration;
 
+use clock::Tick;
+use names::ModuleName;
+
 use super::Verdicts;
-use crate::name::ModuleName;
 use crate::operator::cx::Cx;
 use crate::operator::effect::{JobId, Notice};
 use crate::operator::event::ScriptAnswer;
 use crate::operator::jobs::Jobs;
 use crate::operator::modules::Modules;
-use crate::time::Tick;
 
 /// The time for which all modules wait for one script.
 const PATIENCE: Duration = Duration::from_secs(10);

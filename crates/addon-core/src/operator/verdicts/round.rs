@@ -5,11 +5,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use clock::{Backoff, Tick};
+use names::{ModuleName, Owner};
+
 use super::late::{Asked, Given, Heard};
 use super::{Stage, Verdicts};
 use crate::failure::Failure;
 use crate::module::enabling::{Source, Verdict};
-use crate::name::{ModuleName, Owner};
 use crate::operator::config::Config;
 use crate::operator::cx::Cx;
 use crate::operator::effect::{Job, Notice, Slowed};
@@ -19,7 +21,6 @@ use crate::operator::modules::Modules;
 use crate::operator::query::Waiting;
 use crate::operator::supply::Supply;
 use crate::operator::task::{Reason, Slot};
-use crate::time::{Backoff, Tick};
 use crate::values::Store;
 
 /// The inputs of verdicts beside the flags of hooks.

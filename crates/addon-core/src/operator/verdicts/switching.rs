@@ -5,9 +5,10 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
+use clock::Tick;
+use names::ModuleName;
+
 use crate::module::enabling::{Source, Verdict};
-use crate::name::ModuleName;
-use crate::time::Tick;
 
 /// The number of switches within [`WINDOW`] from which on the module keeps its state.
 const MANY: usize = 3;

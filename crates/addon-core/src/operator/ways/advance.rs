@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::name::HookId;
+use names::HookId;
+
 use crate::operator::Operator;
 use crate::operator::effect::Notice;
 use crate::operator::event::Event;

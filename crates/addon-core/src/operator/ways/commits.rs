@@ -2,9 +2,10 @@
 //! committed in one step. If only the config patch is valid, it is committed and the hook counts as failed. A values
 //! patch is never committed without the config patch beside it.
 
+use names::Owner;
+
 use crate::failure::{Class, Failure};
 use crate::hook::output::HookOutput;
-use crate::name::Owner;
 use crate::operator::Operator;
 use crate::operator::commits::{Ran, Saving};
 use crate::operator::effect::Job;

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use names::{HookName, ModuleName, Owner};
+
 use crate::failure::{Class, Failure};
 use crate::hook::config::Stage;
-use crate::name::{HookName, ModuleName, Owner};
 use crate::operator::Operator;
 use crate::operator::converge::{Look, Phase};
 use crate::operator::effect::{Job, Notice};

@@ -1,6 +1,7 @@
 //! The ways of a removal: the steps of a module's removal, and the purge of releases without a module.
 
-use crate::name::{ModuleName, Owner};
+use names::{ModuleName, Owner};
+
 use crate::operator::Operator;
 use crate::operator::effect::Notice;
 use crate::operator::event::Reworked;

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use names::{HookId, HookName, ModuleName, MonitorId, Owner, QueueName};
+
 use crate::failure::Failure;
 use crate::module::first_runs::FirstRuns;
-use crate::name::{HookId, HookName, ModuleName, MonitorId, Owner, QueueName};
 use crate::operator::Operator;
 use crate::operator::effect::{Job, Notice};
 use crate::operator::lanes::Admission;

@@ -1,7 +1,8 @@
 //! The ways of failures: the head of a lane failed at something other than a hook, and is retried after a delay.
 
+use names::ModuleName;
+
 use crate::failure::{Class, Failure};
-use crate::name::ModuleName;
 use crate::operator::Operator;
 use crate::operator::effect::Notice;
 use crate::operator::task::{Lane, Task};

@@ -2,17 +2,18 @@
 
 use std::collections::BTreeMap;
 
+use clock::Tick;
+use names::{HookId, Owner};
+
 use crate::hook::cause::Cause;
 use crate::hook::config::{ConfigVersion, Stage};
 use crate::hook::context::{self, BindingContext};
-use crate::name::{HookId, Owner};
 use crate::operator::Operator;
 use crate::operator::effect::{HookLabels, HookRun, Job, Notice};
 use crate::operator::lanes::{Admission, Doing, Fate};
 use crate::operator::loops::Request;
 use crate::operator::policy::Mode;
 use crate::operator::task::{HookTask, Lane, Task, Trigger};
-use crate::time::Tick;
 use crate::values::Globals;
 
 impl Operator {

@@ -3,7 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::name::{HookId, ModuleName};
+use names::{HookId, ModuleName};
+
 use crate::operator::Operator;
 use crate::operator::effect::{Notice, Slowed};
 use crate::operator::event::ObjectChange;

@@ -3,9 +3,10 @@
 
 use std::collections::BTreeMap;
 
+use names::{BindingName, HookId, HookName, ModuleName, MonitorId, Owner};
+
 use crate::hook::cause::Cause;
 use crate::hook::config::HookConfig;
-use crate::name::{BindingName, HookId, HookName, ModuleName, MonitorId, Owner};
 use crate::operator::Operator;
 use crate::operator::effect::{Effect, Notice};
 use crate::operator::event::ObjectChange;

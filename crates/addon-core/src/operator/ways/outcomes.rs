@@ -4,9 +4,10 @@
 
 use std::time::Duration;
 
+use names::{HookName, ModuleName, Owner};
+
 use crate::failure::{Class, Failure};
 use crate::hook::config::HookConfig;
-use crate::name::{HookName, ModuleName, Owner};
 use crate::operator::Operator;
 use crate::operator::chores::Chore;
 use crate::operator::effect::{Effect, Notice};

@@ -3,9 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use names::{ModuleName, MonitorId, Owner};
+
 use crate::failure::{Class, Failure};
 use crate::hook::cause::Cause;
-use crate::name::{ModuleName, MonitorId, Owner};
 use crate::operator::Operator;
 use crate::operator::effect::Notice;
 use crate::operator::event::Usage;

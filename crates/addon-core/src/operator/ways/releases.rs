@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use names::{ModuleName, Owner};
+
 use crate::failure::Failure;
-use crate::name::{ModuleName, Owner};
 use crate::operator::Operator;
 use crate::operator::effect::{Conversions, Job, Notice};
 use crate::operator::event::{CrdObstacle, Reworked, Synced};

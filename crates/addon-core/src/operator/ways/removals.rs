@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
+use names::ModuleName;
+
 use crate::module::enabling::Source;
-use crate::name::ModuleName;
 use crate::operator::Operator;
 use crate::operator::chores::Chore;
 use crate::operator::converge::Phase;

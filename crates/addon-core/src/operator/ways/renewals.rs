@@ -3,9 +3,10 @@
 //!
 //! Must never end a running step, and must never give up files that work for files that cannot be used.
 
+use names::{ModuleName, Owner};
+
 use crate::failure::{Class, Failure};
 use crate::module::{Edition, Module, Origin};
-use crate::name::{ModuleName, Owner};
 use crate::operator::Operator;
 use crate::operator::effect::{Effect, FilesVerdict, Notice};
 use crate::operator::modules::{Reading, Unit};

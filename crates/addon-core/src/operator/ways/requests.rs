@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use names::{ModuleName, Owner};
+
 use crate::module::graph;
-use crate::name::{ModuleName, Owner};
 use crate::operator::Operator;
 use crate::operator::chores::Chore;
 use crate::operator::effect::Job;

@@ -1,6 +1,7 @@
 //! The way of damage: another program or a person damages a release, and a run of its module restores it.
 
-use crate::name::ModuleName;
+use names::ModuleName;
+
 use crate::operator::Operator;
 use crate::operator::chores::Chore;
 use crate::operator::effect::Notice;

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use names::{HookId, HookName, ModuleName, Owner};
+
 use crate::failure::{Class, Failure};
 use crate::hook::config::{HookConfig, Stage};
 use crate::module::lifecycle::ModuleStep;
-use crate::name::{HookId, HookName, ModuleName, Owner};
 use crate::operator::Operator;
 use crate::operator::effect::{Job, Notice};
 use crate::operator::lanes::Admission;

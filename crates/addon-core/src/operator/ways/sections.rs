@@ -3,7 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::name::{ModuleName, Owner};
+use names::{ModuleName, Owner};
+
 use crate::operator::Operator;
 use crate::operator::config::news::{News, filled, flag, is_filled, maintenance, values};
 use crate::operator::config::{self, channel};

@@ -5,10 +5,11 @@
 
 use std::time::Duration;
 
+use names::{HookId, Owner};
+
 use crate::failure::{Class, Failure};
 use crate::hook::cause::Cause;
 use crate::hook::config::Stage;
-use crate::name::{HookId, Owner};
 use crate::operator::Operator;
 use crate::operator::effect::{Notice, StandIn};
 use crate::operator::policy::Mode;

@@ -3,11 +3,12 @@
 
 use std::time::Duration;
 
+use names::{HookId, Owner};
+
 use crate::failure::{Class, Failure};
 use crate::hook::config::Stage;
 use crate::module::Inventory;
 use crate::module::outline::ValuesFiles;
-use crate::name::{HookId, Owner};
 use crate::operator::Operator;
 use crate::operator::chores::Chore;
 use crate::operator::effect::Notice;

@@ -2,11 +2,12 @@
 //!
 //! Must never remove a module because its files cannot be had.
 
-use crate::artifact::reference::Repository;
-use crate::artifact::source::ModuleSources;
+use channel_core::reference::Repository;
+use channel_core::source::ModuleSources;
+use names::{ModuleName, Owner};
+
 use crate::failure::{Class, Failure};
 use crate::module::{Edition, Module};
-use crate::name::{ModuleName, Owner};
 use crate::operator::Operator;
 use crate::operator::effect::{Effect, FilesVerdict};
 use crate::operator::task::Reason;

@@ -1,7 +1,8 @@
 //! The ways of the trial of this version: modules and sections that wait for its end.
 
-use crate::artifact::trial::record::Ruling;
-use crate::name::ModuleName;
+use channel_core::trial::record::Ruling;
+use names::ModuleName;
+
 use crate::operator::Operator;
 use crate::operator::chores::Chore;
 use crate::operator::effect::Notice;

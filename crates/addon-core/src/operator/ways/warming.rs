@@ -1,8 +1,9 @@
 //! The ways of a standby: it prepares answers and monitors, and drops those that are not wanted any more.
 
+use names::{HookId, HookName, ModuleName};
+
 use crate::failure::Failure;
 use crate::hook::config::HookConfig;
-use crate::name::{HookId, HookName, ModuleName};
 use crate::operator::Operator;
 use crate::operator::modules::Turn;
 

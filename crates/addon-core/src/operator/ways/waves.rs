@@ -2,9 +2,10 @@
 
 use std::collections::VecDeque;
 
+use names::ModuleName;
+
 use crate::failure::{Class, Failure};
 use crate::module::graph::{self, Blocked};
-use crate::name::ModuleName;
 use crate::operator::Operator;
 use crate::operator::config::lost::LOST;
 use crate::operator::converge::wave::Wave;

@@ -4,14 +4,15 @@
 
 use std::collections::BTreeSet;
 
+use channel_core::channel::Channel;
+use channel_core::policy::Policy;
+use channel_core::reference::ImageDigest;
+use channel_core::settings;
+use channel_core::settings::Settings;
+use names::{RELEASE_APPROVED, RELEASE_CHANNEL, RELEASE_POLICY};
 use serde::{Deserialize, Serialize};
 
 use super::Entry;
-use crate::artifact::channel::Channel;
-use crate::artifact::policy::Policy;
-use crate::artifact::reference::ImageDigest;
-use crate::artifact::settings::{self, Settings};
-use crate::name::{RELEASE_APPROVED, RELEASE_CHANNEL, RELEASE_POLICY};
 
 /// The valid contents of the keys `releaseChannel`, `releasePolicy` and `releaseApproved` of the ConfigMap.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -196,10 +196,7 @@ fn a_broken_setting_of_the_channel_concerns_no_other_key() {
         "key 'releasePolicy': 'mode' is \"never\": write auto, patch or manual"
     );
     assert_eq!(document.channel.channel, Entry::Bad);
-    assert_eq!(
-        document.channel.settings(),
-        crate::artifact::settings::Settings::default()
-    );
+    assert_eq!(document.channel.settings(), channel_core::settings::Settings::default());
     assert_eq!(document.sections.len(), 1);
 }
 

@@ -1,9 +1,9 @@
+use names::ModuleName;
 use serde_json::json;
 use values_schema::schema::Files;
 
 use super::super::patch::Patch;
 use super::*;
-use crate::name::ModuleName;
 
 fn one() -> Owner {
     Owner::Module(ModuleName::parse("one").unwrap())

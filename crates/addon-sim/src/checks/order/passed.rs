@@ -1,8 +1,8 @@
 //! H4, and the hooks that modules need not wait for: failures that count as the end of a run.
 
 use addon_core::failure::{Class, Failure};
-use addon_core::name::HookId;
 use addon_core::operator::effect::HookLabels;
+use names::HookId;
 
 use super::super::{SimStep, Violation, ensure};
 use super::Order;

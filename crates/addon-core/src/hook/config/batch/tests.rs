@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use names::BindingName;
+
 use super::*;
 use crate::hook::config::{ConfigVersion, RateLimit, Stage};
-use crate::name::BindingName;
 
 fn read(text: &str, kind: HookKind) -> Batch {
     Batch::parse_output(text.as_bytes(), kind).unwrap()

@@ -7,9 +7,9 @@ use std::fmt;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use names::{HookId, ModuleName};
 
 use super::Notice;
-use crate::name::{HookId, ModuleName};
 use crate::operator::effect::JobId;
 use crate::operator::event::Reworked;
 
