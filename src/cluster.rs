@@ -20,7 +20,7 @@ mod guard;
 pub mod holder;
 pub mod imitation;
 pub mod installation;
-mod interception;
+pub mod interception;
 pub mod kinds;
 pub mod kubeconfig;
 pub mod leader;
@@ -40,7 +40,7 @@ mod substitutes;
 mod under_way;
 mod unwatched;
 pub mod webhooks;
-mod withdrawal;
+pub mod withdrawal;
 
 use std::future::Future;
 use std::path::{Path, PathBuf};

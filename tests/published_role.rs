@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use addon_core::operator::policy::OnTrial;
-use addon_operator::cluster::crds::Ensured;
+use addon_operator::cluster::crds::{self, Ensured};
+use addon_operator::cluster::patch::ensure;
 use certificates::authority::renewed;
 use fs_err as fs;
 use jiff::Timestamp;
@@ -386,10 +387,13 @@ async fn objects_that_modules_need_beforehand_take_neither_patch_nor_watch() {
         ("b", Ensured::Unchanged),
     ] {
         let labels = [("is".to_owned(), label.to_owned())].into();
-        let made = cluster.ensure_crd(&name, &definition, &labels, OnTrial::No).await;
+        let made = crds::ensure_crd(cluster, &name, &definition, &labels, OnTrial::No).await;
         assert_eq!(made.unwrap(), ensured);
-        cluster.await_crd(&name).await.unwrap();
-        assert_eq!(cluster.ensure_object(&config_map(label)).await.unwrap(), ensured);
+        crds::await_crd(cluster, &name).await.unwrap();
+        assert_eq!(
+            ensure::ensure_object(cluster, &config_map(label)).await.unwrap(),
+            ensured
+        );
     }
     let shown = world.kubectl(&format!("get crd {name} -o=jsonpath={{.metadata.labels.is}}"));
     assert_eq!(shown, "b");

@@ -20,7 +20,7 @@ use tokio::runtime::Runtime;
 use super::edit::{self, Edit};
 use super::switch::{self, SwitchError};
 use crate::cluster::Cluster;
-use crate::cluster::deployment::{DeploymentError, Seen};
+use crate::cluster::deployment::{self, DeploymentError, Seen};
 use crate::cluster::installation::FORMER_IMAGE;
 
 /// Why nothing, or not everything, was changed.
@@ -189,7 +189,9 @@ impl Site {
         let current = self.current(RELEASE_CHANNEL)?;
         let digest = match digest {
             Some(digest) => ImageDigest::parse(digest.trim())?,
-            None => self.runtime.block_on(self.cluster.digest_of(&self.seen()?))?,
+            None => self
+                .runtime
+                .block_on(deployment::digest_of(&self.cluster, &self.seen()?))?,
         };
         let back = way_back(current.as_deref());
         let mut plan = self.plan(RELEASE_CHANNEL, current, Some(digest.to_string()));
@@ -256,9 +258,8 @@ impl Site {
     }
 
     fn seen(&self) -> Result<Seen, DeploymentError> {
-        let find = self
-            .cluster
-            .find_deployment(Program::AddonOperator.name(), self.deployment.as_deref());
+        let find =
+            deployment::find_deployment(&self.cluster, Program::AddonOperator.name(), self.deployment.as_deref());
         self.runtime.block_on(find)
     }
 
@@ -361,13 +362,13 @@ impl Plan {
         match &self.deed {
             Some(Deed::Put { seen, image }) => {
                 let why = format!("addon-operator channel rollback: from {}", seen.image);
-                let put = runtime.block_on(cluster.put_image(seen, image, &why));
+                let put = runtime.block_on(deployment::put_image(cluster, seen, image, &why));
                 put.map_err(ChannelError::Half)?;
                 done.push(format!("Deployment '{}' names '{image}' now", seen.name));
             }
             Some(Deed::NoteResumed(seen)) => {
                 let at = format!("{:.0}", Timestamp::now());
-                runtime.block_on(cluster.note_resumed(seen, &at))?;
+                runtime.block_on(deployment::note_resumed(cluster, seen, &at))?;
                 done.push(format!("Deployment '{}' is followed by others again", seen.name));
             }
             None => {}

@@ -12,7 +12,8 @@ use tokio::runtime::Runtime;
 use super::switch::{SwitchError, reach};
 use crate::cluster::Cluster;
 use crate::cluster::error::RequestError;
-use crate::cluster::releases::Revision;
+use crate::cluster::releases::upgrades;
+use crate::cluster::releases::{self, Revision};
 
 /// An upgrade that waits for a person.
 #[derive(Debug)]
@@ -69,7 +70,7 @@ impl HeldUpgrade {
     /// Finds the held upgrade of a module, if there is one. Changes nothing.
     pub fn find(args: &StartArgs, environment: &Environment, module: &str) -> Result<Option<Self>, SwitchError> {
         let (module, _, runtime, cluster) = reach(args, environment, module)?;
-        let newest = runtime.block_on(cluster.newest_revision(module.as_str()));
+        let newest = runtime.block_on(releases::newest_revision(&cluster, module.as_str()));
         let Some(revision) = newest.map_err(|error| SwitchError::Cluster(Failure::from(error)))? else {
             return Ok(None);
         };
@@ -108,7 +109,7 @@ impl HeldUpgrade {
     /// Confirms the shown deletions.
     pub fn confirm(&self) -> Result<(), ConfirmError> {
         match &self.reason {
-            Reason::Deletions(held) => self.write(self.cluster.allow(&self.revision, held)),
+            Reason::Deletions(held) => self.write(upgrades::allow(&self.cluster, &self.revision, held)),
             Reason::Field(refused) => Err(ConfirmError::NoDeletions {
                 module: self.revision.release.clone(),
                 failure: refused.failure(&self.revision.release),
@@ -125,7 +126,7 @@ impl HeldUpgrade {
             });
         };
         refused.check(&named)?;
-        self.write(self.cluster.allow_replacement(&self.revision, &named))
+        self.write(upgrades::allow_replacement(&self.cluster, &self.revision, &named))
     }
 
     fn write(&self, note: impl Future<Output = Result<(), RequestError>>) -> Result<(), ConfirmError> {

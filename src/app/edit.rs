@@ -10,6 +10,7 @@ use tokio::runtime::Runtime;
 
 use super::switch::SwitchError;
 use crate::cluster::Cluster;
+use crate::cluster::config_map::{change_config, read_config};
 
 /// The number of attempts: another writer may change another key at the same moment.
 const ATTEMPTS: usize = 5;
@@ -20,7 +21,7 @@ pub(super) fn read(
     cluster: &Cluster,
     config_map: &str,
 ) -> Result<BTreeMap<String, String>, SwitchError> {
-    match runtime.block_on(cluster.read_config(config_map)).map_err(failed)? {
+    match runtime.block_on(read_config(cluster, config_map)).map_err(failed)? {
         ConfigRead::Present {
             data,
             version: _,
@@ -61,7 +62,7 @@ impl Edit {
     pub(super) fn carry_out(&self, runtime: &Runtime, cluster: &Cluster, config_map: &str) -> Result<(), SwitchError> {
         let (key, base) = (&self.key, self.current.as_deref());
         for _ in 0..ATTEMPTS {
-            let save = cluster.change_config(config_map, key, self.wanted.clone(), base, false);
+            let save = change_config(cluster, config_map, key, self.wanted.clone(), base, false);
             match runtime.block_on(save).map_err(failed)? {
                 Saved::Written { .. } => return Ok(()),
                 Saved::Conflict(ConfigRead::Missing) => return Err(missing(config_map, cluster)),

@@ -42,7 +42,7 @@ use self::witness::Witness;
 use super::parts::Parts;
 use crate::cluster::Cluster;
 use crate::cluster::error::RequestError;
-use crate::cluster::lease::SharedLease;
+use crate::cluster::lease::{self, SharedLease};
 use crate::serve::Loop;
 use crate::serve::standing::{self, Leader};
 
@@ -97,7 +97,7 @@ pub(super) fn start(settings: &Settings, cluster: &Cluster, concerned: Concerned
     info!(lease, identity = me, "Taking part in the election of a leader");
     let (door, words) = door::door();
     let candidate = Candidate {
-        lease: cluster.lease(lease),
+        lease: lease::lease(cluster, lease),
         // Until the version is known, no version that the lease names counts as ours.
         election: Election::new(me.clone(), BTreeSet::new(), *timing),
         words,

@@ -72,8 +72,8 @@ async fn judged(
     };
     let mut unasked = all.clone();
     unasked.retain(|kind, _| !warnings.contains_key(kind));
-    warnings.extend(cluster.warnings(&unasked, &apis).await);
-    let served = cluster.served(&all, warnings, &apis).await;
+    warnings.extend(crate::cluster::outdated::warnings(cluster, &unasked, &apis).await);
+    let served = crate::cluster::outdated::served(cluster, &all, warnings, &apis).await;
     // The announcements are those of Kubernetes 1.
     let version = apis.version.parse().ok();
     Ok(version.map_or_else(Vec::new, |version| in_use(releases, version, &served)))

@@ -15,10 +15,11 @@ use tokio::runtime::Runtime;
 
 use super::switch::{SwitchError, reach};
 use crate::cluster::Cluster;
-use crate::cluster::drift::{Identity, ObjectKey, flat, key_of};
+use crate::cluster::drift::{self, Identity, ObjectKey, flat, key_of};
 use crate::cluster::error::RequestError;
 use crate::cluster::releases::records::Stored;
 use crate::cluster::releases::records::made::Made;
+use crate::cluster::releases::records::made::all_made_for;
 
 /// The records of a release, with their damage.
 #[derive(Debug)]
@@ -38,7 +39,9 @@ impl RecordRepair {
     pub fn find(args: &StartArgs, environment: &Environment, module: &str) -> Result<Option<Self>, SwitchError> {
         let (module, _, runtime, cluster) = reach(args, environment, module)?;
         let release = module.as_str().to_owned();
-        let stored = runtime.block_on(cluster.records(&release)).map_err(failed)?;
+        let stored = runtime
+            .block_on(crate::cluster::releases::records::records(&cluster, &release))
+            .map_err(failed)?;
         let Some(newest) = stored.last() else {
             return Ok(None);
         };
@@ -117,7 +120,8 @@ impl RecordRepair {
         let repair = async {
             let apis = self.cluster.apis().await?;
             for finding in &self.examined.findings {
-                self.cluster.mend(&self.release, &self.stored, finding, &apis).await?;
+                crate::cluster::releases::records::mend(&self.cluster, &self.release, &self.stored, finding, &apis)
+                    .await?;
             }
             Ok::<_, Failure>(())
         };
@@ -136,11 +140,11 @@ async fn left(cluster: &Cluster, release: &str, stored: &[Stored]) -> Result<Mad
     let documents = manifests.filter_map(|manifest| yaml::documents_v2(&manifest).ok());
     let objects = documents.flatten().flat_map(flat);
     let named: BTreeSet<Identity> = objects
-        .filter_map(|object| Some(cluster.identity(&key_of(&object)?, &apis)))
+        .filter_map(|object| Some(drift::identity(cluster, &key_of(&object)?, &apis)))
         .collect();
-    let mut made = cluster.all_made_for(release, &apis).await;
+    let mut made = all_made_for(cluster, release, &apis).await;
     made.objects
-        .retain(|key| !named.contains(&cluster.identity(key, &apis)));
+        .retain(|key| !named.contains(&drift::identity(cluster, key, &apis)));
     Ok(made)
 }
 

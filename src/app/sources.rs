@@ -38,6 +38,7 @@ use super::following::credentials;
 use super::following::setup::{BadFile, Files, Office};
 use super::parts::Parts;
 use super::reloading::Desk;
+use crate::cluster::copies;
 use crate::driver::Judged;
 use crate::serve::debug::reload::Unfit;
 use crate::serve::debug::sources::{Sources, Wish};
@@ -253,7 +254,7 @@ impl Offices {
     async fn clean(&self, sources: &BTreeMap<ModuleName, NamedSource>, is_first: bool) {
         let names: BTreeSet<String> = sources.keys().map(ToString::to_string).collect();
         let is_named = |module: &str, _: Option<&str>| names.contains(module);
-        if let Err(error) = self.desk.tools.cluster.drop_source_secrets(is_named).await {
+        if let Err(error) = copies::drop_source_secrets(&self.desk.tools.cluster, is_named).await {
             warn!(error = %Chain(&error), "The records of old sources cannot be removed");
         }
         if is_first {

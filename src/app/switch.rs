@@ -14,6 +14,7 @@ use super::start::{self, StartError};
 use crate::cluster::Cluster;
 use crate::cluster::drift;
 use crate::cluster::kubeconfig::ConnectError;
+use crate::cluster::releases;
 
 /// Why a module was not switched.
 #[derive(Debug, Error)]
@@ -141,11 +142,11 @@ pub(super) fn reach_cluster(
 
 /// The revision and the objects of the release with this name, if it belongs to this operator.
 async fn release(cluster: &Cluster, name: &str) -> Result<Option<(u32, Vec<String>)>, SwitchError> {
-    let newest = cluster.newest_revision(name).await.map_err(failed)?;
+    let newest = releases::newest_revision(cluster, name).await.map_err(failed)?;
     let Some(revision) = newest.filter(|revision| revision.newest.ours) else {
         return Ok(None);
     };
-    let manifest = cluster.manifest(&revision).await.map_err(failed)?;
+    let manifest = releases::manifest(cluster, &revision).await.map_err(failed)?;
     // A manifest that is not YAML was never applied.
     let documents = yaml::documents_v2(&manifest).unwrap_or_default();
     let objects = drift::keys_of(&documents).iter().map(ToString::to_string).collect();

@@ -24,34 +24,32 @@ pub enum Kind {
     Crd,
 }
 
-impl Cluster {
-    /// Whether the object exists and was not created by the release.
-    pub async fn is_not_of(
-        &self,
-        release: &str,
-        kind: Kind,
-        namespace: Option<&str>,
-        name: &str,
-    ) -> Result<bool, RequestError> {
-        let resource = match kind {
-            Kind::Namespace => ApiResource::erase::<Namespace>(&()),
-            Kind::Claim => ApiResource::erase::<PersistentVolumeClaim>(&()),
-            Kind::Crd => ApiResource::erase::<CustomResourceDefinition>(&()),
-        };
-        let client = self.client.clone();
-        let namespace = (kind == Kind::Claim).then(|| namespace.unwrap_or(self.namespace()));
-        let api: Api<DynamicObject> = match namespace {
-            Some(namespace) => Api::namespaced_with(client, namespace, &resource),
-            None => Api::all_with(client, &resource),
-        };
-        let attempt = Attempt {
-            resource: resource.plural.clone(),
-            namespace: namespace.map(str::to_owned),
-            ..self.attempt("get", "", name)
-        };
-        let found = self.ask(attempt, api.get_metadata_opt(name)).await?;
-        Ok(found.is_some_and(|found| !is_of(&found.metadata, release, self.namespace())))
-    }
+/// Whether the object exists and was not created by the release.
+pub async fn is_not_of(
+    cluster: &Cluster,
+    release: &str,
+    kind: Kind,
+    namespace: Option<&str>,
+    name: &str,
+) -> Result<bool, RequestError> {
+    let resource = match kind {
+        Kind::Namespace => ApiResource::erase::<Namespace>(&()),
+        Kind::Claim => ApiResource::erase::<PersistentVolumeClaim>(&()),
+        Kind::Crd => ApiResource::erase::<CustomResourceDefinition>(&()),
+    };
+    let client = cluster.client.clone();
+    let namespace = (kind == Kind::Claim).then(|| namespace.unwrap_or(cluster.namespace()));
+    let api: Api<DynamicObject> = match namespace {
+        Some(namespace) => Api::namespaced_with(client, namespace, &resource),
+        None => Api::all_with(client, &resource),
+    };
+    let attempt = Attempt {
+        resource: resource.plural.clone(),
+        namespace: namespace.map(str::to_owned),
+        ..cluster.attempt("get", "", name)
+    };
+    let found = cluster.ask(attempt, api.get_metadata_opt(name)).await?;
+    Ok(found.is_some_and(|found| !is_of(&found.metadata, release, cluster.namespace())))
 }
 
 /// Whether helm created the object for this release. An object that helm took over additionally has the operator's mark.

@@ -4,7 +4,7 @@
 //! nothing is known. A write changes one key, and only if that key still has the text that the writer knows.
 
 mod history;
-mod returning;
+pub mod returning;
 pub mod watch;
 
 use addon_core::operator::event::{ConfigRead, Saved};
@@ -16,87 +16,87 @@ use kube::core::ObjectMeta;
 use super::Cluster;
 use super::error::RequestError;
 
-impl Cluster {
-    /// The contents of the `ConfigMap` at this moment.
-    pub async fn read_config(&self, name: &str) -> Result<ConfigRead, RequestError> {
-        let config_map = self
+/// The contents of the `ConfigMap` at this moment.
+pub async fn read_config(cluster: &Cluster, name: &str) -> Result<ConfigRead, RequestError> {
+    let config_map = cluster
+        .ask(
+            cluster.attempt("get", "configmaps", name),
+            cluster.config_maps().get_opt(name),
+        )
+        .await?;
+    Ok(config_map.as_ref().map_or(ConfigRead::Missing, present))
+}
+
+/// Replaces one key, if it still has the text `base`; `None` stands for an absent key. A missing ConfigMap is only
+/// created with `create`: one with this key alone would withdraw all other settings of people.
+pub async fn save_config(
+    cluster: &Cluster,
+    name: &str,
+    key: &str,
+    text: String,
+    base: Option<&str>,
+    create: bool,
+) -> Result<Saved, RequestError> {
+    change_config(cluster, name, key, Some(text), base, create).await
+}
+
+/// Like `save_config`, but removes the key if `text` is none.
+pub async fn change_config(
+    cluster: &Cluster,
+    name: &str,
+    key: &str,
+    text: Option<String>,
+    base: Option<&str>,
+    create: bool,
+) -> Result<Saved, RequestError> {
+    let api = cluster.config_maps();
+    let found = cluster
+        .ask(cluster.attempt("get", "configmaps", name), api.get_opt(name))
+        .await?;
+    let current = found
+        .as_ref()
+        .and_then(|found| found.data.as_ref()?.get(key))
+        .map(String::as_str);
+    if current != base || found.is_none() && !create {
+        return Ok(Saved::Conflict(found.as_ref().map_or(ConfigRead::Missing, present)));
+    }
+    let params = PostParams::default();
+    let created = found.is_none();
+    let written = if let Some(mut config_map) = found {
+        put(&mut config_map, key, text);
+        cluster
             .ask(
-                self.attempt("get", "configmaps", name),
-                self.config_maps().get_opt(name),
-            )
-            .await?;
-        Ok(config_map.as_ref().map_or(ConfigRead::Missing, present))
-    }
-
-    /// Replaces one key, if it still has the text `base`; `None` stands for an absent key. A missing ConfigMap is only
-    /// created with `create`: one with this key alone would withdraw all other settings of people.
-    pub async fn save_config(
-        &self,
-        name: &str,
-        key: &str,
-        text: String,
-        base: Option<&str>,
-        create: bool,
-    ) -> Result<Saved, RequestError> {
-        self.change_config(name, key, Some(text), base, create).await
-    }
-
-    /// Like `save_config`, but removes the key if `text` is none.
-    pub async fn change_config(
-        &self,
-        name: &str,
-        key: &str,
-        text: Option<String>,
-        base: Option<&str>,
-        create: bool,
-    ) -> Result<Saved, RequestError> {
-        let api = self.config_maps();
-        let found = self
-            .ask(self.attempt("get", "configmaps", name), api.get_opt(name))
-            .await?;
-        let current = found
-            .as_ref()
-            .and_then(|found| found.data.as_ref()?.get(key))
-            .map(String::as_str);
-        if current != base || found.is_none() && !create {
-            return Ok(Saved::Conflict(found.as_ref().map_or(ConfigRead::Missing, present)));
-        }
-        let params = PostParams::default();
-        let created = found.is_none();
-        let written = if let Some(mut config_map) = found {
-            put(&mut config_map, key, text);
-            self.ask(
-                self.attempt("update", "configmaps", name),
+                cluster.attempt("update", "configmaps", name),
                 api.replace(name, &params, &config_map),
             )
             .await
-        } else {
-            let mut config_map = ConfigMap {
-                metadata: ObjectMeta {
-                    name: Some(name.to_owned()),
-                    ..ObjectMeta::default()
-                },
-                data: Some(text.map(|text| (key.to_owned(), text)).into_iter().collect()),
-                ..ConfigMap::default()
-            };
-            note_as_made(&mut config_map);
-            self.ask(
-                self.attempt("create", "configmaps", name),
+    } else {
+        let mut config_map = ConfigMap {
+            metadata: ObjectMeta {
+                name: Some(name.to_owned()),
+                ..ObjectMeta::default()
+            },
+            data: Some(text.map(|text| (key.to_owned(), text)).into_iter().collect()),
+            ..ConfigMap::default()
+        };
+        note_as_made(&mut config_map);
+        cluster
+            .ask(
+                cluster.attempt("create", "configmaps", name),
                 api.create(&params, &config_map),
             )
             .await
-        };
-        match written {
-            Ok(config_map) => Ok(Saved::Written {
-                version: version(&config_map),
-                created,
-            }),
-            // If the ConfigMap was deleted between the two requests, the update answers "not found".
-            Err(error) if error.is_conflict() || error.is_not_found() => {
-                Ok(Saved::Conflict(self.read_config(name).await?))
-            }
-            Err(error) => Err(error),
+    };
+    match written {
+        Ok(config_map) => Ok(Saved::Written {
+            version: version(&config_map),
+            created,
+        }),
+        // If the ConfigMap was deleted between the two requests, the update answers "not found".
+        Err(error) if error.is_conflict() || error.is_not_found() => {
+            Ok(Saved::Conflict(read_config(cluster, name).await?))
         }
+        Err(error) => Err(error),
     }
 }
 

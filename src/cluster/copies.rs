@@ -29,136 +29,136 @@ const PART: usize = 1_000_000;
 /// The number of bytes of packed files up to which a version is kept.
 pub const LARGEST: usize = 4 << 20;
 
-impl Cluster {
-    /// The record of a source, as it was written last.
-    pub async fn source_record(&self, module: &ModuleName) -> Result<Option<Vec<u8>>, RequestError> {
-        let name = record_name(module);
-        let attempt = self.attempt("get", "secrets", &name);
-        let found = self.ask(attempt, self.secrets().get_opt(&name)).await?;
-        let data = found.and_then(|found| found.data);
-        Ok(data.and_then(|mut data| data.remove(RECORD)).map(|record| record.0))
-    }
+/// The record of a source, as it was written last.
+pub async fn source_record(cluster: &Cluster, module: &ModuleName) -> Result<Option<Vec<u8>>, RequestError> {
+    let name = record_name(module);
+    let attempt = cluster.attempt("get", "secrets", &name);
+    let found = cluster.ask(attempt, cluster.secrets().get_opt(&name)).await?;
+    let data = found.and_then(|found| found.data);
+    Ok(data.and_then(|mut data| data.remove(RECORD)).map(|record| record.0))
+}
 
-    /// Writes the record of a source.
-    pub async fn write_source_record(&self, module: &ModuleName, record: Vec<u8>) -> Result<(), RequestError> {
-        let data = [(RECORD.to_owned(), ByteString(record))].into();
-        self.put_secret(secret(record_name(module), module, BTreeMap::new(), data))
-            .await
-    }
+/// Writes the record of a source.
+pub async fn write_source_record(cluster: &Cluster, module: &ModuleName, record: Vec<u8>) -> Result<(), RequestError> {
+    let data = [(RECORD.to_owned(), ByteString(record))].into();
+    put_secret(cluster, secret(record_name(module), module, BTreeMap::new(), data)).await
+}
 
-    /// The packed files of a version, if they are kept.
-    pub async fn module_copy(
-        &self,
-        module: &ModuleName,
-        digest: &ImageDigest,
-    ) -> Result<Option<Vec<u8>>, RequestError> {
-        let mut files = Vec::new();
-        let mut number = 0;
-        loop {
-            let name = part_name(module, digest, number);
-            let attempt = self.attempt("get", "secrets", &name);
-            let Some(found) = self.ask(attempt, self.secrets().get_opt(&name)).await? else {
-                return Ok(None);
-            };
-            let annotations = found.metadata.annotations.unwrap_or_default();
-            let parts = annotations.get(PARTS).and_then(|parts| parts.parse::<usize>().ok());
-            let part = found.data.and_then(|mut data| data.remove(FILES));
-            let (Some(parts), Some(part)) = (parts, part) else {
-                return Ok(None);
-            };
-            if annotations.get(DIGEST).map(String::as_str) != Some(digest.as_str()) {
-                return Ok(None);
-            }
-            files.extend(part.0);
-            number += 1;
-            if number >= parts {
-                return Ok(Some(files));
-            }
-        }
-    }
-
-    /// Keeps the packed files of a version.
-    pub async fn keep_module_copy(
-        &self,
-        module: &ModuleName,
-        digest: &ImageDigest,
-        files: &[u8],
-    ) -> Result<(), RequestError> {
-        let parts = files.chunks(PART).count();
-        for (number, part) in files.chunks(PART).enumerate() {
-            let annotations = [
-                (DIGEST.to_owned(), digest.as_str().to_owned()),
-                (PARTS.to_owned(), parts.to_string()),
-            ];
-            let data = [(FILES.to_owned(), ByteString(part.to_vec()))].into();
-            let name = part_name(module, digest, number);
-            self.put_secret(secret(name, module, annotations.into(), data)).await?;
-        }
-        Ok(())
-    }
-
-    /// Deletes the Secrets of sources for which `is_needed` is false: it gets the module, and the digest of a version's
-    /// files; none for the record.
-    pub async fn drop_source_secrets(
-        &self,
-        is_needed: impl Fn(&str, Option<&str>) -> bool + Send + Sync,
-    ) -> Result<(), RequestError> {
-        let params = ListParams::default().labels(LABEL);
-        let attempt = self.attempt("list", "secrets", "");
-        let secrets = self.secrets();
-        for found in self.ask(attempt, secrets.list_metadata(&params)).await? {
-            let metadata = found.metadata;
-            let annotations = metadata.annotations.unwrap_or_default();
-            let labels = metadata.labels.unwrap_or_default();
-            let (Some(module), Some(name)) = (labels.get(LABEL), metadata.name) else {
-                continue;
-            };
-            if is_needed(module, annotations.get(DIGEST).map(String::as_str)) {
-                continue;
-            }
-            let attempt = self.attempt("delete", "secrets", &name);
-            match self.ask(attempt, secrets.delete(&name, &DeleteParams::default())).await {
-                Err(error) if !error.is_not_found() => return Err(error),
-                Ok(_) | Err(_) => {}
-            }
-        }
-        Ok(())
-    }
-
-    /// A Secret of the operator's namespace, for a login.
-    pub async fn login_secret(&self, name: &str) -> Result<Option<BTreeMap<String, Vec<u8>>>, RequestError> {
-        let attempt = self.attempt("get", "secrets", name);
-        let found = self.ask(attempt, self.secrets().get_opt(name)).await?;
-        let data = |found: Secret| {
-            found
-                .data
-                .unwrap_or_default()
-                .into_iter()
-                .map(|(key, value)| (key, value.0))
+/// The packed files of a version, if they are kept.
+pub async fn module_copy(
+    cluster: &Cluster,
+    module: &ModuleName,
+    digest: &ImageDigest,
+) -> Result<Option<Vec<u8>>, RequestError> {
+    let mut files = Vec::new();
+    let mut number = 0;
+    loop {
+        let name = part_name(module, digest, number);
+        let attempt = cluster.attempt("get", "secrets", &name);
+        let Some(found) = cluster.ask(attempt, cluster.secrets().get_opt(&name)).await? else {
+            return Ok(None);
         };
-        Ok(found.map(|found| data(found).collect()))
-    }
-
-    /// The texts of a ConfigMap with values files.
-    pub async fn values_files(&self, name: &str) -> Result<Option<BTreeMap<String, String>>, RequestError> {
-        let attempt = self.attempt("get", "configmaps", name);
-        let found: Option<ConfigMap> = self.ask(attempt, self.config_maps().get_opt(name)).await?;
-        Ok(found.map(|found| found.data.unwrap_or_default()))
-    }
-
-    /// Creates a Secret, or replaces the one with its name.
-    async fn put_secret(&self, secret: Secret) -> Result<(), RequestError> {
-        let name = secret.metadata.name.clone().unwrap_or_default();
-        let secrets = self.secrets();
-        let params = PostParams::default();
-        let attempt = self.attempt("update", "secrets", &name);
-        match self.ask(attempt, secrets.replace(&name, &params, &secret)).await {
-            Err(error) if error.is_not_found() => {
-                let attempt = self.attempt("create", "secrets", &name);
-                self.ask(attempt, secrets.create(&params, &secret)).await.map(drop)
-            }
-            written => written.map(drop),
+        let annotations = found.metadata.annotations.unwrap_or_default();
+        let parts = annotations.get(PARTS).and_then(|parts| parts.parse::<usize>().ok());
+        let part = found.data.and_then(|mut data| data.remove(FILES));
+        let (Some(parts), Some(part)) = (parts, part) else {
+            return Ok(None);
+        };
+        if annotations.get(DIGEST).map(String::as_str) != Some(digest.as_str()) {
+            return Ok(None);
         }
+        files.extend(part.0);
+        number += 1;
+        if number >= parts {
+            return Ok(Some(files));
+        }
+    }
+}
+
+/// Keeps the packed files of a version.
+pub async fn keep_module_copy(
+    cluster: &Cluster,
+    module: &ModuleName,
+    digest: &ImageDigest,
+    files: &[u8],
+) -> Result<(), RequestError> {
+    let parts = files.chunks(PART).count();
+    for (number, part) in files.chunks(PART).enumerate() {
+        let annotations = [
+            (DIGEST.to_owned(), digest.as_str().to_owned()),
+            (PARTS.to_owned(), parts.to_string()),
+        ];
+        let data = [(FILES.to_owned(), ByteString(part.to_vec()))].into();
+        let name = part_name(module, digest, number);
+        put_secret(cluster, secret(name, module, annotations.into(), data)).await?;
+    }
+    Ok(())
+}
+
+/// Deletes the Secrets of sources for which `is_needed` is false: it gets the module, and the digest of a version's
+/// files; none for the record.
+pub async fn drop_source_secrets(
+    cluster: &Cluster,
+    is_needed: impl Fn(&str, Option<&str>) -> bool + Send + Sync,
+) -> Result<(), RequestError> {
+    let params = ListParams::default().labels(LABEL);
+    let attempt = cluster.attempt("list", "secrets", "");
+    let secrets = cluster.secrets();
+    for found in cluster.ask(attempt, secrets.list_metadata(&params)).await? {
+        let metadata = found.metadata;
+        let annotations = metadata.annotations.unwrap_or_default();
+        let labels = metadata.labels.unwrap_or_default();
+        let (Some(module), Some(name)) = (labels.get(LABEL), metadata.name) else {
+            continue;
+        };
+        if is_needed(module, annotations.get(DIGEST).map(String::as_str)) {
+            continue;
+        }
+        let attempt = cluster.attempt("delete", "secrets", &name);
+        match cluster
+            .ask(attempt, secrets.delete(&name, &DeleteParams::default()))
+            .await
+        {
+            Err(error) if !error.is_not_found() => return Err(error),
+            Ok(_) | Err(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// A Secret of the operator's namespace, for a login.
+pub async fn login_secret(cluster: &Cluster, name: &str) -> Result<Option<BTreeMap<String, Vec<u8>>>, RequestError> {
+    let attempt = cluster.attempt("get", "secrets", name);
+    let found = cluster.ask(attempt, cluster.secrets().get_opt(name)).await?;
+    let data = |found: Secret| {
+        found
+            .data
+            .unwrap_or_default()
+            .into_iter()
+            .map(|(key, value)| (key, value.0))
+    };
+    Ok(found.map(|found| data(found).collect()))
+}
+
+/// The texts of a ConfigMap with values files.
+pub async fn values_files(cluster: &Cluster, name: &str) -> Result<Option<BTreeMap<String, String>>, RequestError> {
+    let attempt = cluster.attempt("get", "configmaps", name);
+    let found: Option<ConfigMap> = cluster.ask(attempt, cluster.config_maps().get_opt(name)).await?;
+    Ok(found.map(|found| found.data.unwrap_or_default()))
+}
+
+/// Creates a Secret, or replaces the one with its name.
+async fn put_secret(cluster: &Cluster, secret: Secret) -> Result<(), RequestError> {
+    let name = secret.metadata.name.clone().unwrap_or_default();
+    let secrets = cluster.secrets();
+    let params = PostParams::default();
+    let attempt = cluster.attempt("update", "secrets", &name);
+    match cluster.ask(attempt, secrets.replace(&name, &params, &secret)).await {
+        Err(error) if error.is_not_found() => {
+            let attempt = cluster.attempt("create", "secrets", &name);
+            cluster.ask(attempt, secrets.create(&params, &secret)).await.map(drop)
+        }
+        written => written.map(drop),
     }
 }
 

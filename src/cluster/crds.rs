@@ -92,177 +92,177 @@ impl From<CrdError> for Failure {
     }
 }
 
-impl Cluster {
-    /// Creates the CRD or changes it to its manifest, with these labels added. Its kind may not be served yet
-    /// afterwards. During a trial an existing CRD is not changed.
-    pub async fn ensure_crd(
-        &self,
-        name: &str,
-        manifest: &Value,
-        labels: &BTreeMap<String, String>,
-        on_trial: OnTrial,
-    ) -> Result<Ensured, CrdError> {
-        let api = self.crds();
-        let found = self.find(&api, self.about_crd("get", name)).await?;
-        let mut wanted = manifest.clone();
-        for (label, value) in labels {
-            wanted["metadata"]["labels"][label] = json!(value);
-        }
-        let Some(found) = found else {
-            let object = serde_json::from_value(wanted).map_err(|source| CrdError::Malformed {
-                name: name.to_owned(),
-                source,
-            })?;
-            let params = PostParams::default();
-            self.ask(self.about_crd("create", name), api.create(&params, &object))
-                .await?;
-            return Ok(Ensured::Created);
-        };
-        let Some(patch) = difference(&wanted, &found) else {
-            return Ok(Ensured::Unchanged);
-        };
-        match on_trial {
-            OnTrial::Yes => return self.would_change(&wanted, &found, name, patch).await,
-            OnTrial::No => {}
-        }
-        self.forget_versions(&wanted, &found, name).await?;
-        let attempt = self.about_crd("patch", name);
-        let patched = self.patch_or_replace(&api, attempt, &patch).await?;
-        // Fields that the API server drops or fills in are no change.
-        let is_same = patched.metadata.resource_version == found.metadata.resource_version;
-        Ok(if is_same { Ensured::Unchanged } else { Ensured::Updated })
+/// Creates the CRD or changes it to its manifest, with these labels added. Its kind may not be served yet
+/// afterwards. During a trial an existing CRD is not changed.
+pub async fn ensure_crd(
+    cluster: &Cluster,
+    name: &str,
+    manifest: &Value,
+    labels: &BTreeMap<String, String>,
+    on_trial: OnTrial,
+) -> Result<Ensured, CrdError> {
+    let api = crds(cluster);
+    let found = cluster.find(&api, about_crd(cluster, "get", name)).await?;
+    let mut wanted = manifest.clone();
+    for (label, value) in labels {
+        wanted["metadata"]["labels"][label] = json!(value);
     }
+    let Some(found) = found else {
+        let object = serde_json::from_value(wanted).map_err(|source| CrdError::Malformed {
+            name: name.to_owned(),
+            source,
+        })?;
+        let params = PostParams::default();
+        cluster
+            .ask(about_crd(cluster, "create", name), api.create(&params, &object))
+            .await?;
+        return Ok(Ensured::Created);
+    };
+    let Some(patch) = difference(&wanted, &found) else {
+        return Ok(Ensured::Unchanged);
+    };
+    match on_trial {
+        OnTrial::Yes => return would_change(cluster, &wanted, &found, name, patch).await,
+        OnTrial::No => {}
+    }
+    forget_versions(cluster, &wanted, &found, name).await?;
+    let attempt = about_crd(cluster, "patch", name);
+    let patched = cluster.patch_or_replace(&api, attempt, &patch).await?;
+    // Fields that the API server drops or fills in are no change.
+    let is_same = patched.metadata.resource_version == found.metadata.resource_version;
+    Ok(if is_same { Ensured::Unchanged } else { Ensured::Updated })
+}
 
-    /// Prepares the removal of versions: a version may be removed only if no object is stored in it, so all objects are
-    /// rewritten first.
-    async fn forget_versions(&self, wanted: &Value, found: &DynamicObject, name: &str) -> Result<(), CrdError> {
-        let (kept, dropped) = stored_versions(wanted, found);
-        // The API server itself refuses a CRD that would lose all of its versions.
-        if dropped.is_empty() || kept.is_empty() {
-            return Ok(());
-        }
-        info!(
-            crd = name,
-            ?dropped,
-            "rewriting all objects, so that the CRD can drop the versions"
-        );
-        self.rewrite_objects(found).await.map_err(|source| CrdError::Stored {
+/// Prepares the removal of versions: a version may be removed only if no object is stored in it, so all objects are
+/// rewritten first.
+async fn forget_versions(cluster: &Cluster, wanted: &Value, found: &DynamicObject, name: &str) -> Result<(), CrdError> {
+    let (kept, dropped) = stored_versions(wanted, found);
+    // The API server itself refuses a CRD that would lose all of its versions.
+    if dropped.is_empty() || kept.is_empty() {
+        return Ok(());
+    }
+    info!(
+        crd = name,
+        ?dropped,
+        "rewriting all objects, so that the CRD can drop the versions"
+    );
+    rewriting::rewrite_objects(cluster, found)
+        .await
+        .map_err(|source| CrdError::Stored {
             name: name.to_owned(),
             dropped: texts(&dropped),
             kept: texts(&kept),
             source,
         })?;
-        let seen = &found.metadata.resource_version;
-        let patch = json!({"metadata": {"resourceVersion": seen}, "status": {"storedVersions": kept}});
-        let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
-        let api = self.crds();
-        let attempt = Attempt {
-            resource: format!("{RESOURCE}/status"),
-            ..self.about_crd("patch", name)
-        };
-        self.ask(attempt, api.patch_status(name, &params, &patch)).await?;
-        Ok(())
-    }
+    let seen = &found.metadata.resource_version;
+    let patch = json!({"metadata": {"resourceVersion": seen}, "status": {"storedVersions": kept}});
+    let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
+    let api = crds(cluster);
+    let attempt = Attempt {
+        resource: format!("{RESOURCE}/status"),
+        ..about_crd(cluster, "patch", name)
+    };
+    cluster.ask(attempt, api.patch_status(name, &params, &patch)).await?;
+    Ok(())
+}
 
-    /// Whether the patch would change anything: tries it in a dry run. Fields that the API server drops or fills in are
-    /// no change.
-    async fn would_change(
-        &self,
-        wanted: &Value,
-        found: &DynamicObject,
-        name: &str,
-        patch: Value,
-    ) -> Result<Ensured, CrdError> {
-        let (_, dropped) = stored_versions(wanted, found);
-        if !dropped.is_empty() {
-            // Refused before the objects are rewritten for nothing.
-            return Err(CrdError::Held { name: name.to_owned() });
-        }
-        let params = PatchParams {
-            dry_run: true,
-            ..PatchParams::default()
-        };
-        let (api, patch) = (self.crds(), Patch::Merge(patch));
-        let request = api.patch(name, &params, &patch);
-        let patched = self.ask(self.about_crd("patch", name), request).await?;
-        let said = |crd: &DynamicObject| {
-            let metadata = &crd.metadata;
-            (
-                crd.data["spec"].clone(),
-                metadata.labels.clone(),
-                metadata.annotations.clone(),
-            )
-        };
-        if said(&patched) == said(found) {
-            Ok(Ensured::Unchanged)
-        } else {
-            Err(CrdError::Held { name: name.to_owned() })
-        }
+/// Whether the patch would change anything: tries it in a dry run. Fields that the API server drops or fills in are
+/// no change.
+async fn would_change(
+    cluster: &Cluster,
+    wanted: &Value,
+    found: &DynamicObject,
+    name: &str,
+    patch: Value,
+) -> Result<Ensured, CrdError> {
+    let (_, dropped) = stored_versions(wanted, found);
+    if !dropped.is_empty() {
+        // Refused before the objects are rewritten for nothing.
+        return Err(CrdError::Held { name: name.to_owned() });
     }
-
-    /// Waits until the API server serves the kind of the CRD.
-    pub async fn await_crd(&self, name: &str) -> Result<(), CrdError> {
-        let waited = timeout(ESTABLISHED_WITHIN, self.decided_crd(name)).await;
-        let found = match waited {
-            Ok(found) => found?,
-            Err(_) => self.find(&self.crds(), self.about_crd("get", name)).await?,
-        };
-        let name = name.to_owned();
-        let Some(crd) = found else {
-            return Err(CrdError::Gone { name });
-        };
-        if is_true(&crd, "Established") {
-            return Ok(());
-        }
-        Err(match refusal(&crd) {
-            Some(message) => CrdError::NamesRefused { name, message },
-            None => CrdError::NotEstablished {
-                name,
-                waited: ESTABLISHED_WITHIN,
-                message: conditions(&crd),
-            },
-        })
+    let params = PatchParams {
+        dry_run: true,
+        ..PatchParams::default()
+    };
+    let (api, patch) = (crds(cluster), Patch::Merge(patch));
+    let request = api.patch(name, &params, &patch);
+    let patched = cluster.ask(about_crd(cluster, "patch", name), request).await?;
+    let said = |crd: &DynamicObject| {
+        let metadata = &crd.metadata;
+        (
+            crd.data["spec"].clone(),
+            metadata.labels.clone(),
+            metadata.annotations.clone(),
+        )
+    };
+    if said(&patched) == said(found) {
+        Ok(Ensured::Unchanged)
+    } else {
+        Err(CrdError::Held { name: name.to_owned() })
     }
+}
 
-    /// Waits until the CRD is served, or is known never to be; `None` if it does not exist.
-    async fn decided_crd(&self, name: &str) -> Result<Option<DynamicObject>, CrdError> {
-        let decided = |found: Option<&DynamicObject>| {
-            found.is_none_or(|crd| is_true(crd, "Established") || refusal(crd).is_some())
-        };
-        let error = match await_condition(self.crds(), name, decided).await {
-            Ok(found) => return Ok(found),
-            Err(wait::Error::ProbeFailed(error)) => error,
-        };
-        let refusal = unwatched::request_error(&self.about_crd("watch", name), error);
-        if !refusal.is_forbidden() {
-            return Err(refusal.into());
-        }
-        self.lacking.tell(refusal, "get");
-        loop {
-            let found = self.find(&self.crds(), self.about_crd("get", name)).await?;
-            if decided(found.as_ref()) {
-                return Ok(found);
-            }
-            sleep(LOOK_AGAIN).await;
-        }
+/// Waits until the API server serves the kind of the CRD.
+pub async fn await_crd(cluster: &Cluster, name: &str) -> Result<(), CrdError> {
+    let waited = timeout(ESTABLISHED_WITHIN, decided_crd(cluster, name)).await;
+    let found = match waited {
+        Ok(found) => found?,
+        Err(_) => cluster.find(&crds(cluster), about_crd(cluster, "get", name)).await?,
+    };
+    let name = name.to_owned();
+    let Some(crd) = found else {
+        return Err(CrdError::Gone { name });
+    };
+    if is_true(&crd, "Established") {
+        return Ok(());
     }
+    Err(match refusal(&crd) {
+        Some(message) => CrdError::NamesRefused { name, message },
+        None => CrdError::NotEstablished {
+            name,
+            waited: ESTABLISHED_WITHIN,
+            message: conditions(&crd),
+        },
+    })
+}
 
-    pub(super) fn crds(&self) -> Api<DynamicObject> {
-        let kind = ApiResource {
-            group: "apiextensions.k8s.io".to_owned(),
-            version: "v1".to_owned(),
-            api_version: "apiextensions.k8s.io/v1".to_owned(),
-            kind: "CustomResourceDefinition".to_owned(),
-            plural: RESOURCE.to_owned(),
-        };
-        Api::all_with(self.client.clone(), &kind)
+/// Waits until the CRD is served, or is known never to be; `None` if it does not exist.
+async fn decided_crd(cluster: &Cluster, name: &str) -> Result<Option<DynamicObject>, CrdError> {
+    let decided =
+        |found: Option<&DynamicObject>| found.is_none_or(|crd| is_true(crd, "Established") || refusal(crd).is_some());
+    let error = match await_condition(crds(cluster), name, decided).await {
+        Ok(found) => return Ok(found),
+        Err(wait::Error::ProbeFailed(error)) => error,
+    };
+    let refusal = unwatched::request_error(&about_crd(cluster, "watch", name), error);
+    if !refusal.is_forbidden() {
+        return Err(refusal.into());
     }
-
-    fn about_crd(&self, verb: &'static str, name: &str) -> Attempt {
-        Attempt {
-            namespace: None,
-            ..self.attempt(verb, RESOURCE, name)
+    cluster.lacking.tell(refusal, "get");
+    loop {
+        let found = cluster.find(&crds(cluster), about_crd(cluster, "get", name)).await?;
+        if decided(found.as_ref()) {
+            return Ok(found);
         }
+        sleep(LOOK_AGAIN).await;
+    }
+}
+
+pub(super) fn crds(cluster: &Cluster) -> Api<DynamicObject> {
+    let kind = ApiResource {
+        group: "apiextensions.k8s.io".to_owned(),
+        version: "v1".to_owned(),
+        api_version: "apiextensions.k8s.io/v1".to_owned(),
+        kind: "CustomResourceDefinition".to_owned(),
+        plural: RESOURCE.to_owned(),
+    };
+    Api::all_with(cluster.client.clone(), &kind)
+}
+
+fn about_crd(cluster: &Cluster, verb: &'static str, name: &str) -> Attempt {
+    Attempt {
+        namespace: None,
+        ..cluster.attempt(verb, RESOURCE, name)
     }
 }
 

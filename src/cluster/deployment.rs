@@ -17,6 +17,7 @@ use super::Cluster;
 use super::error::RequestError;
 use super::installation::FORMER_IMAGE;
 use super::installation::patching::{Unwritten, Writing};
+use crate::cluster::installation::patching;
 
 /// Labels of the operator's objects whose value is the program's name; one of them is enough.
 const LABELS: [&str; 2] = ["app.kubernetes.io/name", "app"];
@@ -69,119 +70,119 @@ pub struct Seen {
     selector: Vec<(String, String)>,
 }
 
-impl Cluster {
-    /// Finds the Deployment with this name, or the only one with the program's label.
-    pub async fn find_deployment(&self, program: &str, name: Option<&str>) -> Result<Seen, DeploymentError> {
-        let api = self.deployments();
-        if let Some(name) = name {
-            let found = self
-                .ask(self.attempt("get", "deployments", name), api.get(name))
-                .await?;
-            return seen(&found, program);
-        }
-        let params = ListParams::default();
-        let all = self.ask(self.attempt("list", "deployments", ""), api.list(&params));
-        let all = all.await?;
-        let is_ours = |found: &&Deployment| {
-            let labels = found.labels();
-            LABELS
-                .iter()
-                .any(|key| labels.get(*key).is_some_and(|label| label == program))
-        };
-        let ours: Vec<&Deployment> = all.items.iter().filter(is_ours).collect();
-        match ours[..] {
-            [one] => seen(one, program),
-            [] => Err(DeploymentError::None {
-                program: program.to_owned(),
-                namespace: self.namespace.clone(),
-            }),
-            _ => Err(DeploymentError::Several {
-                program: program.to_owned(),
-                namespace: self.namespace.clone(),
-                names: ours.iter().map(|found| found.name_any()).collect(),
-            }),
-        }
+/// Finds the Deployment with this name, or the only one with the program's label.
+pub async fn find_deployment(cluster: &Cluster, program: &str, name: Option<&str>) -> Result<Seen, DeploymentError> {
+    let api = deployments(cluster);
+    if let Some(name) = name {
+        let found = cluster
+            .ask(cluster.attempt("get", "deployments", name), api.get(name))
+            .await?;
+        return seen(&found, program);
     }
-
-    /// The digest of the running image: the one in the image's name, else the one that all pods report.
-    pub async fn digest_of(&self, deployment: &Seen) -> Result<ImageDigest, DeploymentError> {
-        let named = Reference::parse(&deployment.image).ok().and_then(|image| image.digest);
-        if let Some(digest) = named {
-            return Ok(digest);
-        }
-        let selector: Vec<String> = deployment
-            .selector
+    let params = ListParams::default();
+    let all = cluster.ask(cluster.attempt("list", "deployments", ""), api.list(&params));
+    let all = all.await?;
+    let is_ours = |found: &&Deployment| {
+        let labels = found.labels();
+        LABELS
             .iter()
-            .map(|(key, value)| format!("{key}={value}"))
-            .collect();
-        let api: Api<Pod> = Api::namespaced(self.client.clone(), &self.namespace);
-        let params = ListParams::default().labels(&selector.join(","));
-        let pods = self.ask(self.attempt("list", "pods", ""), api.list(&params)).await?;
-        let run: BTreeSet<ImageDigest> = pods
-            .items
-            .iter()
-            .filter_map(|pod| digest(pod, &deployment.container))
-            .collect();
-        let no_digest = |why: &str| DeploymentError::NoDigest {
-            name: deployment.name.clone(),
-            why: why.to_owned(),
-        };
-        let mut run = run.into_iter();
-        match (run.next(), run.next()) {
-            (Some(digest), None) => Ok(digest),
-            (Some(_), Some(_)) => Err(no_digest("its pods run several")),
-            (None, _) => Err(no_digest("the status of none of its pods names one")),
+            .any(|key| labels.get(*key).is_some_and(|label| label == program))
+    };
+    let ours: Vec<&Deployment> = all.items.iter().filter(is_ours).collect();
+    match ours[..] {
+        [one] => seen(one, program),
+        [] => Err(DeploymentError::None {
+            program: program.to_owned(),
+            namespace: cluster.namespace.clone(),
+        }),
+        _ => Err(DeploymentError::Several {
+            program: program.to_owned(),
+            namespace: cluster.namespace.clone(),
+            names: ours.iter().map(|found| found.name_any()).collect(),
+        }),
+    }
+}
+
+/// The digest of the running image: the one in the image's name, else the one that all pods report.
+pub async fn digest_of(cluster: &Cluster, deployment: &Seen) -> Result<ImageDigest, DeploymentError> {
+    let named = Reference::parse(&deployment.image).ok().and_then(|image| image.digest);
+    if let Some(digest) = named {
+        return Ok(digest);
+    }
+    let selector: Vec<String> = deployment
+        .selector
+        .iter()
+        .map(|(key, value)| format!("{key}={value}"))
+        .collect();
+    let api: Api<Pod> = Api::namespaced(cluster.client.clone(), &cluster.namespace);
+    let params = ListParams::default().labels(&selector.join(","));
+    let pods = cluster
+        .ask(cluster.attempt("list", "pods", ""), api.list(&params))
+        .await?;
+    let run: BTreeSet<ImageDigest> = pods
+        .items
+        .iter()
+        .filter_map(|pod| digest(pod, &deployment.container))
+        .collect();
+    let no_digest = |why: &str| DeploymentError::NoDigest {
+        name: deployment.name.clone(),
+        why: why.to_owned(),
+    };
+    let mut run = run.into_iter();
+    match (run.next(), run.next()) {
+        (Some(digest), None) => Ok(digest),
+        (Some(_), Some(_)) => Err(no_digest("its pods run several")),
+        (None, _) => Err(no_digest("the status of none of its pods names one")),
+    }
+}
+
+/// Sets another image, if the Deployment still has the one that was read. Notes both images and the cause, so that
+/// the operator recognises the change and does not revert it.
+pub async fn put_image(cluster: &Cluster, deployment: &Seen, image: &str, why: &str) -> Result<(), DeploymentError> {
+    let writing = Writing {
+        container: &deployment.container,
+        from: &deployment.image,
+        to: image,
+        cause: why,
+    };
+    let written = patching::write_image(cluster, &deployment.name, &writing).await;
+    leave_fields(cluster, deployment, written).await
+}
+
+/// Writes annotations on the Deployment: the operator may replace the image in `deployment`. `at` is the time of the
+/// command.
+pub async fn note_resumed(cluster: &Cluster, deployment: &Seen, at: &str) -> Result<(), DeploymentError> {
+    let Seen {
+        name, image, container, ..
+    } = deployment;
+    let notes = [(RESUMED, image.as_str()), (RESUMED_AT, at)];
+    let written = patching::write_notes(cluster, name, container, image, &notes).await;
+    leave_fields(cluster, deployment, written).await
+}
+
+/// Gives up our ownership of the fields, because helm 4 changes no field that another manager owns. A failure does
+/// no harm: the image is already the one that the person wants, and the operator maintains it from now on.
+async fn leave_fields(
+    cluster: &Cluster,
+    deployment: &Seen,
+    written: Result<DynamicObject, Unwritten>,
+) -> Result<(), DeploymentError> {
+    let name = &deployment.name;
+    match written {
+        Ok(written) => {
+            drop(patching::disown(cluster, name, written).await);
+            Ok(())
         }
+        Err(Unwritten::Changed(found)) => Err(DeploymentError::Changed {
+            name: name.clone(),
+            found,
+        }),
+        Err(Unwritten::Request(error)) => Err(error.into()),
     }
+}
 
-    /// Sets another image, if the Deployment still has the one that was read. Notes both images and the cause, so that
-    /// the operator recognises the change and does not revert it.
-    pub async fn put_image(&self, deployment: &Seen, image: &str, why: &str) -> Result<(), DeploymentError> {
-        let writing = Writing {
-            container: &deployment.container,
-            from: &deployment.image,
-            to: image,
-            cause: why,
-        };
-        let written = self.write_image(&deployment.name, &writing).await;
-        self.leave_fields(deployment, written).await
-    }
-
-    /// Writes annotations on the Deployment: the operator may replace the image in `deployment`. `at` is the time of the
-    /// command.
-    pub async fn note_resumed(&self, deployment: &Seen, at: &str) -> Result<(), DeploymentError> {
-        let Seen {
-            name, image, container, ..
-        } = deployment;
-        let notes = [(RESUMED, image.as_str()), (RESUMED_AT, at)];
-        let written = self.write_notes(name, container, image, &notes).await;
-        self.leave_fields(deployment, written).await
-    }
-
-    /// Gives up our ownership of the fields, because helm 4 changes no field that another manager owns. A failure does
-    /// no harm: the image is already the one that the person wants, and the operator maintains it from now on.
-    async fn leave_fields(
-        &self,
-        deployment: &Seen,
-        written: Result<DynamicObject, Unwritten>,
-    ) -> Result<(), DeploymentError> {
-        let name = &deployment.name;
-        match written {
-            Ok(written) => {
-                drop(self.disown(name, written).await);
-                Ok(())
-            }
-            Err(Unwritten::Changed(found)) => Err(DeploymentError::Changed {
-                name: name.clone(),
-                found,
-            }),
-            Err(Unwritten::Request(error)) => Err(error.into()),
-        }
-    }
-
-    fn deployments(&self) -> Api<Deployment> {
-        Api::namespaced(self.client.clone(), &self.namespace)
-    }
+fn deployments(cluster: &Cluster) -> Api<Deployment> {
+    Api::namespaced(cluster.client.clone(), &cluster.namespace)
 }
 
 fn containers(found: &Deployment) -> &[Container] {

@@ -26,56 +26,54 @@ pub struct Tried {
     pub applied: Value,
 }
 
-impl Cluster {
-    /// Applies an object in a dry run; `None` for an object without a name. An object without a namespace belongs to
-    /// that of the releases.
-    pub async fn try_to_apply(&self, object: &Value, apis: &Apis) -> Result<Option<Tried>, Failure> {
-        let Some(key) = drift::key_of(object) else {
-            return Ok(None);
-        };
-        let kind = apis
-            .kind(&key.api_version, &key.kind)
-            .ok_or_else(|| unknown(&key, self.server()))?;
-        let namespace = kind
-            .namespaced
-            .then(|| key.namespace.as_deref().unwrap_or(self.namespace()));
-        let (live, applied) = self.tried(&key, kind, namespace, object).await?;
-        Ok(Some(Tried {
-            name: name_of(&key, namespace),
-            live: live.map(plain),
-            applied: plain(applied),
-        }))
-    }
+/// Applies an object in a dry run; `None` for an object without a name. An object without a namespace belongs to
+/// that of the releases.
+pub async fn try_to_apply(cluster: &Cluster, object: &Value, apis: &Apis) -> Result<Option<Tried>, Failure> {
+    let Some(key) = drift::key_of(object) else {
+        return Ok(None);
+    };
+    let kind = apis
+        .kind(&key.api_version, &key.kind)
+        .ok_or_else(|| unknown(&key, cluster.server()))?;
+    let namespace = kind
+        .namespaced
+        .then(|| key.namespace.as_deref().unwrap_or(cluster.namespace()));
+    let (live, applied) = tried(cluster, &key, kind, namespace, object).await?;
+    Ok(Some(Tried {
+        name: name_of(&key, namespace),
+        live: live.map(plain),
+        applied: plain(applied),
+    }))
+}
 
-    async fn tried(
-        &self,
-        key: &ObjectKey,
-        kind: &Kind,
-        namespace: Option<&str>,
-        object: &Value,
-    ) -> Result<(Option<DynamicObject>, DynamicObject), RequestError> {
-        let api: Api<DynamicObject> = match namespace {
-            Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, &kind.resource),
-            None => Api::all_with(self.client.clone(), &kind.resource),
-        };
-        let attempt = |verb| Attempt {
-            verb,
-            resource: kind.resource.plural.clone(),
-            name: key.name.clone(),
-            namespace: namespace.map(str::to_owned),
-            server: self.server.clone(),
-            account: self.account.clone(),
-        };
-        let params = PatchParams {
-            dry_run: true,
-            ..PatchParams::apply(MANAGER).force()
-        };
-        let live = self.ask(attempt("get"), api.get_opt(&key.name)).await?;
-        let wanted = Patch::Apply(object);
-        let trial = api.patch(&key.name, &params, &wanted);
-        let applied = self.ask(attempt("patch"), trial).await?;
-        Ok((live, applied))
-    }
+async fn tried(
+    cluster: &Cluster,
+    key: &ObjectKey,
+    kind: &Kind,
+    namespace: Option<&str>,
+    object: &Value,
+) -> Result<(Option<DynamicObject>, DynamicObject), RequestError> {
+    let api: Api<DynamicObject> = match namespace {
+        Some(namespace) => Api::namespaced_with(cluster.client.clone(), namespace, &kind.resource),
+        None => Api::all_with(cluster.client.clone(), &kind.resource),
+    };
+    let attempt = |verb| Attempt {
+        verb,
+        resource: kind.resource.plural.clone(),
+        name: key.name.clone(),
+        namespace: namespace.map(str::to_owned),
+        server: cluster.server.clone(),
+        account: cluster.account.clone(),
+    };
+    let params = PatchParams {
+        dry_run: true,
+        ..PatchParams::apply(MANAGER).force()
+    };
+    let live = cluster.ask(attempt("get"), api.get_opt(&key.name)).await?;
+    let wanted = Patch::Apply(object);
+    let trial = api.patch(&key.name, &params, &wanted);
+    let applied = cluster.ask(attempt("patch"), trial).await?;
+    Ok((live, applied))
 }
 
 fn unknown(key: &ObjectKey, server: &str) -> Failure {

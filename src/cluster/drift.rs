@@ -142,121 +142,119 @@ struct Batch {
     keys: Vec<ObjectKey>,
 }
 
-impl Cluster {
-    /// The identity of an object in a manifest or in the cluster.
-    pub fn identity(&self, key: &ObjectKey, apis: &Apis) -> Identity {
-        let group = key.api_version.split_once('/').map_or("", |(group, _)| group);
-        let is_everywhere = apis
-            .kind(&key.api_version, &key.kind)
-            .is_some_and(|kind| !kind.namespaced);
-        let namespace = key.namespace.as_deref().unwrap_or(self.namespace());
-        let namespace = if is_everywhere { "" } else { namespace };
-        (
-            group.to_owned(),
-            key.kind.clone(),
-            namespace.to_owned(),
-            key.name.clone(),
-        )
-    }
+/// The identity of an object in a manifest or in the cluster.
+pub fn identity(cluster: &Cluster, key: &ObjectKey, apis: &Apis) -> Identity {
+    let group = key.api_version.split_once('/').map_or("", |(group, _)| group);
+    let is_everywhere = apis
+        .kind(&key.api_version, &key.kind)
+        .is_some_and(|kind| !kind.namespaced);
+    let namespace = key.namespace.as_deref().unwrap_or(cluster.namespace());
+    let namespace = if is_everywhere { "" } else { namespace };
+    (
+        group.to_owned(),
+        key.kind.clone(),
+        namespace.to_owned(),
+        key.name.clone(),
+    )
+}
 
-    /// Looks for all objects; returns the first missing one. Objects of kinds that are not served are skipped: helm
-    /// could not create them either, and they are looked for when the kind is served again.
-    pub async fn look_for(
-        &self,
-        keys: &BTreeSet<ObjectKey>,
-        labels: &BTreeMap<String, String>,
-        apis: &Apis,
-    ) -> Result<Objects, RequestError> {
-        let batches = self.batches(keys, apis);
-        let missing = stream::iter(batches)
-            .map(|batch| self.missing_of(batch, labels))
-            .buffer_unordered(AT_ONCE)
-            .try_filter_map(|missing| async move { Ok(missing) })
-            .boxed()
-            .try_next()
-            .await?;
-        Ok(missing.map_or(Objects::Present, |key| Objects::Missing(key.to_string())))
-    }
+/// Looks for all objects; returns the first missing one. Objects of kinds that are not served are skipped: helm
+/// could not create them either, and they are looked for when the kind is served again.
+pub async fn look_for(
+    cluster: &Cluster,
+    keys: &BTreeSet<ObjectKey>,
+    labels: &BTreeMap<String, String>,
+    apis: &Apis,
+) -> Result<Objects, RequestError> {
+    let batches = batches(cluster, keys, apis);
+    let missing = stream::iter(batches)
+        .map(|batch| missing_of(cluster, batch, labels))
+        .buffer_unordered(AT_ONCE)
+        .try_filter_map(|missing| async move { Ok(missing) })
+        .boxed()
+        .try_next()
+        .await?;
+    Ok(missing.map_or(Objects::Present, |key| Objects::Missing(key.to_string())))
+}
 
-    /// Objects grouped by kind and namespace, without those of kinds that are not served.
-    fn batches(&self, keys: &BTreeSet<ObjectKey>, apis: &Apis) -> Vec<Batch> {
-        let mut batches: BTreeMap<(&str, &str, Option<&str>), Batch> = BTreeMap::new();
-        for key in keys {
-            let Some(kind) = apis.kind(&key.api_version, &key.kind) else {
-                continue;
-            };
-            let namespace = kind
-                .namespaced
-                .then(|| key.namespace.as_deref().unwrap_or(self.namespace()));
-            batches
-                .entry((&key.api_version, &key.kind, namespace))
-                .or_insert_with(|| Batch {
-                    resource: kind.resource.clone(),
-                    namespace: namespace.map(str::to_owned),
-                    keys: Vec::new(),
-                })
-                .keys
-                .push(key.clone());
+/// Objects grouped by kind and namespace, without those of kinds that are not served.
+fn batches(cluster: &Cluster, keys: &BTreeSet<ObjectKey>, apis: &Apis) -> Vec<Batch> {
+    let mut batches: BTreeMap<(&str, &str, Option<&str>), Batch> = BTreeMap::new();
+    for key in keys {
+        let Some(kind) = apis.kind(&key.api_version, &key.kind) else {
+            continue;
+        };
+        let namespace = kind
+            .namespaced
+            .then(|| key.namespace.as_deref().unwrap_or(cluster.namespace()));
+        batches
+            .entry((&key.api_version, &key.kind, namespace))
+            .or_insert_with(|| Batch {
+                resource: kind.resource.clone(),
+                namespace: namespace.map(str::to_owned),
+                keys: Vec::new(),
+            })
+            .keys
+            .push(key.clone());
+    }
+    let mut parts = Vec::new();
+    for batch in batches.into_values() {
+        if batch.keys.len() > ONE_BY_ONE {
+            parts.push(batch);
+            continue;
         }
-        let mut parts = Vec::new();
-        for batch in batches.into_values() {
-            if batch.keys.len() > ONE_BY_ONE {
-                parts.push(batch);
-                continue;
-            }
-            let Batch {
-                resource,
-                namespace,
-                keys,
-            } = batch;
-            parts.extend(keys.into_iter().map(|key| Batch {
-                resource: resource.clone(),
-                namespace: namespace.clone(),
-                keys: vec![key],
-            }));
-        }
-        parts
-    }
-
-    async fn missing_of(
-        &self,
-        batch: Batch,
-        labels: &BTreeMap<String, String>,
-    ) -> Result<Option<ObjectKey>, RequestError> {
         let Batch {
             resource,
             namespace,
             keys,
         } = batch;
-        let api: Api<DynamicObject> = match &namespace {
-            Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, &resource),
-            None => Api::all_with(self.client.clone(), &resource),
-        };
-        let attempt = |verb, name: &str| Attempt {
-            verb,
-            resource: resource.plural.clone(),
-            name: name.to_owned(),
+        parts.extend(keys.into_iter().map(|key| Batch {
+            resource: resource.clone(),
             namespace: namespace.clone(),
-            server: self.server.clone(),
-            account: self.account.clone(),
-        };
-        if let [key] = keys.as_slice() {
-            let found = self
-                .ask(attempt("get", &key.name), api.get_metadata_opt(&key.name))
-                .await?;
-            let there = found.is_some_and(|found| carries(&found.metadata, labels));
-            return Ok((!there).then(|| key.clone()));
-        }
-        let selector: Vec<_> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
-        let mut params = ListParams::default().labels(&selector.join(",")).limit(PAGE);
-        let mut found = BTreeSet::new();
-        loop {
-            let page = self.ask(attempt("list", ""), api.list_metadata(&params)).await?;
-            found.extend(page.items.into_iter().filter_map(|object| object.metadata.name));
-            match page.metadata.continue_.filter(|token| !token.is_empty()) {
-                Some(token) => params = params.continue_token(&token),
-                None => return Ok(keys.into_iter().find(|key| !found.contains(&key.name))),
-            }
+            keys: vec![key],
+        }));
+    }
+    parts
+}
+
+async fn missing_of(
+    cluster: &Cluster,
+    batch: Batch,
+    labels: &BTreeMap<String, String>,
+) -> Result<Option<ObjectKey>, RequestError> {
+    let Batch {
+        resource,
+        namespace,
+        keys,
+    } = batch;
+    let api: Api<DynamicObject> = match &namespace {
+        Some(namespace) => Api::namespaced_with(cluster.client.clone(), namespace, &resource),
+        None => Api::all_with(cluster.client.clone(), &resource),
+    };
+    let attempt = |verb, name: &str| Attempt {
+        verb,
+        resource: resource.plural.clone(),
+        name: name.to_owned(),
+        namespace: namespace.clone(),
+        server: cluster.server.clone(),
+        account: cluster.account.clone(),
+    };
+    if let [key] = keys.as_slice() {
+        let found = cluster
+            .ask(attempt("get", &key.name), api.get_metadata_opt(&key.name))
+            .await?;
+        let there = found.is_some_and(|found| carries(&found.metadata, labels));
+        return Ok((!there).then(|| key.clone()));
+    }
+    let selector: Vec<_> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    let mut params = ListParams::default().labels(&selector.join(",")).limit(PAGE);
+    let mut found = BTreeSet::new();
+    loop {
+        let page = cluster.ask(attempt("list", ""), api.list_metadata(&params)).await?;
+        found.extend(page.items.into_iter().filter_map(|object| object.metadata.name));
+        match page.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => params = params.continue_token(&token),
+            None => return Ok(keys.into_iter().find(|key| !found.contains(&key.name))),
         }
     }
 }

@@ -87,163 +87,165 @@ impl Lead<'_> {
     }
 }
 
-impl Cluster {
-    /// Makes the Service lead only to this pod. Returns whether anything was written.
-    pub async fn lead_here(&self, lead: Lead<'_>) -> Result<bool, RequestError> {
-        let Some(service) = self.led(lead.service).await? else {
-            return Ok(false);
-        };
-        let ports = ports(&service);
-        let owner = OwnerReference {
-            api_version: "v1".to_owned(),
-            kind: "Service".to_owned(),
-            name: lead.service.to_owned(),
-            uid: service.metadata.uid.unwrap_or_default(),
-            ..OwnerReference::default()
-        };
-        let wrote = self.write_slice(lead, &ports, &owner).await?;
-        let wrote = self.write_endpoints(lead, &ports, &owner).await? || wrote;
-        Ok(self.remove_chosen(lead.service).await? || wrote)
-    }
+/// Makes the Service lead only to this pod. Returns whether anything was written.
+pub async fn lead_here(cluster: &Cluster, lead: Lead<'_>) -> Result<bool, RequestError> {
+    let Some(service) = led(cluster, lead.service).await? else {
+        return Ok(false);
+    };
+    let ports = ports(&service);
+    let owner = OwnerReference {
+        api_version: "v1".to_owned(),
+        kind: "Service".to_owned(),
+        name: lead.service.to_owned(),
+        uid: service.metadata.uid.unwrap_or_default(),
+        ..OwnerReference::default()
+    };
+    let wrote = write_slice(cluster, lead, &ports, &owner).await?;
+    let wrote = write_endpoints(cluster, lead, &ports, &owner).await? || wrote;
+    Ok(remove_chosen(cluster, lead.service).await? || wrote)
+}
 
-    /// Makes the Service lead nowhere, if it leads to this pod. Returns whether anything was written.
-    pub async fn lead_away(&self, lead: Lead<'_>) -> Result<bool, RequestError> {
-        let (slices, name) = (self.slices(), lead.slice());
-        let attempt = |verb| self.attempt(verb, SLICES, &name);
-        let Some(slice) = self.ask(attempt("get"), slices.get_opt(&name)).await? else {
-            return Ok(false);
+/// Makes the Service lead nowhere, if it leads to this pod. Returns whether anything was written.
+pub async fn lead_away(cluster: &Cluster, lead: Lead<'_>) -> Result<bool, RequestError> {
+    let (slices, name) = (slices(cluster), lead.slice());
+    let attempt = |verb| cluster.attempt(verb, SLICES, &name);
+    let Some(slice) = cluster.ask(attempt("get"), slices.get_opt(&name)).await? else {
+        return Ok(false);
+    };
+    let here = |endpoint: &Endpoint| {
+        let target = endpoint.target_ref.as_ref().and_then(|target| target.name.as_deref());
+        target == Some(lead.pod)
+    };
+    if !slice.endpoints.iter().any(here) {
+        return Ok(false);
+    }
+    // The patch is refused if the slice was written since.
+    let version = slice.metadata.resource_version;
+    let patch = json!({"metadata": {"resourceVersion": version}, "endpoints": []});
+    let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
+    cluster
+        .ask(attempt("patch"), slices.patch(&name, &params, &patch))
+        .await?;
+    let (all, name) = (endpoints(cluster), lead.service);
+    let attempt = |verb| cluster.attempt(verb, ENDPOINTS, name);
+    if let Some(found) = cluster.ask(attempt("get"), all.get_opt(name)).await? {
+        let patch = json!({"metadata": {"resourceVersion": found.metadata.resource_version}, "subsets": null});
+        let patch = Patch::Merge(patch);
+        cluster.ask(attempt("patch"), all.patch(name, &params, &patch)).await?;
+    }
+    Ok(true)
+}
+
+/// The Service; `None` if it has a selector or is an external name.
+async fn led(cluster: &Cluster, name: &str) -> Result<Option<Service>, RequestError> {
+    let api: Api<Service> = Api::namespaced(cluster.open.clone(), &cluster.namespace);
+    let service = cluster
+        .ask(cluster.attempt("get", "services", name), api.get(name))
+        .await?;
+    let leads_by_itself = service.spec.as_ref().is_some_and(|spec| {
+        let chooses = spec.selector.as_ref().is_some_and(|selector| !selector.is_empty());
+        chooses || spec.type_.as_deref() == Some("ExternalName")
+    });
+    Ok((!leads_by_itself).then_some(service))
+}
+
+async fn write_slice(
+    cluster: &Cluster,
+    lead: Lead<'_>,
+    ports: &[(String, i32)],
+    owner: &OwnerReference,
+) -> Result<bool, RequestError> {
+    let (api, name) = (slices(cluster), lead.slice());
+    let attempt = |verb| cluster.attempt(verb, SLICES, &name);
+    let labels = [(OF_SERVICE, lead.service), (MANAGED_BY, US)];
+    let ports = ports.iter().map(|(name, port)| SlicePort {
+        name: Some(name.clone()),
+        port: Some(*port),
+        protocol: Some("TCP".to_owned()),
+        ..SlicePort::default()
+    });
+    let wanted = EndpointSlice {
+        metadata: meta(&name, &labels, owner),
+        address_type: if lead.address.is_ipv4() { "IPv4" } else { "IPv6" }.to_owned(),
+        endpoints: lead.endpoints(&cluster.namespace),
+        ports: Some(ports.collect()),
+    };
+    let Some(found) = cluster.ask(attempt("get"), api.get_opt(&name)).await? else {
+        let params = PostParams::default();
+        cluster.ask(attempt("create"), api.create(&params, &wanted)).await?;
+        return Ok(true);
+    };
+    if found.endpoints == wanted.endpoints
+        && found.ports == wanted.ports
+        && is_marked(&found.metadata, &wanted.metadata)
+    {
+        return Ok(false);
+    }
+    let patch = json!({
+        "metadata": marks(&wanted.metadata),
+        "endpoints": wanted.endpoints,
+        "ports": wanted.ports,
+    });
+    let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
+    cluster.ask(attempt("patch"), api.patch(&name, &params, &patch)).await?;
+    Ok(true)
+}
+
+async fn write_endpoints(
+    cluster: &Cluster,
+    lead: Lead<'_>,
+    ports: &[(String, i32)],
+    owner: &OwnerReference,
+) -> Result<bool, RequestError> {
+    let (api, name) = (endpoints(cluster), lead.service);
+    let attempt = |verb| cluster.attempt(verb, ENDPOINTS, name);
+    let wanted = Endpoints {
+        metadata: meta(name, &[(NO_MIRROR, "true")], owner),
+        subsets: Some(lead.subsets(&cluster.namespace, ports)),
+    };
+    let Some(found) = cluster.ask(attempt("get"), api.get_opt(name)).await? else {
+        let params = PostParams::default();
+        let made = cluster.ask(attempt("create"), api.create(&params, &wanted)).await;
+        return match made {
+            // A future API server may no longer serve `Endpoints`; then no client reads them.
+            Err(error) if error.is_not_found() => Ok(false),
+            made => made.map(|_| true),
         };
-        let here = |endpoint: &Endpoint| {
-            let target = endpoint.target_ref.as_ref().and_then(|target| target.name.as_deref());
-            target == Some(lead.pod)
-        };
-        if !slice.endpoints.iter().any(here) {
-            return Ok(false);
+    };
+    if found.subsets == wanted.subsets && is_marked(&found.metadata, &wanted.metadata) {
+        return Ok(false);
+    }
+    let patch = json!({"metadata": marks(&wanted.metadata), "subsets": wanted.subsets});
+    let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
+    cluster.ask(attempt("patch"), api.patch(name, &params, &patch)).await?;
+    Ok(true)
+}
+
+/// Deletes the slices from a time when the Service had a selector, because no controller does.
+async fn remove_chosen(cluster: &Cluster, service: &str) -> Result<bool, RequestError> {
+    let api = slices(cluster);
+    let chosen = ListParams::default().labels(&format!("{OF_SERVICE}={service},{MANAGED_BY}={CHOOSER}"));
+    let found = cluster
+        .ask(cluster.attempt("list", SLICES, ""), api.list_metadata(&chosen))
+        .await?;
+    let params = DeleteParams::default();
+    for slice in &found.items {
+        let name = slice.name_any();
+        let attempt = cluster.attempt("delete", SLICES, &name);
+        match cluster.ask(attempt, api.delete(&name, &params)).await {
+            Err(error) if !error.is_not_found() => return Err(error),
+            _ => {}
         }
-        // The patch is refused if the slice was written since.
-        let version = slice.metadata.resource_version;
-        let patch = json!({"metadata": {"resourceVersion": version}, "endpoints": []});
-        let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
-        self.ask(attempt("patch"), slices.patch(&name, &params, &patch)).await?;
-        let (all, name) = (self.endpoints(), lead.service);
-        let attempt = |verb| self.attempt(verb, ENDPOINTS, name);
-        if let Some(found) = self.ask(attempt("get"), all.get_opt(name)).await? {
-            let patch = json!({"metadata": {"resourceVersion": found.metadata.resource_version}, "subsets": null});
-            let patch = Patch::Merge(patch);
-            self.ask(attempt("patch"), all.patch(name, &params, &patch)).await?;
-        }
-        Ok(true)
     }
+    Ok(!found.items.is_empty())
+}
 
-    /// The Service; `None` if it has a selector or is an external name.
-    async fn led(&self, name: &str) -> Result<Option<Service>, RequestError> {
-        let api: Api<Service> = Api::namespaced(self.open.clone(), &self.namespace);
-        let service = self.ask(self.attempt("get", "services", name), api.get(name)).await?;
-        let leads_by_itself = service.spec.as_ref().is_some_and(|spec| {
-            let chooses = spec.selector.as_ref().is_some_and(|selector| !selector.is_empty());
-            chooses || spec.type_.as_deref() == Some("ExternalName")
-        });
-        Ok((!leads_by_itself).then_some(service))
-    }
+fn slices(cluster: &Cluster) -> Api<EndpointSlice> {
+    Api::namespaced(cluster.open.clone(), &cluster.namespace)
+}
 
-    async fn write_slice(
-        &self,
-        lead: Lead<'_>,
-        ports: &[(String, i32)],
-        owner: &OwnerReference,
-    ) -> Result<bool, RequestError> {
-        let (api, name) = (self.slices(), lead.slice());
-        let attempt = |verb| self.attempt(verb, SLICES, &name);
-        let labels = [(OF_SERVICE, lead.service), (MANAGED_BY, US)];
-        let ports = ports.iter().map(|(name, port)| SlicePort {
-            name: Some(name.clone()),
-            port: Some(*port),
-            protocol: Some("TCP".to_owned()),
-            ..SlicePort::default()
-        });
-        let wanted = EndpointSlice {
-            metadata: meta(&name, &labels, owner),
-            address_type: if lead.address.is_ipv4() { "IPv4" } else { "IPv6" }.to_owned(),
-            endpoints: lead.endpoints(&self.namespace),
-            ports: Some(ports.collect()),
-        };
-        let Some(found) = self.ask(attempt("get"), api.get_opt(&name)).await? else {
-            let params = PostParams::default();
-            self.ask(attempt("create"), api.create(&params, &wanted)).await?;
-            return Ok(true);
-        };
-        if found.endpoints == wanted.endpoints
-            && found.ports == wanted.ports
-            && is_marked(&found.metadata, &wanted.metadata)
-        {
-            return Ok(false);
-        }
-        let patch = json!({
-            "metadata": marks(&wanted.metadata),
-            "endpoints": wanted.endpoints,
-            "ports": wanted.ports,
-        });
-        let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
-        self.ask(attempt("patch"), api.patch(&name, &params, &patch)).await?;
-        Ok(true)
-    }
-
-    async fn write_endpoints(
-        &self,
-        lead: Lead<'_>,
-        ports: &[(String, i32)],
-        owner: &OwnerReference,
-    ) -> Result<bool, RequestError> {
-        let (api, name) = (self.endpoints(), lead.service);
-        let attempt = |verb| self.attempt(verb, ENDPOINTS, name);
-        let wanted = Endpoints {
-            metadata: meta(name, &[(NO_MIRROR, "true")], owner),
-            subsets: Some(lead.subsets(&self.namespace, ports)),
-        };
-        let Some(found) = self.ask(attempt("get"), api.get_opt(name)).await? else {
-            let params = PostParams::default();
-            let made = self.ask(attempt("create"), api.create(&params, &wanted)).await;
-            return match made {
-                // A future API server may no longer serve `Endpoints`; then no client reads them.
-                Err(error) if error.is_not_found() => Ok(false),
-                made => made.map(|_| true),
-            };
-        };
-        if found.subsets == wanted.subsets && is_marked(&found.metadata, &wanted.metadata) {
-            return Ok(false);
-        }
-        let patch = json!({"metadata": marks(&wanted.metadata), "subsets": wanted.subsets});
-        let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
-        self.ask(attempt("patch"), api.patch(name, &params, &patch)).await?;
-        Ok(true)
-    }
-
-    /// Deletes the slices from a time when the Service had a selector, because no controller does.
-    async fn remove_chosen(&self, service: &str) -> Result<bool, RequestError> {
-        let api = self.slices();
-        let chosen = ListParams::default().labels(&format!("{OF_SERVICE}={service},{MANAGED_BY}={CHOOSER}"));
-        let found = self
-            .ask(self.attempt("list", SLICES, ""), api.list_metadata(&chosen))
-            .await?;
-        let params = DeleteParams::default();
-        for slice in &found.items {
-            let name = slice.name_any();
-            let attempt = self.attempt("delete", SLICES, &name);
-            match self.ask(attempt, api.delete(&name, &params)).await {
-                Err(error) if !error.is_not_found() => return Err(error),
-                _ => {}
-            }
-        }
-        Ok(!found.items.is_empty())
-    }
-
-    fn slices(&self) -> Api<EndpointSlice> {
-        Api::namespaced(self.open.clone(), &self.namespace)
-    }
-
-    fn endpoints(&self) -> Api<Endpoints> {
-        Api::namespaced(self.open.clone(), &self.namespace)
-    }
+fn endpoints(cluster: &Cluster) -> Api<Endpoints> {
+    Api::namespaced(cluster.open.clone(), &cluster.namespace)
 }
 
 /// The names and numbers of the Service's ports on the pod. A port that names the pod's port is left out, because it

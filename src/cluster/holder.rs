@@ -91,46 +91,44 @@ fn is_over(container: &ContainerStatus) -> bool {
     state.terminated.is_some() || state.waiting.is_some() && last.terminated.is_some()
 }
 
-impl Cluster {
-    /// Reads the pod; none if it does not exist.
-    pub async fn pod(&self, name: &str, within: Duration) -> Result<Option<Pod>, RequestError> {
-        let api: Api<Pod> = Api::namespaced(self.open.clone(), &self.namespace);
-        let attempt = self.attempt("get", "pods", name);
-        self.within(within).ask(attempt, api.get_opt(name)).await
-    }
+/// Reads the pod; none if it does not exist.
+pub async fn pod(cluster: &Cluster, name: &str, within: Duration) -> Result<Option<Pod>, RequestError> {
+    let api: Api<Pod> = Api::namespaced(cluster.open.clone(), &cluster.namespace);
+    let attempt = cluster.attempt("get", "pods", name);
+    cluster.within(within).ask(attempt, api.get_opt(name)).await
+}
 
-    /// The pod after each change, the last time when it is deleted. Changes may come late or get lost.
-    pub fn pod_news(&self, name: &str) -> impl Stream<Item = Pod> + Send + use<> {
-        let api: Api<Pod> = Api::namespaced(self.open.clone(), &self.namespace);
-        let params = WatchParams::default().fields(&format!("metadata.name={name}"));
-        let watches = stream::unfold(None, move |last| {
-            let (api, params) = (api.clone(), params.clone());
-            async move {
-                if last.is_some() {
-                    sleep(PAUSE).await;
+/// The pod after each change, the last time when it is deleted. Changes may come late or get lost.
+pub fn pod_news(cluster: &Cluster, name: &str) -> impl Stream<Item = Pod> + Send + use<> {
+    let api: Api<Pod> = Api::namespaced(cluster.open.clone(), &cluster.namespace);
+    let params = WatchParams::default().fields(&format!("metadata.name={name}"));
+    let watches = stream::unfold(None, move |last| {
+        let (api, params) = (api.clone(), params.clone());
+        async move {
+            if last.is_some() {
+                sleep(PAUSE).await;
+            }
+            let watch = api.watch(&params, FROM_CACHE).await;
+            let events = match watch {
+                Ok(events) => events.filter_map(|event| async move { event.ok() }).boxed(),
+                Err(error) => {
+                    let error = &error as &dyn std::error::Error;
+                    debug!(
+                        error,
+                        "cannot watch the pod of the leader, its failure shows by the lease alone"
+                    );
+                    stream::empty().boxed()
                 }
-                let watch = api.watch(&params, FROM_CACHE).await;
-                let events = match watch {
-                    Ok(events) => events.filter_map(|event| async move { event.ok() }).boxed(),
-                    Err(error) => {
-                        let error = &error as &dyn std::error::Error;
-                        debug!(
-                            error,
-                            "cannot watch the pod of the leader, its failure shows by the lease alone"
-                        );
-                        stream::empty().boxed()
-                    }
-                };
-                Some((events, Some(())))
-            }
-        });
-        watches.flatten().filter_map(|event| async move {
-            match event {
-                WatchEvent::Added(pod) | WatchEvent::Modified(pod) | WatchEvent::Deleted(pod) => Some(pod),
-                WatchEvent::Bookmark(_) | WatchEvent::Error(_) => None,
-            }
-        })
-    }
+            };
+            Some((events, Some(())))
+        }
+    });
+    watches.flatten().filter_map(|event| async move {
+        match event {
+            WatchEvent::Added(pod) | WatchEvent::Modified(pod) | WatchEvent::Deleted(pod) => Some(pod),
+            WatchEvent::Bookmark(_) | WatchEvent::Error(_) => None,
+        }
+    })
 }
 
 #[cfg(test)]

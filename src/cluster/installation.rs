@@ -112,109 +112,109 @@ enum Lost {
     Request(#[from] RequestError),
 }
 
-impl Cluster {
-    /// Finds the installation of the pod with this name. After an error a later call may find it.
-    pub async fn installation(&self, pod: &str) -> Result<Found, RequestError> {
-        match self.search_installation(pod).await {
-            Ok(found) => Ok(Found::In(Box::new(found))),
-            Err(Lost::Elsewhere(why)) => Ok(Found::Elsewhere(why)),
-            Err(Lost::Request(error)) => Err(error),
-        }
+/// Finds the installation of the pod with this name. After an error a later call may find it.
+pub async fn installation(cluster: &Cluster, pod: &str) -> Result<Found, RequestError> {
+    match search_installation(cluster, pod).await {
+        Ok(found) => Ok(Found::In(Box::new(found))),
+        Err(Lost::Elsewhere(why)) => Ok(Found::Elsewhere(why)),
+        Err(Lost::Request(error)) => Err(error),
     }
+}
 
-    async fn search_installation(&self, name: &str) -> Result<Installation, Lost> {
-        let pod = self.started_pod(name).await?;
-        let (set, is_on_trial) = self.set_of(&pod).await?;
-        let owner = deployment_of(&set, is_on_trial)?;
-        let api: Api<Deployment> = Api::namespaced(self.open.clone(), &self.namespace);
-        let attempt = self.attempt("get", DEPLOYMENTS, &owner.name);
-        let found = self.ask(attempt, api.get_opt(&owner.name)).await?;
-        let deployment = found.filter(|found| found.metadata.uid.as_ref() == Some(&owner.uid));
-        let gone = || Lost::Elsewhere(format!("the Deployment '{}' of our pod is gone", owner.name));
-        let spec = deployment.and_then(|found| found.spec).ok_or_else(gone)?;
-        let selector = selection::read(&spec.selector).map_err(Lost::Elsewhere)?;
-        let container = match reading::container_of(&pod) {
-            WhichContainer::Named(container) => container,
-            WhichContainer::Unclear(names) => return Err(Lost::Elsewhere(no_container(name, &names))),
-        };
-        let is_in_template = spec
-            .template
-            .spec
-            .is_some_and(|spec| spec.containers.iter().any(|known| known.name == container));
-        if !is_in_template {
-            let why = format!("the Deployment '{}' has no container '{container}'", owner.name);
+async fn search_installation(cluster: &Cluster, name: &str) -> Result<Installation, Lost> {
+    let pod = started_pod(cluster, name).await?;
+    let (set, is_on_trial) = set_of(cluster, &pod).await?;
+    let owner = deployment_of(&set, is_on_trial)?;
+    let api: Api<Deployment> = Api::namespaced(cluster.open.clone(), &cluster.namespace);
+    let attempt = cluster.attempt("get", DEPLOYMENTS, &owner.name);
+    let found = cluster.ask(attempt, api.get_opt(&owner.name)).await?;
+    let deployment = found.filter(|found| found.metadata.uid.as_ref() == Some(&owner.uid));
+    let gone = || Lost::Elsewhere(format!("the Deployment '{}' of our pod is gone", owner.name));
+    let spec = deployment.and_then(|found| found.spec).ok_or_else(gone)?;
+    let selector = selection::read(&spec.selector).map_err(Lost::Elsewhere)?;
+    let container = match reading::container_of(&pod) {
+        WhichContainer::Named(container) => container,
+        WhichContainer::Unclear(names) => return Err(Lost::Elsewhere(no_container(name, &names))),
+    };
+    let is_in_template = spec
+        .template
+        .spec
+        .is_some_and(|spec| spec.containers.iter().any(|known| known.name == container));
+    if !is_in_template {
+        let why = format!("the Deployment '{}' has no container '{container}'", owner.name);
+        return Err(Lost::Elsewhere(why));
+    }
+    let spec = pod.spec.as_ref();
+    let secrets = spec.and_then(|spec| spec.image_pull_secrets.as_ref());
+    Ok(Installation {
+        pod: name.to_owned(),
+        image: reading::image_in(&pod, &container).unwrap_or_default().to_owned(),
+        digests: reading::digests(&pod, &container),
+        node: spec.and_then(|spec| spec.node_name.clone()),
+        deployment: owner.name,
+        deployment_uid: owner.uid,
+        container,
+        is_on_trial,
+        pull_secrets: secrets
+            .into_iter()
+            .flatten()
+            .map(|secret| secret.name.clone())
+            .collect(),
+        service_account: spec.and_then(|spec| spec.service_account_name.clone()),
+        selector,
+    })
+}
+
+/// The operator's pod. Waits until its status has the image, but not for ever.
+async fn started_pod(cluster: &Cluster, name: &str) -> Result<Pod, Lost> {
+    let deadline = Instant::now() + STATUS_PATIENCE;
+    let api: Api<Pod> = Api::namespaced(cluster.open.clone(), &cluster.namespace);
+    loop {
+        let pod = cluster
+            .ask(cluster.attempt("get", PODS, name), api.get_opt(name))
+            .await?;
+        let Some(pod) = pod else {
+            let place = &cluster.namespace;
+            let why =
+                format!("there is no pod '{name}' in namespace '{place}', which ADDON_OPERATOR_POD names as ours");
             return Err(Lost::Elsewhere(why));
-        }
-        let spec = pod.spec.as_ref();
-        let secrets = spec.and_then(|spec| spec.image_pull_secrets.as_ref());
-        Ok(Installation {
-            pod: name.to_owned(),
-            image: reading::image_in(&pod, &container).unwrap_or_default().to_owned(),
-            digests: reading::digests(&pod, &container),
-            node: spec.and_then(|spec| spec.node_name.clone()),
-            deployment: owner.name,
-            deployment_uid: owner.uid,
-            container,
-            is_on_trial,
-            pull_secrets: secrets
-                .into_iter()
-                .flatten()
-                .map(|secret| secret.name.clone())
-                .collect(),
-            service_account: spec.and_then(|spec| spec.service_account_name.clone()),
-            selector,
-        })
-    }
-
-    /// The operator's pod. Waits until its status has the image, but not for ever.
-    async fn started_pod(&self, name: &str) -> Result<Pod, Lost> {
-        let deadline = Instant::now() + STATUS_PATIENCE;
-        let api: Api<Pod> = Api::namespaced(self.open.clone(), &self.namespace);
-        loop {
-            let pod = self.ask(self.attempt("get", PODS, name), api.get_opt(name)).await?;
-            let Some(pod) = pod else {
-                let place = &self.namespace;
-                let why =
-                    format!("there is no pod '{name}' in namespace '{place}', which ADDON_OPERATOR_POD names as ours");
-                return Err(Lost::Elsewhere(why));
-            };
-            let is_told = match reading::container_of(&pod) {
-                WhichContainer::Named(container) => reading::has_image_id(&pod, &container),
-                WhichContainer::Unclear(_) => true,
-            };
-            if is_told || Instant::now() >= deadline {
-                return Ok(pod);
-            }
-            sleep(STATUS_PAUSE).await;
-        }
-    }
-
-    /// The `ReplicaSet` of a pod, and whether it is that of a trial.
-    async fn set_of(&self, pod: &Pod) -> Result<(ReplicaSet, bool), Lost> {
-        let controller = controller(&pod.metadata);
-        let Some(owner) = controller.filter(|owner| owner.kind == "ReplicaSet") else {
-            return Err(Lost::Elsewhere(not_of_deployment("our pod", controller)));
         };
-        let api: Api<ReplicaSet> = Api::namespaced(self.open.clone(), &self.namespace);
-        let attempt = self.attempt("get", REPLICA_SETS, &owner.name);
-        let set = self.ask(attempt, api.get_opt(&owner.name)).await?;
-        let gone = || Lost::Elsewhere(format!("the ReplicaSet '{}' of our pod is gone", owner.name));
-        let set = set.ok_or_else(gone)?;
-        let labels = set.metadata.labels.as_ref();
-        let is_on_trial = labels.is_some_and(|labels| labels.contains_key(TRIAL_LABEL));
-        Ok((set, is_on_trial))
+        let is_told = match reading::container_of(&pod) {
+            WhichContainer::Named(container) => reading::has_image_id(&pod, &container),
+            WhichContainer::Unclear(_) => true,
+        };
+        if is_told || Instant::now() >= deadline {
+            return Ok(pod);
+        }
+        sleep(STATUS_PAUSE).await;
     }
+}
 
-    /// The Deployment with all fields, including those that this program does not know.
-    async fn raw_deployment(&self, name: &str) -> Result<DynamicObject, RequestError> {
-        let attempt = self.attempt("get", DEPLOYMENTS, name);
-        self.ask(attempt, self.raw_deployments().get(name)).await
-    }
+/// The `ReplicaSet` of a pod, and whether it is that of a trial.
+async fn set_of(cluster: &Cluster, pod: &Pod) -> Result<(ReplicaSet, bool), Lost> {
+    let controller = controller(&pod.metadata);
+    let Some(owner) = controller.filter(|owner| owner.kind == "ReplicaSet") else {
+        return Err(Lost::Elsewhere(not_of_deployment("our pod", controller)));
+    };
+    let api: Api<ReplicaSet> = Api::namespaced(cluster.open.clone(), &cluster.namespace);
+    let attempt = cluster.attempt("get", REPLICA_SETS, &owner.name);
+    let set = cluster.ask(attempt, api.get_opt(&owner.name)).await?;
+    let gone = || Lost::Elsewhere(format!("the ReplicaSet '{}' of our pod is gone", owner.name));
+    let set = set.ok_or_else(gone)?;
+    let labels = set.metadata.labels.as_ref();
+    let is_on_trial = labels.is_some_and(|labels| labels.contains_key(TRIAL_LABEL));
+    Ok((set, is_on_trial))
+}
 
-    fn raw_deployments(&self) -> Api<DynamicObject> {
-        let resource = ApiResource::erase::<Deployment>(&());
-        Api::namespaced_with(self.open.clone(), &self.namespace, &resource)
-    }
+/// The Deployment with all fields, including those that this program does not know.
+async fn raw_deployment(cluster: &Cluster, name: &str) -> Result<DynamicObject, RequestError> {
+    let attempt = cluster.attempt("get", DEPLOYMENTS, name);
+    cluster.ask(attempt, raw_deployments(cluster).get(name)).await
+}
+
+fn raw_deployments(cluster: &Cluster) -> Api<DynamicObject> {
+    let resource = ApiResource::erase::<Deployment>(&());
+    Api::namespaced_with(cluster.open.clone(), &cluster.namespace, &resource)
 }
 
 #[expect(

@@ -14,7 +14,8 @@ use super::Cluster;
 use super::adoption::{RELEASE_NAME, RELEASE_NAMESPACE};
 use super::apis::Kind;
 use super::error::{Attempt, RequestError};
-use super::replacement::Place;
+use super::releases;
+use super::replacement::{self, Place};
 
 /// The kinds of webhook configurations, each with its resource.
 const KINDS: [(&str, &str); 2] = [
@@ -29,123 +30,121 @@ struct Counted {
     ready: usize,
 }
 
-impl Cluster {
-    /// The remedies for a failure whose text names a webhook that the API server could not call; none for another failure.
-    /// Without the right to read configurations the remedy names only the webhook.
-    pub async fn about_failed_webhook(&self, text: &str) -> Vec<String> {
-        let Some(webhook) = failed_webhook(text) else {
-            return Vec::new();
-        };
-        let mut told = Vec::new();
-        for kind in &KINDS {
-            // A kind that cannot be read is left out.
-            for configuration in self.configurations_of(kind).await.unwrap_or_default() {
-                let webhooks = configuration.data["webhooks"].as_array();
-                let its = webhooks.and_then(|all| all.iter().find(|its| its["name"] == webhook));
-                if let Some(its) = its {
-                    let (owner, server) = (self.owner_of(&configuration).await, self.server_of(its).await);
-                    let name = configuration.name_any();
-                    told.push(format!(
-                        "webhook '{webhook}' is in {} '{name}' {owner}; {server}; repair it, or remove the webhook: \
-                         kubectl delete {} {name}",
-                        kind.0,
-                        kind.0.to_ascii_lowercase()
-                    ));
-                }
+/// The remedies for a failure whose text names a webhook that the API server could not call; none for another failure.
+/// Without the right to read configurations the remedy names only the webhook.
+pub async fn about_failed_webhook(cluster: &Cluster, text: &str) -> Vec<String> {
+    let Some(webhook) = failed_webhook(text) else {
+        return Vec::new();
+    };
+    let mut told = Vec::new();
+    for kind in &KINDS {
+        // A kind that cannot be read is left out.
+        for configuration in configurations_of(cluster, kind).await.unwrap_or_default() {
+            let webhooks = configuration.data["webhooks"].as_array();
+            let its = webhooks.and_then(|all| all.iter().find(|its| its["name"] == webhook));
+            if let Some(its) = its {
+                let (owner, server) = (owner_of(cluster, &configuration).await, server_of(cluster, its).await);
+                let name = configuration.name_any();
+                told.push(format!(
+                    "webhook '{webhook}' is in {} '{name}' {owner}; {server}; repair it, or remove the webhook: \
+                     kubectl delete {} {name}",
+                    kind.0,
+                    kind.0.to_ascii_lowercase()
+                ));
             }
         }
-        if told.is_empty() {
-            told.push(format!(
-                "webhook '{webhook}' did not answer: is its server up, and does the API server reach it?"
-            ));
-        }
-        told
     }
+    if told.is_empty() {
+        told.push(format!(
+            "webhook '{webhook}' did not answer: is its server up, and does the API server reach it?"
+        ));
+    }
+    told
+}
 
-    /// Whether a webhook configuration exists.
-    pub async fn is_configured(&self, kind: &str, name: &str) -> Result<bool, RequestError> {
-        match configuration(kind, name) {
-            Some(place) => Ok(self.uid_at(&place).await?.is_some()),
-            None => Ok(false),
-        }
+/// Whether a webhook configuration exists.
+pub async fn is_configured(cluster: &Cluster, kind: &str, name: &str) -> Result<bool, RequestError> {
+    match configuration(kind, name) {
+        Some(place) => Ok(replacement::uid_at(cluster, &place).await?.is_some()),
+        None => Ok(false),
     }
+}
 
-    /// Whether a Service surely has no ready endpoint. Without the right to look, nothing is sure.
-    pub async fn leads_nowhere(&self, namespace: &str, service: &str) -> Result<bool, RequestError> {
-        let ready = match self.endpoints_of(namespace, service).await {
-            Err(error) if error.is_forbidden() => return Ok(false),
-            counted => counted?.ready,
-        };
-        if ready > 0 {
-            return Ok(false);
-        }
-        let api: Api<Service> = Api::namespaced(self.client.clone(), namespace);
-        let attempt = Attempt {
-            namespace: Some(namespace.to_owned()),
-            ..self.attempt("get", "services", service)
-        };
-        let found = match self.ask(attempt, api.get_opt(service)).await {
-            Err(error) if error.is_forbidden() => return Ok(false),
-            found => found?,
-        };
-        // One that is the name of another host has no endpoints.
-        let is_elsewhere = |service: Service| service.spec?.type_.filter(|its| its == "ExternalName");
-        Ok(found.and_then(is_elsewhere).is_none())
+/// Whether a Service surely has no ready endpoint. Without the right to look, nothing is sure.
+pub async fn leads_nowhere(cluster: &Cluster, namespace: &str, service: &str) -> Result<bool, RequestError> {
+    let ready = match endpoints_of(cluster, namespace, service).await {
+        Err(error) if error.is_forbidden() => return Ok(false),
+        counted => counted?.ready,
+    };
+    if ready > 0 {
+        return Ok(false);
     }
+    let api: Api<Service> = Api::namespaced(cluster.client.clone(), namespace);
+    let attempt = Attempt {
+        namespace: Some(namespace.to_owned()),
+        ..cluster.attempt("get", "services", service)
+    };
+    let found = match cluster.ask(attempt, api.get_opt(service)).await {
+        Err(error) if error.is_forbidden() => return Ok(false),
+        found => found?,
+    };
+    // One that is the name of another host has no endpoints.
+    let is_elsewhere = |service: Service| service.spec?.type_.filter(|its| its == "ExternalName");
+    Ok(found.and_then(is_elsewhere).is_none())
+}
 
-    async fn configurations_of(&self, kind: &(&str, &str)) -> Result<Vec<DynamicObject>, RequestError> {
-        let resource = kind_of(kind).resource;
-        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
-        let attempt = Attempt {
-            resource: resource.plural.clone(),
-            namespace: None,
-            ..self.attempt("list", "", "")
-        };
-        let found = self.ask(attempt, api.list(&ListParams::default())).await?;
-        Ok(found.items)
-    }
+async fn configurations_of(cluster: &Cluster, kind: &(&str, &str)) -> Result<Vec<DynamicObject>, RequestError> {
+    let resource = kind_of(kind).resource;
+    let api: Api<DynamicObject> = Api::all_with(cluster.client.clone(), &resource);
+    let attempt = Attempt {
+        resource: resource.plural.clone(),
+        namespace: None,
+        ..cluster.attempt("list", "", "")
+    };
+    let found = cluster.ask(attempt, api.list(&ListParams::default())).await?;
+    Ok(found.items)
+}
 
-    /// The owner of a configuration, from helm's annotations.
-    async fn owner_of(&self, configuration: &DynamicObject) -> String {
-        let says = |key: &str| configuration.annotations().get(key).map(String::as_str);
-        let (Some(release), Some(namespace)) = (says(RELEASE_NAME), says(RELEASE_NAMESPACE)) else {
-            return "of no release".to_owned();
-        };
-        let is_ours = namespace == self.namespace() && {
-            let newest = self.newest_revision(release).await;
-            newest.is_ok_and(|newest| newest.is_some_and(|newest| newest.newest.ours))
-        };
-        if is_ours {
-            format!("of module '{release}'")
-        } else {
-            format!("of release '{release}' in namespace '{namespace}'")
-        }
+/// The owner of a configuration, from helm's annotations.
+async fn owner_of(cluster: &Cluster, configuration: &DynamicObject) -> String {
+    let says = |key: &str| configuration.annotations().get(key).map(String::as_str);
+    let (Some(release), Some(namespace)) = (says(RELEASE_NAME), says(RELEASE_NAMESPACE)) else {
+        return "of no release".to_owned();
+    };
+    let is_ours = namespace == cluster.namespace() && {
+        let newest = releases::newest_revision(cluster, release).await;
+        newest.is_ok_and(|newest| newest.is_some_and(|newest| newest.newest.ours))
+    };
+    if is_ours {
+        format!("of module '{release}'")
+    } else {
+        format!("of release '{release}' in namespace '{namespace}'")
     }
+}
 
-    /// The server of a webhook in words.
-    async fn server_of(&self, webhook: &Value) -> String {
-        let client = &webhook["clientConfig"];
-        let of_service = |field: &str| client["service"][field].as_str();
-        let (Some(name), Some(namespace)) = (of_service("name"), of_service("namespace")) else {
-            return format!("its server is {}", client["url"].as_str().unwrap_or("unknown"));
-        };
-        let service = format!("its Service '{namespace}/{name}'");
-        match self.endpoints_of(namespace, name).await {
-            Ok(counted) => format!("{service} {}", in_words(counted)),
-            // Without the right to list them nothing is known.
-            Err(_) => format!("{service} did not answer"),
-        }
+/// The server of a webhook in words.
+async fn server_of(cluster: &Cluster, webhook: &Value) -> String {
+    let client = &webhook["clientConfig"];
+    let of_service = |field: &str| client["service"][field].as_str();
+    let (Some(name), Some(namespace)) = (of_service("name"), of_service("namespace")) else {
+        return format!("its server is {}", client["url"].as_str().unwrap_or("unknown"));
+    };
+    let service = format!("its Service '{namespace}/{name}'");
+    match endpoints_of(cluster, namespace, name).await {
+        Ok(counted) => format!("{service} {}", in_words(counted)),
+        // Without the right to list them nothing is known.
+        Err(_) => format!("{service} did not answer"),
     }
+}
 
-    async fn endpoints_of(&self, namespace: &str, service: &str) -> Result<Counted, RequestError> {
-        let api: Api<EndpointSlice> = Api::namespaced(self.client.clone(), namespace);
-        let params = ListParams::default().labels(&format!("kubernetes.io/service-name={service}"));
-        let attempt = Attempt {
-            namespace: Some(namespace.to_owned()),
-            ..self.attempt("list", "endpointslices", "")
-        };
-        Ok(count(&self.ask(attempt, api.list(&params)).await?.items))
-    }
+async fn endpoints_of(cluster: &Cluster, namespace: &str, service: &str) -> Result<Counted, RequestError> {
+    let api: Api<EndpointSlice> = Api::namespaced(cluster.client.clone(), namespace);
+    let params = ListParams::default().labels(&format!("kubernetes.io/service-name={service}"));
+    let attempt = Attempt {
+        namespace: Some(namespace.to_owned()),
+        ..cluster.attempt("list", "endpointslices", "")
+    };
+    Ok(count(&cluster.ask(attempt, api.list(&params)).await?.items))
 }
 
 /// The place of a webhook configuration; `None` for another kind.

@@ -36,14 +36,12 @@ pub struct SharedLease {
     seen: Option<Lease>,
 }
 
-impl Cluster {
-    /// The lease with this name. No request is made yet.
-    pub fn lease(&self, name: &str) -> SharedLease {
-        SharedLease {
-            cluster: self.clone(),
-            name: name.to_owned(),
-            seen: None,
-        }
+/// The lease with this name. No request is made yet.
+pub fn lease(cluster: &Cluster, name: &str) -> SharedLease {
+    SharedLease {
+        cluster: cluster.clone(),
+        name: name.to_owned(),
+        seen: None,
     }
 }
 

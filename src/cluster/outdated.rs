@@ -18,6 +18,7 @@ use super::apis::{Apis, Kind};
 use super::drift::{ObjectKey, key_of};
 use super::error::{Attempt, RequestError};
 use super::releases::unserved::kind_of;
+use crate::cluster::releases::unserved;
 
 /// The limit of concurrent requests.
 const AT_ONCE: usize = 4;
@@ -70,61 +71,59 @@ impl Board {
     }
 }
 
-impl Cluster {
-    /// Asks for the warnings about these kinds, a small request each. Kubernetes' own kinds are not asked for: their ends
-    /// are known. A kind without an answer is left out.
-    pub async fn warnings(&self, uses: &Uses, apis: &Apis) -> Warnings {
-        let asked = uses.iter().filter_map(|(kind, used)| {
-            let known = apis.kind(&kind.api_version, &kind.kind)?;
-            let example = used.example.as_ref().filter(|_| !is_of_kubernetes(kind.group()))?;
-            Some((kind.clone(), known.clone(), example.clone()))
-        });
-        let asked: Vec<_> = asked.collect();
-        let answers = stream::iter(asked).map(|(kind, known, example)| async move {
-            let warning = self.warning(&known, &example).await.ok()?;
-            Some((kind, warning))
-        });
-        answers
-            .buffer_unordered(AT_ONCE)
-            .filter_map(async |answer| answer)
-            .collect()
-            .await
-    }
+/// Asks for the warnings about these kinds, a small request each. Kubernetes' own kinds are not asked for: their ends
+/// are known. A kind without an answer is left out.
+pub async fn warnings(cluster: &Cluster, uses: &Uses, apis: &Apis) -> Warnings {
+    let asked = uses.iter().filter_map(|(kind, used)| {
+        let known = apis.kind(&kind.api_version, &kind.kind)?;
+        let example = used.example.as_ref().filter(|_| !is_of_kubernetes(kind.group()))?;
+        Some((kind.clone(), known.clone(), example.clone()))
+    });
+    let asked: Vec<_> = asked.collect();
+    let answers = stream::iter(asked).map(|(kind, known, example)| async move {
+        let warning = warning(cluster, &known, &example).await.ok()?;
+        Some((kind, warning))
+    });
+    answers
+        .buffer_unordered(AT_ONCE)
+        .filter_map(async |answer| answer)
+        .collect()
+        .await
+}
 
-    /// The warning that the API server adds to the answer about an object, whether the object exists or not.
-    async fn warning(&self, known: &Kind, object: &ObjectKey) -> Result<Option<String>, RequestError> {
-        let namespace = known
-            .namespaced
-            .then(|| object.namespace.as_deref().unwrap_or(self.namespace()));
-        let attempt = Attempt {
-            resource: known.resource.plural.clone(),
-            namespace: namespace.map(str::to_owned),
-            ..self.attempt("get", "", &object.name)
-        };
-        let path = DynamicObject::url_path(&known.resource, namespace);
-        let asked = async {
-            let request = Request::new(path).get_metadata(&object.name, &GetParams::default());
-            let request = request.map_err(kube::Error::BuildRequest)?.map(Body::from);
-            self.client.send(request).await
-        };
-        let answer = self.ask(attempt, asked).await?;
-        Ok(warning_in(answer.headers()))
-    }
+/// The warning that the API server adds to the answer about an object, whether the object exists or not.
+async fn warning(cluster: &Cluster, known: &Kind, object: &ObjectKey) -> Result<Option<String>, RequestError> {
+    let namespace = known
+        .namespaced
+        .then(|| object.namespace.as_deref().unwrap_or(cluster.namespace()));
+    let attempt = Attempt {
+        resource: known.resource.plural.clone(),
+        namespace: namespace.map(str::to_owned),
+        ..cluster.attempt("get", "", &object.name)
+    };
+    let path = DynamicObject::url_path(&known.resource, namespace);
+    let asked = async {
+        let request = Request::new(path).get_metadata(&object.name, &GetParams::default());
+        let request = request.map_err(kube::Error::BuildRequest)?.map(Body::from);
+        cluster.client.send(request).await
+    };
+    let answer = cluster.ask(attempt, asked).await?;
+    Ok(warning_in(answer.headers()))
+}
 
-    /// The state of all these kinds in the running API server.
-    pub async fn served(&self, uses: &Uses, warnings: &Warnings, apis: &Apis) -> BTreeMap<KindName, Served> {
-        let gone = self.gone(uses.keys().cloned().collect(), apis).await;
-        let served = |kind: &KindName| {
-            let preferred = apis.preferred(kind.group(), &kind.kind);
-            let preferred = preferred.filter(|preferred| *preferred != kind.api_version);
-            Served {
-                is_gone: gone.contains(kind),
-                warning: warnings.get(kind).cloned().flatten(),
-                preferred: preferred.map(|api_version| KindName::new(api_version, &kind.kind)),
-            }
-        };
-        uses.keys().map(|kind| (kind.clone(), served(kind))).collect()
-    }
+/// The state of all these kinds in the running API server.
+pub async fn served(cluster: &Cluster, uses: &Uses, warnings: &Warnings, apis: &Apis) -> BTreeMap<KindName, Served> {
+    let gone = unserved::gone(cluster, uses.keys().cloned().collect(), apis).await;
+    let served = |kind: &KindName| {
+        let preferred = apis.preferred(kind.group(), &kind.kind);
+        let preferred = preferred.filter(|preferred| *preferred != kind.api_version);
+        Served {
+            is_gone: gone.contains(kind),
+            warning: warnings.get(kind).cloned().flatten(),
+            preferred: preferred.map(|api_version| KindName::new(api_version, &kind.kind)),
+        }
+    };
+    uses.keys().map(|kind| (kind.clone(), served(kind))).collect()
 }
 
 /// The first warning of an API server in the head of an answer: `299 - "the text"`.

@@ -8,7 +8,7 @@ mod apply;
 mod change;
 mod create;
 mod delete;
-mod ensure;
+pub mod ensure;
 mod event;
 mod finalizer;
 mod race;

@@ -90,214 +90,220 @@ pub struct Revision {
     secret: String,
 }
 
-impl Cluster {
-    /// All releases of the namespace by name: the newest revision of each, with the objects of the newest marked one.
-    pub async fn list_releases(&self) -> Result<Vec<Revision>, RequestError> {
-        let mut revisions = self
-            .revisions(ListParams::default().labels("owner=helm").limit(PAGE))
+/// All releases of the namespace by name: the newest revision of each, with the objects of the newest marked one.
+pub async fn list_releases(cluster: &Cluster) -> Result<Vec<Revision>, RequestError> {
+    let mut revisions = revisions(cluster, ListParams::default().labels("owner=helm").limit(PAGE)).await?;
+    revisions.sort_by_key(|revision| revision.newest.revision);
+    let mut newest: BTreeMap<String, Revision> = BTreeMap::new();
+    for mut revision in revisions {
+        let older = newest.remove(&revision.release);
+        revision.objects = revision.objects.or(older.and_then(|older| older.objects));
+        newest.insert(revision.release.clone(), revision);
+    }
+    Ok(newest.into_values().collect())
+}
+
+/// The newest revision of one release.
+pub async fn newest_revision(cluster: &Cluster, release: &str) -> Result<Option<Revision>, RequestError> {
+    let history = ListParams::default().labels(&format!("owner=helm,name={release}"));
+    // Without pages, which the API server's cache cannot serve. There are at most ten revisions.
+    let cached = revisions(cluster, history.clone().match_any()).await?;
+    let revisions = match Box::pin(confirm(cluster, release, cached)).await? {
+        Some(revisions) => revisions,
+        None => with_hidden(cluster, release, revisions(cluster, history.limit(PAGE)).await?).await?,
+    };
+    let tags: Vec<Tag> = revisions.iter().map(|revision| revision.tag.clone()).collect();
+    let mut newest = revisions.into_iter().max_by_key(|revision| revision.newest.revision);
+    if let Some(newest) = &mut newest {
+        newest.is_doubtful = is_doubtful(release, &tags);
+    }
+    if let Some(revision) = newest.as_mut().filter(|revision| !revision.newest.ours)
+        && let Some(checksum) = old_checksum(cluster, revision).await?
+    {
+        revision.newest.ours = true;
+        revision.newest.checksum = Digest::try_from(checksum).ok().map(|checksum| checksum.to_string());
+    }
+    Ok(newest)
+}
+
+/// Combines a history from the API server's cache with the present newest revision; `None` if the cache is
+/// outdated. A consistent list would wait until the cache has caught up with all writes to the cluster, which takes
+/// longer than all other requests for a release. So only the newest revision and its possible successor are read
+/// directly from the store.
+async fn confirm(
+    cluster: &Cluster,
+    release: &str,
+    mut cached: Vec<Revision>,
+) -> Result<Option<Vec<Revision>>, RequestError> {
+    // A copy under another name has the number of its original, which must be the last.
+    cached.sort_by_key(|revision| (revision.newest.revision, place(&revision.secret).is_some()));
+    let last = cached.pop().map_or(0, |revision| revision.newest.revision);
+    let following = revision(cluster, release, last.saturating_add(1));
+    if last == 0 {
+        return Ok(following.await?.is_none().then_some(cached));
+    }
+    match try_join(revision(cluster, release, last), following).await? {
+        (Some(newest), None) => {
+            cached.push(newest);
+            Ok(Some(cached))
+        }
+        (None, _) | (_, Some(_)) => Ok(None),
+    }
+}
+
+/// Adds newer revisions that lack the labels by which helm finds them.
+async fn with_hidden(
+    cluster: &Cluster,
+    release: &str,
+    mut found: Vec<Revision>,
+) -> Result<Vec<Revision>, RequestError> {
+    let mut last = found.iter().map(|found| found.newest.revision).max().unwrap_or(0);
+    while let Some(hidden) = revision(cluster, release, last.saturating_add(1)).await? {
+        last = hidden.newest.revision;
+        found.push(hidden);
+    }
+    Ok(found)
+}
+
+async fn revision(cluster: &Cluster, release: &str, number: u32) -> Result<Option<Revision>, RequestError> {
+    let (name, api) = (secret_name(release, number), cluster.secrets());
+    let secret = cluster
+        .ask(cluster.attempt("get", "secrets", &name), api.get_metadata_opt(&name))
+        .await?;
+    Ok(secret.as_ref().and_then(Revision::read))
+}
+
+/// The checksum in the values of a release from a version of the original without labels. A value that cannot be
+/// parsed is not the original's.
+async fn old_checksum(cluster: &Cluster, revision: &Revision) -> Result<Option<String>, RequestError> {
+    match content(cluster, revision).await {
+        Ok((_, content)) => {
+            let values = fields(&content, "config");
+            Ok(values.contains_key(OLD_CHECKSUM).then(|| text(&values, OLD_CHECKSUM)))
+        }
+        Err(RequestError::Damaged { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The revision of every deployed release, and the time of helm's write in seconds since 1970.
+pub async fn deployed_releases(cluster: &Cluster) -> Result<BTreeMap<String, (u32, u64)>, RequestError> {
+    let revisions = deployed_revisions(cluster).await?;
+    Ok(revisions
+        .into_iter()
+        .map(|revision| (revision.release, (revision.newest.revision, revision.written)))
+        .collect())
+}
+
+/// The deployed revision of every release.
+pub async fn deployed_revisions(cluster: &Cluster) -> Result<Vec<Revision>, RequestError> {
+    let deployed = ListParams::default().labels("owner=helm,status=deployed").limit(PAGE);
+    revisions(cluster, deployed).await
+}
+
+async fn revisions(cluster: &Cluster, wanted: ListParams) -> Result<Vec<Revision>, RequestError> {
+    let api = cluster.secrets();
+    // Helm asks for labels only, so that the type of the Secret is of no account.
+    let mut params = wanted;
+    let mut revisions = Vec::new();
+    loop {
+        let page = cluster
+            .ask(cluster.attempt("list", "secrets", ""), api.list_metadata(&params))
             .await?;
-        revisions.sort_by_key(|revision| revision.newest.revision);
-        let mut newest: BTreeMap<String, Revision> = BTreeMap::new();
-        for mut revision in revisions {
-            let older = newest.remove(&revision.release);
-            revision.objects = revision.objects.or(older.and_then(|older| older.objects));
-            newest.insert(revision.release.clone(), revision);
-        }
-        Ok(newest.into_values().collect())
-    }
-
-    /// The newest revision of one release.
-    pub async fn newest_revision(&self, release: &str) -> Result<Option<Revision>, RequestError> {
-        let history = ListParams::default().labels(&format!("owner=helm,name={release}"));
-        // Without pages, which the API server's cache cannot serve. There are at most ten revisions.
-        let cached = self.revisions(history.clone().match_any()).await?;
-        let revisions = match Box::pin(self.confirm(release, cached)).await? {
-            Some(revisions) => revisions,
-            None => {
-                self.with_hidden(release, self.revisions(history.limit(PAGE)).await?)
-                    .await?
-            }
-        };
-        let tags: Vec<Tag> = revisions.iter().map(|revision| revision.tag.clone()).collect();
-        let mut newest = revisions.into_iter().max_by_key(|revision| revision.newest.revision);
-        if let Some(newest) = &mut newest {
-            newest.is_doubtful = is_doubtful(release, &tags);
-        }
-        if let Some(revision) = newest.as_mut().filter(|revision| !revision.newest.ours)
-            && let Some(checksum) = self.old_checksum(revision).await?
-        {
-            revision.newest.ours = true;
-            revision.newest.checksum = Digest::try_from(checksum).ok().map(|checksum| checksum.to_string());
-        }
-        Ok(newest)
-    }
-
-    /// Combines a history from the API server's cache with the present newest revision; `None` if the cache is
-    /// outdated. A consistent list would wait until the cache has caught up with all writes to the cluster, which takes
-    /// longer than all other requests for a release. So only the newest revision and its possible successor are read
-    /// directly from the store.
-    async fn confirm(&self, release: &str, mut cached: Vec<Revision>) -> Result<Option<Vec<Revision>>, RequestError> {
-        // A copy under another name has the number of its original, which must be the last.
-        cached.sort_by_key(|revision| (revision.newest.revision, place(&revision.secret).is_some()));
-        let last = cached.pop().map_or(0, |revision| revision.newest.revision);
-        let following = self.revision(release, last.saturating_add(1));
-        if last == 0 {
-            return Ok(following.await?.is_none().then_some(cached));
-        }
-        match try_join(self.revision(release, last), following).await? {
-            (Some(newest), None) => {
-                cached.push(newest);
-                Ok(Some(cached))
-            }
-            (None, _) | (_, Some(_)) => Ok(None),
+        revisions.extend(page.items.iter().filter_map(Revision::read));
+        match page.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => params = params.continue_token(&token),
+            None => return Ok(revisions),
         }
     }
+}
 
-    /// Adds newer revisions that lack the labels by which helm finds them.
-    async fn with_hidden(&self, release: &str, mut found: Vec<Revision>) -> Result<Vec<Revision>, RequestError> {
-        let mut last = found.iter().map(|found| found.newest.revision).max().unwrap_or(0);
-        while let Some(hidden) = self.revision(release, last.saturating_add(1)).await? {
-            last = hidden.newest.revision;
-            found.push(hidden);
+/// The manifest of a revision, without helm hooks.
+pub async fn manifest(cluster: &Cluster, revision: &Revision) -> Result<String, RequestError> {
+    let (_, content) = content(cluster, revision).await?;
+    Ok(text(&content, "manifest"))
+}
+
+/// How the objects of a revision were applied: by the client or by the server.
+pub async fn apply_method(cluster: &Cluster, revision: &Revision) -> Result<ApplyMethod, RequestError> {
+    let (_, content) = content(cluster, revision).await?;
+    Ok(ApplyMethod::parse(&text(&content, "apply_method")))
+}
+
+/// Patches the metadata of a revision's Secret. Returns the status that helm wrote there.
+async fn patch_revision(cluster: &Cluster, name: &str, metadata: &Value) -> Result<Status, RequestError> {
+    let (patch, api) = (json!({"metadata": metadata}), cluster.secrets());
+    let (params, merge) = (PatchParams::default(), Patch::Merge(&patch));
+    let attempt = cluster.attempt("patch", "secrets", name);
+    let metadata = match cluster.ask(attempt, api.patch_metadata(name, &params, &merge)).await {
+        // Helm itself does not need the verb `patch`.
+        Err(error) if error.is_forbidden() => {
+            let replaced: Secret = Box::pin(cluster.replace_instead(&api, error, &patch)).await?;
+            replaced.metadata
         }
-        Ok(found)
-    }
+        patched => patched?.metadata,
+    };
+    Ok(Status::parse(
+        metadata
+            .labels
+            .unwrap_or_default()
+            .get("status")
+            .map_or("", String::as_str),
+    ))
+}
 
-    async fn revision(&self, release: &str, number: u32) -> Result<Option<Revision>, RequestError> {
-        let (name, api) = (secret_name(release, number), self.secrets());
-        let secret = self
-            .ask(self.attempt("get", "secrets", &name), api.get_metadata_opt(&name))
-            .await?;
-        Ok(secret.as_ref().and_then(Revision::read))
-    }
+/// Marks an unfinished revision as failed. Helm then upgrades over it, and nothing is uninstalled.
+pub async fn fail_revision(cluster: &Cluster, revision: &Revision) -> Result<(), RequestError> {
+    let (mut secret, mut content) = content(cluster, revision).await?;
+    let left = revision.newest.status;
+    let noted = note_failure(&mut content, left);
+    noted.map_err(|error| unusable(cluster, revision, &error.to_string()))?;
+    let labels = secret.metadata.labels.get_or_insert_default();
+    labels.insert("status".to_owned(), Status::Failed.word().to_owned());
+    store(cluster, revision, secret, &content).await
+}
 
-    /// The checksum in the values of a release from a version of the original without labels. A value that cannot be
-    /// parsed is not the original's.
-    async fn old_checksum(&self, revision: &Revision) -> Result<Option<String>, RequestError> {
-        match self.content(revision).await {
-            Ok((_, content)) => {
-                let values = fields(&content, "config");
-                Ok(values.contains_key(OLD_CHECKSUM).then(|| text(&values, OLD_CHECKSUM)))
-            }
-            Err(RequestError::Damaged { .. }) => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
+/// Stores the contents of a revision in its Secret, unless that was changed since it was read.
+async fn store(
+    cluster: &Cluster,
+    revision: &Revision,
+    mut secret: Secret,
+    content: &Content,
+) -> Result<(), RequestError> {
+    let encoded = encode(content).map_err(|error| unusable(cluster, revision, &error.to_string()))?;
+    let data = secret.data.get_or_insert_default();
+    data.insert(CONTENT.to_owned(), ByteString(encoded));
+    let attempt = cluster.attempt("update", "secrets", &revision.secret);
+    let (api, params) = (cluster.secrets(), PostParams::default());
+    let replaced = api.replace(&revision.secret, &params, &secret);
+    cluster.ask(attempt, replaced).await.map(drop)
+}
 
-    /// The revision of every deployed release, and the time of helm's write in seconds since 1970.
-    pub async fn deployed_releases(&self) -> Result<BTreeMap<String, (u32, u64)>, RequestError> {
-        let revisions = self.deployed_revisions().await?;
-        Ok(revisions
-            .into_iter()
-            .map(|revision| (revision.release, (revision.newest.revision, revision.written)))
-            .collect())
+async fn content(cluster: &Cluster, revision: &Revision) -> Result<(Secret, Content), RequestError> {
+    let api = cluster.secrets();
+    let secret = cluster
+        .ask(
+            cluster.attempt("get", "secrets", &revision.secret),
+            api.get(&revision.secret),
+        )
+        .await?;
+    let bytes = secret
+        .data
+        .as_ref()
+        .and_then(|data| data.get(CONTENT))
+        .map_or(&[][..], |bytes| &bytes.0);
+    let content = decode(bytes).map_err(|error| unusable(cluster, revision, &error.to_string()))?;
+    match records::contradiction(&secret, &content) {
+        Some(problem) => Err(unusable(cluster, revision, &problem)),
+        None => Ok((secret, content)),
     }
+}
 
-    /// The deployed revision of every release.
-    pub async fn deployed_revisions(&self) -> Result<Vec<Revision>, RequestError> {
-        let deployed = ListParams::default().labels("owner=helm,status=deployed").limit(PAGE);
-        self.revisions(deployed).await
-    }
-
-    async fn revisions(&self, wanted: ListParams) -> Result<Vec<Revision>, RequestError> {
-        let api = self.secrets();
-        // Helm asks for labels only, so that the type of the Secret is of no account.
-        let mut params = wanted;
-        let mut revisions = Vec::new();
-        loop {
-            let page = self
-                .ask(self.attempt("list", "secrets", ""), api.list_metadata(&params))
-                .await?;
-            revisions.extend(page.items.iter().filter_map(Revision::read));
-            match page.metadata.continue_.filter(|token| !token.is_empty()) {
-                Some(token) => params = params.continue_token(&token),
-                None => return Ok(revisions),
-            }
-        }
-    }
-
-    /// The manifest of a revision, without helm hooks.
-    pub async fn manifest(&self, revision: &Revision) -> Result<String, RequestError> {
-        let (_, content) = self.content(revision).await?;
-        Ok(text(&content, "manifest"))
-    }
-
-    /// How the objects of a revision were applied: by the client or by the server.
-    pub async fn apply_method(&self, revision: &Revision) -> Result<ApplyMethod, RequestError> {
-        let (_, content) = self.content(revision).await?;
-        Ok(ApplyMethod::parse(&text(&content, "apply_method")))
-    }
-
-    /// Patches the metadata of a revision's Secret. Returns the status that helm wrote there.
-    async fn patch_revision(&self, name: &str, metadata: &Value) -> Result<Status, RequestError> {
-        let (patch, api) = (json!({"metadata": metadata}), self.secrets());
-        let (params, merge) = (PatchParams::default(), Patch::Merge(&patch));
-        let attempt = self.attempt("patch", "secrets", name);
-        let metadata = match self.ask(attempt, api.patch_metadata(name, &params, &merge)).await {
-            // Helm itself does not need the verb `patch`.
-            Err(error) if error.is_forbidden() => {
-                let replaced: Secret = Box::pin(self.replace_instead(&api, error, &patch)).await?;
-                replaced.metadata
-            }
-            patched => patched?.metadata,
-        };
-        Ok(Status::parse(
-            metadata
-                .labels
-                .unwrap_or_default()
-                .get("status")
-                .map_or("", String::as_str),
-        ))
-    }
-
-    /// Marks an unfinished revision as failed. Helm then upgrades over it, and nothing is uninstalled.
-    pub async fn fail_revision(&self, revision: &Revision) -> Result<(), RequestError> {
-        let (mut secret, mut content) = self.content(revision).await?;
-        let left = revision.newest.status;
-        let noted = note_failure(&mut content, left);
-        noted.map_err(|error| self.unusable(revision, &error.to_string()))?;
-        let labels = secret.metadata.labels.get_or_insert_default();
-        labels.insert("status".to_owned(), Status::Failed.word().to_owned());
-        self.store(revision, secret, &content).await
-    }
-
-    /// Stores the contents of a revision in its Secret, unless that was changed since it was read.
-    async fn store(&self, revision: &Revision, mut secret: Secret, content: &Content) -> Result<(), RequestError> {
-        let encoded = encode(content).map_err(|error| self.unusable(revision, &error.to_string()))?;
-        let data = secret.data.get_or_insert_default();
-        data.insert(CONTENT.to_owned(), ByteString(encoded));
-        let attempt = self.attempt("update", "secrets", &revision.secret);
-        let (api, params) = (self.secrets(), PostParams::default());
-        let replaced = api.replace(&revision.secret, &params, &secret);
-        self.ask(attempt, replaced).await.map(drop)
-    }
-
-    async fn content(&self, revision: &Revision) -> Result<(Secret, Content), RequestError> {
-        let api = self.secrets();
-        let secret = self
-            .ask(
-                self.attempt("get", "secrets", &revision.secret),
-                api.get(&revision.secret),
-            )
-            .await?;
-        let bytes = secret
-            .data
-            .as_ref()
-            .and_then(|data| data.get(CONTENT))
-            .map_or(&[][..], |bytes| &bytes.0);
-        let content = decode(bytes).map_err(|error| self.unusable(revision, &error.to_string()))?;
-        match records::contradiction(&secret, &content) {
-            Some(problem) => Err(self.unusable(revision, &problem)),
-            None => Ok((secret, content)),
-        }
-    }
-
-    fn unusable(&self, revision: &Revision, problem: &str) -> RequestError {
-        let attempt = self.attempt("get", "secrets", &revision.secret);
-        RequestError::Damaged {
-            attempt,
-            problem: problem.to_owned(),
-        }
+fn unusable(cluster: &Cluster, revision: &Revision, problem: &str) -> RequestError {
+    let attempt = cluster.attempt("get", "secrets", &revision.secret);
+    RequestError::Damaged {
+        attempt,
+        problem: problem.to_owned(),
     }
 }
 

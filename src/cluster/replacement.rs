@@ -25,60 +25,63 @@ pub struct Place {
     pub name: String,
 }
 
-impl Cluster {
-    /// The UID of an object; `None` if it does not exist.
-    pub async fn uid_at(&self, place: &Place) -> Result<Option<String>, RequestError> {
-        let api = self.at(place);
-        let found = api.get_metadata_opt(&place.name);
-        let found = self.ask(self.attempt_at("get", place), found).await?;
-        Ok(found.and_then(|found| found.metadata.uid))
-    }
+/// The UID of an object; `None` if it does not exist.
+pub async fn uid_at(cluster: &Cluster, place: &Place) -> Result<Option<String>, RequestError> {
+    let api = at(cluster, place);
+    let found = api.get_metadata_opt(&place.name);
+    let found = cluster.ask(attempt_at(cluster, "get", place), found).await?;
+    Ok(found.and_then(|found| found.metadata.uid))
+}
 
-    /// Deletes the object with this UID, and waits until it is gone. Its dependents go with it, or stay without an owner.
-    /// Returns whether it is gone.
-    pub async fn take_away(&self, place: &Place, uid: &str, dependents_stay: bool) -> Result<bool, RequestError> {
-        let policy = if dependents_stay {
-            PropagationPolicy::Orphan
-        } else {
-            PropagationPolicy::Background
-        };
-        let params = DeleteParams {
-            propagation_policy: Some(policy),
-            preconditions: Some(Preconditions {
-                uid: Some(uid.to_owned()),
-                ..Preconditions::default()
-            }),
-            ..DeleteParams::default()
-        };
-        let api = self.at(place);
-        let deleted = api.delete(&place.name, &params);
-        match self.ask(self.attempt_at("delete", place), deleted).await {
-            Err(error) if error.is_not_found() => return Ok(true),
-            deleted => deleted.map(drop)?,
-        }
-        let deadline = Instant::now() + PATIENCE;
-        while self.uid_at(place).await?.as_deref() == Some(uid) {
-            if Instant::now() >= deadline {
-                return Ok(false);
-            }
-            sleep(PAUSE).await;
-        }
-        Ok(true)
+/// Deletes the object with this UID, and waits until it is gone. Its dependents go with it, or stay without an owner.
+/// Returns whether it is gone.
+pub async fn take_away(
+    cluster: &Cluster,
+    place: &Place,
+    uid: &str,
+    dependents_stay: bool,
+) -> Result<bool, RequestError> {
+    let policy = if dependents_stay {
+        PropagationPolicy::Orphan
+    } else {
+        PropagationPolicy::Background
+    };
+    let params = DeleteParams {
+        propagation_policy: Some(policy),
+        preconditions: Some(Preconditions {
+            uid: Some(uid.to_owned()),
+            ..Preconditions::default()
+        }),
+        ..DeleteParams::default()
+    };
+    let api = at(cluster, place);
+    let deleted = api.delete(&place.name, &params);
+    match cluster.ask(attempt_at(cluster, "delete", place), deleted).await {
+        Err(error) if error.is_not_found() => return Ok(true),
+        deleted => deleted.map(drop)?,
     }
-
-    fn at(&self, place: &Place) -> Api<DynamicObject> {
-        let (client, resource) = (self.client.clone(), &place.kind.resource);
-        match &place.namespace {
-            Some(namespace) => Api::namespaced_with(client, namespace, resource),
-            None => Api::all_with(client, resource),
+    let deadline = Instant::now() + PATIENCE;
+    while uid_at(cluster, place).await?.as_deref() == Some(uid) {
+        if Instant::now() >= deadline {
+            return Ok(false);
         }
+        sleep(PAUSE).await;
     }
+    Ok(true)
+}
 
-    fn attempt_at(&self, verb: &'static str, place: &Place) -> Attempt {
-        Attempt {
-            resource: place.kind.resource.plural.clone(),
-            namespace: place.namespace.clone(),
-            ..self.attempt(verb, "", &place.name)
-        }
+fn at(cluster: &Cluster, place: &Place) -> Api<DynamicObject> {
+    let (client, resource) = (cluster.client.clone(), &place.kind.resource);
+    match &place.namespace {
+        Some(namespace) => Api::namespaced_with(client, namespace, resource),
+        None => Api::all_with(client, resource),
+    }
+}
+
+fn attempt_at(cluster: &Cluster, verb: &'static str, place: &Place) -> Attempt {
+    Attempt {
+        resource: place.kind.resource.plural.clone(),
+        namespace: place.namespace.clone(),
+        ..cluster.attempt(verb, "", &place.name)
     }
 }

@@ -10,7 +10,7 @@ mod given;
 pub mod known;
 mod sections;
 pub mod trial;
-mod trial_sections;
+pub mod trial_sections;
 mod writing;
 
 use std::collections::BTreeMap;
@@ -64,125 +64,131 @@ pub struct Recorded {
     alone: Option<ObjectMeta>,
 }
 
-impl Cluster {
-    /// Reads the saved state as far as possible. After that, no write of an earlier leader succeeds. If that leader has
-    /// certainly ended, nothing is written for this.
-    pub async fn load_state(&self) -> Result<SavedState, RequestError> {
-        let data = match self.warrant.tenure() {
-            Some(tenure) if !tenure.overlap.is_zero() => self.take_over(&tenure.holder).await?,
-            _ => self.remembered(NAME).await?,
-        };
-        let mut last_good = None;
-        for read in [plain(&data), packed(&data)].into_iter().flatten() {
-            match read {
-                Ok(sections) => last_good.get_or_insert_with(Sections::new).extend(sections),
-                Err(problem) => problem.told("going on without it"),
-            }
+/// Reads the saved state as far as possible. After that, no write of an earlier leader succeeds. If that leader has
+/// certainly ended, nothing is written for this.
+pub async fn load_state(cluster: &Cluster) -> Result<SavedState, RequestError> {
+    let data = match cluster.warrant.tenure() {
+        Some(tenure) if !tenure.overlap.is_zero() => writing::take_over(cluster, &tenure.holder).await?,
+        _ => writing::remembered(cluster, NAME).await?,
+    };
+    let mut last_good = None;
+    for read in [plain(&data), packed(&data)].into_iter().flatten() {
+        match read {
+            Ok(sections) => last_good.get_or_insert_with(Sections::new).extend(sections),
+            Err(problem) => problem.told("going on without it"),
         }
-        Ok(SavedState {
-            last_good,
-            made: noted(&data, MADE_KEY),
-            values_files: noted(&data, VALUES_FILES_KEY),
-            trial_sections: trial_sections::read(&data),
-            given: given_in(&data),
-        })
     }
+    Ok(SavedState {
+        last_good,
+        made: noted(&data, MADE_KEY),
+        values_files: noted(&data, VALUES_FILES_KEY),
+        trial_sections: trial_sections::read(&data),
+        given: given_in(&data),
+    })
+}
 
-    /// Stores the last good sections, and the facts about a ConfigMap that a program made. Returns the keys that found
-    /// no room.
-    pub async fn save_last_good(&self, last_good: &Sections, made: Option<&Made>) -> Result<Vec<String>, RequestError> {
-        let last_good = last_good.clone();
-        let stored = blocking::run(move || sections::store(&last_good)).await;
-        let changes = [
-            (LAST_GOOD_KEY, Some(stored.plain.into_bytes())),
-            (PACKED_KEY, stored.packed),
-            (MADE_KEY, made.map(|made| json!(made).to_string().into_bytes())),
-        ];
-        let changes = changes.map(|(key, value)| (key.to_owned(), value)).into();
-        self.remember(NAME, &changes).await?;
-        Ok(stored.left_out)
+/// Stores the last good sections, and the facts about a ConfigMap that a program made. Returns the keys that found
+/// no room.
+pub async fn save_last_good(
+    cluster: &Cluster,
+    last_good: &Sections,
+    made: Option<&Made>,
+) -> Result<Vec<String>, RequestError> {
+    let last_good = last_good.clone();
+    let stored = blocking::run(move || sections::store(&last_good)).await;
+    let changes = [
+        (LAST_GOOD_KEY, Some(stored.plain.into_bytes())),
+        (PACKED_KEY, stored.packed),
+        (MADE_KEY, made.map(|made| json!(made).to_string().into_bytes())),
+    ];
+    let changes = changes.map(|(key, value)| (key.to_owned(), value)).into();
+    writing::remember(cluster, NAME, &changes).await?;
+    Ok(stored.left_out)
+}
+
+/// Stores the contents of the common values files.
+pub async fn save_values_files(cluster: &Cluster, files: &ValuesFiles) -> Result<(), RequestError> {
+    let change = (VALUES_FILES_KEY.to_owned(), Some(json!(files).to_string().into_bytes()));
+    writing::remember(cluster, NAME, &[change].into()).await.map(|_| ())
+}
+
+/// Stores the values that global hooks gave in their last good runs.
+pub async fn save_given(cluster: &Cluster, given: given::All) -> Result<(), RequestError> {
+    let stored = blocking::run(move || given::store(given)).await;
+    let stored = stored.unwrap_or_else(|error| {
+        warn!(%error, "cannot compress the values of global hooks, they are not kept for a restart");
+        given::Stored::default()
+    });
+    for hook in stored.left_out {
+        warn!(
+            hook = hook.as_str(),
+            "The values of a global hook are too large to be kept, modules wait for the hook if it fails at a start"
+        );
     }
+    let change = (GIVEN_KEY.to_owned(), stored.packed);
+    writing::remember(cluster, NAME, &[change].into()).await.map(|_| ())
+}
 
-    /// Stores the contents of the common values files.
-    pub async fn save_values_files(&self, files: &ValuesFiles) -> Result<(), RequestError> {
-        let change = (VALUES_FILES_KEY.to_owned(), Some(json!(files).to_string().into_bytes()));
-        self.remember(NAME, &[change].into()).await.map(|_| ())
-    }
-
-    /// Stores the values that global hooks gave in their last good runs.
-    pub async fn save_given(&self, given: given::All) -> Result<(), RequestError> {
-        let stored = blocking::run(move || given::store(given)).await;
-        let stored = stored.unwrap_or_else(|error| {
-            warn!(%error, "cannot compress the values of global hooks, they are not kept for a restart");
-            given::Stored::default()
-        });
-        for hook in stored.left_out {
-            warn!(
-                hook = hook.as_str(),
-                "The values of a global hook are too large to be kept, modules wait for the hook if it fails at a start"
-            );
+/// The intent of a helm child on this release whose end was not observed.
+pub async fn intent(cluster: &Cluster, release: &str) -> Result<Option<Intent>, RequestError> {
+    let key = intent_key(release);
+    // Earlier versions stored the intent in the other Secret.
+    let (intents, state) = try_join(
+        writing::remembered(cluster, INTENTS),
+        writing::remembered(cluster, NAME),
+    )
+    .await?;
+    for (secret, mut data) in [(INTENTS, intents), (NAME, state)] {
+        let intent = data.remove(&key);
+        let intent = intent.filter(|text| !cluster.known_state.has_ended(&key, &text.0));
+        match intent.map(|intent| serde_json::from_slice(&intent.0)) {
+            Some(Ok(intent)) => return Ok(Some(intent)),
+            Some(Err(error)) => warn!(secret, key, %error, "cannot read our own state, going on without it"),
+            None => {}
         }
-        let change = (GIVEN_KEY.to_owned(), stored.packed);
-        self.remember(NAME, &[change].into()).await.map(|_| ())
     }
+    Ok(None)
+}
 
-    /// The intent of a helm child on this release whose end was not observed.
-    pub async fn intent(&self, release: &str) -> Result<Option<Intent>, RequestError> {
-        let key = intent_key(release);
-        // Earlier versions stored the intent in the other Secret.
-        let (intents, state) = try_join(self.remembered(INTENTS), self.remembered(NAME)).await?;
-        for (secret, mut data) in [(INTENTS, intents), (NAME, state)] {
-            let intent = data.remove(&key);
-            let intent = intent.filter(|text| !self.known_state.has_ended(&key, &text.0));
-            match intent.map(|intent| serde_json::from_slice(&intent.0)) {
-                Some(Ok(intent)) => return Ok(Some(intent)),
-                Some(Err(error)) => warn!(secret, key, %error, "cannot read our own state, going on without it"),
-                None => {}
-            }
-        }
-        Ok(None)
-    }
+/// Stores that a helm child is about to work on the release. Intents of this process whose children have ended are
+/// removed by the same write.
+pub async fn record_intent(cluster: &Cluster, release: &str, intent: &Intent) -> Result<Recorded, RequestError> {
+    let key = intent_key(release);
+    let text = json!(intent).to_string().into_bytes();
+    let ended = cluster.known_state.ended();
+    let changes = |data: &Data| {
+        let mut changes = ended.still_in(data);
+        changes.insert(key.clone(), Some(text.clone()));
+        changes
+    };
+    let secret = Box::pin(writing::change(cluster, INTENTS, changes)).await?;
+    cluster.known_state.are_removed(&ended);
+    let alone = secret.filter(|secret| remembers_nothing_but(&key, secret));
+    let alone = alone.map(|secret| secret.metadata);
+    Ok(Recorded { key, text, alone })
+}
 
-    /// Stores that a helm child is about to work on the release. Intents of this process whose children have ended are
-    /// removed by the same write.
-    pub async fn record_intent(&self, release: &str, intent: &Intent) -> Result<Recorded, RequestError> {
-        let key = intent_key(release);
-        let text = json!(intent).to_string().into_bytes();
-        let ended = self.known_state.ended();
-        let changes = |data: &Data| {
-            let mut changes = ended.still_in(data);
-            changes.insert(key.clone(), Some(text.clone()));
-            changes
-        };
-        let secret = Box::pin(self.change(INTENTS, changes)).await?;
-        self.known_state.are_removed(&ended);
-        let alone = secret.filter(|secret| remembers_nothing_but(&key, secret));
-        let alone = alone.map(|secret| secret.metadata);
-        Ok(Recorded { key, text, alone })
-    }
+/// Notes that the child of a stored intent has ended well, without a request: the next intent takes its place. If no
+/// other comes, the intent stays, and explains nothing that another program does.
+pub fn note_end(cluster: &Cluster, recorded: Recorded) {
+    cluster.known_state.end(recorded.key, recorded.text);
+}
 
-    /// Notes that the child of a stored intent has ended well, without a request: the next intent takes its place. If no
-    /// other comes, the intent stays, and explains nothing that another program does.
-    pub fn note_end(&self, recorded: Recorded) {
-        self.known_state.end(recorded.key, recorded.text);
+/// Removes a stored intent, after the child has ended with a known outcome.
+pub async fn clear_recorded(cluster: &Cluster, recorded: Recorded) -> Result<(), RequestError> {
+    if let Some(seen) = recorded.alone
+        && writing::drop_secret(cluster, INTENTS, seen).await?
+    {
+        return Ok(());
     }
+    writing::forget(cluster, INTENTS, &recorded.key).await
+}
 
-    /// Removes a stored intent, after the child has ended with a known outcome.
-    pub async fn clear_recorded(&self, recorded: Recorded) -> Result<(), RequestError> {
-        if let Some(seen) = recorded.alone
-            && self.drop_secret(INTENTS, seen).await?
-        {
-            return Ok(());
-        }
-        self.forget(INTENTS, &recorded.key).await
-    }
-
-    /// Removes the intent for the release, whatever the version of the Secret is.
-    pub async fn clear_intent(&self, release: &str) -> Result<(), RequestError> {
-        let key = intent_key(release);
-        self.forget(INTENTS, &key).await?;
-        self.forget(NAME, &key).await
-    }
+/// Removes the intent for the release, whatever the version of the Secret is.
+pub async fn clear_intent(cluster: &Cluster, release: &str) -> Result<(), RequestError> {
+    let key = intent_key(release);
+    writing::forget(cluster, INTENTS, &key).await?;
+    writing::forget(cluster, NAME, &key).await
 }
 
 /// Whether the Secret has only this key, and the format of this version of the operator. Data of a newer version is

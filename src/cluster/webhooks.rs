@@ -20,6 +20,7 @@ use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
 
 use super::Cluster;
+use super::crds;
 use super::error::{Attempt, RequestError};
 
 /// The label that marks the operator's configurations.
@@ -174,163 +175,164 @@ fn versioned(mut patch: Value, found: &impl kube::Resource) -> Value {
     patch
 }
 
-impl Cluster {
-    /// Publishes a webhook configuration. One that is no longer needed is deleted if the operator made it, and emptied
-    /// otherwise. If the API server refuses a webhook, its earlier form stays, and the other webhooks are published.
-    pub async fn publish_configuration(&self, wanted: Wanted<'_>) -> Result<Published, RequestError> {
-        let error = match Box::pin(self.settle(wanted)).await {
-            Ok(change) => return Ok(Published { change, refused: None }),
-            Err(error) => error,
-        };
-        let refused = refused(&error);
-        if refused.is_empty() || (0..wanted.webhooks.len()).all(|place| refused.contains(&place)) {
-            return Err(error);
-        }
-        let there = Box::pin(self.webhooks_there(wanted)).await?;
-        let all = wanted.webhooks.iter().enumerate();
-        let rest: Vec<Value> = all
-            .filter_map(|(place, webhook)| {
-                if !refused.contains(&place) {
-                    return Some(webhook.clone());
-                }
-                let mut known = there.iter().find(|known| known["name"] == webhook["name"])?.clone();
-                // The address and the CA bundle are updated, because they were not refused.
-                known["clientConfig"] = webhook["clientConfig"].clone();
-                Some(known)
-            })
-            .collect();
-        let change = Box::pin(self.settle(Wanted {
+/// Publishes a webhook configuration. One that is no longer needed is deleted if the operator made it, and emptied
+/// otherwise. If the API server refuses a webhook, its earlier form stays, and the other webhooks are published.
+pub async fn publish_configuration(cluster: &Cluster, wanted: Wanted<'_>) -> Result<Published, RequestError> {
+    let error = match Box::pin(settle(cluster, wanted)).await {
+        Ok(change) => return Ok(Published { change, refused: None }),
+        Err(error) => error,
+    };
+    let refused = refused(&error);
+    if refused.is_empty() || (0..wanted.webhooks.len()).all(|place| refused.contains(&place)) {
+        return Err(error);
+    }
+    let there = Box::pin(webhooks_there(cluster, wanted)).await?;
+    let all = wanted.webhooks.iter().enumerate();
+    let rest: Vec<Value> = all
+        .filter_map(|(place, webhook)| {
+            if !refused.contains(&place) {
+                return Some(webhook.clone());
+            }
+            let mut known = there.iter().find(|known| known["name"] == webhook["name"])?.clone();
+            // The address and the CA bundle are updated, because they were not refused.
+            known["clientConfig"] = webhook["clientConfig"].clone();
+            Some(known)
+        })
+        .collect();
+    let change = Box::pin(settle(
+        cluster,
+        Wanted {
             webhooks: &rest,
             ..wanted
-        }))
-        .await?;
-        Ok(Published {
-            change,
-            refused: Some(error),
-        })
-    }
+        },
+    ))
+    .await?;
+    Ok(Published {
+        change,
+        refused: Some(error),
+    })
+}
 
-    async fn webhooks_there(&self, wanted: Wanted<'_>) -> Result<Vec<Value>, RequestError> {
-        let api = self.configurations(wanted);
-        let attempt = self.cluster_attempt("get", wanted.resource(), wanted.name);
-        let found = self.find(&api, attempt).await?;
-        let there = found.and_then(|mut found| match found.data["webhooks"].take() {
-            Value::Array(webhooks) => Some(webhooks),
-            _ => None,
-        });
-        Ok(there.unwrap_or_default())
-    }
+async fn webhooks_there(cluster: &Cluster, wanted: Wanted<'_>) -> Result<Vec<Value>, RequestError> {
+    let api = configurations(cluster, wanted);
+    let attempt = cluster_attempt(cluster, "get", wanted.resource(), wanted.name);
+    let found = cluster.find(&api, attempt).await?;
+    let there = found.and_then(|mut found| match found.data["webhooks"].take() {
+        Value::Array(webhooks) => Some(webhooks),
+        _ => None,
+    });
+    Ok(there.unwrap_or_default())
+}
 
-    async fn settle(&self, wanted: Wanted<'_>) -> Result<Option<Change>, RequestError> {
-        for _ in 1..ROUNDS {
-            match Box::pin(self.try_configuration(wanted)).await {
-                // The object was changed, deleted or created meanwhile, so it is read again.
-                Err(error) if error.is_conflict() || error.is_not_found() => {}
-                settled => return settled,
-            }
+async fn settle(cluster: &Cluster, wanted: Wanted<'_>) -> Result<Option<Change>, RequestError> {
+    for _ in 1..ROUNDS {
+        match Box::pin(try_configuration(cluster, wanted)).await {
+            // The object was changed, deleted or created meanwhile, so it is read again.
+            Err(error) if error.is_conflict() || error.is_not_found() => {}
+            settled => return settled,
         }
-        Box::pin(self.try_configuration(wanted)).await
     }
+    Box::pin(try_configuration(cluster, wanted)).await
+}
 
-    async fn try_configuration(&self, wanted: Wanted<'_>) -> Result<Option<Change>, RequestError> {
-        let api = self.configurations(wanted);
-        let attempt = |verb| self.cluster_attempt(verb, wanted.resource(), wanted.name);
-        let found = match self.find(&api, attempt("get")).await {
-            // Without a webhook no right to read configurations is needed.
-            Err(error) if wanted.webhooks.is_empty() && error.is_forbidden() => return Ok(None),
-            found => found?,
-        };
-        let Some(found) = found else {
-            if wanted.webhooks.is_empty() {
-                return Ok(None);
-            }
-            let object = wanted.new_object();
-            let params = PostParams::default();
-            self.ask(attempt("create"), api.create(&params, &object)).await?;
-            return Ok(Some(wanted.change(Done::Created)));
-        };
-        if wanted.webhooks.is_empty() && is_ours(&found) {
-            let params = DeleteParams::default().preconditions(Preconditions {
-                resource_version: found.metadata.resource_version.clone(),
-                uid: found.metadata.uid.clone(),
-            });
-            match self.ask(attempt("delete"), api.delete(wanted.name, &params)).await {
-                // Without the right to delete it, the configuration is emptied.
-                Err(error) if error.is_forbidden() => self.lacking.tell(error, "update"),
-                deleted => {
-                    deleted?;
-                    return Ok(Some(wanted.change(Done::Removed)));
-                }
-            }
-        }
-        let Some(patch) = wanted.difference(&found) else {
+async fn try_configuration(cluster: &Cluster, wanted: Wanted<'_>) -> Result<Option<Change>, RequestError> {
+    let api = configurations(cluster, wanted);
+    let attempt = |verb| cluster_attempt(cluster, verb, wanted.resource(), wanted.name);
+    let found = match cluster.find(&api, attempt("get")).await {
+        // Without a webhook no right to read configurations is needed.
+        Err(error) if wanted.webhooks.is_empty() && error.is_forbidden() => return Ok(None),
+        found => found?,
+    };
+    let Some(found) = found else {
+        if wanted.webhooks.is_empty() {
             return Ok(None);
-        };
-        self.patch_or_replace(&api, attempt("patch"), &patch).await?;
-        Ok(Some(wanted.change(Done::Updated)))
-    }
-
-    /// Publishes the conversion webhook of a CRD.
-    pub async fn publish_conversion(&self, crd: &str, stanza: &Value) -> Result<Conversion, RequestError> {
-        for _ in 1..ROUNDS {
-            match Box::pin(self.try_conversion(crd, stanza)).await {
-                Err(error) if error.is_conflict() => {}
-                settled => return settled,
+        }
+        let object = wanted.new_object();
+        let params = PostParams::default();
+        cluster.ask(attempt("create"), api.create(&params, &object)).await?;
+        return Ok(Some(wanted.change(Done::Created)));
+    };
+    if wanted.webhooks.is_empty() && is_ours(&found) {
+        let params = DeleteParams::default().preconditions(Preconditions {
+            resource_version: found.metadata.resource_version.clone(),
+            uid: found.metadata.uid.clone(),
+        });
+        match cluster.ask(attempt("delete"), api.delete(wanted.name, &params)).await {
+            // Without the right to delete it, the configuration is emptied.
+            Err(error) if error.is_forbidden() => cluster.lacking.tell(error, "update"),
+            deleted => {
+                deleted?;
+                return Ok(Some(wanted.change(Done::Removed)));
             }
         }
-        Box::pin(self.try_conversion(crd, stanza)).await
     }
+    let Some(patch) = wanted.difference(&found) else {
+        return Ok(None);
+    };
+    cluster.patch_or_replace(&api, attempt("patch"), &patch).await?;
+    Ok(Some(wanted.change(Done::Updated)))
+}
 
-    async fn try_conversion(&self, crd: &str, stanza: &Value) -> Result<Conversion, RequestError> {
-        let api = self.crds();
-        let attempt = |verb| self.cluster_attempt(verb, CRDS, crd);
-        let Some(found) = self.find(&api, attempt("get")).await? else {
-            return Ok(Conversion::Undefined);
-        };
-        if found.data["spec"]["conversion"] == *stanza {
-            return Ok(Conversion::AsWanted);
+/// Publishes the conversion webhook of a CRD.
+pub async fn publish_conversion(cluster: &Cluster, crd: &str, stanza: &Value) -> Result<Conversion, RequestError> {
+    for _ in 1..ROUNDS {
+        match Box::pin(try_conversion(cluster, crd, stanza)).await {
+            Err(error) if error.is_conflict() => {}
+            settled => return settled,
         }
-        let mut conversion = stanza.clone();
-        // A webhook has either a service or a URL, so an existing URL is removed.
-        conversion["webhook"]["clientConfig"]["url"] = Value::Null;
-        let patch = versioned(json!({"spec": {"conversion": conversion}}), &found);
-        match self.patch_or_replace(&api, attempt("patch"), &patch).await {
-            Err(error) if error.is_not_found() => return Ok(Conversion::Undefined),
-            changed => changed?,
-        };
-        Ok(Conversion::Changed(Change {
-            done: Done::Updated,
-            resource: CRDS,
-            name: crd.to_owned(),
-        }))
     }
+    Box::pin(try_conversion(cluster, crd, stanza)).await
+}
 
-    /// The chart's cluster role as an owner: objects that it owns are deleted with the chart.
-    pub async fn owning_role(&self, name: &str) -> Result<OwnerReference, RequestError> {
-        let api: Api<ClusterRole> = Api::all(self.client.clone());
-        let attempt = self.cluster_attempt("get", "clusterroles", name);
-        let role = self.ask(attempt, api.get_metadata(name)).await?;
-        Ok(OwnerReference {
-            api_version: "rbac.authorization.k8s.io/v1".to_owned(),
-            kind: "ClusterRole".to_owned(),
-            name: name.to_owned(),
-            uid: role.metadata.uid.unwrap_or_default(),
-            ..OwnerReference::default()
-        })
+async fn try_conversion(cluster: &Cluster, crd: &str, stanza: &Value) -> Result<Conversion, RequestError> {
+    let api = crds::crds(cluster);
+    let attempt = |verb| cluster_attempt(cluster, verb, CRDS, crd);
+    let Some(found) = cluster.find(&api, attempt("get")).await? else {
+        return Ok(Conversion::Undefined);
+    };
+    if found.data["spec"]["conversion"] == *stanza {
+        return Ok(Conversion::AsWanted);
     }
+    let mut conversion = stanza.clone();
+    // A webhook has either a service or a URL, so an existing URL is removed.
+    conversion["webhook"]["clientConfig"]["url"] = Value::Null;
+    let patch = versioned(json!({"spec": {"conversion": conversion}}), &found);
+    match cluster.patch_or_replace(&api, attempt("patch"), &patch).await {
+        Err(error) if error.is_not_found() => return Ok(Conversion::Undefined),
+        changed => changed?,
+    };
+    Ok(Conversion::Changed(Change {
+        done: Done::Updated,
+        resource: CRDS,
+        name: crd.to_owned(),
+    }))
+}
 
-    fn configurations(&self, wanted: Wanted<'_>) -> Api<DynamicObject> {
-        Api::all_with(self.client.clone(), &wanted.api_resource())
-    }
+/// The chart's cluster role as an owner: objects that it owns are deleted with the chart.
+pub async fn owning_role(cluster: &Cluster, name: &str) -> Result<OwnerReference, RequestError> {
+    let api: Api<ClusterRole> = Api::all(cluster.client.clone());
+    let attempt = cluster_attempt(cluster, "get", "clusterroles", name);
+    let role = cluster.ask(attempt, api.get_metadata(name)).await?;
+    Ok(OwnerReference {
+        api_version: "rbac.authorization.k8s.io/v1".to_owned(),
+        kind: "ClusterRole".to_owned(),
+        name: name.to_owned(),
+        uid: role.metadata.uid.unwrap_or_default(),
+        ..OwnerReference::default()
+    })
+}
 
-    fn cluster_attempt(&self, verb: &'static str, resource: &str, name: &str) -> Attempt {
-        Attempt {
-            verb,
-            resource: resource.to_owned(),
-            name: name.to_owned(),
-            namespace: None,
-            server: self.server.clone(),
-            account: self.account.clone(),
-        }
+fn configurations(cluster: &Cluster, wanted: Wanted<'_>) -> Api<DynamicObject> {
+    Api::all_with(cluster.client.clone(), &wanted.api_resource())
+}
+
+fn cluster_attempt(cluster: &Cluster, verb: &'static str, resource: &str, name: &str) -> Attempt {
+    Attempt {
+        verb,
+        resource: resource.to_owned(),
+        name: name.to_owned(),
+        namespace: None,
+        server: cluster.server.clone(),
+        account: cluster.account.clone(),
     }
 }

@@ -17,51 +17,50 @@ use super::adoption::{is_kept, is_of};
 use super::error::{Attempt, RequestError};
 use super::interception::configuration;
 use super::releases::Revision;
+use super::replacement;
 
 /// The longest wait until the API server calls a deleted webhook no more. It learns of the deletion by a watch.
 const PATIENCE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(50);
 
-impl Cluster {
-    /// Deletes a webhook configuration that helm made for the release and does not keep. Returns whether it was deleted.
-    pub async fn withdraw(&self, release: &str, kind: &str, name: &str) -> Result<bool, RequestError> {
-        let Some(place) = configuration(kind, name) else {
-            return Ok(false);
-        };
-        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &place.kind.resource);
-        let attempt = Attempt {
-            resource: place.kind.resource.plural.clone(),
-            namespace: None,
-            ..self.attempt("get", "", name)
-        };
-        let Some(found) = self.ask(attempt, api.get_metadata_opt(name)).await? else {
-            return Ok(false);
-        };
-        match &found.metadata.uid {
-            Some(uid) if !is_kept(&found.metadata) && is_of(&found.metadata, release, self.namespace()) => {
-                self.take_away(&place, uid, false).await
-            }
-            Some(_) | None => Ok(false),
+/// Deletes a webhook configuration that helm made for the release and does not keep. Returns whether it was deleted.
+pub async fn withdraw(cluster: &Cluster, release: &str, kind: &str, name: &str) -> Result<bool, RequestError> {
+    let Some(place) = configuration(kind, name) else {
+        return Ok(false);
+    };
+    let api: Api<DynamicObject> = Api::all_with(cluster.client.clone(), &place.kind.resource);
+    let attempt = Attempt {
+        resource: place.kind.resource.plural.clone(),
+        namespace: None,
+        ..cluster.attempt("get", "", name)
+    };
+    let Some(found) = cluster.ask(attempt, api.get_metadata_opt(name)).await? else {
+        return Ok(false);
+    };
+    match &found.metadata.uid {
+        Some(uid) if !is_kept(&found.metadata) && is_of(&found.metadata, release, cluster.namespace()) => {
+            replacement::take_away(cluster, &place, uid, false).await
         }
+        Some(_) | None => Ok(false),
     }
+}
 
-    /// Waits until the API server calls no deleted webhook any more for a write of the revision's Secret, but not for long.
-    /// Nothing is written.
-    pub async fn outlast(&self, revision: &Revision) {
-        let (name, api) = (revision.secret(), self.secrets());
-        let params = PatchParams {
-            dry_run: true,
-            ..PatchParams::default()
-        };
-        let nothing = json!({"metadata": {}});
-        let nothing = Patch::Merge(&nothing);
-        let deadline = Instant::now() + PATIENCE;
-        while Instant::now() < deadline {
-            let patched = api.patch_metadata(name, &params, &nothing);
-            match self.ask(self.attempt("patch", "secrets", name), patched).await {
-                Err(error) if failed_webhook(&Chain(&error).to_string()).is_some() => sleep(PAUSE).await,
-                Ok(_) | Err(_) => return,
-            }
+/// Waits until the API server calls no deleted webhook any more for a write of the revision's Secret, but not for long.
+/// Nothing is written.
+pub async fn outlast(cluster: &Cluster, revision: &Revision) {
+    let (name, api) = (revision.secret(), cluster.secrets());
+    let params = PatchParams {
+        dry_run: true,
+        ..PatchParams::default()
+    };
+    let nothing = json!({"metadata": {}});
+    let nothing = Patch::Merge(&nothing);
+    let deadline = Instant::now() + PATIENCE;
+    while Instant::now() < deadline {
+        let patched = api.patch_metadata(name, &params, &nothing);
+        match cluster.ask(cluster.attempt("patch", "secrets", name), patched).await {
+            Err(error) if failed_webhook(&Chain(&error).to_string()).is_some() => sleep(PAUSE).await,
+            Ok(_) | Err(_) => return,
         }
     }
 }

@@ -8,8 +8,7 @@ use std::time::Duration;
 use addon_core::failure::{Class, Failure};
 use addon_core::operator::event::CrdObstacle;
 use addon_core::operator::policy::OnTrial;
-use disk::crds;
-use disk::crds::Crd;
+use disk::crds::{self, Crd};
 use futures::future::join_all;
 use names::{ModuleName, Owner};
 use report::Chain;
@@ -17,6 +16,7 @@ use tracing::info;
 
 use super::Tools;
 use crate::cluster::crds::{CrdError, Ensured};
+use crate::cluster::crds::{await_crd, ensure_crd};
 
 /// Applies the CRDs of all modules. Returns the modules for which this failed or was not allowed, with the reason.
 pub async fn ensure(
@@ -62,7 +62,7 @@ async fn put(tools: &Tools, module: &ModuleName, on_trial: OnTrial) -> Result<Ve
     let mut changed = false;
     // One after the other, because two documents may be about one CRD.
     for Found { place, crd } in found {
-        let ensured = acting.cluster().ensure_crd(&crd.name, &crd.manifest, labels, on_trial);
+        let ensured = ensure_crd(acting.cluster(), &crd.name, &crd.manifest, labels, on_trial);
         match ensured.await {
             Err(CrdError::Held { name }) => held.push(format!("CRD '{name}'")),
             Ok(ensured) => {
@@ -74,7 +74,7 @@ async fn put(tools: &Tools, module: &ModuleName, on_trial: OnTrial) -> Result<Ve
         }
     }
     let awaited = there.into_iter().map(async |(place, name)| {
-        let established = acting.cluster().await_crd(&name).await;
+        let established = await_crd(acting.cluster(), &name).await;
         established.map_err(|error| Failure::from(error).within(place))
     });
     failures.extend(join_all(awaited).await.into_iter().filter_map(Result::err));

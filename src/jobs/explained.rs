@@ -4,6 +4,7 @@ use addon_core::failure::Failure;
 use tokio_util::sync::CancellationToken;
 
 use super::Tools;
+use crate::cluster::interception;
 
 impl Tools {
     /// The outcome. A failure that names a webhook which the API server could not call gets its configuration, owner and
@@ -18,7 +19,7 @@ impl Tools {
             other => return other,
         };
         let hints = tokio::select! {
-            hints = self.cluster.about_failed_webhook(&failure.report) => hints,
+            hints = interception::about_failed_webhook(&self.cluster, &failure.report) => hints,
             () = cancel.cancelled() => Vec::new(),
         };
         Err(hints.into_iter().fold(failure, Failure::hint))

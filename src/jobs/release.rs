@@ -47,6 +47,8 @@ use super::{Tools, acting::Acting, unless, vet_for_helm};
 use crate::cluster::apis::Apis;
 use crate::cluster::drift::ObjectKey;
 use crate::cluster::releases::Revision;
+use crate::cluster::releases::list_releases;
+use crate::cluster::state;
 use crate::helm::immutable::Immutable;
 use crate::helm::{self, HelmError, Verbosity};
 use holds::Past;
@@ -60,7 +62,7 @@ pub use wanted::Wanted;
 
 /// Lists all releases of the namespace, and takes their objects into the claims.
 pub async fn list(tools: &Tools) -> Result<Vec<ReleaseSummary>, Failure> {
-    let releases = tools.cluster.list_releases().await?;
+    let releases = list_releases(&tools.cluster).await?;
     let ours = releases.iter().filter(|revision| revision.newest.ours);
     ownership::begin(tools, ours).await?;
     let summary = |revision: Revision| ReleaseSummary {
@@ -316,7 +318,7 @@ impl<'a> Sync<'a> {
     async fn apply_method(&self) -> Result<ApplyMethod, Failure> {
         match &self.revision {
             Some(revision) if self.tools.helm()?.version().await?.is_4() => {
-                Ok(self.tools.cluster.apply_method(revision).await?)
+                Ok(crate::cluster::releases::apply_method(&self.tools.cluster, revision).await?)
             }
             Some(_) | None => Ok(ApplyMethod::Client),
         }
@@ -361,7 +363,7 @@ impl<'a> Sync<'a> {
         tools.helm()?.version().await?;
         info!(release, %reason, "upgrading the release");
         let adopted: Vec<String> = adopted.iter().map(ToString::to_string).collect();
-        let recorded = tools.cluster.record_intent(release, &intent).await?;
+        let recorded = state::record_intent(&tools.cluster, release, &intent).await?;
         let upgraded = tools.helm()?.upgrade(chart, &labels, method, self.cancel).await;
         let upgraded = match upgraded {
             Ok(upgraded) => upgraded,
@@ -385,7 +387,7 @@ impl<'a> Sync<'a> {
         self.hold.torn = false;
         self.mark_upgraded(&upgraded).await?;
         self.manifest = upgraded.manifest;
-        tools.cluster.note_end(recorded);
+        state::note_end(&tools.cluster, recorded);
         Ok(Outcome::Upgraded(Synced {
             adopted,
             ..self.done(SyncAction::Upgraded, upgraded.revision)

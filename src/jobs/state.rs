@@ -10,9 +10,10 @@ use addon_core::values::Given;
 use names::HookName;
 
 use super::Tools;
+use crate::cluster::state;
 
 pub(super) async fn load(tools: &Tools) -> Result<SavedState, Failure> {
-    Ok(tools.cluster.load_state().await?)
+    Ok(state::load_state(&tools.cluster).await?)
 }
 
 pub(super) async fn save(
@@ -20,16 +21,16 @@ pub(super) async fn save(
     last_good: &BTreeMap<String, String>,
     made: Option<&Made>,
 ) -> Result<Vec<String>, Failure> {
-    Ok(tools.cluster.save_last_good(last_good, made).await?)
+    Ok(state::save_last_good(&tools.cluster, last_good, made).await?)
 }
 
 /// Writes the outlines of the values files.
 pub async fn save_values_files(tools: &Tools, files: &ValuesFiles) -> Result<(), Failure> {
-    let saved = tools.cluster.save_values_files(files).await;
+    let saved = state::save_values_files(&tools.cluster, files).await;
     tools.explained_to_the_end(saved.map_err(Failure::from)).await
 }
 
 pub(super) async fn save_given(tools: &Tools, given: BTreeMap<HookName, Given>) -> Result<(), Failure> {
-    let saved = tools.cluster.save_given(given).await;
+    let saved = state::save_given(&tools.cluster, given).await;
     tools.explained_to_the_end(saved.map_err(Failure::from)).await
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use addon_core::failure::{Class, Failure};
 use addon_core::operator::event::{ConfigRead, Event, Saved};
 use addon_operator::cluster::Cluster;
+use addon_operator::cluster::config_map;
 use addon_operator::cluster::config_map::watch::Ways;
 use addon_operator::cluster::kinds::Kinds;
 use addon_operator::cluster::kubeconfig::Address;
@@ -125,8 +126,7 @@ async fn a_key_is_written_only_over_what_the_writer_saw() {
     let save = |key: &'static str, text: &str, base: Option<&'static str>| {
         let text = text.to_owned();
         async move {
-            cluster
-                .save_config(NAME, key, text, base, true)
+            config_map::save_config(cluster, NAME, key, text, base, true)
                 .await
                 .expect("the API server is there")
         }
@@ -147,7 +147,9 @@ async fn a_key_is_written_only_over_what_the_writer_saw() {
         panic!("not written")
     };
     assert!(later > version);
-    let read = cluster.read_config(NAME).await.expect("the API server is there");
+    let read = config_map::read_config(cluster, NAME)
+        .await
+        .expect("the API server is there");
     assert_eq!(entry(&read, "one").as_deref(), Some("2"));
     assert_eq!(entry(&read, "two").as_deref(), Some("kept"));
 }
@@ -156,12 +158,14 @@ async fn a_key_is_written_only_over_what_the_writer_saw() {
 async fn a_config_map_that_is_gone_is_made_again_only_if_that_was_asked_for() {
     let world = World::new("gone").await;
     let cluster = &world.tools.cluster;
-    let saved = cluster.save_config(NAME, "one", "1".to_owned(), None, false).await;
+    let saved = config_map::save_config(cluster, NAME, "one", "1".to_owned(), None, false).await;
     assert_eq!(
         saved.expect("the API server is there"),
         Saved::Conflict(ConfigRead::Missing)
     );
-    let read = cluster.read_config(NAME).await.expect("the API server is there");
+    let read = config_map::read_config(cluster, NAME)
+        .await
+        .expect("the API server is there");
     assert_eq!(read, ConfigRead::Missing);
 }
 
@@ -169,7 +173,7 @@ async fn a_config_map_that_is_gone_is_made_again_only_if_that_was_asked_for() {
 async fn of_writers_at_the_same_time_one_wins_and_the_others_hear_of_it() {
     let world = World::new("race").await;
     let cluster = &world.tools.cluster;
-    let writers = (0..8).map(|writer| cluster.save_config(NAME, "one", writer.to_string(), None, true));
+    let writers = (0..8).map(|writer| config_map::save_config(cluster, NAME, "one", writer.to_string(), None, true));
     let outcomes = futures::future::join_all(writers).await;
     let mut winners = Vec::new();
     for (writer, outcome) in outcomes.into_iter().enumerate() {
@@ -178,7 +182,9 @@ async fn of_writers_at_the_same_time_one_wins_and_the_others_hear_of_it() {
             Saved::Conflict(_) => {}
         }
     }
-    let read = cluster.read_config(NAME).await.expect("the API server is there");
+    let read = config_map::read_config(cluster, NAME)
+        .await
+        .expect("the API server is there");
     assert_eq!(winners.len(), 1);
     assert_eq!(entry(&read, "one").as_ref(), winners.first());
 }
@@ -188,7 +194,11 @@ async fn an_unreachable_server_is_named_and_is_no_reading() {
     let world = World::new("unreachable").await;
     // Port 1 is reserved, and connections to it are refused.
     let (cluster, _dir) = behind(&world, "https://127.0.0.1:1".to_owned()).await;
-    let failure = Failure::from(cluster.read_config(NAME).await.expect_err("nobody is there"));
+    let failure = Failure::from(
+        config_map::read_config(&cluster, NAME)
+            .await
+            .expect_err("nobody is there"),
+    );
     assert_eq!(failure.class, Class::Unavailable);
     assert!(failure.hints[0].contains("https://127.0.0.1:1"), "{failure:?}");
     let mut watched = Watched::new(&cluster);

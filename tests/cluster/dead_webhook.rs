@@ -5,6 +5,8 @@ use std::convert::Infallible;
 
 use addon_core::module::outline::ValuesFiles;
 use addon_core::operator::policy::OnTrial;
+use addon_operator::cluster::state::trial_sections;
+use addon_operator::cluster::withdrawal;
 use addon_operator::jobs::{config, state};
 use channel_core::trial::record::Ruling;
 use serde_json::{Value, json};
@@ -37,7 +39,7 @@ async fn wedged(prefix: &str, helm: Part) -> (World, [String; 2]) {
         ("templates/w.yaml", &webhooks),
     ];
     world.module("one", &files).await;
-    let noted = world.tools.cluster.note_trial_section("one", None, "x: 1");
+    let noted = trial_sections::note_trial_section(&world.tools.cluster, "one", None, "x: 1");
     noted.await.unwrap();
     // Without an endpoint the configuration would not be applied.
     give_endpoint(&world, "nobody");
@@ -56,7 +58,7 @@ async fn a_module_whose_webhook_refuses_its_removal_is_removed() {
         let (mut world, [dead, kept]) = wedged("wedged", helm).await;
         world.restart().await;
         let cluster = &world.tools.cluster;
-        let of_another = cluster.withdraw("other", "ValidatingWebhookConfiguration", &dead).await;
+        let of_another = withdrawal::withdraw(cluster, "other", "ValidatingWebhookConfiguration", &dead).await;
         assert!(!of_another.unwrap());
 
         world.delete().await.unwrap();

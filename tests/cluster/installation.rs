@@ -9,7 +9,8 @@ mod trial_set;
 
 use addon_core::failure::Failure;
 use addon_core::module::description::AccountName;
-use addon_operator::cluster::installation::patching::{FIELD_MANAGER, Outcome};
+use addon_operator::cluster::installation;
+use addon_operator::cluster::installation::patching::{self, FIELD_MANAGER, Outcome};
 use addon_operator::cluster::installation::{CHART_IMAGE, CHART_IMAGE_THEN, FORMER_IMAGE, Found, PATCHED_IMAGE};
 use serde_json::json;
 use std::time::Duration;
@@ -49,7 +50,7 @@ async fn what_belongs_to_no_deployment_is_no_installation() {
             "the ReplicaSet 'loose' of our pod belongs to nothing, and so to no Deployment",
         ),
     ] {
-        match stage.cluster().installation(pod).await.unwrap() {
+        match installation::installation(stage.cluster(), pod).await.unwrap() {
             Found::Elsewhere(said) => assert!(said.starts_with(why), "{said}"),
             Found::In(found) => unreachable!("{found:?}"),
         }
@@ -70,7 +71,7 @@ async fn a_right_that_is_missing_is_named() {
         .acting_as(&account, Duration::from_mins(1))
         .await
         .unwrap();
-    let error = small.cluster.installation(&pod).await.unwrap_err();
+    let error = installation::installation(&small.cluster, &pod).await.unwrap_err();
     assert!(error.is_forbidden(), "{error}");
     let failure = Failure::from(error);
     let (said, hint) = (failure.report, &failure.hints[0]);
@@ -84,7 +85,10 @@ async fn an_image_is_replaced_only_over_the_one_that_was_seen() {
     let found = stage.installation(&stage.pods()[0]).await;
     let cluster = stage.cluster();
     let (old, new) = (image(1), image(2));
-    assert_eq!(cluster.patch_image(&found, &old, &new).await.unwrap(), Outcome::Done);
+    assert_eq!(
+        patching::patch_image(cluster, &found, &old, &new).await.unwrap(),
+        Outcome::Done
+    );
     let made = stage.deployment();
     let annotations = &made["metadata"]["annotations"];
     assert_eq!(stage.image(), new);
@@ -97,10 +101,13 @@ async fn an_image_is_replaced_only_over_the_one_that_was_seen() {
         "{made}"
     );
 
-    let again = cluster.patch_image(&found, &old, &new).await.unwrap();
+    let again = patching::patch_image(cluster, &found, &old, &new).await.unwrap();
     assert_eq!(again, Outcome::Done, "an answer that was lost");
     stage.kubectl(&format!("annotate deployment ao {CHART_IMAGE}=chart:1"));
-    assert_eq!(cluster.patch_image(&found, &new, &new).await.unwrap(), Outcome::Done);
+    assert_eq!(
+        patching::patch_image(cluster, &found, &new, &new).await.unwrap(),
+        Outcome::Done
+    );
     let annotations = &stage.deployment()["metadata"]["annotations"];
     let noted = [FORMER_IMAGE, PATCHED_IMAGE, CHART_IMAGE_THEN].map(|key| &annotations[key]);
     assert_eq!(
@@ -110,7 +117,7 @@ async fn an_image_is_replaced_only_over_the_one_that_was_seen() {
     );
     stage.kubectl("set image deployment/ao addon-operator=elsewhere:9");
     let now = "elsewhere:9".to_owned();
-    let changed = cluster.patch_image(&found, &new, &old).await.unwrap();
+    let changed = patching::patch_image(cluster, &found, &new, &old).await.unwrap();
     assert_eq!(changed, Outcome::Changed { now });
     assert_eq!(stage.image(), "elsewhere:9");
 }
@@ -129,7 +136,9 @@ async fn an_entry_that_an_interrupted_patch_has_left_goes_with_the_next() {
         image(2)
     ));
     assert!(stage.managers().contains(&FIELD_MANAGER.to_owned()));
-    let done = stage.cluster().patch_image(&found, &image(1), &image(2)).await.unwrap();
+    let done = patching::patch_image(stage.cluster(), &found, &image(1), &image(2))
+        .await
+        .unwrap();
     assert_eq!(done, Outcome::Done);
     assert!(!stage.managers().contains(&FIELD_MANAGER.to_owned()));
 }
@@ -138,7 +147,9 @@ async fn an_entry_that_an_interrupted_patch_has_left_goes_with_the_next() {
 async fn an_image_that_the_server_refuses_is_an_error_of_its_own() {
     let stage = Stage::new("refused", 1).await;
     let found = stage.installation(&stage.pods()[0]).await;
-    let refused = stage.cluster().patch_image(&found, &image(1), "").await.unwrap_err();
+    let refused = patching::patch_image(stage.cluster(), &found, &image(1), "")
+        .await
+        .unwrap_err();
     let told = Failure::from(refused).report;
     assert!(told.contains("image"), "{told}");
     assert_eq!(stage.image(), image(1));

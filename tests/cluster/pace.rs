@@ -10,6 +10,7 @@ use addon_core::hook::config::{HookConfig, HookKind};
 use addon_core::object::patch;
 use addon_core::operator::effect::MonitorStart;
 use addon_operator::cluster::Cluster;
+use addon_operator::cluster::config_map;
 use addon_operator::cluster::kinds::Kinds;
 use addon_operator::cluster::kubeconfig::Address;
 use addon_operator::cluster::monitor::{Monitors, Settings};
@@ -107,7 +108,7 @@ async fn object_patches_keep_to_their_limit_and_the_wait_is_seen() {
     let begin = Instant::now();
     // Other requests are not limited.
     for _ in 0..20 {
-        stage.cluster.read_config("none").await.unwrap();
+        config_map::read_config(&stage.cluster, "none").await.unwrap();
     }
     assert!(begin.elapsed() < Duration::from_secs(1), "{:?}", begin.elapsed());
 }

@@ -15,6 +15,7 @@ use std::path::PathBuf;
 use addon_core::failure::{Class, Failure};
 use addon_core::object::patch;
 use addon_operator::cluster::Cluster;
+use addon_operator::cluster::interception;
 use addon_operator::cluster::kinds::Kinds;
 use addon_operator::cluster::kubeconfig::Address;
 use addon_operator::cluster::patch::Patcher;
@@ -324,9 +325,7 @@ async fn what_the_operator_may_not_do_is_told_with_the_right_that_it_needs() {
     );
     assert!(failure.hints[0].starts_with(&hint), "{failure:?}");
     // Without the right to list configurations the webhook is named all the same.
-    let told = cluster
-        .about_failed_webhook(r#"failed calling webhook "w.example.com": EOF"#)
-        .await;
+    let told = interception::about_failed_webhook(&cluster, r#"failed calling webhook "w.example.com": EOF"#).await;
     let expected = "webhook 'w.example.com' did not answer: is its server up, and does the API server reach it?";
     assert_eq!(told, [expected]);
 }

@@ -5,6 +5,7 @@ use addon_core::failure::Class;
 use addon_core::operator::effect::Conversions;
 use addon_core::operator::event::{SyncAction, Synced};
 use addon_core::values::section::Maintenance;
+use addon_operator::cluster::releases;
 use addon_operator::jobs::release;
 use names::ModuleName;
 use serde_json::json;
@@ -185,10 +186,7 @@ async fn a_foreign_release_is_refused_by_name_and_never_touched() {
         let after = world.kubectl("get secret sh.helm.release.v1.one.v1 -o=jsonpath={.metadata.resourceVersion}");
         assert_eq!(before, after);
         assert!(
-            world
-                .tools
-                .cluster
-                .list_releases()
+            releases::list_releases(&world.tools.cluster)
                 .await
                 .unwrap()
                 .iter()

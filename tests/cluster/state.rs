@@ -8,6 +8,9 @@ use addon_core::release::{Intent, IntentKind};
 use names::ModuleName;
 
 use super::world::World;
+use addon_operator::cluster::state::{
+    clear_intent, clear_recorded, load_state, note_end, record_intent, save_last_good, save_values_files,
+};
 
 pub(crate) fn intent(revision_before: u32) -> Intent {
     Intent {
@@ -24,21 +27,21 @@ pub(crate) fn intent(revision_before: u32) -> Intent {
 async fn what_was_saved_is_loaded() {
     let world = World::new("state").await;
     let cluster = &world.tools.cluster;
-    assert!(cluster.load_state().await.unwrap().last_good.is_none());
+    assert!(load_state(cluster).await.unwrap().last_good.is_none());
     let last_good: BTreeMap<_, _> = [("one".to_owned(), "a: 1\n".to_owned())].into();
     let made = Made {
         uid: "uid".to_owned(),
         edited: true,
         unsaid: ["one".to_owned()].into(),
     };
-    cluster.save_last_good(&last_good, Some(&made)).await.unwrap();
-    let state = cluster.load_state().await.unwrap();
+    save_last_good(cluster, &last_good, Some(&made)).await.unwrap();
+    let state = load_state(cluster).await.unwrap();
     assert_eq!((state.last_good, state.made), (Some(last_good), Some(made)));
-    cluster.save_last_good(&BTreeMap::new(), None).await.unwrap();
-    let state = cluster.load_state().await.unwrap();
+    save_last_good(cluster, &BTreeMap::new(), None).await.unwrap();
+    let state = load_state(cluster).await.unwrap();
     assert_eq!((state.last_good, state.made), (Some(BTreeMap::new()), None));
 
-    assert_eq!(cluster.load_state().await.unwrap().values_files, None);
+    assert_eq!(load_state(cluster).await.unwrap().values_files, None);
     let flags = [(ModuleName::parse("one").unwrap(), true)].into();
     let sections = ["global".to_owned()].into();
     let files = [
@@ -46,8 +49,8 @@ async fn what_was_saved_is_loaded() {
         ("b/values.yaml".to_owned(), None),
     ];
     let files = files.into();
-    cluster.save_values_files(&files).await.unwrap();
-    assert_eq!(cluster.load_state().await.unwrap().values_files, Some(files));
+    save_values_files(cluster, &files).await.unwrap();
+    assert_eq!(load_state(cluster).await.unwrap().values_files, Some(files));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -59,17 +62,34 @@ async fn writers_at_the_same_time_disturb_nobody() {
     let writers = names
         .iter()
         .zip(&intents)
-        .map(|(name, intent)| cluster.record_intent(name, intent));
+        .map(|(name, intent)| record_intent(cluster, name, intent));
     for outcome in futures::future::join_all(writers).await {
         outcome.unwrap();
     }
     for (name, intent) in names.iter().zip(&intents) {
-        assert_eq!(cluster.intent(name).await.unwrap().as_ref(), Some(intent));
+        assert_eq!(
+            addon_operator::cluster::state::intent(cluster, name)
+                .await
+                .unwrap()
+                .as_ref(),
+            Some(intent)
+        );
     }
-    cluster.clear_intent(&names[0]).await.unwrap();
-    cluster.clear_intent("never-there").await.unwrap();
-    assert_eq!(cluster.intent(&names[0]).await.unwrap(), None);
-    assert_eq!(cluster.intent(&names[1]).await.unwrap().as_ref(), Some(&intents[1]));
+    clear_intent(cluster, &names[0]).await.unwrap();
+    clear_intent(cluster, "never-there").await.unwrap();
+    assert_eq!(
+        addon_operator::cluster::state::intent(cluster, &names[0])
+            .await
+            .unwrap(),
+        None
+    );
+    assert_eq!(
+        addon_operator::cluster::state::intent(cluster, &names[1])
+            .await
+            .unwrap()
+            .as_ref(),
+        Some(&intents[1])
+    );
 }
 
 /// A writer remembers the Secret from its own last write, but other programs write to it too.
@@ -78,35 +98,41 @@ async fn changes_of_others_since_the_last_write_stay() {
     let mut world = World::new("beside").await;
     let proxy = world.restart_behind_a_proxy().await;
     let cluster = &world.tools.cluster;
-    let first = cluster.record_intent("one", &intent(1)).await.unwrap();
-    cluster.clear_recorded(first).await.unwrap();
+    let first = record_intent(cluster, "one", &intent(1)).await.unwrap();
+    clear_recorded(cluster, first).await.unwrap();
     let (before, _) = proxy.seen();
-    let second = cluster.record_intent("one", &intent(2)).await.unwrap();
-    cluster.clear_recorded(second).await.unwrap();
+    let second = record_intent(cluster, "one", &intent(2)).await.unwrap();
+    clear_recorded(cluster, second).await.unwrap();
     assert_eq!(
         proxy.seen().0 - before,
         2,
         "a Secret is made and deleted without a look"
     );
 
-    cluster.record_intent("one", &intent(3)).await.unwrap();
+    record_intent(cluster, "one", &intent(3)).await.unwrap();
     let others = r#"patch secret addon-operator-intents -p {"data":{"other":"eA=="}}"#;
     world.kubectl(others);
-    cluster.record_intent("two", &intent(4)).await.unwrap();
+    record_intent(cluster, "two", &intent(4)).await.unwrap();
     let data = world.kubectl("get secret addon-operator-intents -o=jsonpath={.data.other}");
     assert_eq!(data, "eA==", "the key that another one wrote stays");
-    assert_eq!(cluster.intent("one").await.unwrap(), Some(intent(3)));
+    assert_eq!(
+        addon_operator::cluster::state::intent(cluster, "one").await.unwrap(),
+        Some(intent(3))
+    );
 
     world.kubectl("delete secret addon-operator-intents");
-    cluster.record_intent("two", &intent(4)).await.unwrap();
+    record_intent(cluster, "two", &intent(4)).await.unwrap();
     assert_eq!(
-        cluster.intent("two").await.unwrap(),
+        addon_operator::cluster::state::intent(cluster, "two").await.unwrap(),
         Some(intent(4)),
         "the deleted secret is created again"
     );
     world.kubectl("delete secret addon-operator-intents");
-    cluster.record_intent("two", &intent(5)).await.unwrap();
-    assert_eq!(cluster.intent("two").await.unwrap(), Some(intent(5)));
+    record_intent(cluster, "two", &intent(5)).await.unwrap();
+    assert_eq!(
+        addon_operator::cluster::state::intent(cluster, "two").await.unwrap(),
+        Some(intent(5))
+    );
 }
 
 /// Runs of helm that end well cost one write each: the next intent takes the place of those before.
@@ -119,12 +145,12 @@ async fn intents_of_children_that_have_ended_go_with_the_next_write() {
     let (before, _) = proxy.seen();
     let mut recorded = Vec::new();
     for name in names {
-        recorded.push(cluster.record_intent(name, &intent(1)).await.unwrap());
+        recorded.push(record_intent(&cluster, name, &intent(1)).await.unwrap());
     }
     for recorded in recorded {
-        cluster.note_end(recorded);
+        note_end(&cluster, recorded);
     }
-    let four = cluster.record_intent("four", &intent(1)).await.unwrap();
+    let four = record_intent(&cluster, "four", &intent(1)).await.unwrap();
     // One look at a Secret that is not there, and four writes.
     assert_eq!(proxy.seen().0 - before, 5);
     let keys = |world: &World| {
@@ -133,17 +159,24 @@ async fn intents_of_children_that_have_ended_go_with_the_next_write() {
         data.into_keys().collect::<Vec<_>>()
     };
     assert_eq!(keys(&world), ["intent.four", "version"]);
-    cluster.note_end(four);
-    assert_eq!(cluster.intent("four").await.unwrap(), None, "its child has ended");
+    note_end(&cluster, four);
+    assert_eq!(
+        addon_operator::cluster::state::intent(&cluster, "four").await.unwrap(),
+        None,
+        "its child has ended"
+    );
     assert_eq!(keys(&world), ["intent.four", "version"], "nothing is written for that");
 
     // Another process has an intent of its own for the same release, which stays.
     world.restart().await;
-    world.tools.cluster.record_intent("four", &intent(2)).await.unwrap();
-    let five = cluster.record_intent("five", &intent(1)).await.unwrap();
+    record_intent(&world.tools.cluster, "four", &intent(2)).await.unwrap();
+    let five = record_intent(&cluster, "five", &intent(1)).await.unwrap();
     assert_eq!(keys(&world), ["intent.five", "intent.four", "version"]);
-    assert_eq!(cluster.intent("four").await.unwrap(), Some(intent(2)));
-    cluster.clear_recorded(five).await.unwrap();
+    assert_eq!(
+        addon_operator::cluster::state::intent(&cluster, "four").await.unwrap(),
+        Some(intent(2))
+    );
+    clear_recorded(&cluster, five).await.unwrap();
     assert_eq!(keys(&world), ["intent.four", "version"]);
 }
 
@@ -152,9 +185,9 @@ async fn what_cannot_be_read_stops_nobody_and_what_is_newer_stays() {
     let world = World::new("newer").await;
     let cluster = &world.tools.cluster;
     world.kubectl("create secret generic addon-operator-state --from-literal=version=2 --from-literal=last-good={oh --from-literal=unheard-of=x");
-    assert!(cluster.load_state().await.unwrap().last_good.is_none());
-    cluster.record_intent("one", &intent(1)).await.unwrap();
-    cluster.save_last_good(&BTreeMap::new(), None).await.unwrap();
+    assert!(load_state(cluster).await.unwrap().last_good.is_none());
+    record_intent(cluster, "one", &intent(1)).await.unwrap();
+    save_last_good(cluster, &BTreeMap::new(), None).await.unwrap();
     let data = world.kubectl("get secret addon-operator-state -o=jsonpath={.data.version}:{.data.unheard-of}");
     assert_eq!(data, "Mg==:eA==");
 }
@@ -176,20 +209,23 @@ async fn sections_that_fill_the_secret_leave_room_for_intents() {
         let last_good: BTreeMap<_, _> = named
             .map(|(nth, length)| (format!("s{nth}"), section(*length)))
             .collect();
-        assert_eq!(cluster.save_last_good(&last_good, None).await.unwrap(), [""; 0]);
-        assert_eq!(cluster.load_state().await.unwrap().last_good.as_ref(), Some(&last_good));
-        let recorded = cluster.record_intent("one", &intent(1)).await.unwrap();
-        assert_eq!(cluster.intent("one").await.unwrap(), Some(intent(1)));
-        cluster.clear_recorded(recorded).await.unwrap();
-        assert_eq!(cluster.load_state().await.unwrap().last_good.as_ref(), Some(&last_good));
+        assert_eq!(save_last_good(cluster, &last_good, None).await.unwrap(), [""; 0]);
+        assert_eq!(load_state(cluster).await.unwrap().last_good.as_ref(), Some(&last_good));
+        let recorded = record_intent(cluster, "one", &intent(1)).await.unwrap();
+        assert_eq!(
+            addon_operator::cluster::state::intent(cluster, "one").await.unwrap(),
+            Some(intent(1))
+        );
+        clear_recorded(cluster, recorded).await.unwrap();
+        assert_eq!(load_state(cluster).await.unwrap().last_good.as_ref(), Some(&last_good));
     }
     let last_good = [
         ("large".to_owned(), section(1_500_000)),
         ("small".to_owned(), section(20)),
     ]
     .into();
-    assert_eq!(cluster.save_last_good(&last_good, None).await.unwrap(), ["large"]);
-    let kept = cluster.load_state().await.unwrap().last_good;
+    assert_eq!(save_last_good(cluster, &last_good, None).await.unwrap(), ["large"]);
+    let kept = load_state(cluster).await.unwrap().last_good;
     assert_eq!(kept.unwrap_or_default().into_keys().collect::<Vec<_>>(), ["small"]);
 }
 
@@ -201,9 +237,15 @@ async fn what_earlier_versions_recorded_is_read_and_forgotten() {
     world.kubectl(&format!(
         "create secret generic addon-operator-state --from-literal=version=1 --from-literal=intent.one={text}"
     ));
-    assert_eq!(cluster.intent("one").await.unwrap(), Some(intent(3)));
-    cluster.clear_intent("one").await.unwrap();
-    assert_eq!(cluster.intent("one").await.unwrap(), None);
+    assert_eq!(
+        addon_operator::cluster::state::intent(cluster, "one").await.unwrap(),
+        Some(intent(3))
+    );
+    clear_intent(cluster, "one").await.unwrap();
+    assert_eq!(
+        addon_operator::cluster::state::intent(cluster, "one").await.unwrap(),
+        None
+    );
     assert_eq!(
         world.kubectl("get secrets -o=name"),
         "",
@@ -218,9 +260,9 @@ async fn what_cannot_be_read_is_put_aside_before_it_is_written_over() {
     world.kubectl("create secret generic addon-operator-state --from-literal=version=1 --from-literal=last-good={oh --from-literal=last-good.gz=no");
     let last_good: BTreeMap<_, _> = [("one".to_owned(), "a: 1\n".to_owned())].into();
     for _ in 0..2 {
-        cluster.save_last_good(&last_good, None).await.unwrap();
+        save_last_good(cluster, &last_good, None).await.unwrap();
     }
-    assert_eq!(cluster.load_state().await.unwrap().last_good.as_ref(), Some(&last_good));
+    assert_eq!(load_state(cluster).await.unwrap().last_good.as_ref(), Some(&last_good));
     let aside = world.kubectl("get secret addon-operator-state-unreadable -o=jsonpath={.data}");
     assert_eq!(aside, r#"{"last-good":"e29o","last-good.gz":"bm8="}"#);
 }

@@ -4,7 +4,11 @@
 use std::collections::BTreeMap;
 
 use addon_operator::cluster::Cluster;
+use addon_operator::cluster::state;
 use addon_operator::cluster::state::trial::{Changed, Kept};
+use addon_operator::cluster::state::trial::{
+    change_trial, channel_records, forget_report, put_records_aside, save_remembered, write_report,
+};
 use channel_core::trial::record::{Failed, Remembered, Report, Ruling, Trial, Verdict};
 use jiff::Timestamp;
 
@@ -51,40 +55,40 @@ fn failed(number: u8) -> Remembered {
 }
 
 async fn standing(cluster: &Cluster) -> Kept<Trial> {
-    cluster.channel_records().await.unwrap().trial
+    channel_records(cluster).await.unwrap().trial
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_record_counts_only_over_the_one_that_was_read() {
     let world = World::new("trial").await;
     let cluster = &world.tools.cluster;
-    let records = cluster.channel_records().await.unwrap();
+    let records = channel_records(cluster).await.unwrap();
     let none = (Kept::Absent, Kept::Absent, Kept::Absent);
     assert_eq!((records.trial, records.report, records.remembered), none);
     let begun = trial();
     for _ in 0..2 {
         // The second call is a repetition after a lost answer.
-        let made = cluster.change_trial(None, Some(&begun)).await.unwrap();
+        let made = change_trial(cluster, None, Some(&begun)).await.unwrap();
         assert_eq!(made, Changed::Done);
     }
     assert_eq!(standing(cluster).await, Kept::Is(begun.clone()));
-    let late = cluster.change_trial(None, Some(&judged("late"))).await.unwrap();
+    let late = change_trial(cluster, None, Some(&judged("late"))).await.unwrap();
     assert_eq!(late, Changed::Other(Kept::Is(begun.clone())));
 
-    cluster.write_report(&report(1)).await.unwrap();
-    cluster.save_last_good(&BTreeMap::new(), None).await.unwrap();
-    let ended = cluster.change_trial(Some(&begun), Some(&judged("one"))).await.unwrap();
+    write_report(cluster, &report(1)).await.unwrap();
+    state::save_last_good(cluster, &BTreeMap::new(), None).await.unwrap();
+    let ended = change_trial(cluster, Some(&begun), Some(&judged("one"))).await.unwrap();
     assert_eq!(ended, Changed::Done, "whatever else is written meanwhile");
-    cluster.write_report(&report(2)).await.unwrap();
-    let records = cluster.channel_records().await.unwrap();
+    write_report(cluster, &report(2)).await.unwrap();
+    let records = channel_records(cluster).await.unwrap();
     assert_eq!(
         (records.trial, records.report),
         (Kept::Is(judged("one")), Kept::Is(report(2)))
     );
-    let closed = cluster.change_trial(Some(&judged("one")), None).await.unwrap();
+    let closed = change_trial(cluster, Some(&judged("one")), None).await.unwrap();
     assert_eq!((closed, standing(cluster).await), (Changed::Done, Kept::Absent));
-    cluster.forget_report().await.unwrap();
-    assert_eq!(cluster.channel_records().await.unwrap().report, Kept::Absent);
+    forget_report(cluster).await.unwrap();
+    assert_eq!(channel_records(cluster).await.unwrap().report, Kept::Absent);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -92,12 +96,12 @@ async fn of_several_judges_one_is_first() {
     let world = World::new("judges").await;
     let cluster = &world.tools.cluster;
     let begun = trial();
-    cluster.change_trial(None, Some(&begun)).await.unwrap();
+    change_trial(cluster, None, Some(&begun)).await.unwrap();
     let names: Vec<String> = (0..8).map(|number| format!("judge-{number}")).collect();
     let verdicts: Vec<Trial> = names.iter().map(|name| judged(name)).collect();
     let judges = verdicts
         .iter()
-        .map(|verdict| cluster.change_trial(Some(&begun), Some(verdict)));
+        .map(|verdict| change_trial(cluster, Some(&begun), Some(verdict)));
     let outcomes = futures::future::join_all(judges).await;
     let standing = standing(cluster).await;
     let mut first = 0;
@@ -119,21 +123,21 @@ async fn two_who_remember_lose_nothing_of_each_other() {
     let cluster = &world.tools.cluster;
     let nothing = Remembered::default();
     assert_eq!(
-        cluster.save_remembered(&nothing, &failed(1)).await.unwrap(),
+        save_remembered(cluster, &nothing, &failed(1)).await.unwrap(),
         Changed::Done
     );
-    let late = cluster.save_remembered(&nothing, &failed(2)).await.unwrap();
+    let late = save_remembered(cluster, &nothing, &failed(2)).await.unwrap();
     assert_eq!(late, Changed::Other(Kept::Is(failed(1))));
     assert_eq!(
-        cluster.save_remembered(&failed(1), &failed(3)).await.unwrap(),
+        save_remembered(cluster, &failed(1), &failed(3)).await.unwrap(),
         Changed::Done
     );
     assert_eq!(
-        cluster.save_remembered(&failed(3), &nothing).await.unwrap(),
+        save_remembered(cluster, &failed(3), &nothing).await.unwrap(),
         Changed::Done
     );
     assert_eq!(
-        cluster.save_remembered(&nothing, &failed(4)).await.unwrap(),
+        save_remembered(cluster, &nothing, &failed(4)).await.unwrap(),
         Changed::Done
     );
 }
@@ -150,18 +154,21 @@ async fn a_record_that_cannot_be_read_is_named_and_kept() {
         why.starts_with("the key 'trial' of the Secret 'addon-operator-state' holds"),
         "{why}"
     );
-    let refused = cluster.change_trial(None, Some(&trial())).await.unwrap();
+    let refused = change_trial(cluster, None, Some(&trial())).await.unwrap();
     assert_eq!(refused, Changed::Other(Kept::Unreadable(why)));
     let nothing = Remembered::default();
-    let refused = cluster.save_remembered(&nothing, &failed(1)).await.unwrap();
+    let refused = save_remembered(cluster, &nothing, &failed(1)).await.unwrap();
     assert!(matches!(refused, Changed::Other(Kept::Unreadable(_))), "{refused:?}");
 
     // An older unreadable record is already kept. It is not replaced by another record of the same key.
     world.kubectl("create secret generic addon-operator-state-unreadable --from-literal=channel=older");
-    assert_eq!(cluster.put_records_aside().await.unwrap(), ["trial", "channel"]);
+    assert_eq!(put_records_aside(cluster).await.unwrap(), ["trial", "channel"]);
     let aside = world.kubectl("get secret addon-operator-state-unreadable -o=jsonpath={.data.trial}:{.data.channel}");
     assert_eq!(aside, "e29o:b2xkZXI=");
     assert_eq!(standing(cluster).await, Kept::Absent);
-    assert_eq!(cluster.put_records_aside().await.unwrap(), [""; 0]);
-    assert_eq!(cluster.change_trial(None, Some(&trial())).await.unwrap(), Changed::Done);
+    assert_eq!(put_records_aside(cluster).await.unwrap(), [""; 0]);
+    assert_eq!(
+        change_trial(cluster, None, Some(&trial())).await.unwrap(),
+        Changed::Done
+    );
 }

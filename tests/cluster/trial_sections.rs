@@ -4,6 +4,7 @@
 
 use addon_core::operator::event::{ConfigRead, Saved, Settled};
 use addon_core::operator::policy::OnTrial;
+use addon_operator::cluster::state::load_state;
 use addon_operator::jobs::config;
 use channel_core::trial::record::Ruling;
 use serde_json::Value;
@@ -50,7 +51,7 @@ async fn what_hooks_saved_is_put_back_once_and_what_people_edited_stays() {
     assert!(matches!(conflict, Saved::Conflict(_)), "{conflict:?}");
     edit(&world, "two", "edited");
     let noted = note(&world).unwrap();
-    let state = world.tools.cluster.load_state().await.unwrap();
+    let state = load_state(&world.tools.cluster).await.unwrap();
     assert_eq!(
         state.trial_sections.keys().collect::<Vec<_>>(),
         ["one", "other", "three", "two"]

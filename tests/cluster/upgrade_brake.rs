@@ -8,6 +8,7 @@ use serde_json::json;
 use testbed::wait::wait_until;
 
 use super::world::{CHART, PATIENCE, TEMPLATE, World, with_each_helm};
+use addon_operator::cluster::releases::{self, upgrades};
 
 const CLAIM: &str = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\nspec:\n  accessModes: [ReadWriteOnce]\n  \
                      storageClassName: none\n  resources: {requests: {storage: 1Mi}}\n";
@@ -30,9 +31,8 @@ impl World {
 
     async fn confirm(&self) {
         let cluster = &self.tools.cluster;
-        let newest = cluster.newest_revision("one").await.unwrap().unwrap();
-        cluster
-            .allow(&newest, newest.newest.held.as_ref().unwrap())
+        let newest = releases::newest_revision(cluster, "one").await.unwrap().unwrap();
+        upgrades::allow(cluster, &newest, newest.newest.held.as_ref().unwrap())
             .await
             .unwrap();
     }

@@ -11,6 +11,7 @@ use addon_core::hook::config::HookKind;
 use addon_core::review::Ended;
 use addon_core::review::routes::Routes;
 use addon_operator::cluster::webhooks::ensure::Source;
+use addon_operator::cluster::webhooks::kept;
 use certificates::authority::renewed;
 use certificates::files::Files;
 use fs_err as fs;
@@ -264,11 +265,7 @@ async fn no_request_fails_while_authority_and_certificate_are_replaced() {
     let names = ["admission", "conversion"].map(|service| format!("{service}.{}.svc", stage.name()));
     for days in [620, 61] {
         let then = now - DAY * days;
-        stage
-            .world
-            .tools
-            .cluster
-            .webhook_certificates(SECRET, &names, then)
+        kept::webhook_certificates(&stage.world.tools.cluster, SECRET, &names, then)
             .await
             .unwrap();
     }
@@ -455,7 +452,7 @@ async fn everybody_serves_with_the_certificates_that_came_first() {
     let cluster = &world.tools.cluster;
     let names = ["a.b.svc".to_owned()];
     let now = Timestamp::now();
-    let found = join_all((0..4).map(|_| cluster.webhook_certificates(SECRET, &names, now))).await;
+    let found = join_all((0..4).map(|_| kept::webhook_certificates(cluster, SECRET, &names, now))).await;
     let first = found[0].clone().unwrap();
     for other in found {
         assert_eq!(other.unwrap(), first);
@@ -464,25 +461,29 @@ async fn everybody_serves_with_the_certificates_that_came_first() {
     world.kubectl(
         "create secret generic theirs --from-literal=tls.crt=a --from-literal=tls.key=b --from-literal=ca.crt=c",
     );
-    let theirs = cluster.webhook_certificates("theirs", &names, now).await.unwrap();
+    let theirs = kept::webhook_certificates(cluster, "theirs", &names, now)
+        .await
+        .unwrap();
     assert_eq!((theirs.cert.as_str(), theirs.ca_key), ("a", None));
     world.kubectl("create secret generic half --from-literal=tls.crt=a");
-    let half = cluster.webhook_certificates("half", &names, now).await.unwrap_err();
+    let half = kept::webhook_certificates(cluster, "half", &names, now)
+        .await
+        .unwrap_err();
     assert_eq!(
         half.report,
         "cannot use the certificates in secrets 'half': it has no 'ca.crt'"
     );
     // A Secret that was created empty for the operator is filled.
     world.kubectl("create secret generic empty");
-    let filled = cluster.webhook_certificates("empty", &names, now).await.unwrap();
+    let filled = kept::webhook_certificates(cluster, "empty", &names, now).await.unwrap();
     assert_eq!(
-        cluster.webhook_certificates("empty", &names, now).await.unwrap(),
+        kept::webhook_certificates(cluster, "empty", &names, now).await.unwrap(),
         filled
     );
     // A broken Secret of the operator's own is replaced.
     let broken = r#"{"stringData":{"tls.crt":"garbage"}}"#;
     world.kubectl(&format!("patch secret {SECRET} -p={broken}"));
-    let mended = cluster.webhook_certificates(SECRET, &names, now).await.unwrap();
+    let mended = kept::webhook_certificates(cluster, SECRET, &names, now).await.unwrap();
     assert_eq!(mended.ca, first.ca);
     assert_ne!(mended.cert, first.cert);
 }

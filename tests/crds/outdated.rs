@@ -8,6 +8,7 @@ use testbed::wait::wait_until;
 
 use super::stage::{CONVERGED, Stage, assert_says};
 use super::world::{CHART, PATIENCE, World, with_each_helm};
+use addon_operator::cluster::releases::{self, unserved};
 
 /// A CRD of Widgets whose version v1beta1 is deprecated.
 fn crd(group: &str, is_beta_served: bool) -> String {
@@ -180,8 +181,8 @@ async fn the_record_of_each_helm_tells_its_kinds_with_those_of_hooks() {
         world.module("one", &files).await;
         world.sync(json!({})).await.unwrap();
         let cluster = &world.tools.cluster;
-        let deployed = cluster.deployed_revisions().await.unwrap();
-        let uses = cluster.uses(&deployed[0]).await.unwrap();
+        let deployed = releases::deployed_revisions(cluster).await.unwrap();
+        let uses = unserved::uses(cluster, &deployed[0]).await.unwrap();
         let used: Vec<_> = uses.iter().map(|(kind, used)| (kind.clone(), used.objects)).collect();
         assert_eq!(used, [(KindName::new("v1", "Endpoints"), 2)]);
         world.delete().await.unwrap();

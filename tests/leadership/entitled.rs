@@ -124,7 +124,7 @@ impl Candidate {
         let meters = Arc::new(Meters::new("addon_operator_"));
         let cluster = Cluster::connect(&address, stage.namespace().name(), None, meters);
         let cluster = cluster.await.unwrap();
-        let lease = cluster.lease("addon-operator-leader-election");
+        let lease = addon_operator::cluster::lease::lease(&cluster, "addon-operator-leader-election");
         let versions = BTreeSet::from([another_version()]);
         Self {
             election: Election::new("candidate".to_owned(), versions, TIMING),

@@ -14,9 +14,9 @@ use tracing::{info, warn};
 
 use crate::app::parts::Parts;
 use crate::cluster::Cluster;
-use crate::cluster::endpoints::Lead;
+use crate::cluster::endpoints::{self, Lead};
 use crate::cluster::error::RequestError;
-use crate::cluster::leader::Mark;
+use crate::cluster::leader::{self, Mark};
 use crate::serve::standing::ActingRole;
 
 /// The time between two checks of a leader that its mark is still right.
@@ -137,7 +137,7 @@ impl Bearer {
 }
 
 async fn mark(cluster: &Cluster, LeaderLabel { pod, key }: &LeaderLabel, wanted: Mark) -> Result<(), RequestError> {
-    for (pod, mark) in cluster.mark_leader(key, pod, wanted).await? {
+    for (pod, mark) in leader::mark_leader(cluster, key, pod, wanted).await? {
         match mark {
             Mark::Carried => info!(pod, label = key, "Our pod carries the label of the leader"),
             Mark::Absent => info!(pod, label = key, "The label of the leader is removed from a pod"),
@@ -157,8 +157,8 @@ async fn lead(cluster: &Cluster, services: &LeaderServices, wanted: Mark) -> Res
             address: *address,
         };
         let done = match wanted {
-            Mark::Carried => cluster.lead_here(lead).await,
-            Mark::Absent => cluster.lead_away(lead).await,
+            Mark::Carried => endpoints::lead_here(cluster, lead).await,
+            Mark::Absent => endpoints::lead_away(cluster, lead).await,
         };
         match (done, wanted) {
             (Ok(true), Mark::Carried) => info!(service, pod, "The endpoints of a Service name our pod"),

@@ -15,6 +15,7 @@ use tracing::debug;
 
 use crate::cluster::Cluster;
 use crate::cluster::holder::HolderPod;
+use crate::cluster::holder::pod_news;
 
 pub(super) struct Witness {
     cluster: Cluster,
@@ -42,7 +43,7 @@ impl Witness {
             let pod = HolderPod::new(pod_in(holder)?, address_in(holder));
             Some(Watched {
                 holder: holder.to_owned(),
-                news: self.cluster.pod_news(pod.name()).boxed(),
+                news: pod_news(&self.cluster, pod.name()).boxed(),
                 pod,
             })
         });
@@ -66,7 +67,7 @@ impl Witness {
         let Some(watched) = &mut self.watched else {
             return Holder::Unknown;
         };
-        match self.cluster.pod(watched.pod.name(), within).await {
+        match crate::cluster::holder::pod(&self.cluster, watched.pod.name(), within).await {
             Ok(pod) if watched.pod.see(pod.as_ref()) => Holder::Gone,
             Ok(_) => Holder::Unknown,
             Err(error) => {

@@ -9,6 +9,7 @@ use report::Chain;
 use serde_json::json;
 
 use crate::cluster::Cluster;
+use crate::cluster::copies;
 
 const CONFIG: &str = ".dockerconfigjson";
 const USER: &str = "username";
@@ -25,7 +26,7 @@ pub(super) fn of_secret(cluster: Cluster, name: String, repository: &Repository)
 
 async fn read(cluster: &Cluster, name: &str, host: &str) -> Result<Credentials, Failure> {
     let invalid = |problem: String| Failure::new(Class::Invalid, format!("cannot use the Secret '{name}': {problem}"));
-    let data = cluster.login_secret(name).await?;
+    let data = copies::login_secret(cluster, name).await?;
     let data = data.ok_or_else(|| invalid("it does not exist in the namespace of the operator".to_owned()))?;
     let config = match (data.get(CONFIG), data.get(USER), data.get(PASSWORD)) {
         (Some(config), _, _) => config.clone(),

@@ -22,7 +22,7 @@ use crate::app::following::asking::Inquiry;
 use crate::app::inventory;
 use crate::app::reloading::{self, Desk};
 use crate::cluster::Cluster;
-use crate::cluster::copies::LARGEST;
+use crate::cluster::copies::{self, LARGEST};
 use crate::jobs::catalogue::ModuleFiles;
 use crate::package::pack;
 use crate::package::pulling::{Package, PullError};
@@ -91,7 +91,7 @@ impl Taker {
         if let Some(place) = self.library.find(&self.module, digest) {
             return Ok(Some(place));
         }
-        let copy = self.cluster().module_copy(&self.module, digest).await;
+        let copy = copies::module_copy(self.cluster(), &self.module, digest).await;
         let copy = copy.map_err(|error| TakeError::Cluster(Failure::from(error)))?;
         let Some(packed) = copy else { return Ok(None) };
         let package = Package::of_copy(digest.clone(), packed);
@@ -111,7 +111,7 @@ impl Taker {
     pub(super) async fn inputs(&self, source: &ModuleSource) -> Result<Inputs, TakeError> {
         let mut layers = Vec::new();
         if let Some(name) = &source.values {
-            let read = self.cluster().values_files(name).await;
+            let read = copies::values_files(self.cluster(), name).await;
             let read = read.map_err(|error| TakeError::Cluster(Failure::from(error)))?;
             let files = read.ok_or_else(|| TakeError::NoValues(name.clone()))?;
             layers.extend(files.into_iter().map(|(key, text)| Layer {
@@ -177,13 +177,16 @@ impl Taker {
         let Some(place) = self.library.find(&self.module, digest) else {
             return Ok(());
         };
-        if self.cluster().module_copy(&self.module, digest).await?.is_some() {
+        if copies::module_copy(self.cluster(), &self.module, digest)
+            .await?
+            .is_some()
+        {
             return Ok(());
         }
         let packed = blocking::run(move || pack::pack(&place)).await;
         match packed {
             Ok(packed) if packed.len() <= LARGEST => {
-                Ok(self.cluster().keep_module_copy(&self.module, digest, &packed).await?)
+                Ok(copies::keep_module_copy(self.cluster(), &self.module, digest, &packed).await?)
             }
             Ok(packed) => {
                 let (module, bytes) = (self.module.as_str(), packed.len());

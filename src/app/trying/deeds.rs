@@ -14,7 +14,9 @@ use tracing::info;
 use super::Trying;
 use crate::cluster::error::RequestError;
 use crate::cluster::installation::patching;
+use crate::cluster::installation::trial_set;
 use crate::cluster::state::trial::Changed;
+use crate::cluster::state::trial::{change_trial, forget_report, save_remembered};
 
 /// How long the election may take to write the entitled version.
 const ENTITLED_WITHIN: Duration = Duration::from_secs(15);
@@ -23,13 +25,13 @@ impl Trying {
     pub(super) async fn carry_out(&mut self, action: &Action) -> Outcome {
         match action {
             Action::Pin { from, to } | Action::Promote { from, to } => {
-                outcome(self.cluster.patch_image(&self.installation, from, to).await)
+                outcome(patching::patch_image(&self.cluster, &self.installation, from, to).await)
             }
             Action::Entitle(version) => self.entitle(version.as_ref()).await,
             Action::Record { over, trial } => self.record(over.as_deref(), trial.as_deref()).await,
-            Action::Remember { over, remembered } => changed(self.cluster.save_remembered(over, remembered).await),
+            Action::Remember { over, remembered } => changed(save_remembered(&self.cluster, over, remembered).await),
             Action::MakeSet { trial, image } => {
-                let made = self.cluster.make_trial_set(&self.installation, trial, image).await;
+                let made = trial_set::make_trial_set(&self.cluster, &self.installation, trial, image).await;
                 self.asking.look_again();
                 if let Ok(patching::Outcome::Done) = &made {
                     let (set, digest) = (self.installation.trial_set(), trial.to.digest.as_str());
@@ -61,15 +63,15 @@ impl Trying {
         }
         if over.is_none() || trial.is_none() {
             // The report of an earlier version must not be taken for that of this one.
-            if let Err(error) = self.cluster.forget_report().await {
+            if let Err(error) = forget_report(&self.cluster).await {
                 return failed(error);
             }
         }
-        changed(self.cluster.change_trial(over, trial).await)
+        changed(change_trial(&self.cluster, over, trial).await)
     }
 
     async fn drop_set(&self, over: Option<&Trial>, uid: &str) -> Outcome {
-        let dropped = self.cluster.drop_trial_set(&self.installation, over, uid).await;
+        let dropped = trial_set::drop_trial_set(&self.cluster, &self.installation, over, uid).await;
         self.asking.look_again();
         if let Ok(patching::Outcome::Done) = &dropped {
             info!(set = self.installation.trial_set(), uid, "Ending the pod of a trial");

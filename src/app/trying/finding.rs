@@ -21,7 +21,7 @@ const PAUSE: Duration = Duration::from_secs(15);
 pub(super) async fn find(cluster: &Cluster, pod: &str, outside: &Outside) -> Option<(Installation, Me)> {
     let mut told = None;
     loop {
-        let trouble = match cluster.installation(pod).await {
+        let trouble = match crate::cluster::installation::installation(cluster, pod).await {
             Ok(Found::In(installation)) => match me(&installation) {
                 Some(me) => return Some((*installation, me)),
                 None => "the digest of the image that our pod runs is not known".to_owned(),

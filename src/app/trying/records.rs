@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use tracing::warn;
 
 use crate::cluster::Cluster;
+use crate::cluster::state::trial::channel_records;
 use crate::cluster::state::trial::{Kept, Records};
 
 /// The pause between two reads.
@@ -43,7 +44,7 @@ impl Shelf {
     /// Reads the records; returns whether that succeeded. After a failure the earlier ones stay.
     pub(super) async fn read(&mut self, cluster: &Cluster) -> bool {
         let asked = Instant::now();
-        match cluster.channel_records().await {
+        match channel_records(cluster).await {
             Ok(records) => {
                 let problem = problem(&records);
                 self.tell(problem);

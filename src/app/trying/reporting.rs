@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use tracing::{info, warn};
 
 use crate::cluster::Cluster;
+use crate::cluster::state::trial;
 
 /// The interval at which an unchanged report is written again.
 const PAUSE: Duration = Duration::from_secs(10);
@@ -53,7 +54,7 @@ impl Reporter {
             number: self.number,
             ..report
         };
-        match cluster.write_report(&report).await {
+        match trial::write_report(cluster, &report).await {
             Ok(()) => self.last = Some((report, Instant::now())),
             Err(error) => warn!(error = %Chain(&error), "The report on our own trial could not be written"),
         }

@@ -13,63 +13,61 @@ use super::{note_as_made, present, provenance};
 /// The number of attempts if other writers are faster.
 const ROUNDS: usize = 5;
 
-impl Cluster {
-    /// Puts sections back to their earlier texts. A section that already has its earlier text is not written.
-    pub(in super::super) async fn put_back(
-        &self,
-        name: &str,
-        sections: &TrialSections,
-    ) -> Result<Settled, RequestError> {
-        let api = self.config_maps();
-        let mut round = 0;
-        loop {
-            round += 1;
-            let found = self
-                .ask(self.attempt("get", "configmaps", name), api.get_opt(name))
-                .await?;
-            let Some(mut config_map) = found else {
-                // The whole ConfigMap was deleted, which counts as an edit of all sections.
+/// Puts sections back to their earlier texts. A section that already has its earlier text is not written.
+pub(in super::super) async fn put_back(
+    cluster: &Cluster,
+    name: &str,
+    sections: &TrialSections,
+) -> Result<Settled, RequestError> {
+    let api = cluster.config_maps();
+    let mut round = 0;
+    loop {
+        round += 1;
+        let found = cluster
+            .ask(cluster.attempt("get", "configmaps", name), api.get_opt(name))
+            .await?;
+        let Some(mut config_map) = found else {
+            // The whole ConfigMap was deleted, which counts as an edit of all sections.
+            return Ok(Settled {
+                edited: sections.keys().map(str::to_owned).collect(),
+                ..Settled::default()
+            });
+        };
+        let as_made = provenance(&config_map).is_as_made(config_map.data.get_or_insert_default());
+        let data = config_map.data.get_or_insert_default();
+        let Return { put_back, left } = sections.give_back(data);
+        let settled = Settled {
+            put_back: put_back.keys().cloned().collect(),
+            edited: left.into_iter().collect(),
+            read: None,
+        };
+        if put_back.is_empty() {
+            return Ok(settled);
+        }
+        for (key, text) in put_back {
+            match text {
+                Some(text) => data.insert(key, text),
+                None => data.remove(&key),
+            };
+        }
+        if as_made {
+            note_as_made(&mut config_map);
+        }
+        let params = PostParams::default();
+        let written = cluster.ask(
+            cluster.attempt("update", "configmaps", name),
+            api.replace(name, &params, &config_map),
+        );
+        match written.await {
+            Ok(config_map) => {
                 return Ok(Settled {
-                    edited: sections.keys().map(str::to_owned).collect(),
-                    ..Settled::default()
+                    read: Some(present(&config_map)),
+                    ..settled
                 });
-            };
-            let as_made = provenance(&config_map).is_as_made(config_map.data.get_or_insert_default());
-            let data = config_map.data.get_or_insert_default();
-            let Return { put_back, left } = sections.give_back(data);
-            let settled = Settled {
-                put_back: put_back.keys().cloned().collect(),
-                edited: left.into_iter().collect(),
-                read: None,
-            };
-            if put_back.is_empty() {
-                return Ok(settled);
             }
-            for (key, text) in put_back {
-                match text {
-                    Some(text) => data.insert(key, text),
-                    None => data.remove(&key),
-                };
-            }
-            if as_made {
-                note_as_made(&mut config_map);
-            }
-            let params = PostParams::default();
-            let written = self.ask(
-                self.attempt("update", "configmaps", name),
-                api.replace(name, &params, &config_map),
-            );
-            match written.await {
-                Ok(config_map) => {
-                    return Ok(Settled {
-                        read: Some(present(&config_map)),
-                        ..settled
-                    });
-                }
-                // Another writer has changed or deleted the ConfigMap since it was read.
-                Err(error) if round < ROUNDS && (error.is_conflict() || error.is_not_found()) => {}
-                Err(error) => return Err(error),
-            }
+            // Another writer has changed or deleted the ConfigMap since it was read.
+            Err(error) if round < ROUNDS && (error.is_conflict() || error.is_not_found()) => {}
+            Err(error) => return Err(error),
         }
     }
 }

@@ -16,63 +16,67 @@ const AT_ONCE: usize = 5;
 /// The number of attempts for an object when another writer is faster.
 const TRIES: usize = 5;
 
-impl Cluster {
-    /// Rewrites every object of the CRD.
-    pub(super) async fn rewrite_objects(&self, crd: &DynamicObject) -> Result<(), RequestError> {
-        let resource = resource_of(crd);
-        let all: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
-        let mut params = ListParams::default().limit(PAGE);
-        loop {
-            let attempt = self.about_object("list", &resource, "", None);
-            let page = self.ask(attempt, all.list(&params)).await?;
-            stream::iter(page.items)
-                .map(|object| self.rewrite(&resource, object))
-                .buffer_unordered(AT_ONCE)
-                .try_collect::<()>()
-                .await?;
-            match page.metadata.continue_.filter(|token| !token.is_empty()) {
-                Some(token) => params = params.continue_token(&token),
-                None => return Ok(()),
-            }
+/// Rewrites every object of the CRD.
+pub(super) async fn rewrite_objects(cluster: &Cluster, crd: &DynamicObject) -> Result<(), RequestError> {
+    let resource = resource_of(crd);
+    let all: Api<DynamicObject> = Api::all_with(cluster.client.clone(), &resource);
+    let mut params = ListParams::default().limit(PAGE);
+    loop {
+        let attempt = about_object(cluster, "list", &resource, "", None);
+        let page = cluster.ask(attempt, all.list(&params)).await?;
+        stream::iter(page.items)
+            .map(|object| rewrite(cluster, &resource, object))
+            .buffer_unordered(AT_ONCE)
+            .try_collect::<()>()
+            .await?;
+        match page.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => params = params.continue_token(&token),
+            None => return Ok(()),
         }
     }
+}
 
-    async fn rewrite(&self, resource: &ApiResource, mut object: DynamicObject) -> Result<(), RequestError> {
-        let name = object.metadata.name.clone().unwrap_or_default();
-        let namespace = object.metadata.namespace.clone();
-        let api: Api<DynamicObject> = match &namespace {
-            Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, resource),
-            None => Api::all_with(self.client.clone(), resource),
-        };
-        let params = PostParams::default();
-        let about = |verb| self.about_object(verb, resource, &name, namespace.clone());
-        for tried in 1.. {
-            // Items of a list may lack their kind and version.
-            object.types = Some(TypeMeta {
-                api_version: resource.api_version.clone(),
-                kind: resource.kind.clone(),
-            });
-            match self.ask(about("update"), api.replace(&name, &params, &object)).await {
-                Err(error) if error.is_conflict() && tried < TRIES => {}
-                Err(error) if error.is_not_found() => break,
-                written => return written.map(drop),
-            }
-            // The faster writer has rewritten the object, but perhaps through an API server that did not know the new
-            // storage version yet.
-            match self.ask(about("get"), api.get_opt(&name)).await? {
-                Some(found) => object = found,
-                None => break,
-            }
+async fn rewrite(cluster: &Cluster, resource: &ApiResource, mut object: DynamicObject) -> Result<(), RequestError> {
+    let name = object.metadata.name.clone().unwrap_or_default();
+    let namespace = object.metadata.namespace.clone();
+    let api: Api<DynamicObject> = match &namespace {
+        Some(namespace) => Api::namespaced_with(cluster.client.clone(), namespace, resource),
+        None => Api::all_with(cluster.client.clone(), resource),
+    };
+    let params = PostParams::default();
+    let about = |verb| about_object(cluster, verb, resource, &name, namespace.clone());
+    for tried in 1.. {
+        // Items of a list may lack their kind and version.
+        object.types = Some(TypeMeta {
+            api_version: resource.api_version.clone(),
+            kind: resource.kind.clone(),
+        });
+        match cluster.ask(about("update"), api.replace(&name, &params, &object)).await {
+            Err(error) if error.is_conflict() && tried < TRIES => {}
+            Err(error) if error.is_not_found() => break,
+            written => return written.map(drop),
         }
-        Ok(())
+        // The faster writer has rewritten the object, but perhaps through an API server that did not know the new
+        // storage version yet.
+        match cluster.ask(about("get"), api.get_opt(&name)).await? {
+            Some(found) => object = found,
+            None => break,
+        }
     }
+    Ok(())
+}
 
-    fn about_object(&self, verb: &'static str, of: &ApiResource, name: &str, namespace: Option<String>) -> Attempt {
-        Attempt {
-            resource: of.plural.clone(),
-            namespace,
-            ..self.attempt(verb, "", name)
-        }
+fn about_object(
+    cluster: &Cluster,
+    verb: &'static str,
+    of: &ApiResource,
+    name: &str,
+    namespace: Option<String>,
+) -> Attempt {
+    Attempt {
+        resource: of.plural.clone(),
+        namespace,
+        ..cluster.attempt(verb, "", name)
     }
 }
 

@@ -68,7 +68,7 @@ pub(super) fn fingerprint(object: &Value) -> Value {
 }
 
 /// All fields of the manifest that other writers have altered, in the order of the manifest.
-pub fn alterations(manifest: &Value, live: &Value) -> Vec<Alteration> {
+pub fn alterations_of(manifest: &Value, live: &Value) -> Vec<Alteration> {
     let owners = hand::owners(live);
     let mut search = Search::default();
     let manifest = with_data(manifest);

@@ -7,7 +7,7 @@ use kube::api::{Patch, PatchParams};
 use kube::core::DynamicObject;
 use serde_json::Value;
 
-use super::alteration::{Alteration, alterations, remedy};
+use super::alteration::{Alteration, alterations_of, remedy};
 use super::{ObjectKey, key_of};
 use crate::cluster::Cluster;
 use crate::cluster::apis::Apis;
@@ -34,85 +34,85 @@ pub struct PutRight {
     pub left: Vec<Alteration>,
 }
 
-impl Cluster {
-    /// The alterations in the live object of a manifest; none if the object does not exist.
-    pub async fn alterations(&self, manifest: &Value, apis: &Apis) -> Result<Vec<Alteration>, Failure> {
-        let Some(place) = self.place_of(manifest, apis) else {
-            return Ok(Vec::new());
-        };
-        let live = self.live(&place).await?;
-        Ok(live.map_or_else(Vec::new, |live| alterations(manifest, &live)))
-    }
+/// The alterations in the live object of a manifest; none if the object does not exist.
+pub async fn alterations(cluster: &Cluster, manifest: &Value, apis: &Apis) -> Result<Vec<Alteration>, Failure> {
+    let Some(place) = place_of(cluster, manifest, apis) else {
+        return Ok(Vec::new());
+    };
+    let live = live(cluster, &place).await?;
+    Ok(live.map_or_else(Vec::new, |live| alterations_of(manifest, &live)))
+}
 
-    /// Restores the altered fields of an object, except those that are left to other writers.
-    pub async fn put_right(
-        &self,
-        manifest: &Value,
-        apis: &Apis,
-        is_left: impl Fn(&Alteration) -> bool,
-    ) -> Result<PutRight, Failure> {
-        let Some(place) = self.place_of(manifest, apis) else {
-            return Ok(PutRight::default());
+/// Restores the altered fields of an object, except those that are left to other writers.
+pub async fn put_right(
+    cluster: &Cluster,
+    manifest: &Value,
+    apis: &Apis,
+    is_left: impl Fn(&Alteration) -> bool,
+) -> Result<PutRight, Failure> {
+    let Some(place) = place_of(cluster, manifest, apis) else {
+        return Ok(PutRight::default());
+    };
+    let params = PatchParams {
+        field_manager: Some(MANAGER.to_owned()),
+        ..PatchParams::default()
+    };
+    for tried in 1.. {
+        let Some(live) = live(cluster, &place).await? else {
+            break;
         };
-        let params = PatchParams {
-            field_manager: Some(MANAGER.to_owned()),
-            ..PatchParams::default()
-        };
-        for tried in 1.. {
-            let Some(live) = self.live(&place).await? else { break };
-            let mut altered = alterations(manifest, &live);
-            altered.retain(|one| !is_left(one));
-            if altered.is_empty() {
-                break;
-            }
-            let patch = Patch::Merge(remedy(&live, &altered));
-            let attempt = Attempt {
-                verb: "patch",
-                ..place.attempt.clone()
-            };
-            match self
-                .ask(attempt, place.api.patch(&place.key.name, &params, &patch))
-                .await
-            {
-                Ok(patched) => {
-                    let mut left = alterations(manifest, &plain(patched));
-                    left.retain(|one| !is_left(one));
-                    return Ok(PutRight { tried: altered, left });
-                }
-                Err(error) if error.is_conflict() && tried < TRIES => {}
-                Err(error) => return Err(error.into()),
-            }
+        let mut altered = alterations_of(manifest, &live);
+        altered.retain(|one| !is_left(one));
+        if altered.is_empty() {
+            break;
         }
-        Ok(PutRight::default())
-    }
-
-    /// Where the object of a manifest is. None for a document without an object, and for a kind that is not served: the
-    /// runs of modules notice that it is absent.
-    fn place_of(&self, manifest: &Value, apis: &Apis) -> Option<ObjectPlace> {
-        let key = key_of(manifest)?;
-        let kind = apis.kind(&key.api_version, &key.kind)?;
-        let namespace = kind
-            .namespaced
-            .then(|| key.namespace.as_deref().unwrap_or(self.namespace()));
-        let api = match namespace {
-            Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, &kind.resource),
-            None => Api::all_with(self.client.clone(), &kind.resource),
-        };
+        let patch = Patch::Merge(remedy(&live, &altered));
         let attempt = Attempt {
-            verb: "get",
-            resource: kind.resource.plural.clone(),
-            name: key.name.clone(),
-            namespace: namespace.map(str::to_owned),
-            server: self.server.clone(),
-            account: self.account.clone(),
+            verb: "patch",
+            ..place.attempt.clone()
         };
-        Some(ObjectPlace { api, key, attempt })
+        match cluster
+            .ask(attempt, place.api.patch(&place.key.name, &params, &patch))
+            .await
+        {
+            Ok(patched) => {
+                let mut left = alterations_of(manifest, &plain(patched));
+                left.retain(|one| !is_left(one));
+                return Ok(PutRight { tried: altered, left });
+            }
+            Err(error) if error.is_conflict() && tried < TRIES => {}
+            Err(error) => return Err(error.into()),
+        }
     }
+    Ok(PutRight::default())
+}
 
-    async fn live(&self, ObjectPlace { api, key, attempt }: &ObjectPlace) -> Result<Option<Value>, Failure> {
-        let found = self.ask(attempt.clone(), api.get_opt(&key.name)).await?;
-        Ok(found.map(plain))
-    }
+/// Where the object of a manifest is. None for a document without an object, and for a kind that is not served: the
+/// runs of modules notice that it is absent.
+fn place_of(cluster: &Cluster, manifest: &Value, apis: &Apis) -> Option<ObjectPlace> {
+    let key = key_of(manifest)?;
+    let kind = apis.kind(&key.api_version, &key.kind)?;
+    let namespace = kind
+        .namespaced
+        .then(|| key.namespace.as_deref().unwrap_or(cluster.namespace()));
+    let api = match namespace {
+        Some(namespace) => Api::namespaced_with(cluster.client.clone(), namespace, &kind.resource),
+        None => Api::all_with(cluster.client.clone(), &kind.resource),
+    };
+    let attempt = Attempt {
+        verb: "get",
+        resource: kind.resource.plural.clone(),
+        name: key.name.clone(),
+        namespace: namespace.map(str::to_owned),
+        server: cluster.server.clone(),
+        account: cluster.account.clone(),
+    };
+    Some(ObjectPlace { api, key, attempt })
+}
+
+async fn live(cluster: &Cluster, ObjectPlace { api, key, attempt }: &ObjectPlace) -> Result<Option<Value>, Failure> {
+    let found = cluster.ask(attempt.clone(), api.get_opt(&key.name)).await?;
+    Ok(found.map(plain))
 }
 
 fn plain(object: DynamicObject) -> Value {

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use super::{CHART_IMAGE, CHART_IMAGE_THEN, DEPLOYMENTS, FORMER_IMAGE, Installation, PATCHED_IMAGE, reading};
 use crate::cluster::Cluster;
 use crate::cluster::error::RequestError;
+use crate::cluster::installation;
 
 /// The operator's field manager for the Deployment.
 pub const FIELD_MANAGER: &str = "addon-operator-channel";
@@ -65,118 +66,120 @@ pub(in crate::cluster) struct Writing<'a> {
     pub(in crate::cluster) cause: &'a str,
 }
 
-impl Cluster {
-    /// Replaces the image `from` of the operator's container and notes both images. With two equal images it only notes
-    /// that the image is the operator's own.
-    pub async fn patch_image(
-        &self,
-        installation: &Installation,
-        from: &str,
-        to: &str,
-    ) -> Result<Outcome, RequestError> {
-        let writing = Writing {
-            container: &installation.container,
-            from,
-            to,
-            cause: &format!("addon-operator: {from} is replaced by {to}"),
+/// Replaces the image `from` of the operator's container and notes both images. With two equal images it only notes
+/// that the image is the operator's own.
+pub async fn patch_image(
+    cluster: &Cluster,
+    installation: &Installation,
+    from: &str,
+    to: &str,
+) -> Result<Outcome, RequestError> {
+    let writing = Writing {
+        container: &installation.container,
+        from,
+        to,
+        cause: &format!("addon-operator: {from} is replaced by {to}"),
+    };
+    let name = &installation.deployment;
+    match write_image(cluster, name, &writing).await {
+        Ok(written) => {
+            disown(cluster, name, written).await?;
+            Ok(Outcome::Done)
+        }
+        Err(Unwritten::Changed(now)) => Ok(Outcome::Changed { now }),
+        Err(Unwritten::Request(error)) => Err(error),
+    }
+}
+
+/// Writes the image, and returns the Deployment with our entries in `managedFields`.
+pub(in crate::cluster) async fn write_image(
+    cluster: &Cluster,
+    name: &str,
+    writing: &Writing<'_>,
+) -> Result<DynamicObject, Unwritten> {
+    let steps = |found: &DynamicObject| match writing.steps(found) {
+        Ok(steps) => Ok(Some(steps)),
+        // The image was already written: by a request of ours without an answer, or by another replica.
+        Err(now) if now == writing.to && writing.is_noted(found) => Ok(None),
+        Err(now) => Err(now),
+    };
+    write(cluster, name, steps).await
+}
+
+/// Writes annotations, if the container still has this image. Returns the Deployment with our entries in
+/// `managedFields`.
+pub(in crate::cluster) async fn write_notes(
+    cluster: &Cluster,
+    name: &str,
+    container: &str,
+    image: &str,
+    notes: &[(&str, &str)],
+) -> Result<DynamicObject, Unwritten> {
+    let steps = |found: &DynamicObject| {
+        let (_, mut steps) = tests(found, container, image)?;
+        steps.extend(noting(found, notes));
+        Ok(Some(Value::Array(steps)))
+    };
+    write(cluster, name, steps).await
+}
+
+/// Sends the patch that `steps` makes from the present Deployment. An error has the present image.
+async fn write(
+    cluster: &Cluster,
+    name: &str,
+    steps: impl Fn(&DynamicObject) -> Result<Option<Value>, String>,
+) -> Result<DynamicObject, Unwritten> {
+    let mut left = ROUNDS;
+    loop {
+        left -= 1;
+        let found = installation::raw_deployment(cluster, name).await?;
+        let Some(steps) = steps(&found).map_err(Unwritten::Changed)? else {
+            return Ok(found);
         };
-        let name = &installation.deployment;
-        match self.write_image(name, &writing).await {
-            Ok(written) => {
-                self.disown(name, written).await?;
-                Ok(Outcome::Done)
-            }
-            Err(Unwritten::Changed(now)) => Ok(Outcome::Changed { now }),
-            Err(Unwritten::Request(error)) => Err(error),
+        match step_through(cluster, name, &steps).await {
+            Ok(written) => return Ok(written),
+            Err(Refused::Test(_)) if left > 0 => {}
+            Err(Refused::Test(error) | Refused::Request(error)) => return Err(error.into()),
         }
     }
+}
 
-    /// Writes the image, and returns the Deployment with our entries in `managedFields`.
-    pub(in crate::cluster) async fn write_image(
-        &self,
-        name: &str,
-        writing: &Writing<'_>,
-    ) -> Result<DynamicObject, Unwritten> {
-        let steps = |found: &DynamicObject| match writing.steps(found) {
-            Ok(steps) => Ok(Some(steps)),
-            // The image was already written: by a request of ours without an answer, or by another replica.
-            Err(now) if now == writing.to && writing.is_noted(found) => Ok(None),
-            Err(now) => Err(now),
-        };
-        self.write(name, steps).await
-    }
-
-    /// Writes annotations, if the container still has this image. Returns the Deployment with our entries in
-    /// `managedFields`.
-    pub(in crate::cluster) async fn write_notes(
-        &self,
-        name: &str,
-        container: &str,
-        image: &str,
-        notes: &[(&str, &str)],
-    ) -> Result<DynamicObject, Unwritten> {
-        let steps = |found: &DynamicObject| {
-            let (_, mut steps) = tests(found, container, image)?;
-            steps.extend(noting(found, notes));
-            Ok(Some(Value::Array(steps)))
-        };
-        self.write(name, steps).await
-    }
-
-    /// Sends the patch that `steps` makes from the present Deployment. An error has the present image.
-    async fn write(
-        &self,
-        name: &str,
-        steps: impl Fn(&DynamicObject) -> Result<Option<Value>, String>,
-    ) -> Result<DynamicObject, Unwritten> {
-        let mut left = ROUNDS;
-        loop {
-            left -= 1;
-            let found = self.raw_deployment(name).await?;
-            let Some(steps) = steps(&found).map_err(Unwritten::Changed)? else {
-                return Ok(found);
-            };
-            match self.step_through(name, &steps).await {
-                Ok(written) => return Ok(written),
-                Err(Refused::Test(_)) if left > 0 => {}
-                Err(Refused::Test(error) | Refused::Request(error)) => return Err(error.into()),
-            }
+/// Removes our entries from `managedFields`.
+pub(in crate::cluster) async fn disown(
+    cluster: &Cluster,
+    name: &str,
+    written: DynamicObject,
+) -> Result<(), RequestError> {
+    let (mut found, mut left) = (written, ROUNDS);
+    loop {
+        left -= 1;
+        let Some(steps) = disowning(&found) else { return Ok(()) };
+        match step_through(cluster, name, &steps).await {
+            Ok(_) => return Ok(()),
+            Err(Refused::Test(_)) if left > 0 => found = installation::raw_deployment(cluster, name).await?,
+            Err(Refused::Test(error) | Refused::Request(error)) => return Err(error),
         }
     }
+}
 
-    /// Removes our entries from `managedFields`.
-    pub(in crate::cluster) async fn disown(&self, name: &str, written: DynamicObject) -> Result<(), RequestError> {
-        let (mut found, mut left) = (written, ROUNDS);
-        loop {
-            left -= 1;
-            let Some(steps) = disowning(&found) else { return Ok(()) };
-            match self.step_through(name, &steps).await {
-                Ok(_) => return Ok(()),
-                Err(Refused::Test(_)) if left > 0 => found = self.raw_deployment(name).await?,
-                Err(Refused::Test(error) | Refused::Request(error)) => return Err(error),
-            }
+async fn step_through(cluster: &Cluster, name: &str, steps: &Value) -> Result<DynamicObject, Refused> {
+    let folder = DynamicObject::url_path(&ApiResource::erase::<Deployment>(&()), Some(&cluster.namespace));
+    let request = Request::builder()
+        .method(Method::PATCH)
+        .uri(format!("{folder}/{name}?fieldManager={FIELD_MANAGER}"))
+        .header(CONTENT_TYPE, JSON_PATCH)
+        .body(steps.to_string().into_bytes())
+        .expect("names of objects and namespaces are parts of addresses as they are");
+    let client = cluster.unpaced();
+    let attempt = cluster.attempt("patch", DEPLOYMENTS, name);
+    let answer = cluster.ask(attempt, client.request(request)).await;
+    answer.map_err(|error| {
+        if error.is_failed_test() || error.is_conflict() {
+            Refused::Test(error)
+        } else {
+            Refused::Request(error)
         }
-    }
-
-    async fn step_through(&self, name: &str, steps: &Value) -> Result<DynamicObject, Refused> {
-        let folder = DynamicObject::url_path(&ApiResource::erase::<Deployment>(&()), Some(&self.namespace));
-        let request = Request::builder()
-            .method(Method::PATCH)
-            .uri(format!("{folder}/{name}?fieldManager={FIELD_MANAGER}"))
-            .header(CONTENT_TYPE, JSON_PATCH)
-            .body(steps.to_string().into_bytes())
-            .expect("names of objects and namespaces are parts of addresses as they are");
-        let client = self.unpaced();
-        let attempt = self.attempt("patch", DEPLOYMENTS, name);
-        let answer = self.ask(attempt, client.request(request)).await;
-        answer.map_err(|error| {
-            if error.is_failed_test() || error.is_conflict() {
-                Refused::Test(error)
-            } else {
-                Refused::Request(error)
-            }
-        })
-    }
+    })
 }
 
 impl Writing<'_> {

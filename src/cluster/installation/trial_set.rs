@@ -19,7 +19,9 @@ use super::patching::Outcome;
 use super::{Installation, REPLICA_SETS, TRIAL_LABEL, reading, selection};
 use crate::cluster::Cluster;
 use crate::cluster::error::{Attempt, RequestError};
+use crate::cluster::installation::raw_deployment;
 use crate::cluster::state::trial::Kept;
+use crate::cluster::state::trial::channel_records;
 
 /// The termination grace period of a trial's pod, because other replicas wait for the lease.
 const GRACE_SECONDS: u32 = 20;
@@ -28,139 +30,145 @@ pub const ON_TRIAL: &str = "ADDON_OPERATOR_ON_TRIAL";
 /// The label that the controller of Deployments adds to its own sets and pods.
 const TEMPLATE_HASH: &str = "pod-template-hash";
 
-impl Cluster {
-    /// Creates the `ReplicaSet` of a trial: the Deployment's template with the image of the trial. Nothing is done if
-    /// the record of the trial or the template has changed, or if the `ReplicaSet` already exists.
-    pub async fn make_trial_set(
-        &self,
-        installation: &Installation,
-        trial: &Trial,
-        image: &str,
-    ) -> Result<Outcome, RequestError> {
-        if !self.is_recorded(Some(trial)).await? {
-            return Ok(other_record());
-        }
-        let digest = &trial.to.digest;
-        let found = self.raw_deployment(&installation.deployment).await?;
-        if found.metadata.uid.as_ref() != Some(&installation.deployment_uid) {
-            let now = "another Deployment of the same name".to_owned();
-            return Ok(Outcome::Changed { now });
-        }
-        let now = reading::template_hash(reading::template(&found));
-        if now != trial.template {
-            return Ok(Outcome::Changed { now });
-        }
-        let attempt = self.set_attempt("create", installation);
-        let set = set(installation, &found, image).map_err(|problem| RequestError::Unusable {
-            attempt: attempt.clone(),
-            problem,
-        })?;
-        let resource = ApiResource::erase::<ReplicaSet>(&());
-        let api: Api<DynamicObject> = Api::namespaced_with(self.unpaced(), &self.namespace, &resource);
-        let params = PostParams::default();
-        match self.ask(attempt, api.create(&params, &set)).await {
-            Ok(_) => Ok(Outcome::Done),
-            Err(error) if error.is_conflict() => self.judge_existing(installation, digest).await,
-            Err(error) => Err(error),
-        }
+/// Creates the `ReplicaSet` of a trial: the Deployment's template with the image of the trial. Nothing is done if
+/// the record of the trial or the template has changed, or if the `ReplicaSet` already exists.
+pub async fn make_trial_set(
+    cluster: &Cluster,
+    installation: &Installation,
+    trial: &Trial,
+    image: &str,
+) -> Result<Outcome, RequestError> {
+    if !is_recorded(cluster, Some(trial)).await? {
+        return Ok(other_record());
     }
+    let digest = &trial.to.digest;
+    let found = raw_deployment(cluster, &installation.deployment).await?;
+    if found.metadata.uid.as_ref() != Some(&installation.deployment_uid) {
+        let now = "another Deployment of the same name".to_owned();
+        return Ok(Outcome::Changed { now });
+    }
+    let now = reading::template_hash(reading::template(&found));
+    if now != trial.template {
+        return Ok(Outcome::Changed { now });
+    }
+    let attempt = set_attempt(cluster, "create", installation);
+    let set = set(installation, &found, image).map_err(|problem| RequestError::Unusable {
+        attempt: attempt.clone(),
+        problem,
+    })?;
+    let resource = ApiResource::erase::<ReplicaSet>(&());
+    let api: Api<DynamicObject> = Api::namespaced_with(cluster.unpaced(), &cluster.namespace, &resource);
+    let params = PostParams::default();
+    match cluster.ask(attempt, api.create(&params, &set)).await {
+        Ok(_) => Ok(Outcome::Done),
+        Err(error) if error.is_conflict() => judge_existing(cluster, installation, digest).await,
+        Err(error) => Err(error),
+    }
+}
 
-    /// Judges an existing object of that name: it is the trial's own, or an obstacle.
-    async fn judge_existing(&self, installation: &Installation, digest: &ImageDigest) -> Result<Outcome, RequestError> {
-        let Some(found) = self.trial_replica_set(installation).await? else {
-            let now = "it was there, and is gone".to_owned();
-            return Ok(Outcome::Changed { now });
-        };
-        let name = installation.trial_set();
-        if found.metadata.deletion_timestamp.is_some() {
-            let now = format!("the ReplicaSet '{name}' of an earlier trial is still being deleted");
-            return Ok(Outcome::Changed { now });
-        }
-        match self.known_digest(installation, &found)? {
-            other if other == *digest => Ok(Outcome::Done),
-            other => Err(RequestError::Unusable {
-                attempt: self.set_attempt("create", installation),
-                problem: format!("the ReplicaSet '{name}' is there already and runs another version, {other}"),
-            }),
-        }
+/// Judges an existing object of that name: it is the trial's own, or an obstacle.
+async fn judge_existing(
+    cluster: &Cluster,
+    installation: &Installation,
+    digest: &ImageDigest,
+) -> Result<Outcome, RequestError> {
+    let Some(found) = trial_replica_set(cluster, installation).await? else {
+        let now = "it was there, and is gone".to_owned();
+        return Ok(Outcome::Changed { now });
+    };
+    let name = installation.trial_set();
+    if found.metadata.deletion_timestamp.is_some() {
+        let now = format!("the ReplicaSet '{name}' of an earlier trial is still being deleted");
+        return Ok(Outcome::Changed { now });
     }
+    match known_digest(cluster, installation, &found)? {
+        other if other == *digest => Ok(Outcome::Done),
+        other => Err(RequestError::Unusable {
+            attempt: set_attempt(cluster, "create", installation),
+            problem: format!("the ReplicaSet '{name}' is there already and runs another version, {other}"),
+        }),
+    }
+}
 
-    /// Whether the record of the trial equals `trial`; `None` stands for no record.
-    async fn is_recorded(&self, trial: Option<&Trial>) -> Result<bool, RequestError> {
-        Ok(match self.channel_records().await?.trial {
-            Kept::Is(standing) => trial.is_some_and(|trial| json!(standing) == json!(trial)),
-            Kept::Absent => trial.is_none(),
-            Kept::Unreadable(_) => false,
-        })
-    }
+/// Whether the record of the trial equals `trial`; `None` stands for no record.
+async fn is_recorded(cluster: &Cluster, trial: Option<&Trial>) -> Result<bool, RequestError> {
+    Ok(match channel_records(cluster).await?.trial {
+        Kept::Is(standing) => trial.is_some_and(|trial| json!(standing) == json!(trial)),
+        Kept::Absent => trial.is_none(),
+        Kept::Unreadable(_) => false,
+    })
+}
 
-    /// Deletes the `ReplicaSet` of a trial together with its pod, if it has this UID. It exists until the pod has
-    /// ended. Nothing is done if the record of the trial has changed, because the set may belong to the next trial.
-    pub async fn drop_trial_set(
-        &self,
-        installation: &Installation,
-        over: Option<&Trial>,
-        uid: &str,
-    ) -> Result<Outcome, RequestError> {
-        if !self.is_recorded(over).await? {
-            return Ok(other_record());
-        }
-        let Some(found) = self.trial_replica_set(installation).await? else {
-            return Ok(Outcome::Done);
-        };
-        self.known_digest(installation, &found)?;
-        if found.metadata.uid.as_deref() != Some(uid) {
-            let now = format!("another ReplicaSet '{}'", installation.trial_set());
-            return Ok(Outcome::Changed { now });
-        }
-        if found.metadata.deletion_timestamp.is_some() {
-            return Ok(Outcome::Done);
-        }
-        let api: Api<ReplicaSet> = Api::namespaced(self.unpaced(), &self.namespace);
-        let params = DeleteParams::foreground().preconditions(Preconditions {
-            uid: found.metadata.uid,
-            resource_version: None,
-        });
-        let name = installation.trial_set();
-        let attempt = self.set_attempt("delete", installation);
-        match self.ask(attempt, api.delete(&name, &params)).await {
-            Ok(_) => Ok(Outcome::Done),
-            Err(error) if error.is_not_found() => Ok(Outcome::Done),
-            Err(error) if error.is_conflict() => Ok(Outcome::Changed {
-                now: format!("another ReplicaSet '{name}'"),
-            }),
-            Err(error) => Err(error),
-        }
+/// Deletes the `ReplicaSet` of a trial together with its pod, if it has this UID. It exists until the pod has
+/// ended. Nothing is done if the record of the trial has changed, because the set may belong to the next trial.
+pub async fn drop_trial_set(
+    cluster: &Cluster,
+    installation: &Installation,
+    over: Option<&Trial>,
+    uid: &str,
+) -> Result<Outcome, RequestError> {
+    if !is_recorded(cluster, over).await? {
+        return Ok(other_record());
     }
+    let Some(found) = trial_replica_set(cluster, installation).await? else {
+        return Ok(Outcome::Done);
+    };
+    known_digest(cluster, installation, &found)?;
+    if found.metadata.uid.as_deref() != Some(uid) {
+        let now = format!("another ReplicaSet '{}'", installation.trial_set());
+        return Ok(Outcome::Changed { now });
+    }
+    if found.metadata.deletion_timestamp.is_some() {
+        return Ok(Outcome::Done);
+    }
+    let api: Api<ReplicaSet> = Api::namespaced(cluster.unpaced(), &cluster.namespace);
+    let params = DeleteParams::foreground().preconditions(Preconditions {
+        uid: found.metadata.uid,
+        resource_version: None,
+    });
+    let name = installation.trial_set();
+    let attempt = set_attempt(cluster, "delete", installation);
+    match cluster.ask(attempt, api.delete(&name, &params)).await {
+        Ok(_) => Ok(Outcome::Done),
+        Err(error) if error.is_not_found() => Ok(Outcome::Done),
+        Err(error) if error.is_conflict() => Ok(Outcome::Changed {
+            now: format!("another ReplicaSet '{name}'"),
+        }),
+        Err(error) => Err(error),
+    }
+}
 
-    async fn trial_replica_set(&self, installation: &Installation) -> Result<Option<ReplicaSet>, RequestError> {
-        let api: Api<ReplicaSet> = Api::namespaced(self.open.clone(), &self.namespace);
-        let (name, attempt) = (installation.trial_set(), self.set_attempt("get", installation));
-        self.ask(attempt, api.get_opt(&name)).await
-    }
+async fn trial_replica_set(cluster: &Cluster, installation: &Installation) -> Result<Option<ReplicaSet>, RequestError> {
+    let api: Api<ReplicaSet> = Api::namespaced(cluster.open.clone(), &cluster.namespace);
+    let (name, attempt) = (installation.trial_set(), set_attempt(cluster, "get", installation));
+    cluster.ask(attempt, api.get_opt(&name)).await
+}
 
-    /// The digest that the set runs; an error if it is no set of a trial.
-    #[expect(
-        clippy::result_large_err,
-        reason = "as large as the errors of the requests beside it"
-    )]
-    fn known_digest(&self, installation: &Installation, found: &ReplicaSet) -> Result<ImageDigest, RequestError> {
-        let labels = found.metadata.labels.as_ref();
-        let is_marked = labels.is_some_and(|labels| labels.contains_key(TRIAL_LABEL));
-        let is_ours = is_marked && installation.owns(&found.metadata);
-        let sight = reading::trial_set(found, &installation.container, std::iter::empty());
-        match sight {
-            Ok(sight) if is_ours => Ok(sight.digest),
-            Ok(_) | Err(_) => Err(RequestError::Unusable {
-                attempt: self.set_attempt("get", installation),
-                problem: "it was not made by us for this Deployment: delete it or rename it".to_owned(),
-            }),
-        }
+/// The digest that the set runs; an error if it is no set of a trial.
+#[expect(
+    clippy::result_large_err,
+    reason = "as large as the errors of the requests beside it"
+)]
+fn known_digest(
+    cluster: &Cluster,
+    installation: &Installation,
+    found: &ReplicaSet,
+) -> Result<ImageDigest, RequestError> {
+    let labels = found.metadata.labels.as_ref();
+    let is_marked = labels.is_some_and(|labels| labels.contains_key(TRIAL_LABEL));
+    let is_ours = is_marked && installation.owns(&found.metadata);
+    let sight = reading::trial_set(found, &installation.container, std::iter::empty());
+    match sight {
+        Ok(sight) if is_ours => Ok(sight.digest),
+        Ok(_) | Err(_) => Err(RequestError::Unusable {
+            attempt: set_attempt(cluster, "get", installation),
+            problem: "it was not made by us for this Deployment: delete it or rename it".to_owned(),
+        }),
     }
+}
 
-    fn set_attempt(&self, verb: &'static str, installation: &Installation) -> Attempt {
-        self.attempt(verb, REPLICA_SETS, &installation.trial_set())
-    }
+fn set_attempt(cluster: &Cluster, verb: &'static str, installation: &Installation) -> Attempt {
+    cluster.attempt(verb, REPLICA_SETS, &installation.trial_set())
 }
 
 fn other_record() -> Outcome {

@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use addon_core::failure::Failure;
 use channel_core::platform::Platform;
-use channel_core::trial::sight;
-use channel_core::trial::sight::{Known, PodState};
+use channel_core::trial::sight::{self, Known, PodState};
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
@@ -23,6 +22,7 @@ use super::nodes::{Nodes, own_platform};
 use super::{DEPLOYMENTS, Installation, PODS, REPLICA_SETS, reading};
 use crate::cluster::Cluster;
 use crate::cluster::error::RequestError;
+use crate::cluster::installation::raw_deployments;
 
 /// The time without an event after which everything is read anew. Bookmarks do not count as events, because the client
 /// does not report them.
@@ -102,7 +102,7 @@ impl Observer {
         let pods: Api<Pod> = Api::namespaced(cluster.open.clone(), &cluster.namespace);
         let attempt = cluster.attempt("watch", DEPLOYMENTS, &installation.deployment);
         Self {
-            deployment: Kept::new(cluster.raw_deployments(), named, attempt, SILENCE),
+            deployment: Kept::new(raw_deployments(&cluster), named, attempt, SILENCE),
             pods: Kept::new(pods, selected, cluster.attempt("watch", PODS, ""), SILENCE),
             nodes: Nodes::new(&cluster),
             cluster,

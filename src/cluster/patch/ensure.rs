@@ -15,31 +15,29 @@ use crate::cluster::crds::Ensured;
 use crate::cluster::drift;
 use crate::cluster::substitutes;
 
-impl Cluster {
-    /// Changes the object to its manifest; writes nothing if there is no difference. An object without a namespace
-    /// belongs to that of the releases.
-    pub async fn ensure_object(&self, manifest: &Value) -> Result<Ensured, Failure> {
-        let Some(key) = drift::key_of(manifest) else {
-            let report = "an object of the chart has no kind, no version or no name";
-            return Err(Failure::new(Class::Invalid, report));
-        };
-        let mut apis = self.apis().await?;
-        if apis.kind(&key.api_version, &key.kind).is_none() {
-            // The CRD of the kind may have been created a moment ago.
-            self.forget_apis();
-            apis = self.apis().await?;
-        }
-        let kind = apis.kind(&key.api_version, &key.kind).ok_or_else(|| {
-            let (kind, version, server) = (&key.kind, &key.api_version, self.server());
-            let report = format!("cannot create {key}: the API server at {server} has no kind {kind} of {version}");
-            Failure::new(Class::Refused, report).hint("is its CRD there? a module can bring it in its folder 'crds'")
-        })?;
-        let namespace = kind
-            .namespaced
-            .then(|| key.namespace.as_deref().unwrap_or(self.namespace()));
-        let address = Address::new(self.clone(), kind.clone(), namespace, Tally::default());
-        Ok(race::run(|| ensure(&address, &key.name, manifest)).await?)
+/// Changes the object to its manifest; writes nothing if there is no difference. An object without a namespace
+/// belongs to that of the releases.
+pub async fn ensure_object(cluster: &Cluster, manifest: &Value) -> Result<Ensured, Failure> {
+    let Some(key) = drift::key_of(manifest) else {
+        let report = "an object of the chart has no kind, no version or no name";
+        return Err(Failure::new(Class::Invalid, report));
+    };
+    let mut apis = cluster.apis().await?;
+    if apis.kind(&key.api_version, &key.kind).is_none() {
+        // The CRD of the kind may have been created a moment ago.
+        cluster.forget_apis();
+        apis = cluster.apis().await?;
     }
+    let kind = apis.kind(&key.api_version, &key.kind).ok_or_else(|| {
+        let (kind, version, server) = (&key.kind, &key.api_version, cluster.server());
+        let report = format!("cannot create {key}: the API server at {server} has no kind {kind} of {version}");
+        Failure::new(Class::Refused, report).hint("is its CRD there? a module can bring it in its folder 'crds'")
+    })?;
+    let namespace = kind
+        .namespaced
+        .then(|| key.namespace.as_deref().unwrap_or(cluster.namespace()));
+    let address = Address::new(cluster.clone(), kind.clone(), namespace, Tally::default());
+    Ok(race::run(|| ensure(&address, &key.name, manifest)).await?)
 }
 
 async fn ensure(address: &Address, name: &str, manifest: &Value) -> Result<Ensured, Lost> {

@@ -31,61 +31,59 @@ pub struct Amendment {
     pub objects: String,
 }
 
-impl Cluster {
-    /// Keeps the contents of a record in a Secret that is deleted with it.
-    pub(super) async fn keep_before(&self, record: &Secret, unserved: &[Unserved]) -> Result<(), RequestError> {
-        let of = &record.metadata;
-        let name = format!("{}.before", of.name.clone().unwrap_or_default());
-        let owner = OwnerReference {
-            api_version: "v1".to_owned(),
-            kind: "Secret".to_owned(),
-            name: of.name.clone().unwrap_or_default(),
-            uid: of.uid.clone().unwrap_or_default(),
-            ..OwnerReference::default()
-        };
-        let before = Secret {
-            metadata: ObjectMeta {
-                name: Some(name.clone()),
-                owner_references: Some(vec![owner]),
-                annotations: Some(BTreeMap::from([(AMENDED.to_owned(), told(unserved))])),
-                ..ObjectMeta::default()
-            },
-            type_: Some(BEFORE.to_owned()),
-            data: record.data.clone(),
-            ..Secret::default()
-        };
-        let (attempt, api) = (self.attempt("create", "secrets", &name), self.secrets());
-        match self.ask(attempt, api.create(&PostParams::default(), &before)).await {
-            // It holds what helm wrote, before an earlier change of ours.
-            Err(error) if error.is_conflict() => Ok(()),
-            created => created.map(drop),
-        }
+/// Keeps the contents of a record in a Secret that is deleted with it.
+pub(super) async fn keep_before(cluster: &Cluster, record: &Secret, unserved: &[Unserved]) -> Result<(), RequestError> {
+    let of = &record.metadata;
+    let name = format!("{}.before", of.name.clone().unwrap_or_default());
+    let owner = OwnerReference {
+        api_version: "v1".to_owned(),
+        kind: "Secret".to_owned(),
+        name: of.name.clone().unwrap_or_default(),
+        uid: of.uid.clone().unwrap_or_default(),
+        ..OwnerReference::default()
+    };
+    let before = Secret {
+        metadata: ObjectMeta {
+            name: Some(name.clone()),
+            owner_references: Some(vec![owner]),
+            annotations: Some(BTreeMap::from([(AMENDED.to_owned(), told(unserved))])),
+            ..ObjectMeta::default()
+        },
+        type_: Some(BEFORE.to_owned()),
+        data: record.data.clone(),
+        ..Secret::default()
+    };
+    let (attempt, api) = (cluster.attempt("create", "secrets", &name), cluster.secrets());
+    match cluster.ask(attempt, api.create(&PostParams::default(), &before)).await {
+        // It holds what helm wrote, before an earlier change of ours.
+        Err(error) if error.is_conflict() => Ok(()),
+        created => created.map(drop),
     }
+}
 
-    /// The rewritten records whose records of before are kept, by release, the oldest first.
-    pub async fn amendments(&self) -> Result<BTreeMap<String, Vec<Amendment>>, RequestError> {
-        let params = ListParams::default().fields(&format!("type={BEFORE}"));
-        let (attempt, api) = (self.attempt("list", "secrets", ""), self.secrets());
-        let kept = self.ask(attempt, api.list_metadata(&params)).await?;
-        let mut amendments: BTreeMap<String, Vec<Amendment>> = BTreeMap::new();
-        for metadata in kept.items.into_iter().map(|secret| secret.metadata) {
-            let Some((before, (release, revision))) =
-                metadata.name.and_then(|name| Some((name.clone(), record_of(&name)?)))
-            else {
-                continue;
-            };
-            let objects = metadata.annotations.and_then(|mut all| all.remove(AMENDED));
-            amendments.entry(release).or_default().push(Amendment {
-                revision,
-                before,
-                objects: objects.unwrap_or_default(),
-            });
-        }
-        for of_release in amendments.values_mut() {
-            of_release.sort_by_key(|amendment| amendment.revision);
-        }
-        Ok(amendments)
+/// The rewritten records whose records of before are kept, by release, the oldest first.
+pub async fn amendments(cluster: &Cluster) -> Result<BTreeMap<String, Vec<Amendment>>, RequestError> {
+    let params = ListParams::default().fields(&format!("type={BEFORE}"));
+    let (attempt, api) = (cluster.attempt("list", "secrets", ""), cluster.secrets());
+    let kept = cluster.ask(attempt, api.list_metadata(&params)).await?;
+    let mut amendments: BTreeMap<String, Vec<Amendment>> = BTreeMap::new();
+    for metadata in kept.items.into_iter().map(|secret| secret.metadata) {
+        let Some((before, (release, revision))) =
+            metadata.name.and_then(|name| Some((name.clone(), record_of(&name)?)))
+        else {
+            continue;
+        };
+        let objects = metadata.annotations.and_then(|mut all| all.remove(AMENDED));
+        amendments.entry(release).or_default().push(Amendment {
+            revision,
+            before,
+            objects: objects.unwrap_or_default(),
+        });
     }
+    for of_release in amendments.values_mut() {
+        of_release.sort_by_key(|amendment| amendment.revision);
+    }
+    Ok(amendments)
 }
 
 /// The objects in words, as many as fit.

@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 
 use super::super::Cluster;
 use super::super::error::RequestError;
+use crate::cluster::releases;
 
 /// A helm hook that is under way.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,53 +73,57 @@ struct LastRun {
     started_at: String,
 }
 
-impl Cluster {
-    /// The helm hook that the unfinished newest revision of a release is at. `limit` is helm's time limit.
-    pub async fn running_hook(&self, release: &str, limit: Duration) -> Result<Option<HookRun>, RequestError> {
-        let newest = self.newest_revision(release).await?;
-        let Some(revision) = newest.filter(|revision| revision.newest.status.is_unfinished()) else {
-            return Ok(None);
-        };
-        let (_, content) = self.content(&revision).await?;
-        let hooks = content.get("hooks").map(|raw| hooks(raw)).unwrap_or_default();
-        let Some((hook, begun)) = hooks.into_iter().find_map(under_way) else {
-            return Ok(None);
-        };
-        let pod = match hook.kind.as_str() {
-            "Pod" => {
-                self.pods_with(ListParams::default().fields(&format!("metadata.name={}", hook.name)))
-                    .await
-            }
-            "Job" => {
-                self.pods_with(ListParams::default().labels(&format!("batch.kubernetes.io/job-name={}", hook.name)))
-                    .await
-            }
-            _ => None,
-        };
-        Ok(Some(HookRun {
-            kind: hook.kind,
-            name: hook.name,
-            events: hook.events,
-            weight: hook.weight,
-            seconds: begun.map(|begun| Timestamp::now().as_second().saturating_sub(begun.as_second()).max(0)),
-            pod,
-            limit: limit.as_secs(),
-        }))
-    }
-
-    /// The state of the newest of these pods; none if there is none, or pods may not be read.
-    async fn pods_with(&self, wanted: ListParams) -> Option<String> {
-        let pods: Api<Pod> = Api::namespaced(self.client.clone(), &self.namespace);
-        let found = self
-            .ask(self.attempt("list", "pods", ""), pods.list(&wanted))
+/// The helm hook that the unfinished newest revision of a release is at. `limit` is helm's time limit.
+pub async fn running_hook(cluster: &Cluster, release: &str, limit: Duration) -> Result<Option<HookRun>, RequestError> {
+    let newest = releases::newest_revision(cluster, release).await?;
+    let Some(revision) = newest.filter(|revision| revision.newest.status.is_unfinished()) else {
+        return Ok(None);
+    };
+    let (_, content) = releases::content(cluster, &revision).await?;
+    let hooks = content.get("hooks").map(|raw| hooks(raw)).unwrap_or_default();
+    let Some((hook, begun)) = hooks.into_iter().find_map(under_way) else {
+        return Ok(None);
+    };
+    let pod = match hook.kind.as_str() {
+        "Pod" => {
+            pods_with(
+                cluster,
+                ListParams::default().fields(&format!("metadata.name={}", hook.name)),
+            )
             .await
-            .ok()?;
-        let newest = found
-            .items
-            .into_iter()
-            .max_by_key(|pod| pod.metadata.creation_timestamp.clone())?;
-        state_of(&newest)
-    }
+        }
+        "Job" => {
+            pods_with(
+                cluster,
+                ListParams::default().labels(&format!("batch.kubernetes.io/job-name={}", hook.name)),
+            )
+            .await
+        }
+        _ => None,
+    };
+    Ok(Some(HookRun {
+        kind: hook.kind,
+        name: hook.name,
+        events: hook.events,
+        weight: hook.weight,
+        seconds: begun.map(|begun| Timestamp::now().as_second().saturating_sub(begun.as_second()).max(0)),
+        pod,
+        limit: limit.as_secs(),
+    }))
+}
+
+/// The state of the newest of these pods; none if there is none, or pods may not be read.
+async fn pods_with(cluster: &Cluster, wanted: ListParams) -> Option<String> {
+    let pods: Api<Pod> = Api::namespaced(cluster.client.clone(), &cluster.namespace);
+    let found = cluster
+        .ask(cluster.attempt("list", "pods", ""), pods.list(&wanted))
+        .await
+        .ok()?;
+    let newest = found
+        .items
+        .into_iter()
+        .max_by_key(|pod| pod.metadata.creation_timestamp.clone())?;
+    state_of(&newest)
 }
 
 fn hooks(raw: &RawValue) -> Vec<Hook> {

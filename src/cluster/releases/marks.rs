@@ -10,6 +10,7 @@ use super::super::Cluster;
 use super::super::error::RequestError;
 use super::upgrades::{GLOBAL, SECTION, holding};
 use super::{BEGUN, CHECKSUM, CONFIG, INPUTS, MAINTENANCE, OBJECTS, REMARKS, Revision, secret_name};
+use crate::cluster::releases;
 
 /// The marks on the Secret of a deployed revision.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,32 +58,32 @@ pub fn labels_of_new(
     labels
 }
 
-impl Cluster {
-    /// Writes the marks on a deployed revision, without a new revision. Returns the status that helm wrote there.
-    pub async fn mark(&self, release: &str, revision: u32, marks: &Marks) -> Result<Status, RequestError> {
-        let Marks {
-            inputs,
-            checksum,
-            asked,
-            objects,
-            remarks,
-            unmanaged,
-            config,
-        } = marks;
-        let labels = labels(Some(checksum), asked, *unmanaged, *config);
-        // The revision is up to date, so no upgrade is held.
-        let mut annotations = holding(json!({}));
-        annotations[INPUTS] = json!(inputs);
-        annotations[OBJECTS] = json!(objects);
-        let remarks = Some(remarks).filter(|remarks| !remarks.is_empty());
-        annotations[REMARKS] = json!(remarks.map(|remarks| json!(remarks).to_string()));
-        let metadata = json!({"labels": labels, "annotations": annotations});
-        self.patch_revision(&secret_name(release, revision), &metadata).await
-    }
+/// Writes the marks on a deployed revision, without a new revision. Returns the status that helm wrote there.
+pub async fn mark(cluster: &Cluster, release: &str, revision: u32, marks: &Marks) -> Result<Status, RequestError> {
+    let Marks {
+        inputs,
+        checksum,
+        asked,
+        objects,
+        remarks,
+        unmanaged,
+        config,
+    } = marks;
+    let labels = labels(Some(checksum), asked, *unmanaged, *config);
+    // The revision is up to date, so no upgrade is held.
+    let mut annotations = holding(json!({}));
+    annotations[INPUTS] = json!(inputs);
+    annotations[OBJECTS] = json!(objects);
+    let remarks = Some(remarks).filter(|remarks| !remarks.is_empty());
+    annotations[REMARKS] = json!(remarks.map(|remarks| json!(remarks).to_string()));
+    let metadata = json!({"labels": labels, "annotations": annotations});
+    releases::patch_revision(cluster, &secret_name(release, revision), &metadata).await
+}
 
-    /// Writes the digest of the ConfigMap's values for its module on the Secret of a deployed revision.
-    pub async fn note_config(&self, revision: &Revision, config: ConfigTrace) -> Result<(), RequestError> {
-        let metadata = json!({"labels": {CONFIG: config.to_string()}});
-        self.patch_revision(&revision.secret, &metadata).await.map(drop)
-    }
+/// Writes the digest of the ConfigMap's values for its module on the Secret of a deployed revision.
+pub async fn note_config(cluster: &Cluster, revision: &Revision, config: ConfigTrace) -> Result<(), RequestError> {
+    let metadata = json!({"labels": {CONFIG: config.to_string()}});
+    releases::patch_revision(cluster, &revision.secret, &metadata)
+        .await
+        .map(drop)
 }

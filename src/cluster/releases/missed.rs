@@ -15,45 +15,50 @@ use super::super::drift::{ObjectKey, key_of};
 use super::super::error::RequestError;
 use super::Revision;
 use super::records::Stored;
-use super::unserved::served;
+use super::unserved::{self, served};
+use crate::cluster::drift;
+use crate::cluster::releases::records::remade;
 
-impl Cluster {
-    /// The objects of the release that the last good revision and later ones name, and that the newest one does not. They
-    /// are read by `acting`, with the rights of the release's account. An object that it may not read is left out.
-    pub async fn missed(&self, newest: &Revision, acting: &Self, apis: &Apis) -> Result<Vec<Value>, RequestError> {
-        if newest.newest.status == Status::Deployed {
-            return Ok(Vec::new());
-        }
-        let release = newest.release.as_str();
-        let records = self.records(release).await?;
-        let is_newest = |stored: &&Stored| stored.record.tag.revision(release) == Some(newest.newest.revision);
-        let (last, earlier): (Vec<_>, Vec<_>) = since_last_good(release, &records).into_iter().partition(is_newest);
-        let manifests = |records: &[&Stored]| records.iter().filter_map(|stored| stored.manifest()).collect();
-        let (last, earlier): (Vec<String>, Vec<String>) = (manifests(&last), manifests(&earlier));
-        let fates = self.fates(earlier.iter().map(String::as_str), apis).await;
-        let objects = last.iter().flat_map(|manifest| served(manifest, &fates));
-        let mut known: BTreeSet<_> = objects
-            .filter_map(|object| Some(self.identity(&key_of(&object)?, apis)))
-            .collect();
-        let mut missed = Vec::new();
-        // Of an object in several records the latest counts.
-        for object in earlier.iter().rev().flat_map(|manifest| served(manifest, &fates)) {
-            let Some(key) = key_of(&object) else { continue };
-            let is_new = known.insert(self.identity(&key, apis));
-            if is_new && !is_kept_by(&object["metadata"]) && acting.has(release, &key, apis).await? {
-                missed.push(bare(&key));
-            }
-        }
-        Ok(missed)
+/// The objects of the release that the last good revision and later ones name, and that the newest one does not. They
+/// are read by `acting`, with the rights of the release's account. An object that it may not read is left out.
+pub async fn missed(
+    cluster: &Cluster,
+    newest: &Revision,
+    acting: &Cluster,
+    apis: &Apis,
+) -> Result<Vec<Value>, RequestError> {
+    if newest.newest.status == Status::Deployed {
+        return Ok(Vec::new());
     }
-
-    /// Whether the object exists, is the release's own, and goes with it.
-    async fn has(&self, release: &str, key: &ObjectKey, apis: &Apis) -> Result<bool, RequestError> {
-        match self.metadata_of(key, apis).await {
-            Ok(live) => Ok(live.is_some_and(|live| is_of(&live, release, self.namespace()) && !is_kept(&live))),
-            Err(error) if error.is_forbidden() => Ok(false),
-            Err(error) => Err(error),
+    let release = newest.release.as_str();
+    let records = crate::cluster::releases::records::records(cluster, release).await?;
+    let is_newest = |stored: &&Stored| stored.record.tag.revision(release) == Some(newest.newest.revision);
+    let (last, earlier): (Vec<_>, Vec<_>) = since_last_good(release, &records).into_iter().partition(is_newest);
+    let manifests = |records: &[&Stored]| records.iter().filter_map(|stored| stored.manifest()).collect();
+    let (last, earlier): (Vec<String>, Vec<String>) = (manifests(&last), manifests(&earlier));
+    let fates = unserved::fates(cluster, earlier.iter().map(String::as_str), apis).await;
+    let objects = last.iter().flat_map(|manifest| served(manifest, &fates));
+    let mut known: BTreeSet<_> = objects
+        .filter_map(|object| Some(drift::identity(cluster, &key_of(&object)?, apis)))
+        .collect();
+    let mut missed = Vec::new();
+    // Of an object in several records the latest counts.
+    for object in earlier.iter().rev().flat_map(|manifest| served(manifest, &fates)) {
+        let Some(key) = key_of(&object) else { continue };
+        let is_new = known.insert(drift::identity(cluster, &key, apis));
+        if is_new && !is_kept_by(&object["metadata"]) && has(acting, release, &key, apis).await? {
+            missed.push(bare(&key));
         }
+    }
+    Ok(missed)
+}
+
+/// Whether the object exists, is the release's own, and goes with it.
+async fn has(cluster: &Cluster, release: &str, key: &ObjectKey, apis: &Apis) -> Result<bool, RequestError> {
+    match remade::metadata_of(cluster, key, apis).await {
+        Ok(live) => Ok(live.is_some_and(|live| is_of(&live, release, cluster.namespace()) && !is_kept(&live))),
+        Err(error) if error.is_forbidden() => Ok(false),
+        Err(error) => Err(error),
     }
 }
 

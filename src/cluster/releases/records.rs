@@ -3,7 +3,7 @@
 //! It decides nothing, never touches an object of a release, and keeps the contents that it replaces or takes away.
 
 pub mod made;
-mod remade;
+pub mod remade;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -23,6 +23,7 @@ use super::super::apis::Apis;
 use super::super::drift::ObjectKey;
 use super::super::error::RequestError;
 use super::{CHECKSUM, CONTENT, Content, INPUTS, MAINTENANCE, OBJECTS, PAGE, decode, encode, fields, text};
+use crate::cluster::releases;
 
 /// The type of the Secrets with records that were put aside.
 const ASIDE: &str = "addon-operator/release-aside";
@@ -139,145 +140,148 @@ fn restate(content: &mut Content, status: Status) -> io::Result<()> {
     Ok(())
 }
 
-impl Cluster {
-    /// All records of a release: the Secrets that helm takes for them, and those with a name that helm would give.
-    pub async fn records(&self, release: &str) -> Result<Vec<Stored>, RequestError> {
-        let (api, mut params, mut names) = (self.secrets(), ListParams::default().limit(PAGE), Vec::new());
-        loop {
-            let attempt = self.attempt("list", "secrets", "");
-            let page = self.ask(attempt, api.list_metadata(&params)).await?;
-            let found = page.items.into_iter().filter_map(|item| {
-                let tag = tag_of(item.metadata.name.as_deref()?, item.metadata.labels.as_ref());
-                let is_found = tag.owner.as_deref() == Some("helm") && tag.name.as_deref() == Some(release);
-                let is_of = place(&tag.secret).map_or(is_found, |(of, _)| of == release);
-                is_of.then_some(tag.secret)
+/// All records of a release: the Secrets that helm takes for them, and those with a name that helm would give.
+pub async fn records(cluster: &Cluster, release: &str) -> Result<Vec<Stored>, RequestError> {
+    let (api, mut params, mut names) = (cluster.secrets(), ListParams::default().limit(PAGE), Vec::new());
+    loop {
+        let attempt = cluster.attempt("list", "secrets", "");
+        let page = cluster.ask(attempt, api.list_metadata(&params)).await?;
+        let found = page.items.into_iter().filter_map(|item| {
+            let tag = tag_of(item.metadata.name.as_deref()?, item.metadata.labels.as_ref());
+            let is_found = tag.owner.as_deref() == Some("helm") && tag.name.as_deref() == Some(release);
+            let is_of = place(&tag.secret).map_or(is_found, |(of, _)| of == release);
+            is_of.then_some(tag.secret)
+        });
+        names.extend(found);
+        match page.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => params = params.continue_token(&token),
+            None => break,
+        }
+    }
+    let mut records = Vec::new();
+    for name in names {
+        let attempt = cluster.attempt("get", "secrets", &name);
+        let secret = cluster.ask(attempt, api.get_opt(&name)).await?;
+        records.extend(secret.and_then(Stored::read));
+    }
+    records.sort_by_key(|stored| stored.record.tag.revision(release));
+    Ok(records)
+}
+
+/// Carries out the remedy of a finding, unless the Secret was changed since it was read.
+pub async fn mend(
+    cluster: &Cluster,
+    release: &str,
+    records: &[Stored],
+    finding: &Finding,
+    apis: &Apis,
+) -> Result<(), RequestError> {
+    let Some(stored) = records.iter().find(|stored| stored.record.tag.secret == finding.secret) else {
+        return Ok(());
+    };
+    let revision = finding.revision.unwrap_or_default();
+    match finding.remedy {
+        Remedy::Relabel(status) => {
+            let labels = labels(release, revision, status);
+            let version = &stored.secret.metadata.resource_version;
+            let metadata = json!({"resourceVersion": version, "labels": labels});
+            releases::patch_revision(cluster, &finding.secret, &metadata)
+                .await
+                .map(drop)
+        }
+        Remedy::Restate(status) => {
+            let content = contents(&stored.secret).and_then(|mut content| {
+                restate(&mut content, status).map_err(|error| error.to_string())?;
+                Ok(content)
             });
-            names.extend(found);
-            match page.metadata.continue_.filter(|token| !token.is_empty()) {
-                Some(token) => params = params.continue_token(&token),
-                None => break,
-            }
+            let content = content.map_err(|problem| damaged(cluster, &finding.secret, problem))?;
+            rewrite_record(cluster, stored, &content, labels(release, revision, status)).await
         }
-        let mut records = Vec::new();
-        for name in names {
-            let attempt = self.attempt("get", "secrets", &name);
-            let secret = self.ask(attempt, api.get_opt(&name)).await?;
-            records.extend(secret.and_then(Stored::read));
+        Remedy::Remake(status) => {
+            keep_aside(cluster, &stored.secret).await?;
+            let content = remade::remade(cluster, release, revision, status, records, stored, apis).await?;
+            rewrite_record(cluster, stored, &content, labels(release, revision, status)).await
         }
-        records.sort_by_key(|stored| stored.record.tag.revision(release));
-        Ok(records)
+        Remedy::PutAside => {
+            keep_aside(cluster, &stored.secret).await?;
+            drop_record(cluster, &stored.secret).await
+        }
+        Remedy::Wait => Ok(()),
     }
+}
 
-    /// Carries out the remedy of a finding, unless the Secret was changed since it was read.
-    pub async fn mend(
-        &self,
-        release: &str,
-        records: &[Stored],
-        finding: &Finding,
-        apis: &Apis,
-    ) -> Result<(), RequestError> {
-        let Some(stored) = records.iter().find(|stored| stored.record.tag.secret == finding.secret) else {
-            return Ok(());
-        };
-        let revision = finding.revision.unwrap_or_default();
-        match finding.remedy {
-            Remedy::Relabel(status) => {
-                let labels = labels(release, revision, status);
-                let version = &stored.secret.metadata.resource_version;
-                let metadata = json!({"resourceVersion": version, "labels": labels});
-                self.patch_revision(&finding.secret, &metadata).await.map(drop)
-            }
-            Remedy::Restate(status) => {
-                let content = contents(&stored.secret).and_then(|mut content| {
-                    restate(&mut content, status).map_err(|error| error.to_string())?;
-                    Ok(content)
-                });
-                let content = content.map_err(|problem| self.damaged(&finding.secret, problem))?;
-                self.rewrite_record(stored, &content, labels(release, revision, status))
-                    .await
-            }
-            Remedy::Remake(status) => {
-                self.keep_aside(&stored.secret).await?;
-                let content = self.remade(release, revision, status, records, stored, apis).await?;
-                self.rewrite_record(stored, &content, labels(release, revision, status))
-                    .await
-            }
-            Remedy::PutAside => {
-                self.keep_aside(&stored.secret).await?;
-                self.drop_record(&stored.secret).await
-            }
-            Remedy::Wait => Ok(()),
-        }
+async fn rewrite_record(
+    cluster: &Cluster,
+    stored: &Stored,
+    content: &Content,
+    labels: Value,
+) -> Result<(), RequestError> {
+    let (mut secret, name) = (stored.secret.clone(), &stored.record.tag.secret);
+    let encoded = encode(content).map_err(|error| damaged(cluster, name, error.to_string()))?;
+    let data = secret.data.get_or_insert_default();
+    data.insert(CONTENT.to_owned(), ByteString(encoded));
+    let set = secret.metadata.labels.get_or_insert_default();
+    set.extend(serde_json::from_value::<BTreeMap<String, String>>(labels).unwrap_or_default());
+    let (attempt, api) = (cluster.attempt("update", "secrets", name), cluster.secrets());
+    let params = PostParams::default();
+    let replaced = api.replace(name, &params, &secret);
+    cluster.ask(attempt, replaced).await.map(drop)
+}
+
+/// Keeps a copy under a name and with labels that helm does not look for. One with the same contents exists already if
+/// the operator was killed in between.
+async fn keep_aside(cluster: &Cluster, secret: &Secret) -> Result<(), RequestError> {
+    let of = &secret.metadata;
+    let data = secret.data.iter().flatten();
+    let digest = data.fold(Digest::builder(), |digest, (key, bytes)| {
+        digest.part(key).part(Digest::of_bytes(&bytes.0).to_string())
+    });
+    let digest = digest.finish().to_string();
+    let was = of.name.clone().unwrap_or_default();
+    let name = format!("{was}.aside-{}", &digest[..digest.len().min(SHORT)]);
+    let mut annotations = of.annotations.clone().unwrap_or_default();
+    let note = json!({"name": was, "labels": of.labels, "type": secret.type_});
+    annotations.insert(WAS.to_owned(), note.to_string());
+    let aside = Secret {
+        metadata: ObjectMeta {
+            name: Some(name.clone()),
+            annotations: Some(annotations),
+            ..ObjectMeta::default()
+        },
+        type_: Some(ASIDE.to_owned()),
+        data: secret.data.clone(),
+        ..Secret::default()
+    };
+    let (attempt, api) = (cluster.attempt("create", "secrets", &name), cluster.secrets());
+    match cluster.ask(attempt, api.create(&PostParams::default(), &aside)).await {
+        Err(error) if error.is_conflict() => Ok(()),
+        created => created.map(drop),
     }
+}
 
-    async fn rewrite_record(&self, stored: &Stored, content: &Content, labels: Value) -> Result<(), RequestError> {
-        let (mut secret, name) = (stored.secret.clone(), &stored.record.tag.secret);
-        let encoded = encode(content).map_err(|error| self.damaged(name, error.to_string()))?;
-        let data = secret.data.get_or_insert_default();
-        data.insert(CONTENT.to_owned(), ByteString(encoded));
-        let set = secret.metadata.labels.get_or_insert_default();
-        set.extend(serde_json::from_value::<BTreeMap<String, String>>(labels).unwrap_or_default());
-        let (attempt, api) = (self.attempt("update", "secrets", name), self.secrets());
-        let params = PostParams::default();
-        let replaced = api.replace(name, &params, &secret);
-        self.ask(attempt, replaced).await.map(drop)
+/// Deletes a record of which a copy is kept, if it is still the same. The record of before an amendment stays.
+async fn drop_record(cluster: &Cluster, secret: &Secret) -> Result<(), RequestError> {
+    let name = secret.metadata.name.clone().unwrap_or_default();
+    let ownerless = json!({"ownerReferences": null});
+    match releases::patch_revision(cluster, &format!("{name}.before"), &ownerless).await {
+        Err(error) if !error.is_not_found() => return Err(error),
+        Ok(_) | Err(_) => {}
     }
-
-    /// Keeps a copy under a name and with labels that helm does not look for. One with the same contents exists already if
-    /// the operator was killed in between.
-    async fn keep_aside(&self, secret: &Secret) -> Result<(), RequestError> {
-        let of = &secret.metadata;
-        let data = secret.data.iter().flatten();
-        let digest = data.fold(Digest::builder(), |digest, (key, bytes)| {
-            digest.part(key).part(Digest::of_bytes(&bytes.0).to_string())
-        });
-        let digest = digest.finish().to_string();
-        let was = of.name.clone().unwrap_or_default();
-        let name = format!("{was}.aside-{}", &digest[..digest.len().min(SHORT)]);
-        let mut annotations = of.annotations.clone().unwrap_or_default();
-        let note = json!({"name": was, "labels": of.labels, "type": secret.type_});
-        annotations.insert(WAS.to_owned(), note.to_string());
-        let aside = Secret {
-            metadata: ObjectMeta {
-                name: Some(name.clone()),
-                annotations: Some(annotations),
-                ..ObjectMeta::default()
-            },
-            type_: Some(ASIDE.to_owned()),
-            data: secret.data.clone(),
-            ..Secret::default()
-        };
-        let (attempt, api) = (self.attempt("create", "secrets", &name), self.secrets());
-        match self.ask(attempt, api.create(&PostParams::default(), &aside)).await {
-            Err(error) if error.is_conflict() => Ok(()),
-            created => created.map(drop),
-        }
+    let params = DeleteParams::default().preconditions(Preconditions {
+        resource_version: secret.metadata.resource_version.clone(),
+        uid: secret.metadata.uid.clone(),
+    });
+    let (attempt, api) = (cluster.attempt("delete", "secrets", &name), cluster.secrets());
+    match cluster.ask(attempt, api.delete(&name, &params)).await {
+        Err(error) if error.is_not_found() => Ok(()),
+        deleted => deleted.map(drop),
     }
+}
 
-    /// Deletes a record of which a copy is kept, if it is still the same. The record of before an amendment stays.
-    async fn drop_record(&self, secret: &Secret) -> Result<(), RequestError> {
-        let name = secret.metadata.name.clone().unwrap_or_default();
-        let ownerless = json!({"ownerReferences": null});
-        match self.patch_revision(&format!("{name}.before"), &ownerless).await {
-            Err(error) if !error.is_not_found() => return Err(error),
-            Ok(_) | Err(_) => {}
-        }
-        let params = DeleteParams::default().preconditions(Preconditions {
-            resource_version: secret.metadata.resource_version.clone(),
-            uid: secret.metadata.uid.clone(),
-        });
-        let (attempt, api) = (self.attempt("delete", "secrets", &name), self.secrets());
-        match self.ask(attempt, api.delete(&name, &params)).await {
-            Err(error) if error.is_not_found() => Ok(()),
-            deleted => deleted.map(drop),
-        }
-    }
-
-    fn damaged(&self, secret: &str, problem: String) -> RequestError {
-        RequestError::Damaged {
-            attempt: self.attempt("get", "secrets", secret),
-            problem,
-        }
+fn damaged(cluster: &Cluster, secret: &str, problem: String) -> RequestError {
+    RequestError::Damaged {
+        attempt: cluster.attempt("get", "secrets", secret),
+        problem,
     }
 }
 

@@ -18,6 +18,8 @@ use super::super::drift::flat;
 use super::super::error::RequestError;
 use super::super::outdated::{self, Uses};
 use super::{Content, Revision, text};
+use crate::cluster::releases;
+use crate::cluster::releases::before::keep_before;
 
 /// The fate of an object in the record.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,91 +52,89 @@ impl fmt::Display for Unserved {
     }
 }
 
-impl Cluster {
-    /// The objects of a manifest whose kinds are not served in their version.
-    pub(super) async fn unserved(&self, manifest: &str, apis: &Apis) -> Vec<Unserved> {
-        let fates = self.fates([manifest], apis).await;
-        // A manifest that cannot be read names no objects.
-        amended(manifest, &fates).map_or_else(|_| Vec::new(), |(_, unserved)| unserved)
-    }
+/// The objects of a manifest whose kinds are not served in their version.
+pub(super) async fn unserved(cluster: &Cluster, manifest: &str, apis: &Apis) -> Vec<Unserved> {
+    let fates = fates(cluster, [manifest], apis).await;
+    // A manifest that cannot be read names no objects.
+    amended(manifest, &fates).map_or_else(|_| Vec::new(), |(_, unserved)| unserved)
+}
 
-    /// Rewrites the record of a revision so that it names only kinds that are served, and the missed objects. Returns the
-    /// objects that it named otherwise; nothing is written if there are neither.
-    pub async fn amend(
-        &self,
-        revision: &Revision,
-        missed: &[Value],
-        apis: &Apis,
-    ) -> Result<Vec<Unserved>, RequestError> {
-        let (secret, mut content) = self.content(revision).await?;
-        let manifests = manifests(&content);
-        let fates = self.fates(manifests.iter().map(String::as_str), apis).await;
-        // Helm may read a manifest that the operator cannot.
-        if fates.is_empty() && missed.is_empty() {
-            return Ok(Vec::new());
-        }
-        let unserved = amend(&mut content, &fates).and_then(|unserved| {
-            add(&mut content, missed)?;
-            Ok(unserved)
-        });
-        let unserved = unserved.map_err(|error| self.unusable(revision, &error.to_string()))?;
-        if !unserved.is_empty() {
-            self.keep_before(&secret, &unserved).await?;
-        }
-        self.store(revision, secret, &content).await?;
+/// Rewrites the record of a revision so that it names only kinds that are served, and the missed objects. Returns the
+/// objects that it named otherwise; nothing is written if there are neither.
+pub async fn amend(
+    cluster: &Cluster,
+    revision: &Revision,
+    missed: &[Value],
+    apis: &Apis,
+) -> Result<Vec<Unserved>, RequestError> {
+    let (secret, mut content) = releases::content(cluster, revision).await?;
+    let manifests = manifests(&content);
+    let fates = fates(cluster, manifests.iter().map(String::as_str), apis).await;
+    // Helm may read a manifest that the operator cannot.
+    if fates.is_empty() && missed.is_empty() {
+        return Ok(Vec::new());
+    }
+    let unserved = amend_content(&mut content, &fates).and_then(|unserved| {
+        add(&mut content, missed)?;
         Ok(unserved)
+    });
+    let unserved = unserved.map_err(|error| releases::unusable(cluster, revision, &error.to_string()))?;
+    if !unserved.is_empty() {
+        keep_before(cluster, &secret, &unserved).await?;
     }
+    releases::store(cluster, revision, secret, &content).await?;
+    Ok(unserved)
+}
 
-    /// The kinds in the record of a revision, helm hooks included.
-    pub async fn uses(&self, revision: &Revision) -> Result<Uses, RequestError> {
-        let (_, content) = self.content(revision).await?;
-        let mut uses = Uses::new();
-        for manifest in manifests(&content) {
-            let documents =
-                yaml::documents_v2(&manifest).map_err(|error| self.unusable(revision, &error.to_string()))?;
-            outdated::add(&mut uses, documents.into_iter().flat_map(flat));
-        }
-        Ok(uses)
+/// The kinds in the record of a revision, helm hooks included.
+pub async fn uses(cluster: &Cluster, revision: &Revision) -> Result<Uses, RequestError> {
+    let (_, content) = releases::content(cluster, revision).await?;
+    let mut uses = Uses::new();
+    for manifest in manifests(&content) {
+        let documents =
+            yaml::documents_v2(&manifest).map_err(|error| releases::unusable(cluster, revision, &error.to_string()))?;
+        outdated::add(&mut uses, documents.into_iter().flat_map(flat));
     }
+    Ok(uses)
+}
 
-    /// The fates of all kinds in these manifests that are not served.
-    pub(super) async fn fates(&self, manifests: impl IntoIterator<Item = &str>, apis: &Apis) -> Fates {
-        let objects = manifests
-            .into_iter()
-            .filter_map(|manifest| yaml::documents_v2(manifest).ok());
-        let kinds = objects
-            .flatten()
-            .flat_map(flat)
-            .filter_map(|object| kind_of(&object))
-            .collect();
-        let gone = self.gone(kinds, apis).await;
-        gone.into_iter()
-            .map(|kind| {
-                let fate = fate(apis, &kind);
-                (kind, fate)
-            })
-            .collect()
-    }
+/// The fates of all kinds in these manifests that are not served.
+pub(super) async fn fates(cluster: &Cluster, manifests: impl IntoIterator<Item = &str>, apis: &Apis) -> Fates {
+    let objects = manifests
+        .into_iter()
+        .filter_map(|manifest| yaml::documents_v2(manifest).ok());
+    let kinds = objects
+        .flatten()
+        .flat_map(flat)
+        .filter_map(|object| kind_of(&object))
+        .collect();
+    let gone = gone(cluster, kinds, apis).await;
+    gone.into_iter()
+        .map(|kind| {
+            let fate = fate(apis, &kind);
+            (kind, fate)
+        })
+        .collect()
+}
 
-    /// Those of the kinds that are not served. A group version that is not listed at all is asked for: an API server
-    /// that has just started leaves out what it does not know yet.
-    pub async fn gone(&self, kinds: BTreeSet<KindName>, apis: &Apis) -> BTreeSet<KindName> {
-        let missing = kinds
-            .into_iter()
-            .filter(|kind| apis.lacks(&kind.api_version, &kind.kind));
-        let (mut gone, unlisted): (BTreeSet<_>, BTreeSet<_>) =
-            missing.partition(|kind| apis.names.contains(&kind.api_version));
-        let versions: BTreeSet<_> = unlisted.iter().map(|kind| kind.api_version.clone()).collect();
-        if !versions.is_empty() {
-            let not_found = self.not_found(versions.into_iter().collect()).await;
-            gone.extend(
-                unlisted
-                    .into_iter()
-                    .filter(|kind| not_found.contains(&kind.api_version)),
-            );
-        }
-        gone
+/// Those of the kinds that are not served. A group version that is not listed at all is asked for: an API server
+/// that has just started leaves out what it does not know yet.
+pub async fn gone(cluster: &Cluster, kinds: BTreeSet<KindName>, apis: &Apis) -> BTreeSet<KindName> {
+    let missing = kinds
+        .into_iter()
+        .filter(|kind| apis.lacks(&kind.api_version, &kind.kind));
+    let (mut gone, unlisted): (BTreeSet<_>, BTreeSet<_>) =
+        missing.partition(|kind| apis.names.contains(&kind.api_version));
+    let versions: BTreeSet<_> = unlisted.iter().map(|kind| kind.api_version.clone()).collect();
+    if !versions.is_empty() {
+        let not_found = cluster.not_found(versions.into_iter().collect()).await;
+        gone.extend(
+            unlisted
+                .into_iter()
+                .filter(|kind| not_found.contains(&kind.api_version)),
+        );
     }
+    gone
 }
 
 /// The kind of an object.
@@ -165,7 +165,7 @@ fn hooks(content: &Content) -> Vec<Content> {
 }
 
 /// Rewrites the manifests in a record. Returns the objects that were not served as it named them.
-fn amend(content: &mut Content, fates: &Fates) -> io::Result<Vec<Unserved>> {
+fn amend_content(content: &mut Content, fates: &Fates) -> io::Result<Vec<Unserved>> {
     let (manifest, mut unserved) = amended(&text(content, "manifest"), fates).map_err(io::Error::other)?;
     let mut kept = Vec::new();
     for mut hook in hooks(content) {
@@ -362,7 +362,7 @@ mod tests {
         let hook = |kind: &str, version: &str| serde_json::json!({"name": "h", "manifest": format!("apiVersion: {version}\nkind: {kind}\nmetadata: {{name: h}}\n"), "weight": 1});
         let record = serde_json::json!({"manifest": STAYS, "name": "a", "hooks": [hook("Widget", "t/v1"), hook("Job", "batch/v1")]});
         let mut content: Content = serde_json::from_value(record.clone()).unwrap();
-        let unserved = amend(&mut content, &all()).unwrap();
+        let unserved = amend_content(&mut content, &all()).unwrap();
         assert_eq!(unserved.len(), 1);
         let kept: Value = serde_json::from_str(content["hooks"].get()).unwrap();
         assert_eq!(kept, serde_json::json!([record["hooks"][1]]));

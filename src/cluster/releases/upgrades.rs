@@ -16,8 +16,9 @@ use serde_json::{Value, json};
 use super::super::Cluster;
 use super::super::apis::Apis;
 use super::super::error::RequestError;
-use super::unserved::Unserved;
+use super::unserved::{self, Unserved};
 use super::{Revision, fields, text};
+use crate::cluster::releases;
 
 /// The label with the digest of the module's section of the `ConfigMap`. It is a label so that it exists as soon as the
 /// revision does.
@@ -68,83 +69,86 @@ impl Template {
     }
 }
 
-impl Cluster {
-    /// Reads the revision that helm would upgrade from: the deployed one, or the newest if none is deployed.
-    pub async fn base_of(&self, newest: &Revision, apis: &Apis) -> Result<Base, RequestError> {
-        let base = self.base_revision(newest).await?;
-        let (_, content) = self.content(&base).await?;
-        let manifest = text(&content, "manifest");
-        let chart = fields(&content, "chart");
-        let version = text(&fields(&chart, "metadata"), "version");
-        let templates = chart.get("templates").map(|raw| serde_json::from_str(raw.get()));
-        Ok(Base {
-            asked: base.asked.clone(),
-            confirmed: base.newest.confirmed.clone(),
-            version: (!version.is_empty()).then_some(version),
-            unserved: self.unserved(&manifest, apis).await,
-            manifest,
-            templates: templates.and_then(Result::ok).unwrap_or_default(),
-        })
-    }
+/// Reads the revision that helm would upgrade from: the deployed one, or the newest if none is deployed.
+pub async fn base_of(cluster: &Cluster, newest: &Revision, apis: &Apis) -> Result<Base, RequestError> {
+    let base = base_revision(cluster, newest).await?;
+    let (_, content) = releases::content(cluster, &base).await?;
+    let manifest = text(&content, "manifest");
+    let chart = fields(&content, "chart");
+    let version = text(&fields(&chart, "metadata"), "version");
+    let templates = chart.get("templates").map(|raw| serde_json::from_str(raw.get()));
+    Ok(Base {
+        asked: base.asked.clone(),
+        confirmed: base.newest.confirmed.clone(),
+        version: (!version.is_empty()).then_some(version),
+        unserved: unserved::unserved(cluster, &manifest, apis).await,
+        manifest,
+        templates: templates.and_then(Result::ok).unwrap_or_default(),
+    })
+}
 
-    /// Rewrites the record of the revision that helm would upgrade from, as [`Cluster::amend`] does.
-    pub async fn amend_base(&self, newest: &Revision, apis: &Apis) -> Result<Vec<Unserved>, RequestError> {
-        let base = self.base_revision(newest).await?;
-        self.amend(&base, &[], apis).await
-    }
+/// Rewrites the record of the revision that helm would upgrade from, as [`Cluster::amend`] does.
+pub async fn amend_base(cluster: &Cluster, newest: &Revision, apis: &Apis) -> Result<Vec<Unserved>, RequestError> {
+    let base = base_revision(cluster, newest).await?;
+    unserved::amend(cluster, &base, &[], apis).await
+}
 
-    async fn base_revision(&self, newest: &Revision) -> Result<Revision, RequestError> {
-        let deployed = match newest.newest.status {
-            Status::Deployed => None,
-            _ => self.deployed_revision(&newest.release).await?,
-        };
-        Ok(deployed.unwrap_or_else(|| newest.clone()))
-    }
+async fn base_revision(cluster: &Cluster, newest: &Revision) -> Result<Revision, RequestError> {
+    let deployed = match newest.newest.status {
+        Status::Deployed => None,
+        _ => deployed_revision(cluster, &newest.release).await?,
+    };
+    Ok(deployed.unwrap_or_else(|| newest.clone()))
+}
 
-    async fn deployed_revision(&self, release: &str) -> Result<Option<Revision>, RequestError> {
-        let deployed = format!("owner=helm,name={release},status=deployed");
-        let revisions = self.revisions(ListParams::default().labels(&deployed)).await?;
-        Ok(revisions.into_iter().max_by_key(|revision| revision.newest.revision))
-    }
+async fn deployed_revision(cluster: &Cluster, release: &str) -> Result<Option<Revision>, RequestError> {
+    let deployed = format!("owner=helm,name={release},status=deployed");
+    let revisions = releases::revisions(cluster, ListParams::default().labels(&deployed)).await?;
+    Ok(revisions.into_iter().max_by_key(|revision| revision.newest.revision))
+}
 
-    /// Notes on the revision that its upgrade is held, or removes the note.
-    pub async fn note_held(&self, revision: &Revision, held: Option<&Held>) -> Result<(), RequestError> {
-        let note = held.and_then(|held| serde_json::to_string(held).ok());
-        self.annotate(revision, &holding(json!({HELD: note}))).await
-    }
+/// Notes on the revision that its upgrade is held, or removes the note.
+pub async fn note_held(cluster: &Cluster, revision: &Revision, held: Option<&Held>) -> Result<(), RequestError> {
+    let note = held.and_then(|held| serde_json::to_string(held).ok());
+    annotate(cluster, revision, &holding(json!({HELD: note}))).await
+}
 
-    /// Notes on the revision that its upgrade is held for a field that nobody can change.
-    pub async fn note_refused(&self, revision: &Revision, refused: &Refused) -> Result<(), RequestError> {
-        let note = serde_json::to_string(refused).ok();
-        self.annotate(revision, &holding(json!({REFUSED: note}))).await
-    }
+/// Notes on the revision that its upgrade is held for a field that nobody can change.
+pub async fn note_refused(cluster: &Cluster, revision: &Revision, refused: &Refused) -> Result<(), RequestError> {
+    let note = serde_json::to_string(refused).ok();
+    annotate(cluster, revision, &holding(json!({REFUSED: note}))).await
+}
 
-    /// Notes that a person confirmed the held upgrade.
-    pub async fn allow(&self, revision: &Revision, held: &Held) -> Result<(), RequestError> {
-        self.annotate(revision, &json!({CONFIRMED: held.digest})).await
-    }
+/// Notes that a person confirmed the held upgrade.
+pub async fn allow(cluster: &Cluster, revision: &Revision, held: &Held) -> Result<(), RequestError> {
+    annotate(cluster, revision, &json!({CONFIRMED: held.digest})).await
+}
 
-    /// Notes that a person lets these objects go for the next upgrade.
-    pub async fn allow_replacement(&self, revision: &Revision, named: &[Replaceable]) -> Result<(), RequestError> {
-        let named: Vec<_> = named.iter().map(ToString::to_string).collect();
-        self.annotate(revision, &json!({REPLACEABLE: named.join(",")})).await
-    }
+/// Notes that a person lets these objects go for the next upgrade.
+pub async fn allow_replacement(
+    cluster: &Cluster,
+    revision: &Revision,
+    named: &[Replaceable],
+) -> Result<(), RequestError> {
+    let named: Vec<_> = named.iter().map(ToString::to_string).collect();
+    annotate(cluster, revision, &json!({REPLACEABLE: named.join(",")})).await
+}
 
-    /// Notes that the revision is up to date with these sections.
-    pub async fn note_asked(&self, revision: &Revision, asked: &Asked) -> Result<(), RequestError> {
-        self.patch_revision(
-            &revision.secret,
-            &json!({"labels": {SECTION: asked.section, GLOBAL: asked.global}}),
-        )
+/// Notes that the revision is up to date with these sections.
+pub async fn note_asked(cluster: &Cluster, revision: &Revision, asked: &Asked) -> Result<(), RequestError> {
+    releases::patch_revision(
+        cluster,
+        &revision.secret,
+        &json!({"labels": {SECTION: asked.section, GLOBAL: asked.global}}),
+    )
+    .await
+    .map(drop)
+}
+
+async fn annotate(cluster: &Cluster, revision: &Revision, annotations: &Value) -> Result<(), RequestError> {
+    releases::patch_revision(cluster, &revision.secret, &json!({"annotations": annotations}))
         .await
         .map(drop)
-    }
-
-    async fn annotate(&self, revision: &Revision, annotations: &Value) -> Result<(), RequestError> {
-        self.patch_revision(&revision.secret, &json!({"annotations": annotations}))
-            .await
-            .map(drop)
-    }
 }
 
 /// Annotations about a held upgrade: these, and none of an earlier one.

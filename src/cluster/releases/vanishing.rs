@@ -12,21 +12,20 @@ use super::super::apis::Apis;
 use super::super::drift::flat;
 use super::Revision;
 use super::unserved::{kind_of, manifests};
+use crate::cluster::releases;
 
-impl Cluster {
-    /// Refuses to have helm remove the objects of a revision while a version of theirs vanishes.
-    pub async fn refuse_vanishing(&self, revision: &Revision, apis: &Apis) -> Result<(), Failure> {
-        if apis.vanishing.is_empty() {
-            return Ok(());
-        }
-        let (_, content) = self.content(revision).await?;
-        // Helm may read a manifest that the operator cannot.
-        let documents = manifests(&content)
-            .into_iter()
-            .filter_map(|manifest| yaml::documents_v2(&manifest).ok());
-        let objects: Vec<Value> = documents.flatten().flat_map(flat).collect();
-        refuse_vanishing(&revision.release, &objects, apis)
+/// Refuses to have helm remove the objects of a revision while a version of theirs vanishes.
+pub async fn refuse_vanishing_of(cluster: &Cluster, revision: &Revision, apis: &Apis) -> Result<(), Failure> {
+    if apis.vanishing.is_empty() {
+        return Ok(());
     }
+    let (_, content) = releases::content(cluster, revision).await?;
+    // Helm may read a manifest that the operator cannot.
+    let documents = manifests(&content)
+        .into_iter()
+        .filter_map(|manifest| yaml::documents_v2(&manifest).ok());
+    let objects: Vec<Value> = documents.flatten().flat_map(flat).collect();
+    refuse_vanishing(&revision.release, &objects, apis)
 }
 
 /// Refuses to have helm act on these objects of a release while a version of theirs vanishes.

@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 
 use super::super::Cluster;
 use super::super::error::RequestError;
+use super::writing;
 use super::{Changes, Data, NAME, Unreadable};
 
 /// The running trial.
@@ -61,144 +62,151 @@ pub enum Changed<T> {
     Other(Kept<T>),
 }
 
-impl Cluster {
-    /// Reads the records.
-    pub async fn channel_records(&self) -> Result<Records, RequestError> {
-        let (_, data) = self.seen_state().await?;
-        Ok(Records {
-            trial: read(&data, TRIAL_KEY),
-            report: read(&data, REPORT_KEY),
-            remembered: read(&data, CHANNEL_KEY),
-        })
-    }
+/// Reads the records.
+pub async fn channel_records(cluster: &Cluster) -> Result<Records, RequestError> {
+    let (_, data) = seen_state(cluster).await?;
+    Ok(Records {
+        trial: read(&data, TRIAL_KEY),
+        report: read(&data, REPORT_KEY),
+        remembered: read(&data, CHANNEL_KEY),
+    })
+}
 
-    /// Replaces the expected trial by another; none stands for no trial.
-    pub async fn change_trial(
-        &self,
-        expected: Option<&Trial>,
-        to: Option<&Trial>,
-    ) -> Result<Changed<Trial>, RequestError> {
-        self.exchange(TRIAL_KEY, expected, to).await
-    }
+/// Replaces the expected trial by another; none stands for no trial.
+pub async fn change_trial(
+    cluster: &Cluster,
+    expected: Option<&Trial>,
+    to: Option<&Trial>,
+) -> Result<Changed<Trial>, RequestError> {
+    exchange(cluster, TRIAL_KEY, expected, to).await
+}
 
-    /// Replaces the expected memory by another. An absent memory equals an empty one.
-    pub async fn save_remembered(
-        &self,
-        expected: &Remembered,
-        to: &Remembered,
-    ) -> Result<Changed<Remembered>, RequestError> {
-        let worth = |remembered: &Remembered| *remembered != Remembered::default();
-        let (known, to) = (Some(expected), Some(to));
-        match self.exchange(CHANNEL_KEY, known, to).await? {
-            Changed::Other(Kept::Absent) if !worth(expected) => self.exchange(CHANNEL_KEY, None, to).await,
-            changed => Ok(changed),
-        }
+/// Replaces the expected memory by another. An absent memory equals an empty one.
+pub async fn save_remembered(
+    cluster: &Cluster,
+    expected: &Remembered,
+    to: &Remembered,
+) -> Result<Changed<Remembered>, RequestError> {
+    let worth = |remembered: &Remembered| *remembered != Remembered::default();
+    let (known, to) = (Some(expected), Some(to));
+    match exchange(cluster, CHANNEL_KEY, known, to).await? {
+        Changed::Other(Kept::Absent) if !worth(expected) => exchange(cluster, CHANNEL_KEY, None, to).await,
+        changed => Ok(changed),
     }
+}
 
-    /// Writes the report of the version on trial over an earlier one.
-    pub async fn write_report(&self, report: &Report) -> Result<(), RequestError> {
-        let change = (REPORT_KEY.to_owned(), Some(json!(report).to_string().into_bytes()));
-        self.unhurried().remember(NAME, &[change].into()).await.map(drop)
+/// Writes the report of the version on trial over an earlier one.
+pub async fn write_report(cluster: &Cluster, report: &Report) -> Result<(), RequestError> {
+    let change = (REPORT_KEY.to_owned(), Some(json!(report).to_string().into_bytes()));
+    writing::remember(&unhurried(cluster), NAME, &[change].into())
+        .await
+        .map(drop)
+}
+
+/// Deletes the report of a trial that has ended.
+pub async fn forget_report(cluster: &Cluster) -> Result<(), RequestError> {
+    let change = (REPORT_KEY.to_owned(), None);
+    writing::remember(&unhurried(cluster), NAME, &[change].into())
+        .await
+        .map(drop)
+}
+
+/// Moves the records that this version of the operator cannot read to another Secret, for people. Returns the keys
+/// of the records.
+pub async fn put_records_aside(cluster: &Cluster) -> Result<Vec<&'static str>, RequestError> {
+    let (_, data) = seen_state(cluster).await?;
+    let keys: Vec<&'static str> = unreadable(&data).map(|problem| problem.key).collect();
+    let changes: Changes = keys.iter().map(|key| ((*key).to_owned(), None)).collect();
+    writing::remember(&unhurried(cluster), NAME, &changes).await?;
+    Ok(keys)
+}
+
+/// The same cluster without the rate limit.
+fn unhurried(cluster: &Cluster) -> Cluster {
+    Cluster {
+        client: cluster.unpaced(),
+        ..cluster.clone()
     }
+}
 
-    /// Deletes the report of a trial that has ended.
-    pub async fn forget_report(&self) -> Result<(), RequestError> {
-        let change = (REPORT_KEY.to_owned(), None);
-        self.unhurried().remember(NAME, &[change].into()).await.map(drop)
-    }
+async fn seen_state(cluster: &Cluster) -> Result<(Option<Secret>, Data), RequestError> {
+    let api: kube::Api<Secret> = kube::Api::namespaced(cluster.open.clone(), &cluster.namespace);
+    let secret = cluster
+        .ask(cluster.attempt("get", "secrets", NAME), api.get_opt(NAME))
+        .await?;
+    let data = secret.as_ref().and_then(|secret| secret.data.clone());
+    Ok((secret, data.unwrap_or_default()))
+}
 
-    /// Moves the records that this version of the operator cannot read to another Secret, for people. Returns the keys
-    /// of the records.
-    pub async fn put_records_aside(&self) -> Result<Vec<&'static str>, RequestError> {
-        let (_, data) = self.seen_state().await?;
-        let keys: Vec<&'static str> = unreadable(&data).map(|problem| problem.key).collect();
-        let changes: Changes = keys.iter().map(|key| ((*key).to_owned(), None)).collect();
-        self.unhurried().remember(NAME, &changes).await?;
-        Ok(keys)
-    }
-
-    /// The same cluster without the rate limit.
-    fn unhurried(&self) -> Self {
-        Self {
-            client: self.unpaced(),
-            ..self.clone()
-        }
-    }
-
-    async fn seen_state(&self) -> Result<(Option<Secret>, Data), RequestError> {
-        let api: kube::Api<Secret> = kube::Api::namespaced(self.open.clone(), &self.namespace);
-        let secret = self
-            .ask(self.attempt("get", "secrets", NAME), api.get_opt(NAME))
-            .await?;
-        let data = secret.as_ref().and_then(|secret| secret.data.clone());
-        Ok((secret, data.unwrap_or_default()))
-    }
-
-    async fn exchange<T: Serialize + DeserializeOwned>(
-        &self,
-        key: &'static str,
-        expected: Option<&T>,
-        to: Option<&T>,
-    ) -> Result<Changed<T>, RequestError> {
-        let wanted = to.map(|to| json!(to));
-        let mut left = ROUNDS;
-        loop {
-            left -= 1;
-            let (secret, data) = self.seen_state().await?;
-            let now: Kept<T> = read(&data, key);
-            let standing = match &now {
-                Kept::Absent => None,
-                Kept::Is(now) => Some(json!(now)),
-                Kept::Unreadable(_) => return Ok(Changed::Other(now)),
-            };
-            if standing == wanted {
-                return Ok(Changed::Done);
-            }
-            if standing != expected.map(|expected| json!(expected)) {
-                return Ok(Changed::Other(now));
-            }
-            let text = wanted.as_ref().map(|wanted| wanted.to_string().into_bytes());
-            let written = match (secret, data.get(key)) {
-                (Some(_), Some(found)) => self.replace(key, found, text).await,
-                (Some(secret), None) => self.add(key, &secret, text).await,
-                (None, _) => {
-                    let changes = [(key.to_owned(), text)].into();
-                    self.unhurried().create(NAME, &changes).await.map(drop)
-                }
-            };
-            match written {
-                // The Secret has changed since it was read; the next read shows whether this concerns the record.
-                Err(error) if left > 0 && is_race(&error) => {}
-                written => return written.map(|()| Changed::Done),
-            }
-        }
-    }
-
-    /// Replaces a record; refused if it has another text.
-    async fn replace(&self, key: &str, found: &ByteString, text: Option<Vec<u8>>) -> Result<(), RequestError> {
-        let path = format!("/data/{key}");
-        let test = json!({"op": "test", "path": path, "value": STANDARD.encode(&found.0)});
-        let change = match text {
-            Some(text) => json!({"op": "replace", "path": path, "value": STANDARD.encode(text)}),
-            None => json!({"op": "remove", "path": path}),
+async fn exchange<T: Serialize + DeserializeOwned>(
+    cluster: &Cluster,
+    key: &'static str,
+    expected: Option<&T>,
+    to: Option<&T>,
+) -> Result<Changed<T>, RequestError> {
+    let wanted = to.map(|to| json!(to));
+    let mut left = ROUNDS;
+    loop {
+        left -= 1;
+        let (secret, data) = seen_state(cluster).await?;
+        let now: Kept<T> = read(&data, key);
+        let standing = match &now {
+            Kept::Absent => None,
+            Kept::Is(now) => Some(json!(now)),
+            Kept::Unreadable(_) => return Ok(Changed::Other(now)),
         };
-        let folder = Secret::url_path(&(), Some(&self.namespace));
-        let request = Request::builder()
-            .method(Method::PATCH)
-            .uri(format!("{folder}/{NAME}"))
-            .header(CONTENT_TYPE, JSON_PATCH)
-            .body(json!([test, change]).to_string().into_bytes())
-            .expect("names of namespaces are parts of addresses as they are");
-        let client = self.unpaced();
-        let answer = client.request::<Value>(request);
-        self.ask(self.attempt("patch", "secrets", NAME), answer).await.map(drop)
+        if standing == wanted {
+            return Ok(Changed::Done);
+        }
+        if standing != expected.map(|expected| json!(expected)) {
+            return Ok(Changed::Other(now));
+        }
+        let text = wanted.as_ref().map(|wanted| wanted.to_string().into_bytes());
+        let written = match (secret, data.get(key)) {
+            (Some(_), Some(found)) => replace(cluster, key, found, text).await,
+            (Some(secret), None) => add(cluster, key, &secret, text).await,
+            (None, _) => {
+                let changes = [(key.to_owned(), text)].into();
+                writing::create(&unhurried(cluster), NAME, &changes).await.map(drop)
+            }
+        };
+        match written {
+            // The Secret has changed since it was read; the next read shows whether this concerns the record.
+            Err(error) if left > 0 && is_race(&error) => {}
+            written => return written.map(|()| Changed::Done),
+        }
     }
+}
 
-    /// Adds a record; refused if the Secret has changed.
-    async fn add(&self, key: &str, secret: &Secret, text: Option<Vec<u8>>) -> Result<(), RequestError> {
-        let changes = [(key.to_owned(), text)].into();
-        self.unhurried().merge(NAME, &secret.metadata, &changes).await.map(drop)
-    }
+/// Replaces a record; refused if it has another text.
+async fn replace(cluster: &Cluster, key: &str, found: &ByteString, text: Option<Vec<u8>>) -> Result<(), RequestError> {
+    let path = format!("/data/{key}");
+    let test = json!({"op": "test", "path": path, "value": STANDARD.encode(&found.0)});
+    let change = match text {
+        Some(text) => json!({"op": "replace", "path": path, "value": STANDARD.encode(text)}),
+        None => json!({"op": "remove", "path": path}),
+    };
+    let folder = Secret::url_path(&(), Some(&cluster.namespace));
+    let request = Request::builder()
+        .method(Method::PATCH)
+        .uri(format!("{folder}/{NAME}"))
+        .header(CONTENT_TYPE, JSON_PATCH)
+        .body(json!([test, change]).to_string().into_bytes())
+        .expect("names of namespaces are parts of addresses as they are");
+    let client = cluster.unpaced();
+    let answer = client.request::<Value>(request);
+    cluster
+        .ask(cluster.attempt("patch", "secrets", NAME), answer)
+        .await
+        .map(drop)
+}
+
+/// Adds a record; refused if the Secret has changed.
+async fn add(cluster: &Cluster, key: &str, secret: &Secret, text: Option<Vec<u8>>) -> Result<(), RequestError> {
+    let changes = [(key.to_owned(), text)].into();
+    writing::merge(&unhurried(cluster), NAME, &secret.metadata, &changes)
+        .await
+        .map(drop)
 }
 
 fn is_race(error: &RequestError) -> bool {

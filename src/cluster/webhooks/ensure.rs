@@ -26,6 +26,8 @@ use tokio::time::timeout;
 
 use super::{Change, Conversion, Wanted};
 use crate::cluster::Cluster;
+use crate::cluster::webhooks::kept::{texts_of, webhook_certificates};
+use crate::cluster::webhooks::{owning_role, publish_configuration, publish_conversion};
 
 /// The longest wait until a listener is open.
 const OPENING: Duration = Duration::from_secs(5);
@@ -151,7 +153,7 @@ impl Webhooks {
             return Ok(());
         }
         let owner = match &self.owner {
-            Some(name) => Some(self.cluster.owning_role(name).await?),
+            Some(name) => Some(owning_role(&self.cluster, name).await?),
             None => None,
         };
         let ready = Box::pin(self.ready(&self.admission, now)).await?;
@@ -212,7 +214,7 @@ impl Webhooks {
             webhooks,
             owner,
         };
-        let published = self.cluster.publish_configuration(wanted).await?;
+        let published = publish_configuration(&self.cluster, wanted).await?;
         changes.extend(published.change);
         Ok(published.refused.map(Failure::from))
     }
@@ -229,7 +231,7 @@ impl Webhooks {
         let ready = Box::pin(self.ready(&self.conversion, now)).await?;
         let (mut missing, mut failed) = (None, Ok::<(), Failure>(()));
         for (crd, stanza) in registration::conversions(routes, &ready.address) {
-            match self.cluster.publish_conversion(&crd, &stanza).await {
+            match publish_conversion(&self.cluster, &crd, &stanza).await {
                 Ok(Conversion::AsWanted) => {}
                 Ok(Conversion::Changed(change)) => changes.push(change),
                 Ok(Conversion::Undefined) => {
@@ -275,8 +277,8 @@ impl Webhooks {
             Source::Files(files) => files.read()?,
             Source::Own => {
                 let names = [&self.admission, &self.conversion].map(|side| self.host(side));
-                let kept = Box::pin(self.cluster.webhook_certificates(&self.secret, &names, now)).await?;
-                self.cluster.texts_of(&self.secret, &kept)
+                let kept = Box::pin(webhook_certificates(&self.cluster, &self.secret, &names, now)).await?;
+                texts_of(&self.cluster, &self.secret, &kept)
             }
         };
         Ok(Material::read(&texts, now)?)

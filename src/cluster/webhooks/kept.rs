@@ -20,51 +20,52 @@ const KEY: &str = "tls.key";
 const CA: &str = "ca.crt";
 const CA_KEY: &str = "ca.key";
 
-impl Cluster {
-    /// The certificates in the Secret, after any necessary renewal.
-    pub async fn webhook_certificates(
-        &self,
-        secret: &str,
-        names: &[String],
-        now: Timestamp,
-    ) -> Result<Stored, Failure> {
-        let api = self.secrets();
-        let params = PostParams::default();
-        let attempt = |verb| self.attempt(verb, "secrets", secret);
-        for _ in 0..ROUNDS {
-            let found = self.ask(attempt("get"), api.get_opt(secret)).await?;
-            let stored = found.as_ref().map(|found| stored(secret, found)).transpose()?.flatten();
-            let Some(new) = renewed(stored.as_ref(), names, now)? else {
-                return stored.ok_or_else(|| Failure::defect("certificates that are absent were taken for good"));
-            };
-            let written = if let Some(mut found) = found {
-                found.data.get_or_insert_default().extend(data(&new));
-                self.ask(attempt("update"), api.replace(secret, &params, &found)).await
-            } else {
-                self.ask(attempt("create"), api.create(&params, &object(secret, &new)))
-                    .await
-            };
-            match written {
-                Ok(_) => return Ok(new),
-                Err(error) if error.is_conflict() || error.is_not_found() => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        let report = format!("cannot keep certificates: secrets '{secret}' is changed again and again");
-        Err(Failure::new(Class::Unavailable, report))
-    }
-
-    /// The certificates as texts whose errors name the Secret.
-    pub fn texts_of(&self, secret: &str, stored: &Stored) -> Texts {
-        let pem = |key: &str, text: &str| Pem {
-            place: format!("'{key}' of secrets '{secret}' in namespace '{}'", self.namespace()),
-            text: text.into(),
+/// The certificates in the Secret, after any necessary renewal.
+pub async fn webhook_certificates(
+    cluster: &Cluster,
+    secret: &str,
+    names: &[String],
+    now: Timestamp,
+) -> Result<Stored, Failure> {
+    let api = cluster.secrets();
+    let params = PostParams::default();
+    let attempt = |verb| cluster.attempt(verb, "secrets", secret);
+    for _ in 0..ROUNDS {
+        let found = cluster.ask(attempt("get"), api.get_opt(secret)).await?;
+        let stored = found.as_ref().map(|found| stored(secret, found)).transpose()?.flatten();
+        let Some(new) = renewed(stored.as_ref(), names, now)? else {
+            return stored.ok_or_else(|| Failure::defect("certificates that are absent were taken for good"));
         };
-        Texts {
-            cert: pem(CERT, &stored.cert),
-            key: pem(KEY, &stored.key),
-            ca: pem(CA, &stored.ca),
+        let written = if let Some(mut found) = found {
+            found.data.get_or_insert_default().extend(data(&new));
+            cluster
+                .ask(attempt("update"), api.replace(secret, &params, &found))
+                .await
+        } else {
+            cluster
+                .ask(attempt("create"), api.create(&params, &object(secret, &new)))
+                .await
+        };
+        match written {
+            Ok(_) => return Ok(new),
+            Err(error) if error.is_conflict() || error.is_not_found() => {}
+            Err(error) => return Err(error.into()),
         }
+    }
+    let report = format!("cannot keep certificates: secrets '{secret}' is changed again and again");
+    Err(Failure::new(Class::Unavailable, report))
+}
+
+/// The certificates as texts whose errors name the Secret.
+pub fn texts_of(cluster: &Cluster, secret: &str, stored: &Stored) -> Texts {
+    let pem = |key: &str, text: &str| Pem {
+        place: format!("'{key}' of secrets '{secret}' in namespace '{}'", cluster.namespace()),
+        text: text.into(),
+    };
+    Texts {
+        cert: pem(CERT, &stored.cert),
+        key: pem(KEY, &stored.key),
+        ca: pem(CA, &stored.ca),
     }
 }
 

@@ -16,6 +16,7 @@ use tokio::sync::watch;
 use super::Wanted;
 use crate::cluster::Cluster;
 use crate::cluster::unwatched::Unwatched;
+use crate::cluster::webhooks;
 
 /// Calls `tell` whenever a published configuration is changed. Never ends.
 pub async fn follow<T>(
@@ -49,10 +50,10 @@ fn touches(cluster: &Cluster, kind: AdmissionKind, name: &str) -> impl Stream<It
         webhooks: &[],
         owner: None,
     };
-    let attempt = cluster.cluster_attempt("watch", wanted.resource(), name);
+    let attempt = webhooks::cluster_attempt(cluster, "watch", wanted.resource(), name);
     let mut trouble = Unwatched::new(attempt, "changes by other writers are reverted within a minute");
     let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
-    watcher(cluster.configurations(wanted), config)
+    watcher(webhooks::configurations(cluster, wanted), config)
         .default_backoff()
         .filter_map(move |event| {
             let touched = match event {

@@ -9,7 +9,7 @@ use addon_core::release::brake::Part;
 
 use super::Sync;
 use super::marks::checksum;
-use crate::cluster::adoption::Kind;
+use crate::cluster::adoption::{self, Kind};
 use crate::helm::claims::Object;
 use crate::jobs::unless;
 
@@ -53,11 +53,8 @@ impl Sync<'_> {
                 "PersistentVolumeClaim" => Kind::Claim,
                 _ => Kind::Crd,
             };
-            let look = async {
-                Ok(acting
-                    .is_not_of(&release, kind, part.namespace.as_deref(), &part.name)
-                    .await?)
-            };
+            let look =
+                async { Ok(adoption::is_not_of(acting, &release, kind, part.namespace.as_deref(), &part.name).await?) };
             if unless(self.cancel, look).await? {
                 adopted.insert(part);
             }

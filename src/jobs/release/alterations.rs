@@ -6,6 +6,7 @@ use tracing::info;
 
 use super::Sync;
 use crate::cluster::drift::lookout::comparison;
+use crate::cluster::drift::restore;
 use crate::jobs::unless;
 
 impl Sync<'_> {
@@ -29,7 +30,7 @@ impl Sync<'_> {
                 continue;
             };
             let is_left = |alteration: &_| lookout.leaves(release, &object, alteration);
-            let right = acting.put_right(manifest, &self.apis, is_left);
+            let right = restore::put_right(acting, manifest, &self.apis, is_left);
             let right = unless(self.cancel, right).await?;
             for alteration in &right.tried {
                 let (field, by) = (alteration.field(), alteration.by.as_deref());

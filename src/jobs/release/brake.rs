@@ -15,7 +15,7 @@ use tracing::info;
 
 use super::Sync;
 use crate::cluster::drift::{self, ObjectKey};
-use crate::cluster::releases::upgrades::Template;
+use crate::cluster::releases::upgrades::{self, Template};
 use crate::cluster::releases::vanishing::refuse_vanishing;
 use crate::helm;
 use crate::helm::labels::{KEEP, RESOURCE_POLICY};
@@ -25,7 +25,7 @@ const NONE: &str = "none";
 
 impl Sync<'_> {
     pub(super) async fn look_at_base(&mut self) -> Result<(), Failure> {
-        let base = self.tools.cluster.base_of(self.deployed()?, &self.apis).await?;
+        let base = upgrades::base_of(&self.tools.cluster, self.deployed()?, &self.apis).await?;
         let objects = objects_of(&self.facts.release, &base.manifest)?;
         if objects.iter().any(is_of_a_crd) {
             // The list of served APIs is a few seconds old, and a version may be gone since.
@@ -75,7 +75,7 @@ impl Sync<'_> {
     pub(super) async fn hold(&self, held: &Held) -> Result<Failure, Failure> {
         let revision = self.deployed()?;
         if revision.newest.held.as_ref() != Some(held) {
-            self.tools.cluster.note_held(revision, Some(held)).await?;
+            upgrades::note_held(&self.tools.cluster, revision, Some(held)).await?;
         }
         Ok(held.failure(&self.facts.release))
     }
@@ -84,12 +84,12 @@ impl Sync<'_> {
     pub(super) async fn settle(&self) -> Result<(), Failure> {
         let revision = self.deployed()?;
         if revision.asked.as_ref() != Some(&self.facts.asked) {
-            self.tools.cluster.note_asked(revision, &self.facts.asked).await?;
+            upgrades::note_asked(&self.tools.cluster, revision, &self.facts.asked).await?;
         }
         if revision.is_held() {
             let release = self.facts.release.as_str();
             info!(release, "a held upgrade is no longer needed");
-            self.tools.cluster.note_held(revision, None).await?;
+            upgrades::note_held(&self.tools.cluster, revision, None).await?;
         }
         Ok(())
     }

@@ -19,6 +19,7 @@ use super::Sync;
 use super::source::Source;
 use crate::cluster::crds::Ensured;
 use crate::cluster::drift::flat;
+use crate::cluster::patch::ensure::ensure_object;
 use crate::jobs::{Tools, unless, vet_for_helm};
 
 /// The result for each release. Only a cancellation is an error of the whole.
@@ -86,7 +87,7 @@ async fn of_module(
     let objects = documents.into_iter().flat_map(flat);
     let acting = unless(cancel, sync.acting()).await?.cluster();
     for object in objects.filter(|object| object["kind"] == CONVERSION_WEBHOOK) {
-        let ensured = unless(cancel, acting.ensure_object(&object)).await?;
+        let ensured = unless(cancel, ensure_object(acting, &object)).await?;
         let object = object["metadata"]["name"].as_str().unwrap_or_default();
         let module = module.as_str();
         match ensured {

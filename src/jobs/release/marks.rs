@@ -10,8 +10,8 @@ use tracing::warn;
 
 use super::{Sync, ownership};
 use crate::cluster::drift::{self, ObjectKey};
-use crate::cluster::releases::Revision;
 use crate::cluster::releases::marks::{Marks, labels_of_new};
+use crate::cluster::releases::{self, Revision};
 use crate::helm;
 
 /// The kinds whose objects change the APIs that the API server serves.
@@ -42,7 +42,7 @@ impl Sync<'_> {
 
     /// Compares the rendering with the manifest in the newest revision.
     pub(super) async fn compare(&mut self) -> Result<(), Failure> {
-        let deployed = self.tools.cluster.manifest(self.deployed()?).await?;
+        let deployed = releases::manifest(&self.tools.cluster, self.deployed()?).await?;
         self.facts.likeness = Some(likeness(&self.manifest, &deployed));
         Ok(())
     }
@@ -65,9 +65,7 @@ impl Sync<'_> {
             config: self.config,
         };
         let cluster = &self.tools.cluster;
-        cluster
-            .mark(&revision.release, revision.newest.revision, &marks)
-            .await?;
+        releases::marks::mark(cluster, &revision.release, revision.newest.revision, &marks).await?;
         Ok(())
     }
 
@@ -87,7 +85,7 @@ impl Sync<'_> {
         if !self.lacks_config(revision) {
             return Ok(());
         }
-        Ok(self.tools.cluster.note_config(revision, self.config).await?)
+        Ok(releases::marks::note_config(&self.tools.cluster, revision, self.config).await?)
     }
 
     /// Writes the marks on the deployed revision, whose lack only costs the next sync some work. An error if the revision is
@@ -115,8 +113,7 @@ impl Sync<'_> {
                 unmanaged: self.facts.unmanaged,
                 config: self.config,
             };
-            cluster
-                .mark(release, upgraded.revision, &marks)
+            releases::marks::mark(cluster, release, upgraded.revision, &marks)
                 .await
                 .map_err(Failure::from)
         };
@@ -124,7 +121,9 @@ impl Sync<'_> {
         let status = match marked.await {
             Ok(status) => status,
             Err(error) => {
-                let newest = cluster.newest_revision(release).await?.map(|revision| revision.newest);
+                let newest = releases::newest_revision(cluster, release)
+                    .await?
+                    .map(|revision| revision.newest);
                 let newest = newest.filter(|newest| newest.revision == upgraded.revision);
                 warn!(release, %error, "the marks of the release could not be written");
                 unmarked = format!("; {error}");

@@ -13,10 +13,11 @@ use tracing::warn;
 
 use super::Sync;
 use super::marks::keys_of;
-use crate::cluster::drift::ObjectKey;
 use crate::cluster::drift::lookout::sights::Sight;
+use crate::cluster::drift::{self, ObjectKey};
 use crate::cluster::error::RequestError;
-use crate::cluster::releases::Revision;
+use crate::cluster::releases::{self, Revision};
+use crate::cluster::state;
 use crate::jobs::Tools;
 
 impl Sync<'_> {
@@ -56,7 +57,7 @@ impl Sync<'_> {
     pub(super) async fn look_at_objects(&mut self) -> Result<(), Failure> {
         let keys = self.objects_of_deployed().await?;
         let labels = &self.tools.helm()?.options().labels;
-        self.facts.objects = self.tools.cluster.look_for(&keys, labels, &self.apis).await?;
+        self.facts.objects = drift::look_for(&self.tools.cluster, &keys, labels, &self.apis).await?;
         self.objects = Some(keys);
         Ok(())
     }
@@ -69,7 +70,10 @@ impl Sync<'_> {
             .and_then(|text| serde_json::from_str(text).ok());
         match marked {
             Some(keys) => Ok(keys),
-            None => keys_of(&self.facts.release, &self.tools.cluster.manifest(revision).await?),
+            None => keys_of(
+                &self.facts.release,
+                &releases::manifest(&self.tools.cluster, revision).await?,
+            ),
         }
     }
 }
@@ -79,9 +83,9 @@ pub(super) async fn observe(tools: &Tools, facts: &mut Facts) -> Result<Option<R
     facts.tenure = tools.spawner.warrant().tenure();
     // An earlier leader may still be at work, so its intent counts even before its helm has written anything.
     let may_overlap = facts.tenure.as_ref().is_some_and(|tenure| !tenure.overlap.is_zero());
-    let newest = Box::pin(tools.cluster.newest_revision(&facts.release));
+    let newest = Box::pin(releases::newest_revision(&tools.cluster, &facts.release));
     let (revision, intent) = if may_overlap {
-        try_join(newest, Box::pin(tools.cluster.intent(&facts.release))).await?
+        try_join(newest, Box::pin(state::intent(&tools.cluster, &facts.release))).await?
     } else {
         (newest.await?, None)
     };
@@ -97,7 +101,7 @@ pub(super) async fn observe(tools: &Tools, facts: &mut Facts) -> Result<Option<R
         .as_ref()
         .is_some_and(|newest| newest.status.is_unfinished());
     facts.intent = if unfinished && !may_overlap {
-        Box::pin(tools.cluster.intent(&facts.release)).await?
+        Box::pin(state::intent(&tools.cluster, &facts.release)).await?
     } else {
         intent
     };
@@ -108,13 +112,11 @@ pub(super) async fn observe(tools: &Tools, facts: &mut Facts) -> Result<Option<R
 /// that this was the operator's own helm. Returns the newest revision; `None` if there is none or it cannot be read.
 pub(super) async fn forget_unless_unfinished(tools: &Tools, release: &str) -> Option<u32> {
     let forgotten = async {
-        let newest = tools
-            .cluster
-            .newest_revision(release)
+        let newest = releases::newest_revision(&tools.cluster, release)
             .await?
             .map(|revision| revision.newest);
         if !newest.as_ref().is_some_and(|newest| newest.status.is_unfinished()) {
-            tools.cluster.clear_intent(release).await?;
+            state::clear_intent(&tools.cluster, release).await?;
         }
         Ok::<_, RequestError>(newest.map(|newest| newest.revision))
     };

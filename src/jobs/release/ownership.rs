@@ -7,6 +7,7 @@ use addon_core::failure::{Class, Failure};
 
 use crate::cluster::drift::ObjectKey;
 use crate::cluster::releases::Revision;
+use crate::cluster::releases::newest_revision;
 use crate::helm::HelmError;
 use crate::helm::claims::{Claims, Object};
 use crate::jobs::Tools;
@@ -37,7 +38,7 @@ pub(super) async fn explain(tools: &Tools, release: &str, error: HelmError) -> F
     };
     // The release with the claim may have failed before it was created. Then its claims are dropped, and the next
     // attempt succeeds.
-    if let Ok(None) = tools.cluster.newest_revision(&refusal.owner).await {
+    if let Ok(None) = newest_revision(&tools.cluster, &refusal.owner).await {
         // If this fails, the next refusal tries it again.
         let _ = settle(tools, &refusal.owner, &BTreeSet::new()).await;
     }

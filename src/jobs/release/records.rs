@@ -17,6 +17,9 @@ use super::marks::keys_of;
 use super::removal::told;
 use crate::cluster::drift;
 use crate::cluster::releases::records::Stored;
+use crate::cluster::releases::records::made::made_for;
+use crate::cluster::releases::{self, upgrades};
+use crate::cluster::state;
 use crate::helm::HelmError;
 use crate::jobs::{Tools, unless};
 
@@ -41,7 +44,7 @@ pub(super) struct Examination {
 /// Examines all records of the release, and repairs those whose remedy is certain.
 pub(super) async fn examine(tools: &Tools, facts: &Facts, purpose: Purpose) -> Result<Examination, Failure> {
     let (cluster, release) = (&tools.cluster, facts.release.as_str());
-    let stored = cluster.records(release).await?;
+    let stored = releases::records::records(cluster, release).await?;
     // Records of another program are not ours to repair.
     if stored.last().is_some_and(|newest| !newest.is_ours) {
         return Ok(Examination::default());
@@ -52,7 +55,7 @@ pub(super) async fn examine(tools: &Tools, facts: &Facts, purpose: Purpose) -> R
     let mut repaired = Vec::new();
     for finding in examined.findings.iter().filter(is_certain) {
         let apis = cluster.apis().await?;
-        cluster.mend(release, &stored, finding, &apis).await?;
+        releases::records::mend(cluster, release, &stored, finding, &apis).await?;
         let (secret, flaw, remedy) = (finding.secret.as_str(), &finding.flaw, finding.remedy);
         warn!(release, secret, %flaw, %remedy, "a damaged record of helm is repaired");
         repaired.push(finding.to_string());
@@ -82,7 +85,7 @@ pub(super) async fn left(
 ) -> Result<Option<String>, Failure> {
     let cluster = &tools.cluster;
     let apis = cluster.apis().await?;
-    let made = cluster.made_for(release, kinds, &apis).await?;
+    let made = made_for(cluster, release, kinds, &apis).await?;
     let parts = made.into_iter().map(|key| part_with(key, cluster.namespace()));
     let left: BTreeSet<String> = parts
         .filter(|part| !is_known(part))
@@ -102,13 +105,13 @@ impl Sync<'_> {
     pub(super) async fn repair(&mut self, revision: u32, left: Status) -> Result<(), Failure> {
         let release = self.facts.release.as_str();
         warn!(release, revision, %left, "a helm process ended before its work was done, its revision is marked as failed");
-        self.tools.cluster.fail_revision(self.deployed()?).await?;
-        self.tools.cluster.clear_intent(release).await?;
+        releases::fail_revision(&self.tools.cluster, self.deployed()?).await?;
+        state::clear_intent(&self.tools.cluster, release).await?;
         self.observe().await
     }
 
     pub(super) async fn amend(&mut self) -> Result<(), Failure> {
-        let unserved = self.tools.cluster.amend_base(self.deployed()?, &self.apis).await?;
+        let unserved = upgrades::amend_base(&self.tools.cluster, self.deployed()?, &self.apis).await?;
         self.hold.amended.extend(told(&self.facts.release, &unserved));
         self.observe().await
     }

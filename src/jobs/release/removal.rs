@@ -24,6 +24,8 @@ use crate::cluster::apis::Apis;
 use crate::cluster::drift;
 use crate::cluster::releases::Revision;
 use crate::cluster::releases::unserved::Unserved;
+use crate::cluster::releases::vanishing;
+use crate::cluster::state;
 use crate::jobs::acting::Acting;
 use crate::jobs::{Tools, unless};
 
@@ -44,7 +46,7 @@ async fn remove(tools: &Tools, release: &str, cancel: &CancellationToken) -> Res
     let lost = unless(cancel, examine(tools, &mut facts, &mut hold)).await?;
     let Some(revision) = unless(cancel, observe(tools, &mut facts)).await? else {
         // The operator may have been killed after helm had ended, and before the intent was removed.
-        if let Err(error) = tools.cluster.clear_intent(release).await {
+        if let Err(error) = state::clear_intent(&tools.cluster, release).await {
             warn!(release, error = %Chain(&error), "the note about an ended helm process could not be removed");
         }
         ownership::settle(tools, release, &BTreeSet::new()).await?;
@@ -65,7 +67,7 @@ async fn remove(tools: &Tools, release: &str, cancel: &CancellationToken) -> Res
     };
     tools.helm()?.version().await?;
     info!(release, "uninstalling the release");
-    let recorded = tools.cluster.record_intent(release, &intent).await?;
+    let recorded = state::record_intent(&tools.cluster, release, &intent).await?;
     let uninstalled = tools.helm()?.uninstall(release, acting.kubeconfig(), cancel).await;
     tools.cluster.forget_apis();
     if let Err(error) = uninstalled {
@@ -86,7 +88,7 @@ async fn remove(tools: &Tools, release: &str, cancel: &CancellationToken) -> Res
             error, "the release is uninstalled, but it still claims its objects"
         );
     }
-    if let Err(error) = tools.cluster.clear_recorded(recorded).await {
+    if let Err(error) = state::clear_recorded(&tools.cluster, recorded).await {
         warn!(release, error = %Chain(&error), "the release is uninstalled, but the record of the helm run could not be removed");
     }
     Ok(reworked(&mut hold))
@@ -130,13 +132,13 @@ async fn prepare(
 async fn certain_apis(tools: &Tools, revision: &Revision) -> Result<Arc<Apis>, Failure> {
     tools.cluster.forget_apis();
     let apis = tools.cluster.apis().await?;
-    tools.cluster.refuse_vanishing(revision, &apis).await?;
+    vanishing::refuse_vanishing_of(&tools.cluster, revision, &apis).await?;
     Ok(apis)
 }
 
 /// The objects that helm would leave behind, because the record of a failed upgrade does not name them.
 async fn missed(tools: &Tools, acting: &Acting<'_>, revision: &Revision, apis: &Apis) -> Result<Vec<Value>, Failure> {
-    let missed = tools.cluster.missed(revision, acting.cluster(), apis).await?;
+    let missed = crate::cluster::releases::missed::missed(&tools.cluster, revision, acting.cluster(), apis).await?;
     let keys: Vec<String> = missed
         .iter()
         .filter_map(drift::key_of)
@@ -155,7 +157,7 @@ async fn missed(tools: &Tools, acting: &Acting<'_>, revision: &Revision, apis: &
 /// Rewrites the record that helm would remove the release by, if it names kinds that are no longer served, or too few
 /// objects.
 async fn amend(tools: &Tools, revision: &Revision, missed: &[Value], apis: &Apis) -> Result<Vec<String>, Failure> {
-    let unserved = tools.cluster.amend(revision, missed, apis).await?;
+    let unserved = crate::cluster::releases::unserved::amend(&tools.cluster, revision, missed, apis).await?;
     Ok(told(&revision.release, &unserved))
 }
 

@@ -14,6 +14,7 @@ use names::ModuleName;
 use tokio_util::sync::CancellationToken;
 
 use super::source::Source;
+use crate::cluster::difference::try_to_apply;
 use crate::cluster::drift::flat;
 use crate::helm::{self, Verbosity};
 use crate::jobs::{Tools, unless};
@@ -79,7 +80,7 @@ pub async fn render(
     })?;
     let (cluster, apis) = (&tools.cluster, &*apis);
     let tried = stream::iter(documents.into_iter().flat_map(flat))
-        .map(|object| async move { cluster.try_to_apply(&object, apis).await })
+        .map(|object| async move { try_to_apply(cluster, &object, apis).await })
         .buffered(AT_ONCE)
         .try_collect::<Vec<_>>();
     let tried = unless(cancel, tried).await?;

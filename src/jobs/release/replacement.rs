@@ -11,7 +11,8 @@ use tracing::{info, warn};
 
 use super::Sync;
 use super::brake::objects_of;
-use crate::cluster::replacement::Place;
+use crate::cluster::releases::upgrades;
+use crate::cluster::replacement::{self, Place};
 use crate::helm::immutable::Immutable;
 use crate::jobs::unless;
 
@@ -38,7 +39,7 @@ impl Sync<'_> {
         );
         let Some(place) = place else { return Ok(()) };
         let acting = unless(self.cancel, self.acting()).await?.cluster();
-        let present = unless(self.cancel, async { Ok(acting.uid_at(&place).await?) }).await?;
+        let present = unless(self.cancel, async { Ok(replacement::uid_at(acting, &place).await?) }).await?;
         if present.as_ref() == Some(&refused.uid) {
             return Err(refused.failure(&self.facts.release));
         }
@@ -62,7 +63,7 @@ impl Sync<'_> {
         let object_and_field = format!("{}/{} ({})", immutable.kind, immutable.name, immutable.field);
         let is_first = self.in_the_way.insert(object_and_field.clone());
         let acting = unless(self.cancel, self.acting()).await?.cluster();
-        let uid = unless(self.cancel, async { Ok(acting.uid_at(&place).await?) }).await?;
+        let uid = unless(self.cancel, async { Ok(replacement::uid_at(acting, &place).await?) }).await?;
         let Some(uid) = uid else {
             // An object that is gone is in nobody's way.
             return if is_first {
@@ -82,7 +83,7 @@ impl Sync<'_> {
                 "an object is replaced, because nobody can change the field"
             );
             let dependents_stay = way == Way::ReplaceAlone;
-            let taken = async { Ok(acting.take_away(&place, &uid, dependents_stay).await?) };
+            let taken = async { Ok(replacement::take_away(acting, &place, &uid, dependents_stay).await?) };
             if unless(self.cancel, taken).await? {
                 self.hold.replaced.push(object_and_field);
                 return unless(self.cancel, self.observe()).await;
@@ -111,7 +112,7 @@ impl Sync<'_> {
         let Some(revision) = &self.revision else {
             return Ok(());
         };
-        if let Err(error) = self.tools.cluster.note_refused(revision, refused).await {
+        if let Err(error) = upgrades::note_refused(&self.tools.cluster, revision, refused).await {
             let release = self.facts.release.as_str();
             warn!(release, error = %Chain(&error), "the note about a held upgrade could not be written");
         }

@@ -10,7 +10,8 @@ use tracing::{info, warn};
 
 use super::brake::{goes_with_its_rendering, objects_of};
 use crate::cluster::drift;
-use crate::cluster::releases::Revision;
+use crate::cluster::releases::{self, Revision};
+use crate::cluster::withdrawal;
 use crate::jobs::Tools;
 use crate::jobs::acting::Acting;
 
@@ -22,7 +23,7 @@ pub(super) async fn withdraw(
     missed: &[Value],
 ) -> Result<(), Failure> {
     let release = revision.release.as_str();
-    let manifest = tools.cluster.manifest(revision).await?;
+    let manifest = releases::manifest(&tools.cluster, revision).await?;
     // Helm itself tells of a manifest that is no YAML.
     let objects = objects_of(release, &manifest).unwrap_or_default();
     let goes = objects
@@ -34,7 +35,7 @@ pub(super) async fn withdraw(
         if !key.api_version.starts_with("admissionregistration.k8s.io/") {
             continue;
         }
-        match acting.cluster().withdraw(release, &key.kind, &key.name).await {
+        match withdrawal::withdraw(acting.cluster(), release, &key.kind, &key.name).await {
             Ok(true) => {
                 is_any = true;
                 info!(release, object = %key, "the webhooks of the release are removed first");
@@ -48,7 +49,7 @@ pub(super) async fn withdraw(
         }
     }
     if is_any {
-        tools.cluster.outlast(revision).await;
+        withdrawal::outlast(&tools.cluster, revision).await;
     }
     Ok(())
 }

@@ -15,6 +15,7 @@ use tracing::info;
 use super::Sync;
 use super::brake::objects_of;
 use super::marks::checksum;
+use crate::cluster::interception;
 use crate::helm::claims::Object;
 use crate::jobs::unless;
 
@@ -70,8 +71,10 @@ impl Sync<'_> {
             let look = async {
                 let (kind, name) = (&found.configuration["kind"], &found.configuration["metadata"]["name"]);
                 let (kind, name) = (kind.as_str().unwrap_or_default(), name.as_str().unwrap_or_default());
-                Ok(acting.leads_nowhere(found.namespace, found.service).await?
-                    && !acting.is_configured(kind, name).await?)
+                Ok(
+                    interception::leads_nowhere(acting, found.namespace, found.service).await?
+                        && !interception::is_configured(acting, kind, name).await?,
+                )
             };
             if unless(self.cancel, look).await? {
                 withheld.push(Withheld {

@@ -19,7 +19,8 @@ use super::{Debug, Unanswered};
 use crate::cluster::apis::Apis;
 use crate::cluster::drift::flat;
 use crate::cluster::outdated::{Uses, kinds_in};
-use crate::cluster::releases::Revision;
+use crate::cluster::releases::unserved;
+use crate::cluster::releases::{self, Revision};
 use crate::serve;
 
 /// The number of records that are in memory at the same time.
@@ -47,7 +48,7 @@ impl Debug {
             Ok(running) => running,
             Err(error) => return Ok(unable(format!("the API server's version: {error}"))),
         };
-        let deployed = match charts.cluster.deployed_revisions().await {
+        let deployed = match releases::deployed_revisions(&charts.cluster).await {
             Ok(deployed) => deployed,
             Err(error) => return Ok(unable(error.to_string())),
         };
@@ -106,7 +107,7 @@ impl Debug {
 async fn records(charts: &Charts, deployed: Vec<Revision>) -> (Vec<(Revision, Uses)>, Vec<UnreadRelease>) {
     let ours = deployed.into_iter().filter(|revision| revision.newest.ours);
     let answers = stream::iter(ours).map(|revision| async move {
-        let uses = charts.cluster.uses(&revision).await;
+        let uses = unserved::uses(&charts.cluster, &revision).await;
         (revision, uses)
     });
     let answers: Vec<_> = answers.buffer_unordered(AT_ONCE).collect().await;
@@ -138,8 +139,8 @@ async fn judged(
     }
     let is_running = target == running;
     let served = if is_running {
-        let warnings = charts.cluster.warnings(&all, apis).await;
-        charts.cluster.served(&all, &warnings, apis).await
+        let warnings = crate::cluster::outdated::warnings(&charts.cluster, &all, apis).await;
+        crate::cluster::outdated::served(&charts.cluster, &all, &warnings, apis).await
     } else {
         BTreeMap::new()
     };

@@ -18,6 +18,8 @@ use super::{Debug, Unanswered};
 use crate::cluster::Cluster;
 use crate::cluster::drift::lookout::Lookout;
 use crate::cluster::releases::before::Amendment;
+use crate::cluster::releases::deployed_releases;
+use crate::cluster::releases::hook_run;
 use crate::serve;
 
 /// The timeout of reading releases; without an answer the rest is shown anyway.
@@ -64,7 +66,7 @@ impl Charts {
     async fn tell_hooks(&self, reports: &mut [ModuleReport]) {
         let waiting = reports.iter_mut().filter(|report| report.state == "Releasing");
         let told = waiting.map(async |report| {
-            let run = self.cluster.running_hook(&report.name, self.helm_timeout).await;
+            let run = hook_run::running_hook(&self.cluster, &report.name, self.helm_timeout).await;
             if let Ok(Some(run)) = run {
                 report.waits_for = run.to_string();
             }
@@ -124,9 +126,15 @@ impl Debug {
         let read = match charts {
             Some(charts) if with_releases => {
                 let cluster = &charts.cluster;
-                timeout(PATIENCE, join(cluster.deployed_releases(), cluster.amendments()))
-                    .await
-                    .ok()
+                timeout(
+                    PATIENCE,
+                    join(
+                        deployed_releases(cluster),
+                        crate::cluster::releases::before::amendments(cluster),
+                    ),
+                )
+                .await
+                .ok()
             }
             Some(_) | None => None,
         };

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use addon_operator::cluster::installation::patching::{FIELD_MANAGER, Outcome};
+use addon_operator::cluster::installation::patching::{self, FIELD_MANAGER, Outcome};
 use fs_err as fs;
 use testbed::part::Part;
 use testbed::plane::User;
@@ -47,7 +47,9 @@ async fn helm_upgrades_a_deployment_whose_image_we_have_replaced() {
         helm(&stage, part, &chart, &image(1)).unwrap();
         stage.roll_out(1, 1);
         let found = stage.installation(&stage.pods()[0]).await;
-        let done = stage.cluster().patch_image(&found, &image(1), &image(2)).await.unwrap();
+        let done = patching::patch_image(stage.cluster(), &found, &image(1), &image(2))
+            .await
+            .unwrap();
         assert_eq!(done, Outcome::Done);
         stage.roll_out(1, 2);
         // The current image, and another one.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use addon_core::module::description::AccountName;
 use addon_operator::cluster::Cluster;
 use addon_operator::cluster::installation::Installation;
+use addon_operator::cluster::installation::trial_set;
 use addon_operator::cluster::installation::watching::{Asking, Observer, Seen};
 use channel_core::trial::sight::{Known, PodState};
 use serde_json::json;
@@ -116,9 +117,7 @@ async fn a_trial_is_followed_from_its_set_to_its_end() {
     let seen = watching.until("all to be known", all_known).await;
     assert_eq!(seen.deployment.there().unwrap().template, stage.template());
     let record = stage.record(2).await;
-    stage
-        .cluster()
-        .make_trial_set(&found, &record, &image(2))
+    trial_set::make_trial_set(stage.cluster(), &found, &record, &image(2))
         .await
         .unwrap();
     watching.asking.look_again();
@@ -157,9 +156,7 @@ async fn a_trial_is_followed_from_its_set_to_its_end() {
         now.is_some_and(|now| now.name != pod && now.state == PodState::Starting)
     };
     watching.until("another pod", is_other).await;
-    stage
-        .cluster()
-        .drop_trial_set(&found, Some(&record), &uid)
+    trial_set::drop_trial_set(stage.cluster(), &found, Some(&record), &uid)
         .await
         .unwrap();
     watching

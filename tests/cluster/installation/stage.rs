@@ -8,6 +8,7 @@ use addon_core::digest::Digest;
 use addon_operator::cluster::Cluster;
 use addon_operator::cluster::installation::{Found, Installation};
 use addon_operator::cluster::state::trial::{Changed, Kept};
+use addon_operator::cluster::state::trial::{change_trial, channel_records};
 use channel_core::choice::Target;
 use channel_core::reference::ImageDigest;
 use channel_core::trial::record::Trial;
@@ -159,18 +160,21 @@ impl Stage {
     /// Writes the record of a trial of this version, in place of any other, and returns it.
     pub(super) async fn record(&self, version: u8) -> Trial {
         let trial = trial(version, &self.template());
-        let standing = match self.cluster().channel_records().await.unwrap().trial {
+        let standing = match channel_records(self.cluster()).await.unwrap().trial {
             Kept::Is(standing) => Some(standing),
             Kept::Absent => None,
             Kept::Unreadable(why) => unreachable!("{why}"),
         };
-        let changed = self.cluster().change_trial(standing.as_ref(), Some(&trial)).await;
+        let changed = change_trial(self.cluster(), standing.as_ref(), Some(&trial)).await;
         assert_eq!(changed.unwrap(), Changed::Done);
         trial
     }
 
     pub(super) async fn installation(&self, pod: &str) -> Installation {
-        match self.cluster().installation(pod).await.unwrap() {
+        match addon_operator::cluster::installation::installation(self.cluster(), pod)
+            .await
+            .unwrap()
+        {
             Found::In(found) => *found,
             Found::Elsewhere(why) => unreachable!("{why}"),
         }

@@ -3,7 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 use addon_operator::cluster::installation::Installation;
-use addon_operator::cluster::installation::patching::Outcome;
+use addon_operator::cluster::installation::patching::{self, Outcome};
+use addon_operator::cluster::installation::trial_set;
 use serde_json::{Value, json};
 use testbed::wait::wait_until;
 
@@ -14,7 +15,7 @@ const ON_TRIAL: &str = "addon-operator/trial=ao";
 
 async fn make(stage: &Stage, found: &Installation, version: u8) -> Outcome {
     let trial = stage.record(version).await;
-    let made = stage.cluster().make_trial_set(found, &trial, &image(version)).await;
+    let made = trial_set::make_trial_set(stage.cluster(), found, &trial, &image(version)).await;
     made.unwrap()
 }
 
@@ -52,7 +53,9 @@ async fn a_set_is_neither_adopted_nor_scaled_and_goes_with_its_deployment() {
     stage.kubectl("scale deployment ao --replicas=3");
     stage.roll_out(3, 1);
     stands(&stage, &uid);
-    let patched = stage.cluster().patch_image(&found, &image(1), &image(2)).await.unwrap();
+    let patched = patching::patch_image(stage.cluster(), &found, &image(1), &image(2))
+        .await
+        .unwrap();
     assert_eq!(patched, Outcome::Done);
     stage.roll_out(3, 2);
     stands(&stage, &uid);
@@ -73,38 +76,50 @@ async fn a_set_is_made_once_and_only_of_the_template_that_was_seen() {
     let trial = stage.record(2).await;
     stage.kubectl("set env deployment/ao A=b");
     let now = stage.template();
-    let changed = cluster.make_trial_set(&found, &trial, &image(2)).await.unwrap();
+    let changed = trial_set::make_trial_set(cluster, &found, &trial, &image(2))
+        .await
+        .unwrap();
     assert_eq!(changed, Outcome::Changed { now });
     assert_eq!(set(&stage), None);
 
     let trial = stage.record(2).await;
     for _ in 0..2 {
         // The second call is a repetition after a lost answer.
-        let made = cluster.make_trial_set(&found, &trial, &image(2)).await.unwrap();
+        let made = trial_set::make_trial_set(cluster, &found, &trial, &image(2))
+            .await
+            .unwrap();
         assert_eq!(made, Outcome::Done);
     }
     let next = stage.record(3).await;
-    let late = cluster.make_trial_set(&found, &trial, &image(2)).await.unwrap();
+    let late = trial_set::make_trial_set(cluster, &found, &trial, &image(2))
+        .await
+        .unwrap();
     let now = "another record of a trial, or none".to_owned();
     assert_eq!(late, Outcome::Changed { now });
-    let refused = cluster.make_trial_set(&found, &next, &image(3)).await.unwrap_err();
+    let refused = trial_set::make_trial_set(cluster, &found, &next, &image(3))
+        .await
+        .unwrap_err();
     assert!(
         refused.to_string().contains("runs another version, sha256:0"),
         "{refused}"
     );
 
-    let other = cluster.drop_trial_set(&found, Some(&next), "another").await.unwrap();
+    let other = trial_set::drop_trial_set(cluster, &found, Some(&next), "another")
+        .await
+        .unwrap();
     let now = "another ReplicaSet 'ao-trial'".to_owned();
     assert_eq!(other, Outcome::Changed { now }, "a late word about another trial");
     let uid = set(&stage).unwrap()["metadata"]["uid"].as_str().unwrap().to_owned();
     for over in [Some(&trial), None] {
         // A request of a replica that does not know yet that another trial has begun.
-        let late = cluster.drop_trial_set(&found, over, &uid).await.unwrap();
+        let late = trial_set::drop_trial_set(cluster, &found, over, &uid).await.unwrap();
         let now = "another record of a trial, or none".to_owned();
         assert_eq!(late, Outcome::Changed { now }, "{over:?}");
     }
     assert_eq!(set(&stage).unwrap()["metadata"]["deletionTimestamp"], Value::Null);
-    let dropped = cluster.drop_trial_set(&found, Some(&next), &uid).await.unwrap();
+    let dropped = trial_set::drop_trial_set(cluster, &found, Some(&next), &uid)
+        .await
+        .unwrap();
     assert_eq!(dropped, Outcome::Done);
     let gone = || Ok::<_, String>((set(&stage).is_none()).then_some(()));
     wait_until(PATIENCE, "the set to go", gone).unwrap();
@@ -113,7 +128,9 @@ async fn a_set_is_made_once_and_only_of_the_template_that_was_seen() {
         "",
         "its pod has ended"
     );
-    let dropped = cluster.drop_trial_set(&found, Some(&next), &uid).await.unwrap();
+    let dropped = trial_set::drop_trial_set(cluster, &found, Some(&next), &uid)
+        .await
+        .unwrap();
     assert_eq!(dropped, Outcome::Done, "it is gone already");
 }
 
@@ -124,9 +141,13 @@ async fn a_set_of_others_is_left_alone() {
     stage.apply(&loose_set("ao-trial"));
     let cluster = stage.cluster();
     let trial = stage.record(2).await;
-    let made = cluster.make_trial_set(&found, &trial, &image(2)).await.unwrap_err();
+    let made = trial_set::make_trial_set(cluster, &found, &trial, &image(2))
+        .await
+        .unwrap_err();
     let uid = set(&stage).unwrap()["metadata"]["uid"].as_str().unwrap().to_owned();
-    let dropped = cluster.drop_trial_set(&found, Some(&trial), &uid).await.unwrap_err();
+    let dropped = trial_set::drop_trial_set(cluster, &found, Some(&trial), &uid)
+        .await
+        .unwrap_err();
     for refused in [made, dropped] {
         assert!(refused.to_string().contains("not made by us"), "{refused}");
     }

@@ -23,7 +23,7 @@ fn heritage() -> Value {
 }
 
 fn told(manifest: &Value, live: &Value) -> Vec<(String, Option<String>)> {
-    let found = alterations(manifest, live);
+    let found = alterations_of(manifest, live);
     found.into_iter().map(|one| (one.field(), one.by)).collect()
 }
 
@@ -43,7 +43,7 @@ fn what_a_person_has_set_is_told_with_the_tool_and_put_right() {
     // The API server has rewritten a value of helm's, which is no alteration.
     assert_eq!(told(&wanted, &found), [by("spec.replicas", "kubectl-edit")]);
     assert_eq!(
-        remedy(&found, &alterations(&wanted, &found)),
+        remedy(&found, &alterations_of(&wanted, &found)),
         json!({"metadata": {"resourceVersion": "7"}, "spec": {"replicas": 1}})
     );
 }
@@ -76,7 +76,7 @@ fn what_was_taken_away_is_put_back() {
     let wanted = manifest(&json!({"size": 1, "nothing": null, "empty": {"a": []}}));
     let found = live(&json!({}), &[("helm", "", json!({"f:metadata": heritage()}))]);
     assert_eq!(told(&wanted, &found), [("spec.size".to_owned(), None)]);
-    let patch = remedy(&found, &alterations(&wanted, &found));
+    let patch = remedy(&found, &alterations_of(&wanted, &found));
     assert_eq!(patch["spec"], json!({"size": 1}));
     // Helm still owns the existence of the map, but no field in it.
     let emptied = live(
@@ -121,7 +121,7 @@ fn items_of_lists_are_found_by_their_keys_and_only_theirs_are_put_right() {
         .as_array_mut()
         .unwrap()
         .push(json!({"name": "gone", "image": "c:1"}));
-    let patch = remedy(&found, &alterations(&wanted, &found));
+    let patch = remedy(&found, &alterations_of(&wanted, &found));
     assert_eq!(patch["spec"], json!({"containers": expected}));
 }
 
@@ -158,7 +158,7 @@ fn labels_and_annotations_count_and_a_secret_is_read_as_it_is_kept() {
         ]
     );
     assert_eq!(
-        remedy(&found, &alterations(&wanted, &found))["data"],
+        remedy(&found, &alterations_of(&wanted, &found))["data"],
         json!({"k": "dGV4dA=="})
     );
 }

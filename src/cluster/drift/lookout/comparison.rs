@@ -22,6 +22,7 @@ use super::super::{ObjectKey, flat, key_of};
 use super::releases::{Object, Release, key};
 use super::{AGAIN, Errand, Inner, Lookout, Watch};
 use crate::cluster::Cluster;
+use crate::cluster::drift::restore;
 use crate::cluster::releases::Revision;
 
 /// The number of times that a field is restored before the value of the other writer is left in place.
@@ -144,7 +145,7 @@ async fn compared(
     for (object, print) in suspects {
         let id = key(&object);
         let altered = match manifests.get(&id) {
-            Some(manifest) => inner.cluster.alterations(manifest, &apis).await?,
+            Some(manifest) => restore::alterations(&inner.cluster, manifest, &apis).await?,
             None => Vec::new(),
         };
         let mut counting = altered
@@ -158,7 +159,7 @@ async fn compared(
 
 /// The objects of a revision in the form in which helm applied them.
 pub async fn manifests(cluster: &Cluster, revision: &Revision) -> Result<BTreeMap<ObjectKey, Value>, Failure> {
-    let manifest = cluster.manifest(revision).await?;
+    let manifest = crate::cluster::releases::manifest(cluster, revision).await?;
     let documents = yaml::documents_v2(&manifest)
         .map_err(|error| Failure::new(Class::Invalid, format!("its manifest is not YAML: {error}")))?;
     let objects = documents.into_iter().flat_map(flat);

@@ -100,7 +100,7 @@ impl Inner {
 }
 
 async fn objects_of(cluster: &Cluster, revision: &Revision) -> Result<BTreeSet<ObjectKey>, Failure> {
-    let manifest = cluster.manifest(revision).await?;
+    let manifest = crate::cluster::releases::manifest(cluster, revision).await?;
     let documents = yaml::documents_v2(&manifest)
         .map_err(|error| Failure::new(Class::Invalid, format!("its manifest is not YAML: {error}")))?;
     Ok(keys_of(&documents))

@@ -21,58 +21,58 @@ use super::super::super::error::{Attempt, RequestError};
 use super::super::{Content, text};
 use super::{Stored, contents};
 
-impl Cluster {
-    /// The contents of a broken record.
-    pub(super) async fn remade(
-        &self,
-        release: &str,
-        revision: u32,
-        status: Status,
-        records: &[Stored],
-        broken: &Stored,
-        apis: &Apis,
-    ) -> Result<Content, RequestError> {
-        let older = older(release, revision, records);
-        let known = older.as_ref().map(documents).unwrap_or_default();
-        let mut manifest = String::new();
-        for key in broken.noted() {
-            let Some(live) = self.metadata_of(&key, apis).await? else {
-                continue;
-            };
-            if !is_of(&live, release, self.namespace()) {
-                continue;
-            }
-            let document = known.get(&identity(&key)).cloned();
-            let document = document.unwrap_or_else(|| bare(&key, &live));
-            manifest.extend(["---\n", &document.to_string(), "\n"]);
+/// The contents of a broken record.
+pub(super) async fn remade(
+    cluster: &Cluster,
+    release: &str,
+    revision: u32,
+    status: Status,
+    records: &[Stored],
+    broken: &Stored,
+    apis: &Apis,
+) -> Result<Content, RequestError> {
+    let older = older(release, revision, records);
+    let known = older.as_ref().map(documents).unwrap_or_default();
+    let mut manifest = String::new();
+    for key in broken.noted() {
+        let Some(live) = metadata_of(cluster, &key, apis).await? else {
+            continue;
+        };
+        if !is_of(&live, release, cluster.namespace()) {
+            continue;
         }
-        let content = remake(older, release, self.namespace(), revision, status, &manifest);
-        content.map_err(|error| self.damaged(&broken.record.tag.secret, error.to_string()))
+        let document = known.get(&identity(&key)).cloned();
+        let document = document.unwrap_or_else(|| bare(&key, &live));
+        manifest.extend(["---\n", &document.to_string(), "\n"]);
     }
+    let content = remake(older, release, cluster.namespace(), revision, status, &manifest);
+    content.map_err(|error| {
+        crate::cluster::releases::records::damaged(cluster, &broken.record.tag.secret, error.to_string())
+    })
+}
 
-    pub(in crate::cluster::releases) async fn metadata_of(
-        &self,
-        key: &ObjectKey,
-        apis: &Apis,
-    ) -> Result<Option<ObjectMeta>, RequestError> {
-        let Some(kind) = apis.kind(&key.api_version, &key.kind) else {
-            return Ok(None);
-        };
-        let namespace = kind
-            .namespaced
-            .then(|| key.namespace.as_deref().unwrap_or(self.namespace()));
-        let api: Api<DynamicObject> = match namespace {
-            Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, &kind.resource),
-            None => Api::all_with(self.client.clone(), &kind.resource),
-        };
-        let attempt = Attempt {
-            resource: kind.resource.plural.clone(),
-            namespace: namespace.map(str::to_owned),
-            ..self.attempt("get", "", &key.name)
-        };
-        let found = self.ask(attempt, api.get_metadata_opt(&key.name)).await?;
-        Ok(found.map(|found| found.metadata))
-    }
+pub(in crate::cluster::releases) async fn metadata_of(
+    cluster: &Cluster,
+    key: &ObjectKey,
+    apis: &Apis,
+) -> Result<Option<ObjectMeta>, RequestError> {
+    let Some(kind) = apis.kind(&key.api_version, &key.kind) else {
+        return Ok(None);
+    };
+    let namespace = kind
+        .namespaced
+        .then(|| key.namespace.as_deref().unwrap_or(cluster.namespace()));
+    let api: Api<DynamicObject> = match namespace {
+        Some(namespace) => Api::namespaced_with(cluster.client.clone(), namespace, &kind.resource),
+        None => Api::all_with(cluster.client.clone(), &kind.resource),
+    };
+    let attempt = Attempt {
+        resource: kind.resource.plural.clone(),
+        namespace: namespace.map(str::to_owned),
+        ..cluster.attempt("get", "", &key.name)
+    };
+    let found = cluster.ask(attempt, api.get_metadata_opt(&key.name)).await?;
+    Ok(found.map(|found| found.metadata))
 }
 
 /// The contents of the next older record that can be read.
