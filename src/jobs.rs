@@ -30,12 +30,12 @@ use addon_core::review::routes::Routes;
 use addon_core::values::vetted::Vetting;
 use child::{ProcessError, Spawner};
 use jiff::Timestamp;
+use kube_access::Cluster;
 use report::secrets::Secrets;
 use telling::meters::Meters;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::cluster::Cluster;
 use crate::cluster::drift::lookout::Lookout;
 use crate::cluster::monitor::Monitors;
 use crate::cluster::patch::Patcher;

@@ -11,6 +11,7 @@ pub mod hosts;
 pub mod records;
 
 pub mod cluster;
+
 pub mod helm;
 
 pub mod package;

@@ -10,6 +10,9 @@ use std::time::Duration;
 
 use addon_core::failure::Failure;
 use jiff::Timestamp;
+use kube_access::Cluster;
+use kube_access::error::RequestError;
+use kube_access::events::{Object, Regarding, Saying};
 use report::secrets::Secrets;
 use telling::meters::Meters;
 use telling::meters::table::cluster::EVENTS_DROPPED;
@@ -19,9 +22,6 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tracing::warn;
 
-use crate::cluster::Cluster;
-use crate::cluster::error::RequestError;
-use crate::cluster::events::{Object, Regarding, Saying};
 use crate::driver::alarm;
 
 /// How long the identity of the `ConfigMap` is cached.

@@ -11,6 +11,7 @@ use channel_core::reference::{Fault, ImageDigest, Reference, ReferenceError};
 use channel_core::settings as release;
 use channel_core::settings::ApprovalError;
 use jiff::Timestamp;
+use kube_access::Cluster;
 use names::{RELEASE_APPROVED, RELEASE_CHANNEL};
 use serde_json::Value;
 use settings::{Environment, Program, StartArgs};
@@ -19,7 +20,6 @@ use tokio::runtime::Runtime;
 
 use super::edit::{self, Edit};
 use super::switch::{self, SwitchError};
-use crate::cluster::Cluster;
 use crate::cluster::deployment::{self, DeploymentError, Seen};
 use crate::cluster::installation::FORMER_IMAGE;
 

@@ -4,14 +4,14 @@
 use addon_core::failure::Failure;
 use addon_core::release::brake::Held;
 use addon_core::release::refusal::{NotAllowed, Refused};
+use kube_access::Cluster;
+use kube_access::error::RequestError;
 use names::replaceable::{NotReplaceable, Replaceable};
 use settings::{Environment, StartArgs};
 use thiserror::Error;
 use tokio::runtime::Runtime;
 
 use super::switch::{SwitchError, reach};
-use crate::cluster::Cluster;
-use crate::cluster::error::RequestError;
 use crate::cluster::releases::upgrades;
 use crate::cluster::releases::{self, Revision};
 

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use addon_core::failure::Failure;
 use addon_core::release::kinds::{InUse, KindName, KubeVersion, Served, judge};
+use kube_access::Cluster;
+use kube_access::apis::Apis;
 use tokio::time::{Instant, sleep, sleep_until};
 use tracing::debug;
 
-use crate::cluster::Cluster;
-use crate::cluster::apis::Apis;
 use crate::cluster::drift::lookout::Lookout;
 use crate::cluster::outdated::{Board, Uses, Warnings};
 

@@ -5,13 +5,13 @@
 
 use std::io::{self, Write as _};
 
+use kube_access::kubeconfig::ConnectError;
+use kube_access::pods::{PodError, Stream};
 use settings::{ConfigurationError, Environment, HooksArgs, Machine, NAMESPACE_HINT, Program, Settings, StartArgs};
 use thiserror::Error;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::start::{self, StartError};
-use crate::cluster::kubeconfig::ConnectError;
-use crate::cluster::pods::{PodError, Stream};
 
 /// The escape sequence that shows a terminal's main screen again, after a watching command has ended.
 const FIRST_SCREEN: &str = "\u{1b}[?1049l";

@@ -10,13 +10,13 @@ use addon_core::failure::Failure;
 use addon_core::release::foreign;
 use addon_core::release::records::{Examined, OtherHelm, Purpose, Record, Remedy, examine};
 use helm_yaml::yaml;
+use kube_access::Cluster;
+use kube_access::error::RequestError;
 use settings::{Environment, StartArgs};
 use tokio::runtime::Runtime;
 
 use super::switch::{SwitchError, reach};
-use crate::cluster::Cluster;
 use crate::cluster::drift::{self, Identity, ObjectKey, flat, key_of};
-use crate::cluster::error::RequestError;
 use crate::cluster::releases::records::Stored;
 use crate::cluster::releases::records::made::Made;
 use crate::cluster::releases::records::made::all_made_for;

@@ -19,6 +19,9 @@ use certificates::tls::TlsError;
 use child::Spawner;
 use child::warrant::Warrant;
 use disk::{Fault, Problem};
+use kube_access::Cluster;
+use kube_access::kubeconfig;
+use kube_access::kubeconfig::{Address, ConnectError};
 use report::Chain;
 use settings::{Environment, Order, QueueActions, Settings, Work};
 use telling::meters::Meters;
@@ -30,8 +33,6 @@ use tracing::{error, info, warn};
 
 use super::following::setup::BadFile;
 use super::{FAILED, Log, threads};
-use crate::cluster::Cluster;
-use crate::cluster::kubeconfig::{self, Address, ConnectError};
 use crate::helm::{self, Helm};
 use crate::jobs::hook::relay::{LabelSet, Style};
 use crate::jobs::tmp::TmpDir;

@@ -4,6 +4,8 @@
 
 use addon_core::failure::Failure;
 use helm_yaml::yaml;
+use kube_access::Cluster;
+use kube_access::kubeconfig::ConnectError;
 use names::{ModuleName, NameError};
 use settings::{ConfigurationError, Environment, Machine, Settings, StartArgs, Work};
 use thiserror::Error;
@@ -11,9 +13,7 @@ use tokio::runtime::Runtime;
 
 use super::edit::{self, Edit, failed};
 use super::start::{self, StartError};
-use crate::cluster::Cluster;
 use crate::cluster::drift;
-use crate::cluster::kubeconfig::ConnectError;
 use crate::cluster::releases;
 
 /// Why a module was not switched.

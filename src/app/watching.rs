@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use addon_core::module::description::Restoring;
 use gojq::filter::Filter;
+use kube_access::Cluster;
+use kube_access::kinds::Kinds;
 use settings::{Settings as Setup, Work};
 use telling::meters::Meters;
 use telling::meters::bindings::{Bound, WatchError};
@@ -14,11 +16,9 @@ use tracing::error;
 
 use super::parts::Parts;
 use super::told::Outside;
-use crate::cluster::Cluster;
 use crate::cluster::config_map::watch::{Trouble, Ways};
 use crate::cluster::drift::Restored;
 use crate::cluster::drift::lookout;
-use crate::cluster::kinds::Kinds;
 use crate::cluster::monitor::lens::Sieve;
 use crate::cluster::monitor::observation::{Labels, Observation};
 use crate::cluster::monitor::{Monitors, Settings, trouble};

@@ -1,20 +1,14 @@
 //! Finds out whether an object that a chart renders existed before the release. Reads metadata only.
 
 use addon_core::release::brake::ADOPTED;
+use addon_core::release::{KEEP, POLICY, RELEASE_NAME, RELEASE_NAMESPACE};
 use k8s_openapi::api::core::v1::{Namespace, PersistentVolumeClaim};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Api;
 use kube::core::{ApiResource, DynamicObject, ObjectMeta};
+use kube_access::Cluster;
+use kube_access::error::{Attempt, RequestError};
 use serde_json::Value;
-
-use super::Cluster;
-use super::error::{Attempt, RequestError};
-
-pub(super) const RELEASE_NAME: &str = "meta.helm.sh/release-name";
-pub(super) const RELEASE_NAMESPACE: &str = "meta.helm.sh/release-namespace";
-/// The annotation by which helm leaves an object in the cluster.
-pub(super) const POLICY: &str = "helm.sh/resource-policy";
-pub(super) const KEEP: &str = "keep";
 
 /// The kinds whose objects contain other objects or data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +31,7 @@ pub async fn is_not_of(
         Kind::Claim => ApiResource::erase::<PersistentVolumeClaim>(&()),
         Kind::Crd => ApiResource::erase::<CustomResourceDefinition>(&()),
     };
-    let client = cluster.client.clone();
+    let client = cluster.client();
     let namespace = (kind == Kind::Claim).then(|| namespace.unwrap_or(cluster.namespace()));
     let api: Api<DynamicObject> = match namespace {
         Some(namespace) => Api::namespaced_with(client, namespace, &resource),

@@ -12,9 +12,8 @@ use addon_core::operator::provenance::{self, Provenance};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::PostParams;
 use kube::core::ObjectMeta;
-
-use super::Cluster;
-use super::error::RequestError;
+use kube_access::Cluster;
+use kube_access::error::RequestError;
 
 /// The contents of the `ConfigMap` at this moment.
 pub async fn read_config(cluster: &Cluster, name: &str) -> Result<ConfigRead, RequestError> {

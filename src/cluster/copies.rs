@@ -10,10 +10,9 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::{DeleteParams, ListParams, PostParams};
 use kube::core::ObjectMeta;
+use kube_access::Cluster;
+use kube_access::error::RequestError;
 use names::ModuleName;
-
-use super::Cluster;
-use super::error::RequestError;
 
 /// The label of all Secrets of one source, with the name of its module.
 const LABEL: &str = "addon-operator/module-source";

@@ -15,14 +15,14 @@ use addon_core::operator::policy::OnTrial;
 use kube::Api;
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams};
 use kube::runtime::wait::{self, await_condition};
+use kube_access::Cluster;
+use kube_access::error::{Attempt, RequestError};
 use serde_json::{Value, json};
 use thiserror::Error;
 use tokio::time::{sleep, timeout};
 use tracing::info;
 
 use self::difference::difference;
-use super::Cluster;
-use super::error::{Attempt, RequestError};
 use super::unwatched;
 
 const RESOURCE: &str = "customresourcedefinitions";
@@ -238,7 +238,7 @@ async fn decided_crd(cluster: &Cluster, name: &str) -> Result<Option<DynamicObje
     if !refusal.is_forbidden() {
         return Err(refusal.into());
     }
-    cluster.lacking.tell(refusal, "get");
+    cluster.lacking().tell(refusal, "get");
     loop {
         let found = cluster.find(&crds(cluster), about_crd(cluster, "get", name)).await?;
         if decided(found.as_ref()) {
@@ -256,7 +256,7 @@ pub(super) fn crds(cluster: &Cluster) -> Api<DynamicObject> {
         kind: "CustomResourceDefinition".to_owned(),
         plural: RESOURCE.to_owned(),
     };
-    Api::all_with(cluster.client.clone(), &kind)
+    Api::all_with(cluster.client(), &kind)
 }
 
 fn about_crd(cluster: &Cluster, verb: &'static str, name: &str) -> Attempt {

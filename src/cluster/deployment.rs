@@ -11,10 +11,10 @@ use k8s_openapi::api::core::v1::{Container, Pod};
 use kube::api::ListParams;
 use kube::core::DynamicObject;
 use kube::{Api, ResourceExt as _};
+use kube_access::Cluster;
+use kube_access::error::RequestError;
 use thiserror::Error;
 
-use super::Cluster;
-use super::error::RequestError;
 use super::installation::FORMER_IMAGE;
 use super::installation::patching::{Unwritten, Writing};
 use crate::cluster::installation::patching;
@@ -93,11 +93,11 @@ pub async fn find_deployment(cluster: &Cluster, program: &str, name: Option<&str
         [one] => seen(one, program),
         [] => Err(DeploymentError::None {
             program: program.to_owned(),
-            namespace: cluster.namespace.clone(),
+            namespace: cluster.namespace().to_owned(),
         }),
         _ => Err(DeploymentError::Several {
             program: program.to_owned(),
-            namespace: cluster.namespace.clone(),
+            namespace: cluster.namespace().to_owned(),
             names: ours.iter().map(|found| found.name_any()).collect(),
         }),
     }
@@ -114,7 +114,7 @@ pub async fn digest_of(cluster: &Cluster, deployment: &Seen) -> Result<ImageDige
         .iter()
         .map(|(key, value)| format!("{key}={value}"))
         .collect();
-    let api: Api<Pod> = Api::namespaced(cluster.client.clone(), &cluster.namespace);
+    let api: Api<Pod> = Api::namespaced(cluster.client(), cluster.namespace());
     let params = ListParams::default().labels(&selector.join(","));
     let pods = cluster
         .ask(cluster.attempt("list", "pods", ""), api.list(&params))
@@ -182,7 +182,7 @@ async fn leave_fields(
 }
 
 fn deployments(cluster: &Cluster) -> Api<Deployment> {
-    Api::namespaced(cluster.client.clone(), &cluster.namespace)
+    Api::namespaced(cluster.client(), cluster.namespace())
 }
 
 fn containers(found: &Deployment) -> &[Container] {

@@ -5,12 +5,12 @@ use addon_core::failure::{Class, Failure};
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use kube::core::DynamicObject;
+use kube_access::Cluster;
+use kube_access::apis::{Apis, Kind};
+use kube_access::error::{Attempt, RequestError};
 use serde_json::Value;
 
-use super::Cluster;
-use super::apis::{Apis, Kind};
 use super::drift::{self, ObjectKey};
-use super::error::{Attempt, RequestError};
 
 /// The field manager of the dry run, as with kubectl and the original.
 const MANAGER: &str = "kubectl-client-side-apply";
@@ -54,16 +54,16 @@ async fn tried(
     object: &Value,
 ) -> Result<(Option<DynamicObject>, DynamicObject), RequestError> {
     let api: Api<DynamicObject> = match namespace {
-        Some(namespace) => Api::namespaced_with(cluster.client.clone(), namespace, &kind.resource),
-        None => Api::all_with(cluster.client.clone(), &kind.resource),
+        Some(namespace) => Api::namespaced_with(cluster.client(), namespace, &kind.resource),
+        None => Api::all_with(cluster.client(), &kind.resource),
     };
     let attempt = |verb| Attempt {
         verb,
         resource: kind.resource.plural.clone(),
         name: key.name.clone(),
         namespace: namespace.map(str::to_owned),
-        server: cluster.server.clone(),
-        account: cluster.account.clone(),
+        server: cluster.server().to_owned(),
+        account: cluster.account(),
     };
     let params = PatchParams {
         dry_run: true,

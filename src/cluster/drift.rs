@@ -16,12 +16,11 @@ use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use kube::Api;
 use kube::api::ListParams;
 use kube::core::{ApiResource, DynamicObject, ObjectMeta};
+use kube_access::Cluster;
+use kube_access::apis::Apis;
+use kube_access::error::{Attempt, RequestError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-
-use super::Cluster;
-use super::apis::Apis;
-use super::error::{Attempt, RequestError};
 
 /// Up to this number, objects of one kind and namespace are read one by one, because a list would contain the objects
 /// of all modules.
@@ -228,16 +227,16 @@ async fn missing_of(
         keys,
     } = batch;
     let api: Api<DynamicObject> = match &namespace {
-        Some(namespace) => Api::namespaced_with(cluster.client.clone(), namespace, &resource),
-        None => Api::all_with(cluster.client.clone(), &resource),
+        Some(namespace) => Api::namespaced_with(cluster.client(), namespace, &resource),
+        None => Api::all_with(cluster.client(), &resource),
     };
     let attempt = |verb, name: &str| Attempt {
         verb,
         resource: resource.plural.clone(),
         name: name.to_owned(),
         namespace: namespace.clone(),
-        server: cluster.server.clone(),
-        account: cluster.account.clone(),
+        server: cluster.server().to_owned(),
+        account: cluster.account(),
     };
     if let [key] = keys.as_slice() {
         let found = cluster

@@ -15,10 +15,9 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::core::ObjectMeta;
 use kube::{Api, ResourceExt as _};
+use kube_access::Cluster;
+use kube_access::error::RequestError;
 use serde_json::{Value, json};
-
-use super::Cluster;
-use super::error::RequestError;
 
 const OF_SERVICE: &str = "kubernetes.io/service-name";
 const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
@@ -138,7 +137,7 @@ pub async fn lead_away(cluster: &Cluster, lead: Lead<'_>) -> Result<bool, Reques
 
 /// The Service; `None` if it has a selector or is an external name.
 async fn led(cluster: &Cluster, name: &str) -> Result<Option<Service>, RequestError> {
-    let api: Api<Service> = Api::namespaced(cluster.open.clone(), &cluster.namespace);
+    let api: Api<Service> = Api::namespaced(cluster.open(), cluster.namespace());
     let service = cluster
         .ask(cluster.attempt("get", "services", name), api.get(name))
         .await?;
@@ -167,7 +166,7 @@ async fn write_slice(
     let wanted = EndpointSlice {
         metadata: meta(&name, &labels, owner),
         address_type: if lead.address.is_ipv4() { "IPv4" } else { "IPv6" }.to_owned(),
-        endpoints: lead.endpoints(&cluster.namespace),
+        endpoints: lead.endpoints(cluster.namespace()),
         ports: Some(ports.collect()),
     };
     let Some(found) = cluster.ask(attempt("get"), api.get_opt(&name)).await? else {
@@ -201,7 +200,7 @@ async fn write_endpoints(
     let attempt = |verb| cluster.attempt(verb, ENDPOINTS, name);
     let wanted = Endpoints {
         metadata: meta(name, &[(NO_MIRROR, "true")], owner),
-        subsets: Some(lead.subsets(&cluster.namespace, ports)),
+        subsets: Some(lead.subsets(cluster.namespace(), ports)),
     };
     let Some(found) = cluster.ask(attempt("get"), api.get_opt(name)).await? else {
         let params = PostParams::default();
@@ -241,11 +240,11 @@ async fn remove_chosen(cluster: &Cluster, service: &str) -> Result<bool, Request
 }
 
 fn slices(cluster: &Cluster) -> Api<EndpointSlice> {
-    Api::namespaced(cluster.open.clone(), &cluster.namespace)
+    Api::namespaced(cluster.open(), cluster.namespace())
 }
 
 fn endpoints(cluster: &Cluster) -> Api<Endpoints> {
-    Api::namespaced(cluster.open.clone(), &cluster.namespace)
+    Api::namespaced(cluster.open(), cluster.namespace())
 }
 
 /// The names and numbers of the Service's ports on the pod. A port that names the pod's port is left out, because it

@@ -11,11 +11,10 @@ use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use kube::Api;
 use kube::api::WatchParams;
 use kube::core::WatchEvent;
+use kube_access::Cluster;
+use kube_access::error::RequestError;
 use tokio::time::sleep;
 use tracing::debug;
-
-use super::Cluster;
-use super::error::RequestError;
 
 /// The pause between a watch that has ended and the next one.
 const PAUSE: Duration = Duration::from_secs(15);
@@ -93,14 +92,14 @@ fn is_over(container: &ContainerStatus) -> bool {
 
 /// Reads the pod; none if it does not exist.
 pub async fn pod(cluster: &Cluster, name: &str, within: Duration) -> Result<Option<Pod>, RequestError> {
-    let api: Api<Pod> = Api::namespaced(cluster.open.clone(), &cluster.namespace);
+    let api: Api<Pod> = Api::namespaced(cluster.open(), cluster.namespace());
     let attempt = cluster.attempt("get", "pods", name);
     cluster.within(within).ask(attempt, api.get_opt(name)).await
 }
 
 /// The pod after each change, the last time when it is deleted. Changes may come late or get lost.
 pub fn pod_news(cluster: &Cluster, name: &str) -> impl Stream<Item = Pod> + Send + use<> {
-    let api: Api<Pod> = Api::namespaced(cluster.open.clone(), &cluster.namespace);
+    let api: Api<Pod> = Api::namespaced(cluster.open(), cluster.namespace());
     let params = WatchParams::default().fields(&format!("metadata.name={name}"));
     let watches = stream::unfold(None, move |last| {
         let (api, params) = (api.clone(), params.clone());

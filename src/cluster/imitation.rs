@@ -19,8 +19,8 @@ use kube::client::Body;
 use serde_json::Value;
 use tower::Service;
 
-use super::Cluster;
 use answers::Asked;
+use kube_access::Cluster;
 use stored::Stored;
 pub use stored::{Homeless, Resource};
 

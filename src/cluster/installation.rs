@@ -21,12 +21,12 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::Api;
 use kube::core::{ApiResource, DynamicObject};
+use kube_access::Cluster;
+use kube_access::error::RequestError;
 use thiserror::Error;
 use tokio::time::{Instant, sleep};
 
 use self::reading::WhichContainer;
-use super::Cluster;
-use super::error::RequestError;
 
 /// The label of a trial's pod and `ReplicaSet`; its value is the name of the Deployment.
 pub const TRIAL_LABEL: &str = "addon-operator/trial";
@@ -125,7 +125,7 @@ async fn search_installation(cluster: &Cluster, name: &str) -> Result<Installati
     let pod = started_pod(cluster, name).await?;
     let (set, is_on_trial) = set_of(cluster, &pod).await?;
     let owner = deployment_of(&set, is_on_trial)?;
-    let api: Api<Deployment> = Api::namespaced(cluster.open.clone(), &cluster.namespace);
+    let api: Api<Deployment> = Api::namespaced(cluster.open(), cluster.namespace());
     let attempt = cluster.attempt("get", DEPLOYMENTS, &owner.name);
     let found = cluster.ask(attempt, api.get_opt(&owner.name)).await?;
     let deployment = found.filter(|found| found.metadata.uid.as_ref() == Some(&owner.uid));
@@ -168,13 +168,13 @@ async fn search_installation(cluster: &Cluster, name: &str) -> Result<Installati
 /// The operator's pod. Waits until its status has the image, but not for ever.
 async fn started_pod(cluster: &Cluster, name: &str) -> Result<Pod, Lost> {
     let deadline = Instant::now() + STATUS_PATIENCE;
-    let api: Api<Pod> = Api::namespaced(cluster.open.clone(), &cluster.namespace);
+    let api: Api<Pod> = Api::namespaced(cluster.open(), cluster.namespace());
     loop {
         let pod = cluster
             .ask(cluster.attempt("get", PODS, name), api.get_opt(name))
             .await?;
         let Some(pod) = pod else {
-            let place = &cluster.namespace;
+            let place = cluster.namespace();
             let why =
                 format!("there is no pod '{name}' in namespace '{place}', which ADDON_OPERATOR_POD names as ours");
             return Err(Lost::Elsewhere(why));
@@ -196,7 +196,7 @@ async fn set_of(cluster: &Cluster, pod: &Pod) -> Result<(ReplicaSet, bool), Lost
     let Some(owner) = controller.filter(|owner| owner.kind == "ReplicaSet") else {
         return Err(Lost::Elsewhere(not_of_deployment("our pod", controller)));
     };
-    let api: Api<ReplicaSet> = Api::namespaced(cluster.open.clone(), &cluster.namespace);
+    let api: Api<ReplicaSet> = Api::namespaced(cluster.open(), cluster.namespace());
     let attempt = cluster.attempt("get", REPLICA_SETS, &owner.name);
     let set = cluster.ask(attempt, api.get_opt(&owner.name)).await?;
     let gone = || Lost::Elsewhere(format!("the ReplicaSet '{}' of our pod is gone", owner.name));
@@ -214,7 +214,7 @@ async fn raw_deployment(cluster: &Cluster, name: &str) -> Result<DynamicObject, 
 
 fn raw_deployments(cluster: &Cluster) -> Api<DynamicObject> {
     let resource = ApiResource::erase::<Deployment>(&());
-    Api::namespaced_with(cluster.open.clone(), &cluster.namespace, &resource)
+    Api::namespaced_with(cluster.open(), cluster.namespace(), &resource)
 }
 
 #[expect(

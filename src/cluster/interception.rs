@@ -3,17 +3,17 @@
 //! It only reads.
 
 use addon_core::release::interception::failed_webhook;
+use addon_core::release::{RELEASE_NAME, RELEASE_NAMESPACE};
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::ListParams;
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use kube::{Api, ResourceExt as _};
+use kube_access::Cluster;
+use kube_access::apis::Kind;
+use kube_access::error::{Attempt, RequestError};
 use serde_json::Value;
 
-use super::Cluster;
-use super::adoption::{RELEASE_NAME, RELEASE_NAMESPACE};
-use super::apis::Kind;
-use super::error::{Attempt, RequestError};
 use super::releases;
 use super::replacement::{self, Place};
 
@@ -79,7 +79,7 @@ pub async fn leads_nowhere(cluster: &Cluster, namespace: &str, service: &str) ->
     if ready > 0 {
         return Ok(false);
     }
-    let api: Api<Service> = Api::namespaced(cluster.client.clone(), namespace);
+    let api: Api<Service> = Api::namespaced(cluster.client(), namespace);
     let attempt = Attempt {
         namespace: Some(namespace.to_owned()),
         ..cluster.attempt("get", "services", service)
@@ -95,7 +95,7 @@ pub async fn leads_nowhere(cluster: &Cluster, namespace: &str, service: &str) ->
 
 async fn configurations_of(cluster: &Cluster, kind: &(&str, &str)) -> Result<Vec<DynamicObject>, RequestError> {
     let resource = kind_of(kind).resource;
-    let api: Api<DynamicObject> = Api::all_with(cluster.client.clone(), &resource);
+    let api: Api<DynamicObject> = Api::all_with(cluster.client(), &resource);
     let attempt = Attempt {
         resource: resource.plural.clone(),
         namespace: None,
@@ -138,7 +138,7 @@ async fn server_of(cluster: &Cluster, webhook: &Value) -> String {
 }
 
 async fn endpoints_of(cluster: &Cluster, namespace: &str, service: &str) -> Result<Counted, RequestError> {
-    let api: Api<EndpointSlice> = Api::namespaced(cluster.client.clone(), namespace);
+    let api: Api<EndpointSlice> = Api::namespaced(cluster.client(), namespace);
     let params = ListParams::default().labels(&format!("kubernetes.io/service-name={service}"));
     let attempt = Attempt {
         namespace: Some(namespace.to_owned()),

@@ -5,10 +5,9 @@
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::{ListParams, Patch, PatchParams};
+use kube_access::Cluster;
+use kube_access::error::RequestError;
 use serde_json::json;
-
-use super::Cluster;
-use super::error::RequestError;
 
 /// The label's value has no meaning.
 const VALUE: &str = "true";
@@ -28,7 +27,7 @@ pub async fn mark_leader(
     pod: &str,
     wanted: Mark,
 ) -> Result<Vec<(String, Mark)>, RequestError> {
-    let api: Api<Pod> = Api::namespaced(cluster.open.clone(), &cluster.namespace);
+    let api: Api<Pod> = Api::namespaced(cluster.open(), cluster.namespace());
     let params = ListParams::default().labels(&format!("{key}={VALUE}"));
     let found = cluster
         .ask(cluster.attempt("list", "pods", ""), api.list_metadata(&params))

@@ -17,10 +17,10 @@ use kube::api::PostParams;
 use kube::core::ObjectMeta;
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Event, watcher};
+use kube_access::Cluster;
+use kube_access::error::RequestError;
 use tracing::warn;
 
-use super::Cluster;
-use super::error::RequestError;
 use super::unwatched::Unwatched;
 
 const RESOURCE: &str = "leases.coordination.k8s.io";
@@ -47,7 +47,7 @@ pub fn lease(cluster: &Cluster, name: &str) -> SharedLease {
 
 impl SharedLease {
     fn api(&self) -> Api<Lease> {
-        Api::namespaced(self.cluster.open.clone(), &self.cluster.namespace)
+        Api::namespaced(self.cluster.open(), self.cluster.namespace())
     }
 
     /// Reads the lease; none if it does not exist.
@@ -104,7 +104,7 @@ impl SharedLease {
             .filter(|seen| writing.over.as_ref() == Some(&version(seen)));
         let mut metadata = ObjectMeta {
             name: Some(self.name.clone()),
-            namespace: Some(self.cluster.namespace.clone()),
+            namespace: Some(self.cluster.namespace().to_owned()),
             resource_version: writing.over.clone(),
             ..seen.map(|seen| seen.metadata.clone()).unwrap_or_default()
         };

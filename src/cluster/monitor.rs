@@ -29,6 +29,8 @@ use addon_core::object::{ObjectName, ObjectView};
 use addon_core::operator::effect::MonitorStart;
 use addon_core::operator::event::Event;
 use futures::future::try_join_all;
+use kube_access::Cluster;
+use kube_access::kinds::Kinds;
 use names::{HookId, MonitorId};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -40,8 +42,6 @@ use self::lens::{Compile, Lens};
 use self::observation::{Labels, Observe};
 use self::reader::Reader;
 use self::shared::Shared;
-use super::Cluster;
-use super::kinds::Kinds;
 use super::namespaces::{Namespaces, join_all};
 
 /// The settings of watches.

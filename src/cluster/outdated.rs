@@ -11,12 +11,12 @@ use hyper::{HeaderMap, header};
 use kube::api::GetParams;
 use kube::client::Body;
 use kube::core::{DynamicObject, Request, Resource as _};
+use kube_access::Cluster;
+use kube_access::apis::{Apis, Kind};
+use kube_access::error::{Attempt, RequestError};
 use serde_json::Value;
 
-use super::Cluster;
-use super::apis::{Apis, Kind};
 use super::drift::{ObjectKey, key_of};
-use super::error::{Attempt, RequestError};
 use super::releases::unserved::kind_of;
 use crate::cluster::releases::unserved;
 
@@ -105,7 +105,7 @@ async fn warning(cluster: &Cluster, known: &Kind, object: &ObjectKey) -> Result<
     let asked = async {
         let request = Request::new(path).get_metadata(&object.name, &GetParams::default());
         let request = request.map_err(kube::Error::BuildRequest)?.map(Body::from);
-        cluster.client.send(request).await
+        cluster.client().send(request).await
     };
     let answer = cluster.ask(attempt, asked).await?;
     Ok(warning_in(answer.headers()))

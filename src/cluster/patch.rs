@@ -21,9 +21,9 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use super::Cluster;
-use super::kinds::{KindError, Kinds};
 use address::Address;
+use kube_access::Cluster;
+use kube_access::kinds::{KindError, Kinds};
 use tally::Tally;
 
 /// Runs a jq program on an object; returns all its results in order.

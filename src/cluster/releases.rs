@@ -22,6 +22,8 @@ use addon_core::release::brake::Asked;
 use addon_core::release::records::{Tag, is_doubtful, place};
 use addon_core::release::refusal::Refused;
 use addon_core::release::{ApplyMethod, Newest, Status};
+use kube_access::Cluster;
+use kube_access::error::RequestError;
 use names::replaceable::Replaceable;
 
 use self::contents::{Content, decode, encode, fields, note_failure, text};
@@ -32,9 +34,6 @@ use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::core::PartialObjectMeta;
 use serde_json::{Value, json};
 use upgrades::{CONFIRMED, GLOBAL, HELD, REFUSED, REPLACEABLE, SECTION, replaceable};
-
-use super::Cluster;
-use super::error::RequestError;
 
 /// The label with the rendering's checksum. Its name is the original's, so that each program recognises the releases of
 /// the other.

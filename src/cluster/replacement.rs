@@ -6,11 +6,10 @@ use std::time::Duration;
 use kube::Api;
 use kube::api::{DeleteParams, Preconditions, PropagationPolicy};
 use kube::core::DynamicObject;
+use kube_access::Cluster;
+use kube_access::apis::Kind;
+use kube_access::error::{Attempt, RequestError};
 use tokio::time::{Instant, sleep};
-
-use super::Cluster;
-use super::apis::Kind;
-use super::error::{Attempt, RequestError};
 
 /// The longest wait until an object is gone. Finalizers may hold it.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -71,7 +70,7 @@ pub async fn take_away(
 }
 
 fn at(cluster: &Cluster, place: &Place) -> Api<DynamicObject> {
-    let (client, resource) = (cluster.client.clone(), &place.kind.resource);
+    let (client, resource) = (cluster.client(), &place.kind.resource);
     match &place.namespace {
         Some(namespace) => Api::namespaced_with(client, namespace, resource),
         None => Api::all_with(client, resource),

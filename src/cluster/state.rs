@@ -7,13 +7,10 @@
 //! lost.
 
 mod given;
-pub mod known;
 mod sections;
 pub mod trial;
 pub mod trial_sections;
 mod writing;
-
-use std::collections::BTreeMap;
 
 use addon_core::module::outline::ValuesFiles;
 use addon_core::operator::event::SavedState;
@@ -21,15 +18,15 @@ use addon_core::operator::provenance::Made;
 use addon_core::release::Intent;
 use channel_core::footing::STATE_FORMAT;
 use futures::future::try_join;
-use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use kube::core::ObjectMeta;
+use kube_access::Cluster;
+use kube_access::error::RequestError;
+use kube_access::known::{Changes, Data};
 use serde_json::json;
 use tracing::warn;
 
 use self::sections::Sections;
-use super::Cluster;
-use super::error::RequestError;
 
 /// The Secret's name.
 pub const NAME: &str = "addon-operator-state";
@@ -51,10 +48,6 @@ const GIVEN_KEY: &str = "hook-values.gz";
 const LEADER_KEY: &str = "leader";
 const INTENT_PREFIX: &str = "intent.";
 
-type Data = BTreeMap<String, ByteString>;
-/// The keys of a Secret, each with its new contents; `None` removes the key.
-type Changes = BTreeMap<String, Option<Vec<u8>>>;
-
 /// An intent that was written.
 #[derive(Debug)]
 pub struct Recorded {
@@ -67,7 +60,7 @@ pub struct Recorded {
 /// Reads the saved state as far as possible. After that, no write of an earlier leader succeeds. If that leader has
 /// certainly ended, nothing is written for this.
 pub async fn load_state(cluster: &Cluster) -> Result<SavedState, RequestError> {
-    let data = match cluster.warrant.tenure() {
+    let data = match cluster.warrant().tenure() {
         Some(tenure) if !tenure.overlap.is_zero() => writing::take_over(cluster, &tenure.holder).await?,
         _ => writing::remembered(cluster, NAME).await?,
     };
@@ -140,7 +133,7 @@ pub async fn intent(cluster: &Cluster, release: &str) -> Result<Option<Intent>, 
     .await?;
     for (secret, mut data) in [(INTENTS, intents), (NAME, state)] {
         let intent = data.remove(&key);
-        let intent = intent.filter(|text| !cluster.known_state.has_ended(&key, &text.0));
+        let intent = intent.filter(|text| !cluster.known().has_ended(&key, &text.0));
         match intent.map(|intent| serde_json::from_slice(&intent.0)) {
             Some(Ok(intent)) => return Ok(Some(intent)),
             Some(Err(error)) => warn!(secret, key, %error, "cannot read our own state, going on without it"),
@@ -155,14 +148,14 @@ pub async fn intent(cluster: &Cluster, release: &str) -> Result<Option<Intent>, 
 pub async fn record_intent(cluster: &Cluster, release: &str, intent: &Intent) -> Result<Recorded, RequestError> {
     let key = intent_key(release);
     let text = json!(intent).to_string().into_bytes();
-    let ended = cluster.known_state.ended();
+    let ended = cluster.known().ended();
     let changes = |data: &Data| {
         let mut changes = ended.still_in(data);
         changes.insert(key.clone(), Some(text.clone()));
         changes
     };
     let secret = Box::pin(writing::change(cluster, INTENTS, changes)).await?;
-    cluster.known_state.are_removed(&ended);
+    cluster.known().are_removed(&ended);
     let alone = secret.filter(|secret| remembers_nothing_but(&key, secret));
     let alone = alone.map(|secret| secret.metadata);
     Ok(Recorded { key, text, alone })
@@ -171,7 +164,7 @@ pub async fn record_intent(cluster: &Cluster, release: &str, intent: &Intent) ->
 /// Notes that the child of a stored intent has ended well, without a request: the next intent takes its place. If no
 /// other comes, the intent stays, and explains nothing that another program does.
 pub fn note_end(cluster: &Cluster, recorded: Recorded) {
-    cluster.known_state.end(recorded.key, recorded.text);
+    cluster.known().end(recorded.key, recorded.text);
 }
 
 /// Removes a stored intent, after the child has ended with a known outcome.
@@ -252,6 +245,8 @@ fn packed(data: &Data) -> Option<Result<Sections, Unreadable>> {
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::ByteString;
+
     use super::*;
 
     #[test]

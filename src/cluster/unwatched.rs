@@ -3,9 +3,8 @@
 
 use addon_core::failure::Failure;
 use kube::runtime::watcher;
+use kube_access::error::{Attempt, RequestError};
 use tracing::{debug, warn};
-
-use super::error::{Attempt, RequestError};
 
 /// The log state of one watch.
 #[derive(Debug)]

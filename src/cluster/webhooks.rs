@@ -17,11 +17,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::{DeleteParams, PostParams, Preconditions};
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use kube::{Api, ResourceExt as _};
+use kube_access::Cluster;
+use kube_access::error::{Attempt, RequestError};
 use serde_json::{Value, json};
 
-use super::Cluster;
 use super::crds;
-use super::error::{Attempt, RequestError};
 
 /// The label that marks the operator's configurations.
 const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "addon-operator");
@@ -259,7 +259,7 @@ async fn try_configuration(cluster: &Cluster, wanted: Wanted<'_>) -> Result<Opti
         });
         match cluster.ask(attempt("delete"), api.delete(wanted.name, &params)).await {
             // Without the right to delete it, the configuration is emptied.
-            Err(error) if error.is_forbidden() => cluster.lacking.tell(error, "update"),
+            Err(error) if error.is_forbidden() => cluster.lacking().tell(error, "update"),
             deleted => {
                 deleted?;
                 return Ok(Some(wanted.change(Done::Removed)));
@@ -310,7 +310,7 @@ async fn try_conversion(cluster: &Cluster, crd: &str, stanza: &Value) -> Result<
 
 /// The chart's cluster role as an owner: objects that it owns are deleted with the chart.
 pub async fn owning_role(cluster: &Cluster, name: &str) -> Result<OwnerReference, RequestError> {
-    let api: Api<ClusterRole> = Api::all(cluster.client.clone());
+    let api: Api<ClusterRole> = Api::all(cluster.client());
     let attempt = cluster_attempt(cluster, "get", "clusterroles", name);
     let role = cluster.ask(attempt, api.get_metadata(name)).await?;
     Ok(OwnerReference {
@@ -323,7 +323,7 @@ pub async fn owning_role(cluster: &Cluster, name: &str) -> Result<OwnerReference
 }
 
 fn configurations(cluster: &Cluster, wanted: Wanted<'_>) -> Api<DynamicObject> {
-    Api::all_with(cluster.client.clone(), &wanted.api_resource())
+    Api::all_with(cluster.client(), &wanted.api_resource())
 }
 
 fn cluster_attempt(cluster: &Cluster, verb: &'static str, resource: &str, name: &str) -> Attempt {
@@ -332,7 +332,7 @@ fn cluster_attempt(cluster: &Cluster, verb: &'static str, resource: &str, name: 
         resource: resource.to_owned(),
         name: name.to_owned(),
         namespace: None,
-        server: cluster.server.clone(),
-        account: cluster.account.clone(),
+        server: cluster.server().to_owned(),
+        account: cluster.account(),
     }
 }

@@ -8,13 +8,13 @@ use addon_core::release::interception::failed_webhook;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use kube::core::DynamicObject;
+use kube_access::Cluster;
+use kube_access::error::{Attempt, RequestError};
 use report::Chain;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-use super::Cluster;
 use super::adoption::{is_kept, is_of};
-use super::error::{Attempt, RequestError};
 use super::interception::configuration;
 use super::releases::Revision;
 use super::replacement;
@@ -28,7 +28,7 @@ pub async fn withdraw(cluster: &Cluster, release: &str, kind: &str, name: &str) 
     let Some(place) = configuration(kind, name) else {
         return Ok(false);
     };
-    let api: Api<DynamicObject> = Api::all_with(cluster.client.clone(), &place.kind.resource);
+    let api: Api<DynamicObject> = Api::all_with(cluster.client(), &place.kind.resource);
     let attempt = Attempt {
         resource: place.kind.resource.plural.clone(),
         namespace: None,

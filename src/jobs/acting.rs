@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use addon_core::failure::Failure;
 use addon_core::module::description::AccountName;
+use kube_access::Cluster;
+use kube_access::accounts::Actor;
 use names::Owner;
 
 use super::Tools;
-use crate::cluster::Cluster;
-use crate::cluster::accounts::Actor;
 use crate::cluster::patch::Patcher;
 
 const KUBECONFIG: &str = "KUBECONFIG";

@@ -37,6 +37,7 @@ use addon_core::release::{
 };
 use addon_core::values::section::Maintenance;
 use addon_core::values::vetted::Vetting;
+use kube_access::apis::Apis;
 use names::ModuleName;
 use names::replaceable::Replaceable;
 use tokio::sync::{OnceCell, OwnedMutexGuard};
@@ -44,7 +45,6 @@ use tokio_util::sync::CancellationToken;
 use tracing::info;
 
 use super::{Tools, acting::Acting, unless, vet_for_helm};
-use crate::cluster::apis::Apis;
 use crate::cluster::drift::ObjectKey;
 use crate::cluster::releases::Revision;
 use crate::cluster::releases::list_releases;

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use addon_core::failure::{Class, Failure};
 use addon_core::operator::event::{ConfigRead, Event, Saved};
-use addon_operator::cluster::Cluster;
 use addon_operator::cluster::config_map;
 use addon_operator::cluster::config_map::watch::Ways;
-use addon_operator::cluster::kinds::Kinds;
-use addon_operator::cluster::kubeconfig::Address;
 use addon_operator::cluster::monitor::{Monitors, Settings};
+use kube_access::Cluster;
+use kube_access::kinds::Kinds;
+use kube_access::kubeconfig::Address;
 use tempfile::TempDir;
 use testbed::plane::User;
 use testbed::proxy::{Fault, On, Proxy, What};

@@ -5,12 +5,12 @@
 use std::sync::Arc;
 
 use addon_operator::app::announcing::Writer;
-use addon_operator::cluster::Cluster;
-use addon_operator::cluster::events::{Object, Saying};
-use addon_operator::cluster::kubeconfig::Address;
 use channel_core::following::News;
 use fs_err as fs;
 use jiff::Timestamp;
+use kube_access::Cluster;
+use kube_access::events::{Object, Saying};
+use kube_access::kubeconfig::Address;
 use report::secrets::Secrets;
 use serde_json::Value;
 use telling::meters::Meters;

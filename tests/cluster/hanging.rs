@@ -4,10 +4,10 @@
 use std::time::Duration;
 
 use addon_core::module::description::AccountName;
-use addon_operator::cluster::Cluster;
-use addon_operator::cluster::kinds::Kinds;
-use addon_operator::cluster::kubeconfig::Address;
 use futures::{FutureExt as _, poll};
+use kube_access::Cluster;
+use kube_access::kinds::Kinds;
+use kube_access::kubeconfig::Address;
 use tempfile::TempDir;
 use testbed::namespace::Namespace;
 use testbed::plane::User;

@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use addon_core::operator::event::SavedState;
 use addon_core::release::tenure::Holder;
-use addon_operator::cluster::Cluster;
 use addon_operator::cluster::state;
 use child::warrant::{Term, Warrant, boot_time};
 use futures::future::LocalBoxFuture;
+use kube_access::Cluster;
 use tempfile::TempDir;
 use testbed::plane::User;
 use testbed::proxy::{Fault, On, Proxy, What};

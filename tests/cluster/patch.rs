@@ -14,12 +14,12 @@ use std::path::PathBuf;
 
 use addon_core::failure::{Class, Failure};
 use addon_core::object::patch;
-use addon_operator::cluster::Cluster;
 use addon_operator::cluster::interception;
-use addon_operator::cluster::kinds::Kinds;
-use addon_operator::cluster::kubeconfig::Address;
 use addon_operator::cluster::patch::Patcher;
 use fs_err as fs;
+use kube_access::Cluster;
+use kube_access::kinds::Kinds;
+use kube_access::kubeconfig::Address;
 use serde_json::{Value, json};
 use testbed::plane::User;
 use testbed::wait::wait_until;

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use addon_operator::cluster::Cluster;
 use addon_operator::cluster::state;
 use addon_operator::cluster::state::trial::{Changed, Kept};
 use addon_operator::cluster::state::trial::{
@@ -11,6 +10,7 @@ use addon_operator::cluster::state::trial::{
 };
 use channel_core::trial::record::{Failed, Remembered, Report, Ruling, Trial, Verdict};
 use jiff::Timestamp;
+use kube_access::Cluster;
 
 use super::installation::stage::{self, digest};
 use super::world::World;

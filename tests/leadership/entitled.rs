@@ -6,8 +6,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use addon_operator::cluster::Cluster;
-use addon_operator::cluster::kubeconfig::Address;
 use addon_operator::cluster::lease::SharedLease;
 use channel_core::leadership::lease::{Holder, Sighting, Timing, Written};
 use channel_core::leadership::{Election, Move, ReplicaRole};
@@ -17,6 +15,8 @@ use clock::{Now, Tick};
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use jiff::{SignedDuration, Timestamp};
+use kube_access::Cluster;
+use kube_access::kubeconfig::Address;
 use telling::meters::Meters;
 use testbed::plane::User;
 use testbed::report::tell;

@@ -32,6 +32,15 @@ use brake::{Asked, Base, Held, Part};
 use records::{OtherHelm, Records};
 use tenure::{Holder, Tenure};
 
+/// The annotation by which helm names the release of an object.
+pub const RELEASE_NAME: &str = "meta.helm.sh/release-name";
+/// The annotation by which helm names the namespace of an object's release.
+pub const RELEASE_NAMESPACE: &str = "meta.helm.sh/release-namespace";
+/// The annotation by which helm leaves an object in the cluster.
+pub const POLICY: &str = "helm.sh/resource-policy";
+/// The value of that annotation.
+pub const KEEP: &str = "keep";
+
 /// The side that computes the changes of an object. A release stays with the side that first applied it, whichever
 /// version of helm works on it: after a change of sides, fields would have two owners.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -36,7 +36,14 @@ pub const MEMBERS: &str = "record.members";
 pub const LOGGER: &str = "record.logger";
 
 /// The program's own crates that log; all other records come from libraries.
-const OURS: [&str; 5] = ["addon_operator", "child", "registry", "telling", "traces"];
+const OURS: [&str; 6] = [
+    "addon_operator",
+    "child",
+    "kube_access",
+    "registry",
+    "telling",
+    "traces",
+];
 /// Libraries whose records are about requests to the API server.
 const CLIENT: [&str; 4] = ["kube", "kube_client", "kube_runtime", "hyper_util"];
 /// Modules that log every failed request, the second one in Rust's debug format. They are switched off, because the

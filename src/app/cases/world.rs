@@ -9,13 +9,13 @@ use addon_core::failure::{Class, Failure};
 use addon_core::hook::config::KubernetesBinding;
 use addon_core::object::ObjectView;
 use addon_core::object::patch::{ApiVersion, Operation, Segment};
+use kube_access::kinds::Kinds as Served;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::rights::kinds::{self, Kinds, group_of};
 use crate::app::watching::compile;
 use crate::cluster::imitation::{Homeless, Imitation, Resource};
-use crate::cluster::kinds::Kinds as Served;
 use crate::cluster::monitor::still::Still;
 use crate::cluster::patch::Patcher;
 use crate::jobs::hook::jq;

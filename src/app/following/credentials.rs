@@ -4,11 +4,10 @@
 //! Must never show any part of them, nor go on without a secret that could not be read.
 
 use addon_core::failure::{Class, Failure};
+use kube_access::Cluster;
+use kube_access::pull_secrets::{Form, PullSecret};
 use registry::credentials::{Credentials, ReadCredentials};
 use report::Chain;
-
-use crate::cluster::Cluster;
-use crate::cluster::pull_secrets::{Form, PullSecret};
 
 /// A reader of the pull secrets of this pod.
 pub(in crate::app) fn of_pod(cluster: Cluster, pod: String) -> ReadCredentials {

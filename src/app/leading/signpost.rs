@@ -6,6 +6,8 @@
 use std::time::Duration;
 
 use addon_core::failure::Failure;
+use kube_access::Cluster;
+use kube_access::error::RequestError;
 use settings::Settings;
 use settings::leadership::{LeaderLabel, LeaderServices};
 use tokio::sync::watch;
@@ -13,9 +15,7 @@ use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
 use crate::app::parts::Parts;
-use crate::cluster::Cluster;
 use crate::cluster::endpoints::{self, Lead};
-use crate::cluster::error::RequestError;
 use crate::cluster::leader::{self, Mark};
 use crate::serve::standing::ActingRole;
 

@@ -10,10 +10,10 @@ use channel_core::leadership::lease::Holder;
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use k8s_openapi::api::core::v1::Pod;
+use kube_access::Cluster;
 use settings::leadership::{address_in, pod_in};
 use tracing::debug;
 
-use crate::cluster::Cluster;
 use crate::cluster::holder::HolderPod;
 use crate::cluster::holder::pod_news;
 

@@ -6,6 +6,7 @@ use channel_core::reference::{Fault, ImageDigest};
 use channel_core::source;
 use channel_core::source::SourcesError;
 use helm_yaml::yaml;
+use kube_access::Cluster;
 use names::MODULE_SOURCES;
 use serde_json::{Map, Value, json};
 use settings::{Environment, StartArgs};
@@ -14,7 +15,6 @@ use tokio::runtime::Runtime;
 
 use crate::app::edit::{self, Edit};
 use crate::app::switch::{self, SwitchError};
-use crate::cluster::Cluster;
 
 /// A change of one source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,11 +4,11 @@
 
 use addon_core::failure::{Class, Failure};
 use channel_core::reference::Repository;
+use kube_access::Cluster;
 use registry::credentials::{Credentials, ReadCredentials};
 use report::Chain;
 use serde_json::json;
 
-use crate::cluster::Cluster;
 use crate::cluster::copies;
 
 const CONFIG: &str = ".dockerconfigjson";

@@ -8,11 +8,11 @@ use addon_core::failure::Failure;
 use channel_core::reference::ImageDigest;
 use channel_core::trial::action::{Action, Outcome};
 use channel_core::trial::record::Trial;
+use kube_access::error::RequestError;
 use tokio::time::timeout;
 use tracing::info;
 
 use super::Trying;
-use crate::cluster::error::RequestError;
 use crate::cluster::installation::patching;
 use crate::cluster::installation::trial_set;
 use crate::cluster::state::trial::Changed;

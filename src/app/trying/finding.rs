@@ -7,11 +7,11 @@ use addon_core::failure::Failure;
 use channel_core::reference::Reference;
 use channel_core::trial::replica::{Me, PodKind};
 use channel_core::view::ChannelState;
+use kube_access::Cluster;
 use tokio::time::sleep;
 use tracing::warn;
 
 use crate::app::{Outside, following};
-use crate::cluster::Cluster;
 use crate::cluster::installation::{Found, Installation};
 
 /// The pause between two attempts.

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use channel_core::trial::record::{Remembered, Report, Trial};
 use channel_core::trial::sight::Known;
+use kube_access::Cluster;
 use report::Chain;
 use tokio::time::Instant;
 use tracing::warn;
 
-use crate::cluster::Cluster;
 use crate::cluster::state::trial::channel_records;
 use crate::cluster::state::trial::{Kept, Records};
 

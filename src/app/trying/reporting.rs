@@ -9,11 +9,11 @@ use channel_core::trial::news::TrialNews;
 use channel_core::trial::record::Report;
 use channel_core::trial::replica::Me;
 use jiff::Timestamp;
+use kube_access::Cluster;
 use report::Chain;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
-use crate::cluster::Cluster;
 use crate::cluster::state::trial;
 
 /// The interval at which an unchanged report is written again.

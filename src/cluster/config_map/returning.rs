@@ -5,9 +5,9 @@
 use addon_core::operator::event::Settled;
 use addon_core::values::trial_sections::{Return, TrialSections};
 use kube::api::PostParams;
+use kube_access::Cluster;
+use kube_access::error::RequestError;
 
-use super::super::Cluster;
-use super::super::error::RequestError;
 use super::{note_as_made, present, provenance};
 
 /// The number of attempts if other writers are faster.

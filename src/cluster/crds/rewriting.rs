@@ -5,10 +5,9 @@ use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use kube::Api;
 use kube::api::{ApiResource, DynamicObject, ListParams, PostParams};
 use kube::core::{GroupVersionKind, TypeMeta};
+use kube_access::Cluster;
+use kube_access::error::{Attempt, RequestError};
 use serde_json::Value;
-
-use super::super::Cluster;
-use super::super::error::{Attempt, RequestError};
 
 const PAGE: u32 = 500;
 /// The number of objects that are rewritten at the same time.
@@ -19,7 +18,7 @@ const TRIES: usize = 5;
 /// Rewrites every object of the CRD.
 pub(super) async fn rewrite_objects(cluster: &Cluster, crd: &DynamicObject) -> Result<(), RequestError> {
     let resource = resource_of(crd);
-    let all: Api<DynamicObject> = Api::all_with(cluster.client.clone(), &resource);
+    let all: Api<DynamicObject> = Api::all_with(cluster.client(), &resource);
     let mut params = ListParams::default().limit(PAGE);
     loop {
         let attempt = about_object(cluster, "list", &resource, "", None);
@@ -40,8 +39,8 @@ async fn rewrite(cluster: &Cluster, resource: &ApiResource, mut object: DynamicO
     let name = object.metadata.name.clone().unwrap_or_default();
     let namespace = object.metadata.namespace.clone();
     let api: Api<DynamicObject> = match &namespace {
-        Some(namespace) => Api::namespaced_with(cluster.client.clone(), namespace, resource),
-        None => Api::all_with(cluster.client.clone(), resource),
+        Some(namespace) => Api::namespaced_with(cluster.client(), namespace, resource),
+        None => Api::all_with(cluster.client(), resource),
     };
     let params = PostParams::default();
     let about = |verb| about_object(cluster, verb, resource, &name, namespace.clone());

@@ -5,13 +5,13 @@ use addon_core::failure::Failure;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use kube::core::DynamicObject;
+use kube_access::Cluster;
+use kube_access::apis::Apis;
+use kube_access::error::Attempt;
 use serde_json::Value;
 
 use super::alteration::{Alteration, alterations_of, remedy};
 use super::{ObjectKey, key_of};
-use crate::cluster::Cluster;
-use crate::cluster::apis::Apis;
-use crate::cluster::error::Attempt;
 
 /// The field manager of restores: helm's own, so that helm owns the field again.
 const MANAGER: &str = "helm";
@@ -96,16 +96,16 @@ fn place_of(cluster: &Cluster, manifest: &Value, apis: &Apis) -> Option<ObjectPl
         .namespaced
         .then(|| key.namespace.as_deref().unwrap_or(cluster.namespace()));
     let api = match namespace {
-        Some(namespace) => Api::namespaced_with(cluster.client.clone(), namespace, &kind.resource),
-        None => Api::all_with(cluster.client.clone(), &kind.resource),
+        Some(namespace) => Api::namespaced_with(cluster.client(), namespace, &kind.resource),
+        None => Api::all_with(cluster.client(), &kind.resource),
     };
     let attempt = Attempt {
         verb: "get",
         resource: kind.resource.plural.clone(),
         name: key.name.clone(),
         namespace: namespace.map(str::to_owned),
-        server: cluster.server.clone(),
-        account: cluster.account.clone(),
+        server: cluster.server().to_owned(),
+        account: cluster.account(),
     };
     Some(ObjectPlace { api, key, attempt })
 }

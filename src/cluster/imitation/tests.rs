@@ -1,10 +1,10 @@
 use addon_core::failure::Failure;
 use addon_core::object::patch;
+use kube_access::kinds::Kinds;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::cluster::kinds::Kinds;
 use crate::cluster::patch::Patcher;
 
 fn resource(group: &str, kind: &str, plural: &str, is_namespaced: bool) -> Resource {

@@ -15,11 +15,11 @@ use futures::stream::BoxStream;
 use kube::api::{Api, ListParams, ObjectList, ObjectMeta};
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Resource, ResourceExt as _};
+use kube_access::error::{Attempt, RequestError};
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep_until, timeout_at};
 use tracing::{debug, info, warn};
 
-use crate::cluster::error::{Attempt, RequestError};
 use crate::cluster::monitor::trouble::Pause;
 
 /// The timeout of a list.

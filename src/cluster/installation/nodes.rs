@@ -9,11 +9,10 @@ use addon_core::failure::Failure;
 use channel_core::platform::Platform;
 use k8s_openapi::api::core::v1::Node;
 use kube::Api;
+use kube_access::Cluster;
+use kube_access::error::{Attempt, RequestError};
 use tokio::time::Instant;
 use tracing::{debug, info};
-
-use crate::cluster::Cluster;
-use crate::cluster::error::{Attempt, RequestError};
 
 const RESOURCE: &str = "nodes";
 /// The timeout of a read of a node, because other observations wait for the read.
@@ -79,7 +78,7 @@ impl Nodes {
     }
 
     async fn get(&self, node: &str) -> Result<Option<Node>, RequestError> {
-        let api: Api<Node> = Api::all(self.cluster.open.clone());
+        let api: Api<Node> = Api::all(self.cluster.open());
         let attempt = Attempt {
             namespace: None,
             ..self.cluster.attempt("get", RESOURCE, node)

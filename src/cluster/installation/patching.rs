@@ -9,11 +9,11 @@ use hyper::{Method, Request};
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::Resource as _;
 use kube::core::{ApiResource, DynamicObject};
+use kube_access::Cluster;
+use kube_access::error::RequestError;
 use serde_json::{Value, json};
 
 use super::{CHART_IMAGE, CHART_IMAGE_THEN, DEPLOYMENTS, FORMER_IMAGE, Installation, PATCHED_IMAGE, reading};
-use crate::cluster::Cluster;
-use crate::cluster::error::RequestError;
 use crate::cluster::installation;
 
 /// The operator's field manager for the Deployment.
@@ -163,7 +163,7 @@ pub(in crate::cluster) async fn disown(
 }
 
 async fn step_through(cluster: &Cluster, name: &str, steps: &Value) -> Result<DynamicObject, Refused> {
-    let folder = DynamicObject::url_path(&ApiResource::erase::<Deployment>(&()), Some(&cluster.namespace));
+    let folder = DynamicObject::url_path(&ApiResource::erase::<Deployment>(&()), Some(cluster.namespace()));
     let request = Request::builder()
         .method(Method::PATCH)
         .uri(format!("{folder}/{name}?fieldManager={FIELD_MANAGER}"))

@@ -13,12 +13,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::Api;
 use kube::api::{DeleteParams, PostParams, Preconditions};
 use kube::core::{ApiResource, DynamicObject};
+use kube_access::Cluster;
+use kube_access::error::{Attempt, RequestError};
 use serde_json::{Map, Value, json};
 
 use super::patching::Outcome;
 use super::{Installation, REPLICA_SETS, TRIAL_LABEL, reading, selection};
-use crate::cluster::Cluster;
-use crate::cluster::error::{Attempt, RequestError};
 use crate::cluster::installation::raw_deployment;
 use crate::cluster::state::trial::Kept;
 use crate::cluster::state::trial::channel_records;
@@ -57,7 +57,7 @@ pub async fn make_trial_set(
         problem,
     })?;
     let resource = ApiResource::erase::<ReplicaSet>(&());
-    let api: Api<DynamicObject> = Api::namespaced_with(cluster.unpaced(), &cluster.namespace, &resource);
+    let api: Api<DynamicObject> = Api::namespaced_with(cluster.unpaced(), cluster.namespace(), &resource);
     let params = PostParams::default();
     match cluster.ask(attempt, api.create(&params, &set)).await {
         Ok(_) => Ok(Outcome::Done),
@@ -121,7 +121,7 @@ pub async fn drop_trial_set(
     if found.metadata.deletion_timestamp.is_some() {
         return Ok(Outcome::Done);
     }
-    let api: Api<ReplicaSet> = Api::namespaced(cluster.unpaced(), &cluster.namespace);
+    let api: Api<ReplicaSet> = Api::namespaced(cluster.unpaced(), cluster.namespace());
     let params = DeleteParams::foreground().preconditions(Preconditions {
         uid: found.metadata.uid,
         resource_version: None,
@@ -139,7 +139,7 @@ pub async fn drop_trial_set(
 }
 
 async fn trial_replica_set(cluster: &Cluster, installation: &Installation) -> Result<Option<ReplicaSet>, RequestError> {
-    let api: Api<ReplicaSet> = Api::namespaced(cluster.open.clone(), &cluster.namespace);
+    let api: Api<ReplicaSet> = Api::namespaced(cluster.open(), cluster.namespace());
     let (name, attempt) = (installation.trial_set(), set_attempt(cluster, "get", installation));
     cluster.ask(attempt, api.get_opt(&name)).await
 }

@@ -13,6 +13,8 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::core::DynamicObject;
 use kube::runtime::watcher;
+use kube_access::Cluster;
+use kube_access::error::RequestError;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep_until};
 use tracing::warn;
@@ -20,8 +22,6 @@ use tracing::warn;
 use super::kept::Kept;
 use super::nodes::{Nodes, own_platform};
 use super::{DEPLOYMENTS, Installation, PODS, REPLICA_SETS, reading};
-use crate::cluster::Cluster;
-use crate::cluster::error::RequestError;
 use crate::cluster::installation::raw_deployments;
 
 /// The time without an event after which everything is read anew. Bookmarks do not count as events, because the client
@@ -99,7 +99,7 @@ impl Observer {
         let cluster = cluster.within(PATIENCE);
         let named = watcher::Config::default().fields(&format!("metadata.name={}", installation.deployment));
         let selected = watcher::Config::default().labels(&installation.selector);
-        let pods: Api<Pod> = Api::namespaced(cluster.open.clone(), &cluster.namespace);
+        let pods: Api<Pod> = Api::namespaced(cluster.open(), cluster.namespace());
         let attempt = cluster.attempt("watch", DEPLOYMENTS, &installation.deployment);
         Self {
             deployment: Kept::new(raw_deployments(&cluster), named, attempt, SILENCE),
@@ -156,7 +156,7 @@ impl Observer {
 
     async fn look_around(&mut self) {
         let name = self.installation.trial_set();
-        let api: Api<ReplicaSet> = Api::namespaced(self.cluster.open.clone(), &self.cluster.namespace);
+        let api: Api<ReplicaSet> = Api::namespaced(self.cluster.open(), self.cluster.namespace());
         let attempt = self.cluster.attempt("get", REPLICA_SETS, &name);
         let ((deployment, deployments), (pod, pods)) = (self.deployment.listing(), self.pods.listing());
         let asked = Instant::now();

@@ -14,11 +14,11 @@ use std::time::Duration;
 use addon_core::failure::{Class, Failure};
 use addon_core::object::snapshot::PartId;
 use kube::core::ApiResource;
+use kube_access::kinds::KindError;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, sleep_until};
 use tracing::{debug, info, warn};
 
-use super::super::kinds::KindError;
 use super::heard::{Heard, advance, is_before, read_line, unusable};
 use super::ledger::Viewer;
 use super::observation::Observation;

@@ -7,13 +7,13 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use addon_core::object::ObjectName;
+use addon_core::release::RELEASE_NAME;
 use kube::core::ApiResource;
+use kube_access::error::{Attempt, RequestError};
 use names::ModuleName;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::super::adoption::RELEASE_NAME;
-use super::super::error::{Attempt, RequestError};
 use super::lens::{Item, Text, Trace};
 use super::stream::{Line, failed, read_status};
 use super::trouble::{Trouble, WatchError};

@@ -10,14 +10,14 @@ use addon_core::failure::{Class, Failure};
 use addon_core::object::snapshot::PartId;
 use addon_core::operator::event::Event;
 use futures::FutureExt as _;
+use kube_access::Cluster;
+use kube_access::kinds::Kinds;
 use report::last_words;
 use tokio::sync::{Notify, Semaphore, SemaphorePermit, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::error;
 
-use super::super::Cluster;
-use super::super::kinds::Kinds;
 use super::Settings;
 use super::feed::Feed;
 use super::ledger::{Joined, Key, Ledger, Target, Viewer};

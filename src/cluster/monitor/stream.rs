@@ -12,12 +12,12 @@ use std::time::Duration;
 use http_body_util::BodyExt as _;
 use kube::client::Body;
 use kube::core::Status;
+use kube_access::Cluster;
+use kube_access::error::{Attempt, RequestError};
+use kube_access::pace::within;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::super::Cluster;
-use super::super::error::{Attempt, RequestError};
-use super::super::pace::within;
 use super::heard::unusable;
 use super::selection::{Built, Selection};
 use super::trouble::{Trouble, WatchError, jittered};
@@ -84,8 +84,8 @@ impl Source {
             resource: self.selection.resource.plural.clone(),
             name: String::new(),
             namespace: self.selection.namespace.clone(),
-            server: self.cluster.server.clone(),
-            account: self.cluster.account.clone(),
+            server: self.cluster.server().to_owned(),
+            account: self.cluster.account(),
         }
     }
 
@@ -166,7 +166,7 @@ impl Source {
     async fn send(&self, attempt: &Attempt, request: Built) -> Result<Body, Trouble> {
         let broken = |error| failed(attempt.clone(), kube::Error::BuildRequest(error));
         let request = request.map_err(broken)?.map(Body::from);
-        let sent = self.cluster.client.send(request).await;
+        let sent = self.cluster.client().send(request).await;
         let response = sent.map_err(|error| failed(attempt.clone(), error))?;
         if response.status().is_success() {
             return Ok(response.into_body());

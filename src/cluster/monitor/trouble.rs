@@ -6,8 +6,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;
 
 use addon_core::failure::Failure;
-
-use super::super::error::RequestError;
+use kube_access::error::RequestError;
 
 /// The kinds of failures that the contract counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,12 +5,12 @@ use addon_core::object::ObjectName;
 use hyper::header::CONTENT_TYPE;
 use hyper::{Method, Request};
 use kube::core::{DynamicObject, Resource as _};
+use kube_access::Cluster;
+use kube_access::apis::Kind;
+use kube_access::error::{Attempt, RequestError};
 use serde_json::Value;
 
 use super::tally::Tally;
-use crate::cluster::Cluster;
-use crate::cluster::apis::Kind;
-use crate::cluster::error::{Attempt, RequestError};
 
 /// The objects of a kind in one namespace, or in none.
 #[derive(Debug)]
@@ -98,8 +98,8 @@ impl Address {
                 .map_or_else(|| plural.clone(), |part| format!("{plural}/{part}")),
             name: name.to_owned(),
             namespace: self.namespace.clone(),
-            server: self.cluster.server.clone(),
-            account: self.cluster.account.clone(),
+            server: self.cluster.server().to_owned(),
+            account: self.cluster.account(),
         };
         let body = ask.body.map(|body| body.to_string().into_bytes()).unwrap_or_default();
         let request = Request::builder()
@@ -108,7 +108,10 @@ impl Address {
             .header(CONTENT_TYPE, ask.content_type)
             .body(body)
             .expect("every part of the path is encoded");
-        let answer = self.cluster.ask(attempt, self.cluster.client.request(request)).await?;
+        let answer = self
+            .cluster
+            .ask(attempt, self.cluster.client().request(request))
+            .await?;
         self.count(&ask, name, &answer);
         Ok(answer)
     }
@@ -129,7 +132,7 @@ impl Address {
 
     /// Logs once that a verb was refused and another one is used.
     pub(super) fn tell_lacking(&self, refusal: RequestError, instead: &'static str) {
-        self.cluster.lacking.tell(refusal, instead);
+        self.cluster.lacking().tell(refusal, instead);
     }
 
     fn path(&self, name: &str, ask: &Ask<'_>) -> String {

@@ -4,13 +4,13 @@ use addon_core::failure::{Class, Failure};
 use addon_core::object::patch::{Change, JqFilter, Segment, Terms};
 use helm_yaml::number;
 use hyper::Method;
+use kube_access::error::RequestError;
 use serde_json::{Value, json};
 
 use super::Patcher;
 use super::address::{Address, Ask};
 use super::finalizer;
 use super::race::{self, Lost, is_missing};
-use crate::cluster::error::RequestError;
 
 pub(super) const MERGE_PATCH: &str = "application/merge-patch+json";
 const JSON_PATCH: &str = "application/json-patch+json";

@@ -4,16 +4,16 @@
 
 use addon_core::failure::{Class, Failure};
 use hyper::Method;
+use kube_access::Cluster;
+use kube_access::substitutes;
 use serde_json::Value;
 
 use super::address::{Address, Ask};
 use super::change::MERGE_PATCH;
 use super::race::{self, Lost, is_missing, is_taken};
 use super::tally::Tally;
-use crate::cluster::Cluster;
 use crate::cluster::crds::Ensured;
 use crate::cluster::drift;
-use crate::cluster::substitutes;
 
 /// Changes the object to its manifest; writes nothing if there is no difference. An object without a namespace
 /// belongs to that of the releases.

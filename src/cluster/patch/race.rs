@@ -4,8 +4,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use addon_core::failure::Failure;
-
-use crate::cluster::error::{NAMESPACE_ENDS, RequestError};
+use kube_access::error::{NAMESPACE_ENDS, RequestError};
 
 /// The pauses before the first, the second and the third repetition of an operation.
 const PAUSES: [Duration; 3] = [

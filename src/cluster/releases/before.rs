@@ -7,10 +7,10 @@ use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::{ListParams, PostParams};
 use kube::core::ObjectMeta;
+use kube_access::Cluster;
+use kube_access::error::RequestError;
 use serde::Serialize;
 
-use super::super::Cluster;
-use super::super::error::RequestError;
 use super::unserved::Unserved;
 
 /// The type of the Secrets with records of before.

@@ -7,11 +7,11 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::ListParams;
+use kube_access::Cluster;
+use kube_access::error::RequestError;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::super::Cluster;
-use super::super::error::RequestError;
 use crate::cluster::releases;
 
 /// A helm hook that is under way.
@@ -114,7 +114,7 @@ pub async fn running_hook(cluster: &Cluster, release: &str, limit: Duration) -> 
 
 /// The state of the newest of these pods; none if there is none, or pods may not be read.
 async fn pods_with(cluster: &Cluster, wanted: ListParams) -> Option<String> {
-    let pods: Api<Pod> = Api::namespaced(cluster.client.clone(), &cluster.namespace);
+    let pods: Api<Pod> = Api::namespaced(cluster.client(), cluster.namespace());
     let found = cluster
         .ask(cluster.attempt("list", "pods", ""), pods.list(&wanted))
         .await

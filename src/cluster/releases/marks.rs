@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use addon_core::release::brake::Asked;
 use addon_core::release::{ConfigTrace, Status};
+use kube_access::Cluster;
+use kube_access::error::RequestError;
 use serde_json::json;
 
-use super::super::Cluster;
-use super::super::error::RequestError;
 use super::upgrades::{GLOBAL, SECTION, holding};
 use super::{BEGUN, CHECKSUM, CONFIG, INPUTS, MAINTENANCE, OBJECTS, REMARKS, Revision, secret_name};
 use crate::cluster::releases;

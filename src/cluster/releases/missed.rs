@@ -6,13 +6,13 @@
 use std::collections::BTreeSet;
 
 use addon_core::release::Status;
+use kube_access::Cluster;
+use kube_access::apis::Apis;
+use kube_access::error::RequestError;
 use serde_json::{Value, json};
 
-use super::super::Cluster;
 use super::super::adoption::{is_kept, is_kept_by, is_of};
-use super::super::apis::Apis;
 use super::super::drift::{ObjectKey, key_of};
-use super::super::error::RequestError;
 use super::Revision;
 use super::records::Stored;
 use super::unserved::{self, served};

@@ -15,13 +15,13 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{DeleteParams, ListParams, PostParams, Preconditions};
 use kube::core::ObjectMeta;
+use kube_access::Cluster;
+use kube_access::apis::Apis;
+use kube_access::error::RequestError;
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 
-use super::super::Cluster;
-use super::super::apis::Apis;
 use super::super::drift::ObjectKey;
-use super::super::error::RequestError;
 use super::{CHECKSUM, CONTENT, Content, INPUTS, MAINTENANCE, OBJECTS, PAGE, decode, encode, fields, text};
 use crate::cluster::releases;
 

@@ -9,13 +9,13 @@ use std::{fmt, io};
 
 use addon_core::release::kinds::{self, KindName};
 use helm_yaml::yaml;
+use kube_access::Cluster;
+use kube_access::apis::Apis;
+use kube_access::error::RequestError;
 use serde_json::Value;
 use serde_json::value::to_raw_value;
 
-use super::super::Cluster;
-use super::super::apis::Apis;
 use super::super::drift::flat;
-use super::super::error::RequestError;
 use super::super::outdated::{self, Uses};
 use super::{Content, Revision, text};
 use crate::cluster::releases;

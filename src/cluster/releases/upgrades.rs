@@ -9,13 +9,13 @@ use addon_core::release::refusal::Refused;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use kube::api::ListParams;
+use kube_access::Cluster;
+use kube_access::apis::Apis;
+use kube_access::error::RequestError;
 use names::replaceable::Replaceable;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::super::Cluster;
-use super::super::apis::Apis;
-use super::super::error::RequestError;
 use super::unserved::{self, Unserved};
 use super::{Revision, fields, text};
 use crate::cluster::releases;
@@ -87,7 +87,7 @@ pub async fn base_of(cluster: &Cluster, newest: &Revision, apis: &Apis) -> Resul
     })
 }
 
-/// Rewrites the record of the revision that helm would upgrade from, as [`Cluster::amend`] does.
+/// Rewrites the record of the revision that helm would upgrade from, as [`unserved::amend`] does.
 pub async fn amend_base(cluster: &Cluster, newest: &Revision, apis: &Apis) -> Result<Vec<Unserved>, RequestError> {
     let base = base_revision(cluster, newest).await?;
     unserved::amend(cluster, &base, &[], apis).await

@@ -5,10 +5,10 @@
 
 use addon_core::failure::{Class, Failure};
 use helm_yaml::yaml;
+use kube_access::Cluster;
+use kube_access::apis::Apis;
 use serde_json::Value;
 
-use super::super::Cluster;
-use super::super::apis::Apis;
 use super::super::drift::flat;
 use super::Revision;
 use super::unserved::{kind_of, manifests};

@@ -12,12 +12,12 @@ use hyper::{Method, Request};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use kube::Resource as _;
+use kube_access::Cluster;
+use kube_access::error::RequestError;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::super::Cluster;
-use super::super::error::RequestError;
 use super::writing;
 use super::{Changes, Data, NAME, Unreadable};
 
@@ -98,7 +98,7 @@ pub async fn save_remembered(
 /// Writes the report of the version on trial over an earlier one.
 pub async fn write_report(cluster: &Cluster, report: &Report) -> Result<(), RequestError> {
     let change = (REPORT_KEY.to_owned(), Some(json!(report).to_string().into_bytes()));
-    writing::remember(&unhurried(cluster), NAME, &[change].into())
+    writing::remember(&cluster.unhurried(), NAME, &[change].into())
         .await
         .map(drop)
 }
@@ -106,7 +106,7 @@ pub async fn write_report(cluster: &Cluster, report: &Report) -> Result<(), Requ
 /// Deletes the report of a trial that has ended.
 pub async fn forget_report(cluster: &Cluster) -> Result<(), RequestError> {
     let change = (REPORT_KEY.to_owned(), None);
-    writing::remember(&unhurried(cluster), NAME, &[change].into())
+    writing::remember(&cluster.unhurried(), NAME, &[change].into())
         .await
         .map(drop)
 }
@@ -117,20 +117,12 @@ pub async fn put_records_aside(cluster: &Cluster) -> Result<Vec<&'static str>, R
     let (_, data) = seen_state(cluster).await?;
     let keys: Vec<&'static str> = unreadable(&data).map(|problem| problem.key).collect();
     let changes: Changes = keys.iter().map(|key| ((*key).to_owned(), None)).collect();
-    writing::remember(&unhurried(cluster), NAME, &changes).await?;
+    writing::remember(&cluster.unhurried(), NAME, &changes).await?;
     Ok(keys)
 }
 
-/// The same cluster without the rate limit.
-fn unhurried(cluster: &Cluster) -> Cluster {
-    Cluster {
-        client: cluster.unpaced(),
-        ..cluster.clone()
-    }
-}
-
 async fn seen_state(cluster: &Cluster) -> Result<(Option<Secret>, Data), RequestError> {
-    let api: kube::Api<Secret> = kube::Api::namespaced(cluster.open.clone(), &cluster.namespace);
+    let api: kube::Api<Secret> = kube::Api::namespaced(cluster.open(), cluster.namespace());
     let secret = cluster
         .ask(cluster.attempt("get", "secrets", NAME), api.get_opt(NAME))
         .await?;
@@ -167,7 +159,7 @@ async fn exchange<T: Serialize + DeserializeOwned>(
             (Some(secret), None) => add(cluster, key, &secret, text).await,
             (None, _) => {
                 let changes = [(key.to_owned(), text)].into();
-                writing::create(&unhurried(cluster), NAME, &changes).await.map(drop)
+                writing::create(&cluster.unhurried(), NAME, &changes).await.map(drop)
             }
         };
         match written {
@@ -186,7 +178,7 @@ async fn replace(cluster: &Cluster, key: &str, found: &ByteString, text: Option<
         Some(text) => json!({"op": "replace", "path": path, "value": STANDARD.encode(text)}),
         None => json!({"op": "remove", "path": path}),
     };
-    let folder = Secret::url_path(&(), Some(&cluster.namespace));
+    let folder = Secret::url_path(&(), Some(cluster.namespace()));
     let request = Request::builder()
         .method(Method::PATCH)
         .uri(format!("{folder}/{NAME}"))
@@ -204,7 +196,7 @@ async fn replace(cluster: &Cluster, key: &str, found: &ByteString, text: Option<
 /// Adds a record; refused if the Secret has changed.
 async fn add(cluster: &Cluster, key: &str, secret: &Secret, text: Option<Vec<u8>>) -> Result<(), RequestError> {
     let changes = [(key.to_owned(), text)].into();
-    writing::merge(&unhurried(cluster), NAME, &secret.metadata, &changes)
+    writing::merge(&cluster.unhurried(), NAME, &secret.metadata, &changes)
         .await
         .map(drop)
 }

@@ -7,10 +7,10 @@
 use addon_core::operator::event::Settled;
 use addon_core::values::trial_sections::TrialSections;
 use channel_core::trial::record::Ruling;
+use kube_access::Cluster;
+use kube_access::error::RequestError;
 use tracing::warn;
 
-use super::super::Cluster;
-use super::super::error::RequestError;
 use super::writing;
 use super::{Data, NAME, noted};
 use crate::cluster::config_map::returning;

@@ -15,12 +15,12 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{DeleteParams, PostParams, Preconditions};
 use kube::core::ObjectMeta;
+use kube_access::Cluster;
+use kube_access::error::RequestError;
+use kube_access::known::Last;
 use serde_json::{Value, json};
 use tracing::warn;
 
-use super::super::Cluster;
-use super::super::error::RequestError;
-use super::known::Last;
 use super::{
     Changes, Data, LEADER_KEY, NAME, UNREADABLE, Unreadable, VERSION, VERSION_KEY, packed, plain,
     remembers_nothing_but, trial,
@@ -72,7 +72,7 @@ pub(super) async fn change(
     changes: impl Fn(&Data) -> Changes,
 ) -> Result<Option<Secret>, RequestError> {
     let none = Data::new();
-    let mut known = cluster.known_state.take(name);
+    let mut known = cluster.known().take(name);
     for _ in 0..ROUNDS {
         let is_read = known.is_none();
         let found = match known.take() {
@@ -86,7 +86,7 @@ pub(super) async fn change(
             if !is_read {
                 continue;
             }
-            cluster.known_state.note(name, found.as_ref());
+            cluster.known().note(name, found.as_ref());
             return Ok(found);
         }
         let written = match &found {
@@ -101,7 +101,7 @@ pub(super) async fn change(
             Err(error) if error.is_conflict() || found.is_some() && error.is_not_found() => {}
             Err(error) => return Err(error),
             Ok(written) => {
-                cluster.known_state.note(name, Some(&written));
+                cluster.known().note(name, Some(&written));
                 return Ok(Some(written));
             }
         }
@@ -137,7 +137,7 @@ pub(super) async fn drop_secret(cluster: &Cluster, name: &str, seen: ObjectMeta)
         .await;
     match deleted {
         Ok(_) => {
-            cluster.known_state.note(name, None);
+            cluster.known().note(name, None);
             Ok(true)
         }
         Err(error) if error.is_not_found() => Ok(true),

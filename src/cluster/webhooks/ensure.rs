@@ -19,13 +19,13 @@ use certificates::probe::probe;
 use certificates::tls::Tls;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube_access::Cluster;
 use rustls::pki_types::CertificateDer;
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::{Change, Conversion, Wanted};
-use crate::cluster::Cluster;
 use crate::cluster::webhooks::kept::{texts_of, webhook_certificates};
 use crate::cluster::webhooks::{owning_role, publish_configuration, publish_conversion};
 

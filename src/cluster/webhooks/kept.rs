@@ -11,9 +11,9 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::PostParams;
 use kube::core::ObjectMeta;
+use kube_access::Cluster;
 
 use super::{MANAGED_BY, ROUNDS};
-use crate::cluster::Cluster;
 
 const CERT: &str = "tls.crt";
 const KEY: &str = "tls.key";

@@ -11,10 +11,10 @@ use addon_core::review::routes::AdmissionKind;
 use futures::stream::{self, Stream, StreamExt as _, select_all};
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Event, watcher};
+use kube_access::Cluster;
 use tokio::sync::watch;
 
 use super::Wanted;
-use crate::cluster::Cluster;
 use crate::cluster::unwatched::Unwatched;
 use crate::cluster::webhooks;
 

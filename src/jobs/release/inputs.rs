@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use addon_core::digest::Digest;
 use addon_core::failure::{Class, Failure};
 use addon_core::values::section::Maintenance;
+use kube_access::apis::Apis;
 use report::Chain;
 
 use super::source::Source;
-use crate::cluster::apis::Apis;
 use crate::cluster::releases;
 use crate::helm;
 use crate::jobs::Tools;

@@ -8,6 +8,7 @@ use addon_core::failure::Failure;
 use addon_core::release::records::Records;
 use addon_core::release::{Facts, Known, Notes, Objects};
 use futures::future::try_join;
+use kube_access::error::RequestError;
 use report::Chain;
 use tracing::warn;
 
@@ -15,7 +16,6 @@ use super::Sync;
 use super::marks::keys_of;
 use crate::cluster::drift::lookout::sights::Sight;
 use crate::cluster::drift::{self, ObjectKey};
-use crate::cluster::error::RequestError;
 use crate::cluster::releases::{self, Revision};
 use crate::cluster::state;
 use crate::jobs::Tools;

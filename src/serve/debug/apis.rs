@@ -8,6 +8,7 @@ use addon_core::release::kinds::{self, KindName, KubeVersion};
 use axum::http::StatusCode;
 use futures::stream::{self, StreamExt as _};
 use helm_yaml::yaml;
+use kube_access::apis::Apis;
 use names::ModuleName;
 use report::apis::{ApisAnswer, ChartOfNow, OutdatedRow, UnreadRelease};
 
@@ -16,7 +17,6 @@ use super::render::Look;
 use super::reply::{Reply, document, text};
 use super::route::Format;
 use super::{Debug, Unanswered};
-use crate::cluster::apis::Apis;
 use crate::cluster::drift::flat;
 use crate::cluster::outdated::{Uses, kinds_in};
 use crate::cluster::releases::unserved;

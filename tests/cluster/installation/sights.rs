@@ -4,11 +4,11 @@
 use std::time::Duration;
 
 use addon_core::module::description::AccountName;
-use addon_operator::cluster::Cluster;
 use addon_operator::cluster::installation::Installation;
 use addon_operator::cluster::installation::trial_set;
 use addon_operator::cluster::installation::watching::{Asking, Observer, Seen};
 use channel_core::trial::sight::{Known, PodState};
+use kube_access::Cluster;
 use serde_json::json;
 use tokio::sync::watch;
 use tokio::task::JoinSet;

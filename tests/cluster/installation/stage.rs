@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use addon_core::digest::Digest;
-use addon_operator::cluster::Cluster;
 use addon_operator::cluster::installation::{Found, Installation};
 use addon_operator::cluster::state::trial::{Changed, Kept};
 use addon_operator::cluster::state::trial::{change_trial, channel_records};
@@ -13,6 +12,7 @@ use channel_core::choice::Target;
 use channel_core::reference::ImageDigest;
 use channel_core::trial::record::Trial;
 use jiff::Timestamp;
+use kube_access::Cluster;
 use serde_json::{Value, json};
 use testbed::kubectl::KubectlError;
 use testbed::part::Part;

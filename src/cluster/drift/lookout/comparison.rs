@@ -12,6 +12,7 @@ use addon_core::digest::Digest;
 use addon_core::failure::{Class, Failure};
 use addon_core::module::description::Restoring;
 use helm_yaml::yaml;
+use kube_access::Cluster;
 use serde_json::Value;
 use tokio::time::Instant;
 use tracing::{debug, warn};
@@ -21,7 +22,6 @@ use super::super::restore::PutRight;
 use super::super::{ObjectKey, flat, key_of};
 use super::releases::{Object, Release, key};
 use super::{AGAIN, Errand, Inner, Lookout, Watch};
-use crate::cluster::Cluster;
 use crate::cluster::drift::restore;
 use crate::cluster::releases::Revision;
 

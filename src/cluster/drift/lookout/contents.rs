@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use addon_core::failure::{Class, Failure};
 use helm_yaml::yaml;
+use kube_access::Cluster;
 use tokio::time::{Instant, sleep_until};
 use tracing::warn;
 
 use super::super::{ObjectKey, keys_of};
 use super::releases::Release;
 use super::{AGAIN, Errand, Inner, Watch};
-use crate::cluster::Cluster;
 use crate::cluster::releases::Revision;
 
 /// A revision that has no mark after this time was made by a person, so its objects are read from its manifest.
@@ -111,6 +111,8 @@ mod tests {
     use std::collections::BTreeMap;
 
     use addon_core::module::description::Restoring;
+    use kube_access::kinds::Kinds;
+    use kube_access::kubeconfig::Address;
     use serde_json::json;
     use telling::meters::Meters;
     use tempfile::TempDir;
@@ -120,8 +122,6 @@ mod tests {
     use super::super::{Lookout, Settings};
     use super::*;
     use crate::cluster::drift::Restored;
-    use crate::cluster::kinds::Kinds;
-    use crate::cluster::kubeconfig::Address;
     use crate::cluster::monitor::{self, Monitors};
 
     /// A lookout without an API server.

@@ -6,10 +6,10 @@
 use std::pin::pin;
 use std::sync::Arc;
 
+use kube_access::error::RequestError;
 use tokio::task::yield_now;
 use tokio::time::timeout;
 
-use super::super::super::error::RequestError;
 use super::super::heard::{Heard, read_item, read_line, unusable};
 use super::super::ledger::News;
 use super::super::lens::{Item, Trace};

@@ -7,12 +7,12 @@ use std::collections::BTreeSet;
 use kube::Api;
 use kube::api::ListParams;
 use kube::core::{DynamicObject, ObjectMeta};
+use kube_access::Cluster;
+use kube_access::apis::{Apis, Kind};
+use kube_access::error::{Attempt, RequestError};
 
-use super::super::super::Cluster;
 use super::super::super::adoption::{is_kept, is_of};
-use super::super::super::apis::{Apis, Kind};
 use super::super::super::drift::ObjectKey;
-use super::super::super::error::{Attempt, RequestError};
 use super::super::PAGE;
 
 /// The label that helm gives to all objects of releases.
@@ -71,7 +71,7 @@ async fn made_of(
     api_version: &str,
     kind: &Kind,
 ) -> Result<Vec<ObjectKey>, RequestError> {
-    let api: Api<DynamicObject> = Api::all_with(cluster.client.clone(), &kind.resource);
+    let api: Api<DynamicObject> = Api::all_with(cluster.client(), &kind.resource);
     let (mut params, mut made) = (ListParams::default().labels(MANAGED).limit(PAGE), Vec::new());
     loop {
         let attempt = Attempt {

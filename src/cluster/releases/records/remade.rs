@@ -6,18 +6,19 @@
 use std::collections::BTreeMap;
 
 use addon_core::release::Status;
+use addon_core::release::{KEEP, POLICY};
 use helm_yaml::yaml;
 use jiff::Timestamp;
 use kube::Api;
 use kube::core::{DynamicObject, ObjectMeta};
+use kube_access::Cluster;
+use kube_access::apis::Apis;
+use kube_access::error::{Attempt, RequestError};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
-use super::super::super::Cluster;
-use super::super::super::adoption::{KEEP, POLICY, is_kept, is_of};
-use super::super::super::apis::Apis;
+use super::super::super::adoption::{is_kept, is_of};
 use super::super::super::drift::{ObjectKey, flat, key_of};
-use super::super::super::error::{Attempt, RequestError};
 use super::super::{Content, text};
 use super::{Stored, contents};
 
@@ -63,8 +64,8 @@ pub(in crate::cluster::releases) async fn metadata_of(
         .namespaced
         .then(|| key.namespace.as_deref().unwrap_or(cluster.namespace()));
     let api: Api<DynamicObject> = match namespace {
-        Some(namespace) => Api::namespaced_with(cluster.client.clone(), namespace, &kind.resource),
-        None => Api::all_with(cluster.client.clone(), &kind.resource),
+        Some(namespace) => Api::namespaced_with(cluster.client(), namespace, &kind.resource),
+        None => Api::all_with(cluster.client(), &kind.resource),
     };
     let attempt = Attempt {
         resource: kind.resource.plural.clone(),

@@ -9,12 +9,17 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
-
-use super::{Changes, Data};
 
 /// The size in bytes up to which a Secret is kept in memory. Larger Secrets are seldom written.
 const LONGEST: usize = 64 << 10;
+
+/// The contents of a Secret.
+pub type Data = BTreeMap<String, ByteString>;
+
+/// The keys of a Secret, each with its new contents; `None` removes the key.
+pub type Changes = BTreeMap<String, Option<Vec<u8>>>;
 
 /// The last known states of Secrets, by name.
 #[derive(Debug, Clone, Default)]
@@ -28,11 +33,11 @@ struct Memory {
 
 /// Intents whose children have ended: the text of each by its key.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Ended(BTreeMap<String, Vec<u8>>);
+pub struct Ended(BTreeMap<String, Vec<u8>>);
 
 impl Ended {
     /// The removal of those that are in the Secret. A key with another text is the intent of another process.
-    pub(super) fn still_in(&self, data: &Data) -> Changes {
+    pub fn still_in(&self, data: &Data) -> Changes {
         let is_there = |(key, text): &(&String, &Vec<u8>)| data.get(*key).is_some_and(|own| own.0 == **text);
         let removed = self.0.iter().filter(is_there);
         removed.map(|(key, _)| (key.clone(), None)).collect()
@@ -41,7 +46,7 @@ impl Ended {
 
 /// The last known state of a Secret.
 #[derive(Debug, Clone)]
-pub(super) enum Last {
+pub enum Last {
     /// The Secret does not exist.
     Absent,
     /// The Secret exists with the given content.
@@ -50,11 +55,11 @@ pub(super) enum Last {
 
 impl Known {
     /// Takes the copy of a Secret out of the memory. A concurrent writer then has to read the Secret first.
-    pub(super) fn take(&self, name: &str) -> Option<Last> {
+    pub fn take(&self, name: &str) -> Option<Last> {
         self.last().remove(name)
     }
 
-    pub(super) fn note(&self, name: &str, secret: Option<&Secret>) {
+    pub fn note(&self, name: &str, secret: Option<&Secret>) {
         let is_short = secret.is_none_or(|secret| length(secret) <= LONGEST);
         let last = secret.map_or(Last::Absent, |secret| Last::Is(Box::new(secret.clone())));
         if is_short {
@@ -63,22 +68,22 @@ impl Known {
     }
 
     /// Notes that the child of an intent has ended.
-    pub(super) fn end(&self, key: String, text: Vec<u8>) {
+    pub fn end(&self, key: String, text: Vec<u8>) {
         self.ends().0.insert(key, text);
     }
 
     /// The intents whose children have ended and that may still be stored.
-    pub(super) fn ended(&self) -> Ended {
+    pub fn ended(&self) -> Ended {
         self.ends().clone()
     }
 
     /// Whether the child of this intent has ended.
-    pub(super) fn has_ended(&self, key: &str, text: &[u8]) -> bool {
+    pub fn has_ended(&self, key: &str, text: &[u8]) -> bool {
         self.ends().0.get(key).is_some_and(|own| own == text)
     }
 
     /// Forgets intents that are stored no more.
-    pub(super) fn are_removed(&self, removed: &Ended) {
+    pub fn are_removed(&self, removed: &Ended) {
         self.ends().0.retain(|key, text| removed.0.get(key) != Some(text));
     }
 

@@ -9,8 +9,8 @@ use std::fmt;
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 
-use super::Cluster;
-use super::error::RequestError;
+use crate::Cluster;
+use crate::error::RequestError;
 
 const CONFIG: &str = ".dockerconfigjson";
 const OLD_CONFIG: &str = ".dockercfg";

@@ -15,7 +15,7 @@ use kube::config::{
 use report::Chain;
 use thiserror::Error;
 
-use super::private;
+use crate::private;
 
 /// The name of the cluster, context and user in the file that is written.
 const NAME: &str = "addon-operator";

@@ -12,10 +12,11 @@ use kube::core::discovery::v2::{APIGroupDiscovery, APIResourceDiscovery};
 use kube::core::{ApiResource, GroupVersionKind};
 use thiserror::Error;
 
-use super::Cluster;
-use super::apis::{self, Kind};
-use super::error::RequestError;
-use super::under_way::UnderWay;
+use crate::Cluster;
+use crate::apis;
+use crate::apis::Kind;
+use crate::error::RequestError;
+use crate::under_way::UnderWay;
 
 /// All kinds of one cluster. Clones share the found ones.
 #[derive(Debug, Clone)]
@@ -119,7 +120,7 @@ impl Kinds {
     }
 
     /// Requests anew how the objects of a kind are addressed.
-    pub(super) async fn again(&self, resource: &ApiResource) -> Result<Kind, KindError> {
+    pub async fn again(&self, resource: &ApiResource) -> Result<Kind, KindError> {
         self.forget();
         self.resolve(Some(&resource.api_version), &resource.kind).await
     }

@@ -16,8 +16,8 @@ use kube::api::{Patch, PatchParams, PostParams};
 use kube::core::ObjectMeta;
 use serde_json::json;
 
-use super::Cluster;
-use super::error::RequestError;
+use crate::Cluster;
+use crate::error::RequestError;
 
 /// The reporting controller of all Events of the operator, for field selectors.
 const CONTROLLER: &str = "addon-operator";

@@ -165,7 +165,7 @@ impl Drop for Held {
 }
 
 /// The result of the work; none if it takes longer than `patience`. The time in a queue does not count.
-pub(super) async fn within<T>(patience: Duration, work: impl Future<Output = T>) -> Option<T> {
+pub async fn within<T>(patience: Duration, work: impl Future<Output = T>) -> Option<T> {
     let standing = Arc::new(Mutex::new(WorkRequests {
         in_line: 0,
         went: Instant::now(),

@@ -12,8 +12,8 @@ use kube::api::{AttachParams, AttachedProcess, ListParams};
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
-use super::Cluster;
-use super::error::RequestError;
+use crate::Cluster;
+use crate::error::RequestError;
 
 /// Labels of the operator's objects whose value is the program's name; one of them is enough.
 const LABELS: [&str; 2] = ["app.kubernetes.io/name", "app"];

@@ -16,24 +16,24 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tracing::warn;
 
-use super::Cluster;
-use super::error::{Attempt, RequestError};
+use crate::Cluster;
+use crate::error::{Attempt, RequestError};
 
 /// The number of attempts for a replacement when another writer is faster.
 const ROUNDS: usize = 3;
 
 /// The missing verbs that were logged, each with its resource. Clones share them.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Lacking(Arc<Mutex<BTreeSet<(&'static str, String)>>>);
+pub struct Lacking(Arc<Mutex<BTreeSet<(&'static str, String)>>>);
 
 /// A kind of object that can be read and written.
-pub(super) trait Object: Resource + Clone + fmt::Debug + Serialize + DeserializeOwned {}
+pub trait Object: Resource + Clone + fmt::Debug + Serialize + DeserializeOwned {}
 
 impl<K: Resource + Clone + fmt::Debug + Serialize + DeserializeOwned> Object for K {}
 
 impl Lacking {
     /// Logs a refusal, once in the life of the process.
-    pub(super) fn tell(&self, refusal: RequestError, instead: &'static str) {
+    pub fn tell(&self, refusal: RequestError, instead: &'static str) {
         let attempt = refusal.attempt();
         let (verb, resource) = (attempt.verb, attempt.resource.clone());
         let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -54,7 +54,7 @@ impl Lacking {
 
 impl Cluster {
     /// Reads the object of the attempt; `None` if it does not exist. If `get` is forbidden, a list is used.
-    pub(super) async fn find<K: Object>(&self, api: &Api<K>, attempt: Attempt) -> Result<Option<K>, RequestError> {
+    pub async fn find<K: Object>(&self, api: &Api<K>, attempt: Attempt) -> Result<Option<K>, RequestError> {
         let get = Attempt { verb: "get", ..attempt };
         let refusal = match self.ask(get.clone(), api.get_opt(&get.name)).await {
             Err(error) if error.is_forbidden() => error,
@@ -73,7 +73,7 @@ impl Cluster {
 
     /// Sends a merge patch for the object of the attempt. If `patch` is forbidden, the object is read, changed in the
     /// same way and replaced.
-    pub(super) async fn patch_or_replace<K: Object>(
+    pub async fn patch_or_replace<K: Object>(
         &self,
         api: &Api<K>,
         attempt: Attempt,
@@ -92,7 +92,7 @@ impl Cluster {
     }
 
     /// Replaces the object after a refused merge patch. A resource version in the patch has to match.
-    pub(super) async fn replace_instead<K: Object>(
+    pub async fn replace_instead<K: Object>(
         &self,
         api: &Api<K>,
         refusal: RequestError,
@@ -140,7 +140,7 @@ impl Cluster {
 }
 
 /// Applies a merge patch to an object as the API server does (RFC 7396).
-pub(super) fn lay(object: &mut Value, patch: &Value) {
+pub fn lay(object: &mut Value, patch: &Value) {
     let Value::Object(changes) = patch else {
         object.clone_from(patch);
         return;

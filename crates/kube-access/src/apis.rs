@@ -14,9 +14,9 @@ use kube::core::discovery::v2::{APIGroupDiscovery, APIVersionDiscovery};
 use kube::core::{ApiResource, GroupVersionKind, Version};
 
 use self::memory::{Listed, Memory};
-use super::Cluster;
-use super::error::{Attempt, RequestError};
-use super::under_way::UnderWay;
+use crate::Cluster;
+use crate::error::{Attempt, RequestError};
+use crate::under_way::UnderWay;
 
 /// How long an answer is reused: long enough for one request per converge, short enough to see a new kind soon.
 const FRESH: Duration = Duration::from_secs(5);
@@ -84,13 +84,13 @@ impl Apis {
 impl Apis {
     /// Whether the server certainly does not serve this kind. A kind of a group version whose list may be incomplete counts
     /// as served.
-    pub(super) fn lacks(&self, api_version: &str, kind: &str) -> bool {
+    pub fn lacks(&self, api_version: &str, kind: &str) -> bool {
         let is_open = |versions: &[String]| versions.iter().any(|version| version == api_version);
         self.kind(api_version, kind).is_none() && !is_open(&self.uncertain) && !is_open(&self.doubtful)
     }
 
     /// Each kind once, in the version that the server prefers.
-    pub(super) fn each_kind(&self) -> impl Iterator<Item = (&str, &Kind)> {
+    pub fn each_kind(&self) -> impl Iterator<Item = (&str, &Kind)> {
         let is_preferred = |(api_version, kind): &(&String, &Kind)| {
             self.preferred(&kind.resource.group, &kind.resource.kind) == Some(api_version.as_str())
         };
@@ -101,7 +101,7 @@ impl Apis {
     }
 
     /// The API version of a group in which the server prefers to serve this kind; `None` if it does not serve it.
-    pub(super) fn preferred(&self, group: &str, kind: &str) -> Option<&str> {
+    pub fn preferred(&self, group: &str, kind: &str) -> Option<&str> {
         let served = self
             .kinds
             .iter()
@@ -257,7 +257,7 @@ impl Cluster {
     }
 
     /// The given group versions whose own paths answer 404. A version without an answer is left out, as it may exist.
-    pub(super) async fn not_found(&self, versions: Vec<String>) -> BTreeSet<String> {
+    pub async fn not_found(&self, versions: Vec<String>) -> BTreeSet<String> {
         let mut not_found = BTreeSet::new();
         for version in versions {
             let attempt = Attempt {

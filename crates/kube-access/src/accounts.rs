@@ -22,11 +22,11 @@ use report::Chain;
 use telling::meters::Meters;
 use thiserror::Error;
 
-use super::Cluster;
-use super::error::{Attempt, RequestError};
-use super::kubeconfig::{ConnectError, Private};
-use super::private;
-use super::under_way::UnderWay;
+use crate::Cluster;
+use crate::error::{Attempt, RequestError};
+use crate::kubeconfig::{ConnectError, Private};
+use crate::private;
+use crate::under_way::UnderWay;
 
 /// The lifetime of the tokens that the operator asks for.
 const LIFETIME: Duration = Duration::from_hours(1);
@@ -232,7 +232,7 @@ impl Cluster {
             .config(accounts.ca_file.clone())
             .await
             .map_err(AccountError::Use)?;
-        let client = super::client(config, &self.namespace, &self.server, Arc::clone(&accounts.meters));
+        let client = crate::client(config, &self.namespace, &self.server, Arc::clone(&accounts.meters));
         let client = client.map_err(AccountError::Connect)?;
         let cluster = Self {
             open: client.clone(),
