@@ -1,6 +1,16 @@
-//! The certificates of the webhooks: read from files or created, checked before use, and replaced while requests go on.
+//! Certificates of the webhooks: read from files or created, checked before use, and replaced while requests go on.
 //!
 //! Must never serve an unchecked certificate, and never show a private key.
+//!
+//! ```text
+//!   files (a mounted Secret) --+
+//!                              +--> material: parsed and checked --> tls: the listener's present certificate
+//!   authority (our own CA) ----+                                      |
+//!                                          probe: asks the listener as the API server will
+//!                                          clients: certificates that a listener demands
+//! ```
+//!
+//! Begin with `material`.
 
 pub mod authority;
 pub mod clients;

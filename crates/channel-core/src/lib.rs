@@ -1,7 +1,23 @@
-//! Which version of the operator is wanted, and why it is not installed yet.
+//! Versions of images: the one that is wanted, its trial, and the replica that leads.
 //!
-//! This module has names of images, ranges of versions, the settings of people, and the choice that follows from all of
-//! them. Must never ask a registry or a clock, and never choose a version because something is absent.
+//! The operator follows a channel of its own image, and the packages of modules likewise. This crate has the names of
+//! images, ranges of versions, the settings of people, and all decisions that follow. Must never ask a registry or a
+//! clock, and never choose a version because something is absent.
+//!
+//! ```text
+//!   settings, policy, window (people)      answers of the registry
+//!            |                                     |
+//!            v                                     v
+//!          choice  <---- candidate, version ---- following
+//!            |
+//!            v  begin this version
+//!          trial  <---- sight of the cluster, reports of the version on trial
+//!            |                                   leadership: one lease, one leader,
+//!            v  passed, failed, unclear          entitled by the trial
+//!          news, view (what people are told)
+//! ```
+//!
+//! Begin with `choice` for the question which version comes next, and with `trial` for the way back.
 
 pub mod candidate;
 pub mod channel;

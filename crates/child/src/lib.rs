@@ -1,9 +1,21 @@
-//! The only code that starts processes: hooks, enabled scripts and helm.
+//! Programs that the operator runs: hooks, enabled scripts and helm. No other code starts a process.
 //!
 //! Every child leads a process group of its own, gets exactly the given environment and a mark, has a deadline, and its
 //! resource usage is recorded. No process of a run is left behind: at its end, at the deadline, at a cancellation and
 //! when the future is dropped, all processes that it has started are ended. A child also dies with the operator. This
-//! module knows nothing of hooks and charts, and never repeats a program that has run.
+//! crate knows nothing of hooks and charts, and never repeats a program that has run.
+//!
+//! ```text
+//!   Spawn --> Spawner --> forkers --> vfork --> the program, in a group of its own
+//!               |  (warrant: may this process still act?)      |
+//!               v                                             v
+//!             nursery <------------ its end ------------- output (pipes)
+//!               |
+//!               +-- descendants, table, mark   find all that a run has started
+//!               +-- undertaker, reaper         wait for the ends that no task waits for
+//! ```
+//!
+//! Begin with `Spawner::run`: it is the life of one program, from its start to the last of its descendants.
 
 mod descendants;
 mod forkers;

@@ -1,5 +1,18 @@
-//! The contents of the modules directories and of the directory of global hooks. It never decides what a finding means
-//! for the cluster, and never runs anything. An unreadable path never counts as absent: it is reported as a gap.
+//! Modules and hooks in directories: the contents of the modules directories and of the directory of global hooks.
+//!
+//! Must never decide what a finding means for the cluster, and never run anything. An unreadable path never counts as
+//! absent: it is reported as a gap.
+//!
+//! ```text
+//!   Layout (the directories) --> read --> Found
+//!                                 |         modules, global hooks, values, schemas, flags
+//!        look: one path           |         problems: a gap, or a fault of a file
+//!        description, values,     |
+//!        chart, crds, hooks,  ----+
+//!        schemas, manifest
+//! ```
+//!
+//! Begin with `read`, and with `Found::is_complete`: it says whether a module that was not found is certainly absent.
 
 mod chart;
 pub mod crds;

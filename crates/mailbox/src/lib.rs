@@ -1,8 +1,18 @@
-//! The bounded channels into the loop, and the order in which it takes from them. It knows nothing of the messages,
-//! never decides, and never loses a message silently.
+//! Channels into the loop, all bounded, and the order in which the loop takes from them.
+//!
+//! The crate knows nothing of the messages. Must never decide, and never lose a message silently.
 //!
 //! A channel of higher precedence cannot starve the others: outcomes are limited by the running jobs, questions by
 //! permits, and reviews by the listeners, where each keeps its place until it has its reply.
+//!
+//! ```text
+//!   Doors:  shutdown   outcomes   questions   reviews   ConfigMap   objects
+//!              |          |           |          |          |          |
+//!              v          v           v          v          v          v
+//!   Mailbox:   first -------------------------------------------->  last  --> the loop
+//! ```
+//!
+//! Begin with `mailbox`, which makes both ends.
 
 pub mod questions;
 pub mod replies;

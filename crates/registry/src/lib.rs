@@ -1,7 +1,20 @@
-//! Reads OCI registries: the digest of a tag, manifests, blobs, tags, and referrers of an image; and pushes to them.
+//! OCI registries: the digest of a tag, manifests, blobs, tags, and referrers of an image are read, and images pushed.
 //!
 //! Every answer is limited in size and time. Only registries that a person named are asked, and their mirrors before
 //! them. Must never decide which version is wanted, and never retry later by itself.
+//!
+//! ```text
+//!   Registry --> admission (login, token) --> wire: one request, one answer
+//!      |            challenge, credentials      |
+//!      |                                       way: address, proxy, TLS
+//!      v                                       fence: addresses that are refused
+//!   documents, paging, referrers
+//!      |
+//!      v
+//!   signatures: is the image signed by a key of the admin?
+//! ```
+//!
+//! Begin with `Registry`, whose methods are the questions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

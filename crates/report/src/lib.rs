@@ -1,5 +1,8 @@
-//! Prints errors for people: the chain of causes on one line, once, then the hints. Never decides what to do about an
-//! error, and never writes to a stream by itself.
+//! Errors as text for people: the chain of causes on one line, once, then the hints. And the secrets that no text may show.
+//!
+//! Must never decide what to do about an error, and never write to a stream by itself.
+//!
+//! Begin with `Chain` for a log field, and with `Report` for the end of a command.
 
 pub mod apis;
 pub mod secrets;

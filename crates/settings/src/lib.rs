@@ -1,5 +1,19 @@
-//! Every flag and variable of the program: a text becomes a value, or an error that names the flag or variable. Never
-//! opens a connection and never prints; the caller prints the error and ends with code 1.
+//! Flags and variables of the program: a text becomes a value, or an error that names the flag or variable.
+//!
+//! Must never open a connection and never print; the caller prints the error and ends with code 1.
+//!
+//! ```text
+//!   flags (arguments) ----+
+//!                         +--> said: the text that counts, and its source
+//!   environment ----------+       |
+//!                                 v
+//!                  words: one function for each setting: its names, its valid values, its default
+//!                                 |
+//!                                 v
+//!                             Settings
+//! ```
+//!
+//! Begin with `Settings`, and find the names of one of its fields in `words`.
 
 mod arguments;
 pub mod boolean;
