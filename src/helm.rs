@@ -57,7 +57,6 @@ pub struct Options {
     pub binary: PathBuf,
     /// A private directory for helm's caches and the operator's files for helm.
     pub dir: PathBuf,
-    /// The kubeconfig.
     pub kubeconfig: PathBuf,
     /// The namespace of all releases.
     pub namespace: String,

@@ -51,7 +51,6 @@ use tmp::TmpDir;
 /// The tools of all jobs.
 #[derive(Debug)]
 pub struct Tools {
-    /// The cluster.
     pub cluster: Cluster,
     /// Helm; none for hooks without modules.
     pub helm: Option<Helm>,

@@ -92,7 +92,6 @@ pub struct Known {
 pub struct Recalled {
     /// The number that distinguishes this memory from earlier ones.
     pub number: u64,
-    /// The memory.
     pub memory: Memory,
 }
 

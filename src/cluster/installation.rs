@@ -68,7 +68,6 @@ pub struct Installation {
     pub digests: BTreeSet<ImageDigest>,
     /// The node of the operator's pod.
     pub node: Option<String>,
-    /// The Deployment.
     pub deployment: String,
     /// Distinguishes the Deployment from an earlier one with the same name.
     pub deployment_uid: String,

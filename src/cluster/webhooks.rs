@@ -65,7 +65,6 @@ impl fmt::Display for Change {
 /// The result of publishing a configuration.
 #[derive(Debug)]
 pub struct Published {
-    /// The change.
     pub change: Option<Change>,
     /// The error of the API server if it refused a part of the configuration.
     pub refused: Option<RequestError>,

@@ -71,7 +71,6 @@ impl fmt::Display for Object {
 /// Why a claim was refused: another release has the object, or this release renders it twice.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refusal {
-    /// The object.
     pub object: Object,
     /// The release that the object belongs to.
     pub owner: String,

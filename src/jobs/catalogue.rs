@@ -38,9 +38,7 @@ pub struct ModuleFiles {
     pub dir: PathBuf,
     /// Files that may be hooks.
     pub hooks: Vec<HookFile>,
-    /// The enabled script.
     pub enabled_script: Option<PathBuf>,
-    /// The chart.
     pub chart: Option<Chart>,
     /// Files with CRDs.
     pub crds: Vec<PathBuf>,

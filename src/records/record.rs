@@ -128,7 +128,6 @@ impl fmt::Display for End {
     }
 }
 
-/// A record.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Record {

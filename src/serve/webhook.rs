@@ -139,7 +139,6 @@ pub struct Listener {
 pub struct Asked {
     /// The path of the request.
     pub path: String,
-    /// The request.
     pub request: ReviewRequest,
     /// The time after which the API server no longer waits for the answer.
     pub deadline: Instant,

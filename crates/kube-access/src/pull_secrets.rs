@@ -24,7 +24,6 @@ pub enum Form {
     OldConfig,
 }
 
-/// A pull secret.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PullSecret {
     /// The name of the Secret.

@@ -28,9 +28,7 @@ pub struct Asked {
 pub enum What {
     /// A manifest or an index.
     Version(Reference),
-    /// A blob.
     Blob(ImageDigest),
-    /// All tags.
     Tags,
     /// All referrers of a version.
     Referrers(ImageDigest),

@@ -155,7 +155,6 @@ impl fmt::Display for Repository {
 pub struct ImagePlace {
     /// The registry.
     pub host: Host,
-    /// The repository.
     pub repository: Repository,
 }
 

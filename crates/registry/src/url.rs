@@ -47,7 +47,6 @@ impl Origin {
     }
 }
 
-/// A URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Url {
     pub(super) origin: Origin,

@@ -32,9 +32,7 @@ use crate::telemetry::Spools;
 /// The state of the loop at the moment of a scrape.
 #[derive(Debug, Default)]
 pub struct Sample {
-    /// All queues.
     pub queues: Vec<QueueReport>,
-    /// All modules.
     pub modules: Vec<ModuleReport>,
     /// The removals that are held.
     pub held: Vec<HeldRemoval>,

@@ -31,7 +31,6 @@ impl Mistake {
     }
 }
 
-/// A case.
 #[derive(Debug, Default)]
 pub(super) struct Case {
     /// The module's section of the `ConfigMap`.

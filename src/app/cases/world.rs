@@ -81,7 +81,6 @@ impl World {
         self.imitation.remove(object)
     }
 
-    /// All objects.
     pub(super) fn objects(&self) -> Vec<Value> {
         self.imitation.all()
     }

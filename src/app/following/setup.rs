@@ -87,7 +87,6 @@ pub struct Files {
 }
 
 impl Files {
-    /// Reads the files.
     pub fn read(settings: &ChannelSettings) -> Result<Self, BadFile> {
         if let Some(path) = &settings.notify_token {
             let (variable, path) = (NOTIFY_TOKEN, path.clone());

@@ -40,7 +40,6 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The operator's installation as it was observed.
 #[derive(Debug, Clone, Default)]
 pub struct Seen {
-    /// The Deployment.
     pub deployment: Known<sight::Deployment>,
     /// The pods of the Deployment by name; none while they are unknown.
     pub replicas: Option<Vec<sight::Replica>>,

@@ -11,7 +11,6 @@ use super::trouble::WatchError;
 /// The labels of a binding in metrics and logs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Labels {
-    /// The hook.
     pub hook: HookId,
     /// The binding's name.
     pub binding: String,
@@ -37,14 +36,12 @@ pub enum Observation<'a> {
     Filtered {
         /// The binding's labels.
         labels: &'a Labels,
-        /// The duration.
         took: Duration,
     },
     /// An event was processed, from its last byte until its changes were sent.
     Handled {
         /// The binding's labels.
         labels: &'a Labels,
-        /// The duration.
         took: Duration,
     },
     /// The size of a snapshot.

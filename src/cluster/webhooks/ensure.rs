@@ -94,7 +94,6 @@ impl Side {
 /// The settings of the webhooks, which are fixed for one life.
 #[derive(Debug)]
 pub struct Webhooks {
-    /// The cluster.
     pub cluster: Cluster,
     /// The name of both webhook configurations of hooks.
     pub configuration: String,

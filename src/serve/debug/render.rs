@@ -22,7 +22,6 @@ pub type Rendering = Pin<Box<dyn Future<Output = Result<String, Failure>> + Send
 /// The part of a chart that a client asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Look {
-    /// The manifest.
     Manifest,
     /// The manifest, even if it is not YAML.
     Debug,

@@ -126,7 +126,6 @@ impl Store {
         self.tidy();
     }
 
-    /// The metrics by name.
     pub(super) fn families(&self) -> impl Iterator<Item = (&MetricName, &Family<Origin>)> {
         self.families.iter()
     }

@@ -15,7 +15,6 @@ pub enum Refusal {
     /// A document is larger than necessary.
     #[error("the {document} has {size} bytes; more than {most} are not read")]
     TooLarge {
-        /// The document.
         document: Document,
         /// The size of the document, in bytes.
         size: usize,
@@ -33,7 +32,6 @@ pub enum Refusal {
     /// A document cannot be parsed.
     #[error("cannot understand the {document}: {problem}")]
     Unreadable {
-        /// The document.
         document: Document,
         /// The parser's error.
         problem: String,
@@ -83,7 +81,6 @@ pub enum Document {
     Payload,
     /// The signature itself.
     Signature,
-    /// A bundle.
     Bundle,
     /// The statement in a bundle.
     Statement,

@@ -28,7 +28,6 @@ pub fn tag(digest: &ImageDigest) -> Tag {
 /// A payload that can be fetched, and its signature.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed {
-    /// The payload.
     pub payload: Blob,
     /// The signature in base64.
     pub signature: String,

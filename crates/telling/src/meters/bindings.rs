@@ -13,7 +13,6 @@ use super::{Meters, count};
 /// A kubernetes binding.
 #[derive(Debug, Clone, Copy)]
 pub struct Bound<'a> {
-    /// The hook.
     pub hook: &'a HookId,
     /// The binding's name.
     pub binding: &'a str,

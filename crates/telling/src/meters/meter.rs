@@ -7,9 +7,7 @@ use std::marker::PhantomData;
 pub enum Unit {
     /// The metric counts objects or occurrences.
     Count,
-    /// Seconds.
     Seconds,
-    /// Bytes.
     Bytes,
 }
 

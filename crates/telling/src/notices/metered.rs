@@ -15,7 +15,6 @@ use crate::meters::queues::QueueAction;
 use crate::meters::table;
 use crate::meters::table::alone;
 
-/// Counts the notice.
 pub(super) fn count(notice: &Notice, meters: &Meters, decided_in: Duration) {
     match notice {
         Notice::HooksConfigured { owner: _, bindings } => {

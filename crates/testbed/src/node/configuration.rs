@@ -17,7 +17,6 @@ const NETWORKS: &str = "networks";
 const KUBELET_PORT: u16 = 10250;
 
 impl Node {
-    /// The arguments of containerd.
     pub(super) fn containerd_arguments(&self) -> Vec<String> {
         vec!["--config".to_owned(), self.place(CONTAINERD)]
     }

@@ -199,7 +199,6 @@ impl<'v> Fields<'v> {
             .collect()
     }
 
-    /// A map of texts.
     pub(super) fn text_map(&mut self, key: &'static str) -> Option<BTreeMap<String, String>> {
         let map = self.typed(key, "object", Value::as_object)?;
         let mut texts = BTreeMap::new();

@@ -10,7 +10,6 @@ use super::{
     JsonPatch, Manifest, MergePatch, Operation, Problem, Segment, Target, Terms, Weight, step,
 };
 
-/// Reads an operation.
 pub(super) fn read(document: &Document) -> Result<Operation, BadOperation> {
     let fields = Fields::of(document)?;
     let operation = match fields.operation {

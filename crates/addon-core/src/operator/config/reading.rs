@@ -116,7 +116,6 @@ impl Config {
         true
     }
 
-    /// Drops all readings.
     pub(in crate::operator) fn drop_readings(&mut self) {
         self.readings.clear();
     }

@@ -13,7 +13,6 @@ const MANY: usize = 6;
 const WINDOW: Duration = Duration::from_mins(1);
 /// The first wait. Each further repetition doubles it.
 const FIRST_WAIT: Duration = Duration::from_secs(5);
-/// The longest wait.
 const LONGEST_WAIT: Duration = Duration::from_mins(5);
 
 /// The repetitions of one deed.

@@ -356,7 +356,6 @@ impl Unit {
         self.upgrade_held = is_held || self.upgrade_held && *step != ModuleStep::Release;
     }
 
-    /// Drops the run.
     pub(in crate::operator) fn drop_run(&mut self) {
         self.run = None;
     }

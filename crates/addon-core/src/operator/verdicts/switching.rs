@@ -15,7 +15,6 @@ const MANY: usize = 3;
 const WINDOW: Duration = Duration::from_mins(10);
 /// The first hold. Each further switch doubles it.
 const FIRST_HOLD: Duration = Duration::from_mins(1);
-/// The longest hold.
 const LONGEST_HOLD: Duration = Duration::from_mins(30);
 
 /// The switches of all modules that programs have switched.
