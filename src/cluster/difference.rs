@@ -7,7 +7,7 @@ use kube::api::{Patch, PatchParams};
 use kube::core::DynamicObject;
 use kube_access::Cluster;
 use kube_access::apis::{Apis, Kind};
-use kube_access::error::{Attempt, RequestError};
+use kube_access::error::RequestError;
 use serde_json::Value;
 
 use super::drift::{self, ObjectKey};
@@ -57,14 +57,7 @@ async fn tried(
         Some(namespace) => Api::namespaced_with(cluster.client(), namespace, &kind.resource),
         None => Api::all_with(cluster.client(), &kind.resource),
     };
-    let attempt = |verb| Attempt {
-        verb,
-        resource: kind.resource.plural.clone(),
-        name: key.name.clone(),
-        namespace: namespace.map(str::to_owned),
-        server: cluster.server().to_owned(),
-        account: cluster.account(),
-    };
+    let attempt = |verb| cluster.attempt_in(namespace, verb, &kind.resource.plural, &key.name);
     let params = PatchParams {
         dry_run: true,
         ..PatchParams::apply(MANAGER).force()

@@ -18,7 +18,7 @@ use kube::api::ListParams;
 use kube::core::{ApiResource, DynamicObject, ObjectMeta};
 use kube_access::Cluster;
 use kube_access::apis::Apis;
-use kube_access::error::{Attempt, RequestError};
+use kube_access::error::RequestError;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -230,14 +230,7 @@ async fn missing_of(
         Some(namespace) => Api::namespaced_with(cluster.client(), namespace, &resource),
         None => Api::all_with(cluster.client(), &resource),
     };
-    let attempt = |verb, name: &str| Attempt {
-        verb,
-        resource: resource.plural.clone(),
-        name: name.to_owned(),
-        namespace: namespace.clone(),
-        server: cluster.server().to_owned(),
-        account: cluster.account(),
-    };
+    let attempt = |verb, name: &str| cluster.attempt_in(namespace.as_deref(), verb, &resource.plural, name);
     if let [key] = keys.as_slice() {
         let found = cluster
             .ask(attempt("get", &key.name), api.get_metadata_opt(&key.name))

@@ -18,7 +18,7 @@ use kube::api::{DeleteParams, PostParams, Preconditions};
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use kube::{Api, ResourceExt as _};
 use kube_access::Cluster;
-use kube_access::error::{Attempt, RequestError};
+use kube_access::error::RequestError;
 use serde_json::{Value, json};
 
 use super::crds;
@@ -214,7 +214,7 @@ pub async fn publish_configuration(cluster: &Cluster, wanted: Wanted<'_>) -> Res
 
 async fn webhooks_there(cluster: &Cluster, wanted: Wanted<'_>) -> Result<Vec<Value>, RequestError> {
     let api = configurations(cluster, wanted);
-    let attempt = cluster_attempt(cluster, "get", wanted.resource(), wanted.name);
+    let attempt = cluster.attempt_in(None, "get", wanted.resource(), wanted.name);
     let found = cluster.find(&api, attempt).await?;
     let there = found.and_then(|mut found| match found.data["webhooks"].take() {
         Value::Array(webhooks) => Some(webhooks),
@@ -236,7 +236,7 @@ async fn settle(cluster: &Cluster, wanted: Wanted<'_>) -> Result<Option<Change>,
 
 async fn try_configuration(cluster: &Cluster, wanted: Wanted<'_>) -> Result<Option<Change>, RequestError> {
     let api = configurations(cluster, wanted);
-    let attempt = |verb| cluster_attempt(cluster, verb, wanted.resource(), wanted.name);
+    let attempt = |verb| cluster.attempt_in(None, verb, wanted.resource(), wanted.name);
     let found = match cluster.find(&api, attempt("get")).await {
         // Without a webhook no right to read configurations is needed.
         Err(error) if wanted.webhooks.is_empty() && error.is_forbidden() => return Ok(None),
@@ -285,7 +285,7 @@ pub async fn publish_conversion(cluster: &Cluster, crd: &str, stanza: &Value) ->
 
 async fn try_conversion(cluster: &Cluster, crd: &str, stanza: &Value) -> Result<Conversion, RequestError> {
     let api = crds::crds(cluster);
-    let attempt = |verb| cluster_attempt(cluster, verb, CRDS, crd);
+    let attempt = |verb| cluster.attempt_in(None, verb, CRDS, crd);
     let Some(found) = cluster.find(&api, attempt("get")).await? else {
         return Ok(Conversion::Undefined);
     };
@@ -310,7 +310,7 @@ async fn try_conversion(cluster: &Cluster, crd: &str, stanza: &Value) -> Result<
 /// The chart's cluster role as an owner: objects that it owns are deleted with the chart.
 pub async fn owning_role(cluster: &Cluster, name: &str) -> Result<OwnerReference, RequestError> {
     let api: Api<ClusterRole> = Api::all(cluster.client());
-    let attempt = cluster_attempt(cluster, "get", "clusterroles", name);
+    let attempt = cluster.attempt_in(None, "get", "clusterroles", name);
     let role = cluster.ask(attempt, api.get_metadata(name)).await?;
     Ok(OwnerReference {
         api_version: "rbac.authorization.k8s.io/v1".to_owned(),
@@ -323,15 +323,4 @@ pub async fn owning_role(cluster: &Cluster, name: &str) -> Result<OwnerReference
 
 fn configurations(cluster: &Cluster, wanted: Wanted<'_>) -> Api<DynamicObject> {
     Api::all_with(cluster.client(), &wanted.api_resource())
-}
-
-fn cluster_attempt(cluster: &Cluster, verb: &'static str, resource: &str, name: &str) -> Attempt {
-    Attempt {
-        verb,
-        resource: resource.to_owned(),
-        name: name.to_owned(),
-        namespace: None,
-        server: cluster.server().to_owned(),
-        account: cluster.account(),
-    }
 }

@@ -18,7 +18,7 @@ pub mod accounts;
 pub mod apis;
 pub mod error;
 pub mod events;
-pub mod guard;
+mod guard;
 pub mod kinds;
 pub mod known;
 pub mod kubeconfig;
@@ -27,7 +27,7 @@ pub mod pods;
 mod private;
 pub mod pull_secrets;
 pub mod substitutes;
-pub mod under_way;
+mod under_way;
 
 use std::future::Future;
 use std::path::{Path, PathBuf};
@@ -223,14 +223,10 @@ impl Cluster {
         self.client.clone()
     }
 
-    /// A client without the rate limit and without the check of the warrant, for what must not be late.
+    /// A client without the rate limit and without the check of the warrant. It reads, and it writes only what says which
+    /// replica leads: the lease, the leader's label and Services.
     pub fn open(&self) -> Client {
         self.open.clone()
-    }
-
-    /// The service account of this client; none for the operator's own account.
-    pub fn account(&self) -> Option<Arc<str>> {
-        self.account.clone()
     }
 
     /// The time until which writes are allowed.
@@ -263,26 +259,34 @@ impl Cluster {
         self.uses_plugin
     }
 
-    /// A client without the rate limit, for requests about trials and the Deployment, which must not be late. A warrant that has run out
-    /// still refuses its writes.
+    /// A client without the rate limit, for requests about trials and the Deployment, which must not be late. A warrant
+    /// that has run out still refuses its writes.
     pub fn unpaced(&self) -> Client {
         guard::before(&self.open, &self.warrant)
     }
 
+    /// The Secrets in the operator's namespace.
     pub fn secrets(&self) -> Api<Secret> {
         Api::namespaced(self.client.clone(), &self.namespace)
     }
 
+    /// The `ConfigMaps` in the operator's namespace.
     pub fn config_maps(&self) -> Api<ConfigMap> {
         Api::namespaced(self.client.clone(), &self.namespace)
     }
 
-    pub fn attempt(&self, verb: &'static str, resource: &'static str, name: &str) -> Attempt {
+    /// The words for a request about an object in the operator's namespace.
+    pub fn attempt(&self, verb: &'static str, resource: &str, name: &str) -> Attempt {
+        self.attempt_in(Some(&self.namespace), verb, resource, name)
+    }
+
+    /// The words for a request about an object in this namespace, or in none.
+    pub fn attempt_in(&self, namespace: Option<&str>, verb: &'static str, resource: &str, name: &str) -> Attempt {
         Attempt {
             verb,
             resource: resource.to_owned(),
             name: name.to_owned(),
-            namespace: Some(self.namespace.clone()),
+            namespace: namespace.map(str::to_owned),
             server: self.server.clone(),
             account: self.account.clone(),
         }

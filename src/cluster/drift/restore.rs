@@ -99,14 +99,7 @@ fn place_of(cluster: &Cluster, manifest: &Value, apis: &Apis) -> Option<ObjectPl
         Some(namespace) => Api::namespaced_with(cluster.client(), namespace, &kind.resource),
         None => Api::all_with(cluster.client(), &kind.resource),
     };
-    let attempt = Attempt {
-        verb: "get",
-        resource: kind.resource.plural.clone(),
-        name: key.name.clone(),
-        namespace: namespace.map(str::to_owned),
-        server: cluster.server().to_owned(),
-        account: cluster.account(),
-    };
+    let attempt = cluster.attempt_in(namespace, "get", &kind.resource.plural, &key.name);
     Some(ObjectPlace { api, key, attempt })
 }
 

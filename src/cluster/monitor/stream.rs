@@ -79,14 +79,11 @@ pub(super) struct Lines {
 
 impl Source {
     pub(super) fn attempt(&self, verb: &'static str) -> Attempt {
-        Attempt {
-            verb,
-            resource: self.selection.resource.plural.clone(),
-            name: String::new(),
-            namespace: self.selection.namespace.clone(),
-            server: self.cluster.server().to_owned(),
-            account: self.cluster.account(),
-        }
+        let Selection {
+            resource, namespace, ..
+        } = &self.selection;
+        self.cluster
+            .attempt_in(namespace.as_deref(), verb, &resource.plural, "")
     }
 
     /// One page as sent; `next` is the token from the previous page.

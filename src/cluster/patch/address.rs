@@ -7,7 +7,7 @@ use hyper::{Method, Request};
 use kube::core::{DynamicObject, Resource as _};
 use kube_access::Cluster;
 use kube_access::apis::Kind;
-use kube_access::error::{Attempt, RequestError};
+use kube_access::error::RequestError;
 use serde_json::Value;
 
 use super::tally::Tally;
@@ -91,16 +91,11 @@ impl Address {
 
     pub(super) async fn ask(&self, name: &str, ask: Ask<'_>) -> Result<Value, RequestError> {
         let plural = &self.kind.resource.plural;
-        let attempt = Attempt {
-            verb: ask.verb,
-            resource: ask
-                .subresource
-                .map_or_else(|| plural.clone(), |part| format!("{plural}/{part}")),
-            name: name.to_owned(),
-            namespace: self.namespace.clone(),
-            server: self.cluster.server().to_owned(),
-            account: self.cluster.account(),
-        };
+        let resource = ask
+            .subresource
+            .map_or_else(|| plural.clone(), |part| format!("{plural}/{part}"));
+        let namespace = self.namespace.as_deref();
+        let attempt = self.cluster.attempt_in(namespace, ask.verb, &resource, name);
         let body = ask.body.map(|body| body.to_string().into_bytes()).unwrap_or_default();
         let request = Request::builder()
             .method(&ask.method)

@@ -50,7 +50,7 @@ fn touches(cluster: &Cluster, kind: AdmissionKind, name: &str) -> impl Stream<It
         webhooks: &[],
         owner: None,
     };
-    let attempt = webhooks::cluster_attempt(cluster, "watch", wanted.resource(), name);
+    let attempt = cluster.attempt_in(None, "watch", wanted.resource(), name);
     let mut trouble = Unwatched::new(attempt, "changes by other writers are reverted within a minute");
     let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
     watcher(webhooks::configurations(cluster, wanted), config)
