@@ -121,8 +121,8 @@ impl Survey<'_> {
         (from <= self.of.cx.now.tick).then_some(hook)
     }
 
-    /// The global hook that fails or hangs and holds all modules up, if values of an earlier run may serve for it, and the time from
-    /// which on they do.
+    /// The global hook that fails or hangs and holds all modules up, if values of an earlier run may serve for it, and the
+    /// time from which on they do.
     fn hook_in_the_way(&self) -> Option<(HookId, Tick)> {
         let policy = &self.of.cx.policy;
         if policy.strict_order || policy.mode == Mode::Hooks || self.of.probation.is_on_trial() {
@@ -184,7 +184,7 @@ impl Survey<'_> {
         self.of.stand_ins.are_known(&hook.name).then(|| (hook.clone(), from))
     }
 
-    /// The global hooks that fail while the values of their last good run serve for them, as texts for people.
+    /// The global hooks that fail or hang while the values of their last good run serve for them, as texts for people.
     pub(super) fn old_values(&self) -> Vec<String> {
         let served = self.of.stand_ins.served();
         let told = served.map(|(name, as_of)| {

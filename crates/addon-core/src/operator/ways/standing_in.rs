@@ -1,5 +1,5 @@
-//! The way past global hooks that fail or hang before all modules: the values of their last good runs serve for them, and their tasks
-//! wait in lanes of their own.
+//! The way past global hooks that fail or hang before all modules: the values of their last good runs serve for them, and
+//! their tasks wait in lanes of their own.
 //!
 //! Must never go past a hook in strict order, on trial, or if nothing is known of its values.
 
