@@ -180,7 +180,7 @@ async fn build(
     let webhooks = reviews::start(settings, &cluster, &outside, &replies, parts)?;
     let restored = watching::restored(settings, found.restoring);
     let (monitors, lookout) = watches(&cluster, &kinds, helm.as_ref(), restored, &outside, parts);
-    let config_map = watching::config_map(settings, &monitors, &outside, trouble);
+    let config_map = watching::config_map(settings, &cluster, &monitors, &outside, trouble);
     let notices = notices(settings, &cluster, &outside, parts);
     let catalogue = watch::Sender::new(Arc::new(found.catalogue));
     let (judges, judged) = mpsc::unbounded_channel();

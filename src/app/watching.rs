@@ -16,7 +16,7 @@ use tracing::error;
 
 use super::parts::Parts;
 use super::told::Outside;
-use crate::cluster::config_map::watch::{Trouble, Ways};
+use crate::cluster::config_map::watch::{self, Trouble, Ways};
 use crate::cluster::drift::Restored;
 use crate::cluster::drift::lookout;
 use crate::cluster::monitor::lens::Sieve;
@@ -64,7 +64,7 @@ pub(super) fn start(
 
 /// Watches the ConfigMap, if there are modules: its contents go to the loop, the trouble of its watch to `/readyz`.
 /// Returns its name, empty without modules.
-pub(super) fn config_map(settings: &Setup, monitors: &Monitors, outside: &Outside, trouble: Trouble) -> String {
+pub(super) fn config_map(settings: &Setup, cluster: &Cluster, monitors: &Monitors, outside: &Outside, trouble: Trouble) -> String {
     let Work::Modules(modules) = &settings.work else {
         return String::new();
     };
@@ -74,7 +74,7 @@ pub(super) fn config_map(settings: &Setup, monitors: &Monitors, outside: &Outsid
         trouble,
         witness: Box::new(move |read| events.read(&name, read)),
     };
-    monitors.watch_config(&modules.config_map, ways);
+    watch::watch(monitors, cluster, &modules.config_map, ways);
     modules.config_map.clone()
 }
 

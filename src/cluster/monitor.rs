@@ -10,6 +10,7 @@ mod heard;
 pub(super) mod ledger;
 pub mod lens;
 pub mod observation;
+pub mod own;
 pub(super) mod reader;
 pub(super) mod selection;
 pub(super) mod shared;
@@ -41,6 +42,7 @@ use self::ledger::{Key, Target};
 use self::lens::{Compile, Lens};
 use self::observation::{Labels, Observe};
 use self::reader::Reader;
+use self::selection::Selection;
 use self::shared::Shared;
 use super::namespaces::{Namespaces, join_all};
 
@@ -237,7 +239,12 @@ impl Monitors {
         self.0.shutdown().await;
     }
 
-    pub(super) fn shared(&self) -> &Arc<Shared> {
+    /// Watches a selection for a reader, until all watches end. There is one reader at most; a later one is ignored.
+    pub fn read(&self, reader: Arc<dyn Reader>, selection: &Selection) {
+        self.0.attach(Key::Reader, reader, selection);
+    }
+
+    fn shared(&self) -> &Arc<Shared> {
         &self.0
     }
 

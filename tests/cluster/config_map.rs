@@ -51,7 +51,7 @@ impl Watched {
             Arc::new(|_| {}),
         );
         let witness = Box::new(|_: &ConfigRead| {});
-        monitors.watch_config(NAME, Ways { door, trouble, witness });
+        config_map::watch::watch(&monitors, cluster, NAME, Ways { door, trouble, witness });
         Self {
             events,
             told,

@@ -13,11 +13,11 @@ use addon_core::object::json::Json;
 use addon_core::operator::event::{ConfigRead, Event};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::core::ApiResource;
+use kube_access::Cluster;
 use tokio::sync::{mpsc, watch};
 use tracing::{info, warn};
 
 use super::super::monitor::Monitors;
-use super::super::monitor::ledger::Key;
 use super::super::monitor::reader::{Answer, Condition, Reader};
 use super::super::monitor::selection::Selection;
 use super::history::History;
@@ -44,27 +44,24 @@ impl fmt::Debug for Ways {
     }
 }
 
-impl Monitors {
-    /// Watches the `ConfigMap` in the namespace of the operator from now on, until all watches end. Its contents go to
-    /// the loop, at first and after each change.
-    pub fn watch_config(&self, name: &str, ways: Ways) {
-        let shared = self.shared();
-        let selection = Selection {
-            resource: ApiResource::erase::<ConfigMap>(&()),
-            namespace: Some(shared.cluster.namespace().to_owned()),
-            labels: None,
-            fields: Some(format!("metadata.name={name}")),
-            metadata_only: false,
-            is_read: true,
-        };
-        let reader = Arc::new(Contents {
-            name: name.to_owned(),
-            server: shared.cluster.server().to_owned(),
-            ways,
-            state: Mutex::default(),
-        });
-        shared.attach(Key::ConfigMap, reader, &selection);
-    }
+/// Watches the `ConfigMap` in the namespace of the operator from now on, until all watches end. Its contents go to the
+/// loop, at first and after each change.
+pub fn watch(monitors: &Monitors, cluster: &Cluster, name: &str, ways: Ways) {
+    let selection = Selection {
+        resource: ApiResource::erase::<ConfigMap>(&()),
+        namespace: Some(cluster.namespace().to_owned()),
+        labels: None,
+        fields: Some(format!("metadata.name={name}")),
+        metadata_only: false,
+        is_read: true,
+    };
+    let reader = Arc::new(Contents {
+        name: name.to_owned(),
+        server: cluster.server().to_owned(),
+        ways,
+        state: Mutex::default(),
+    });
+    monitors.read(reader, &selection);
 }
 
 /// The reader of the ConfigMap's contents, which the head of this file describes.

@@ -35,11 +35,9 @@ use self::releases::{Judgement, KindName, Release, essence, revision_of};
 use self::sights::{Desk, Question, Questions};
 use super::{ObjectKey, Restored};
 use crate::cluster::monitor::Monitors;
-use crate::cluster::monitor::ledger::outlet::{Outlet, Turned};
-use crate::cluster::monitor::ledger::{Key, OwnId, Target};
 use crate::cluster::monitor::lens::Lens;
+use crate::cluster::monitor::own::{OwnId, OwnWatches, Turned};
 use crate::cluster::monitor::selection::Selection;
-use crate::cluster::monitor::shared::Shared;
 use crate::cluster::releases::vigil::Vigil;
 use crate::cluster::releases::{Revision, SECRET_TYPE};
 
@@ -65,7 +63,7 @@ pub struct Settings {
 pub struct Lookout(Arc<Inner>);
 
 struct Inner {
-    shared: Arc<Shared>,
+    monitors: Monitors,
     cluster: Cluster,
     settings: Settings,
     door: mpsc::Sender<Event>,
@@ -80,7 +78,7 @@ impl Lookout {
     /// A lookout that is not started yet. Sights of releases go through the door.
     pub fn new(monitors: &Monitors, cluster: &Cluster, settings: Settings, door: mpsc::Sender<Event>) -> Self {
         Self(Arc::new(Inner {
-            shared: Arc::clone(monitors.shared()),
+            monitors: monitors.clone(),
             cluster: cluster.clone(),
             settings,
             door,
@@ -94,15 +92,9 @@ impl Lookout {
     /// Starts the watches. When this returns, all releases are known. A release in `expected` that is not found is
     /// reported as lost.
     pub async fn begin(&self, expected: &[ModuleName]) -> Result<(), Failure> {
-        let shared = &self.0.shared;
-        let (door, turns) = mpsc::unbounded_channel();
+        let (watches, turns) = OwnWatches::beside(&self.0.monitors);
         let asked = self.0.questions.open();
-        let key = Key::Own(RELEASES);
         let lens = Lens::through("the essence of a release", Arc::new(|secret| Ok(essence(secret))));
-        // A watch whose start was given up half way is removed.
-        shared.strike(key);
-        let target = Target::own(Outlet::Own(door.clone()), lens, shared.token());
-        shared.ledger().enter(key, target);
         let selection = Selection {
             resource: ApiResource::erase::<Secret>(&()),
             namespace: Some(self.0.cluster.namespace().to_owned()),
@@ -111,10 +103,10 @@ impl Lookout {
             metadata_only: true,
             is_read: false,
         };
-        shared.join(key, &selection).await?;
-        let mut watch = Watch::new(Arc::clone(&self.0), door, turns, asked);
+        watches.begin(RELEASES, lens, &selection).await?;
+        let mut watch = Watch::new(Arc::clone(&self.0), watches.clone(), turns, asked);
         watch.expect(expected);
-        shared.run(shared.token(), watch.run(), |_| {});
+        watches.run(watch.run());
         Ok(())
     }
 
@@ -166,6 +158,7 @@ type Errands = JoinSet<Errand>;
 /// The task of the lookout.
 struct Watch {
     inner: Arc<Inner>,
+    watches: OwnWatches,
     turns: mpsc::UnboundedReceiver<Turned>,
     posts: Posts,
     errands: Errands,
@@ -190,7 +183,7 @@ struct Watch {
 impl Watch {
     fn new(
         inner: Arc<Inner>,
-        door: mpsc::UnboundedSender<Turned>,
+        watches: OwnWatches,
         turns: mpsc::UnboundedReceiver<Turned>,
         asked: mpsc::UnboundedReceiver<Question>,
     ) -> Self {
@@ -202,15 +195,15 @@ impl Watch {
             Look::Presence
         };
         let posts = Posts::new(
-            Arc::clone(&inner.shared),
+            watches.clone(),
             labels.join(","),
             look,
             inner.cluster.namespace().to_owned(),
-            door,
             RELEASES,
         );
         Self {
             inner,
+            watches,
             turns,
             posts,
             errands: JoinSet::new(),
@@ -248,11 +241,7 @@ impl Watch {
 
     /// Takes all waiting changes. Each turn leads to the present state, so an older one does no harm.
     fn take_in(&mut self) {
-        let present = {
-            let ledger = self.inner.shared.ledger();
-            ledger.target(Key::Own(RELEASES)).map(Target::seen).unwrap_or_default()
-        };
-        for (name, view) in present {
+        for (name, view) in self.watches.seen(RELEASES) {
             self.saw_secret(&name, Some(view));
         }
     }

@@ -24,6 +24,7 @@ use self::health::Health;
 use self::outlet::Outlet;
 use super::Labels;
 use super::lens::{Lens, Trace};
+use super::own::OwnId;
 use super::selection::Selection;
 
 /// The key of a target.
@@ -35,13 +36,9 @@ pub(in crate::cluster) enum Key {
     Namespaces(MonitorId),
     /// A target of our own.
     Own(OwnId),
-    /// The ConfigMap that people edit.
-    ConfigMap,
+    /// The objects that the reader reads.
+    Reader,
 }
-
-/// The number of a target of the operator's own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(in crate::cluster) struct OwnId(pub(in crate::cluster) u64);
 
 /// A monitor or another receiver of objects.
 pub(in crate::cluster) struct Target {
@@ -376,7 +373,7 @@ impl Feed {
     fn is_of_hooks(&self) -> bool {
         self.subscribers.iter().any(|one| match one.key {
             Key::Monitor(_) | Key::Namespaces(_) => true,
-            Key::Own(_) | Key::ConfigMap => false,
+            Key::Own(_) | Key::Reader => false,
         })
     }
 }

@@ -122,6 +122,7 @@ mod tests {
     use super::super::{Lookout, Settings};
     use super::*;
     use crate::cluster::drift::Restored;
+    use crate::cluster::monitor::own::OwnWatches;
     use crate::cluster::monitor::{self, Monitors};
 
     /// A lookout without an API server.
@@ -154,8 +155,8 @@ mod tests {
             },
         };
         let lookout = Lookout::new(&monitors, &cluster, settings, mpsc::channel(1).0);
-        let (door, turns) = mpsc::unbounded_channel();
-        (Watch::new(lookout.0, door, turns, mpsc::unbounded_channel().1), dir)
+        let (watches, turns) = OwnWatches::beside(&monitors);
+        (Watch::new(lookout.0, watches, turns, mpsc::unbounded_channel().1), dir)
     }
 
     fn revision(number: u32) -> Revision {

@@ -11,7 +11,6 @@ use std::time::Duration;
 use addon_core::digest::Digest;
 use addon_core::failure::{Class, Failure};
 use addon_core::object::ObjectName;
-use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use tracing::{info, warn};
@@ -19,11 +18,9 @@ use tracing::{info, warn};
 use super::super::alteration::fingerprint;
 use super::Errands;
 use super::releases::{KindName, Named};
-use crate::cluster::monitor::ledger::outlet::{Outlet, Turned};
-use crate::cluster::monitor::ledger::{Key, OwnId, Target};
 use crate::cluster::monitor::lens::Lens;
+use crate::cluster::monitor::own::{OwnId, OwnWatches};
 use crate::cluster::monitor::selection::Selection;
-use crate::cluster::monitor::shared::Shared;
 
 /// The pause before a kind that could not be watched is tried again. It doubles each time.
 const FIRST_PAUSE: Duration = Duration::from_mins(1);
@@ -42,12 +39,11 @@ pub(super) enum Look {
 
 /// All watches of kinds.
 pub(super) struct Posts {
-    shared: Arc<Shared>,
+    watches: OwnWatches,
     /// The label selector of the operator's objects.
     labels: String,
     look: Look,
     namespace: String,
-    door: mpsc::UnboundedSender<Turned>,
     last: OwnId,
     by_kind: BTreeMap<KindName, Post>,
 }
@@ -75,19 +71,17 @@ pub(super) type Joined = Result<(), Failure>;
 impl Posts {
     /// No watches yet. `last` is the last number that was used for a watch.
     pub(super) fn new(
-        shared: Arc<Shared>,
+        watches: OwnWatches,
         labels: String,
         look: Look,
         namespace: String,
-        door: mpsc::UnboundedSender<Turned>,
         last: OwnId,
     ) -> Self {
         Self {
-            shared,
+            watches,
             labels,
             look,
             namespace,
-            door,
             last,
             by_kind: BTreeMap::new(),
         }
@@ -101,7 +95,7 @@ impl Posts {
                 if let Stage::Joining(task) = &post.stage {
                     task.abort();
                 }
-                self.shared.strike(Key::Own(post.id));
+                self.watches.end(post.id);
             }
             wanted
         });
@@ -121,12 +115,11 @@ impl Posts {
         self.last.0 += 1;
         let id = self.last;
         let join = join(
-            Arc::clone(&self.shared),
+            self.watches.clone(),
             kind.clone(),
             self.namespace.clone(),
             self.labels.clone(),
             self.look,
-            self.door.clone(),
             id,
         );
         let named = kind.clone();
@@ -149,7 +142,7 @@ impl Posts {
     pub(super) fn joined(&mut self, kind: &KindName, id: OwnId, joined: Joined, now: Instant) -> bool {
         let Some(post) = self.by_kind.get_mut(kind).filter(|post| post.id == id) else {
             // The kind is no longer needed.
-            self.shared.strike(Key::Own(id));
+            self.watches.end(id);
             return false;
         };
         match joined {
@@ -162,7 +155,7 @@ impl Posts {
                 true
             }
             Err(failure) => {
-                self.shared.strike(Key::Own(id));
+                self.watches.end(id);
                 let pause = post.fail(failure.class);
                 post.stage = Stage::Waiting(now + pause);
                 post.tell(kind, &failure);
@@ -174,14 +167,14 @@ impl Posts {
     /// Whether an object exists; none if its kind is not watched.
     pub(super) fn holds(&self, kind: &KindName, object: &Named) -> Option<bool> {
         let names = self.names(kind, object);
-        self.ask(kind, |target| names.iter().any(|name| target.holds(name)))
+        self.watches.holds(self.watched(kind)?, &names)
     }
 
     /// Whether an object exists; none if its kind is not watched, or if the watch may lack changes.
     pub(super) fn certainly_holds(&self, kind: &KindName, object: &Named) -> Option<bool> {
         let post = self.by_kind.get(kind)?;
-        self.shared
-            .brings_all(Key::Own(post.id))
+        self.watches
+            .brings_all(post.id)
             .then(|| self.holds(kind, object))?
     }
 
@@ -197,7 +190,7 @@ impl Posts {
             return None;
         }
         let names = self.names(kind, object);
-        self.ask(kind, |target| names.iter().find_map(|name| target.digest(name)))?
+        self.watches.digest(self.watched(kind)?, &names)
     }
 
     /// The names under which an object may be known. A kind may be namespaced or not, and this may change while it is
@@ -211,12 +204,9 @@ impl Posts {
         })
     }
 
-    fn ask<T>(&self, kind: &KindName, question: impl FnOnce(&Target) -> T) -> Option<T> {
+    fn watched(&self, kind: &KindName) -> Option<OwnId> {
         let post = self.by_kind.get(kind)?;
-        let Stage::Watched = post.stage else {
-            return None;
-        };
-        self.shared.ledger().target(Key::Own(post.id)).map(question)
+        matches!(post.stage, Stage::Watched).then_some(post.id)
     }
 
     /// The kind that a watch is about.
@@ -270,22 +260,18 @@ impl Post {
 
 /// Lists the objects of a kind with our labels, and watches them.
 async fn join(
-    shared: Arc<Shared>,
+    watches: OwnWatches,
     kind: KindName,
     releases: String,
     labels: String,
     look: Look,
-    door: mpsc::UnboundedSender<Turned>,
     id: OwnId,
 ) -> Joined {
-    let found = shared.kinds.resolve(Some(&kind.api_version), &kind.kind).await?;
-    let key = Key::Own(id);
+    let found = watches.kinds().resolve(Some(&kind.api_version), &kind.kind).await?;
     let lens = match look {
         Look::Presence => Lens::presence(),
         Look::Writes => Lens::through("who wrote to an object", Arc::new(|object| Ok(fingerprint(object)))),
     };
-    let target = Target::own(Outlet::Own(door), lens, shared.token());
-    shared.ledger().enter(key, target);
     let selection = Selection {
         resource: found.resource,
         namespace: found.namespaced.then(|| kind.namespace.unwrap_or(releases)),
@@ -294,6 +280,5 @@ async fn join(
         metadata_only: true,
         is_read: false,
     };
-    shared.join(key, &selection).await?;
-    Ok(())
+    watches.begin(id, lens, &selection).await
 }

@@ -12,7 +12,6 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout};
 
 use super::{Lookout, RELEASES, Watch};
-use crate::cluster::monitor::ledger::Key;
 use crate::cluster::releases::Revision;
 
 /// The time within which the first lists must have ended. After that, answers leave out what is not listed.
@@ -101,7 +100,7 @@ impl Watch {
             !is_over && release.is_some_and(|release| release.kinds().any(|kind| self.posts.is_listing(kind)))
         });
         self.desk.waiting = later;
-        let brings_all = self.inner.shared.brings_all(Key::Own(RELEASES));
+        let brings_all = self.watches.brings_all(RELEASES);
         for Question { release, answer } in now {
             let release = releases
                 .get(&release)

@@ -12,22 +12,15 @@ use tokio::sync::mpsc;
 
 use super::super::gate::Gate;
 use super::super::lens::Trace;
+use super::super::own::Turned;
 use super::super::reader::Reader;
-use super::{Key, OwnId, Target};
+use super::{Key, Target};
 
 /// A namespace begins or stops to match a selector.
 #[derive(Debug)]
 pub(in crate::cluster) struct Moved {
     pub(in crate::cluster) namespace: String,
     pub(in crate::cluster) present: bool,
-}
-
-/// An object changed that the operator itself watches.
-#[derive(Debug)]
-pub(in crate::cluster) struct Turned {
-    pub(in crate::cluster) id: OwnId,
-    pub(in crate::cluster) name: Arc<ObjectName>,
-    pub(in crate::cluster) change: Change,
 }
 
 /// The receiver of changes.
