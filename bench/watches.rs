@@ -12,8 +12,6 @@ use std::time::{Duration, Instant};
 use addon_core::hook::config::{HookConfig, HookKind};
 use addon_core::operator::effect::MonitorStart;
 use addon_core::operator::event::Event;
-use addon_operator::cluster::monitor::lens::Sieve;
-use addon_operator::cluster::monitor::{Monitors, Settings};
 use anyhow::{Context, ensure};
 use clap::Parser;
 use fs_err as fs;
@@ -32,6 +30,8 @@ use serde_json::{Value, json};
 use telling::meters::Meters;
 use testbed::plane::{ControlPlane, Options, User};
 use tokio::sync::mpsc;
+use watches::lens::Sieve;
+use watches::{Monitors, Settings};
 
 /// Figures of watches.
 #[derive(Debug, Parser)]

@@ -71,7 +71,6 @@ use tracing::error;
 
 use crate::cluster::drift::Restored;
 use crate::cluster::drift::lookout::Lookout;
-use crate::cluster::monitor::Monitors;
 use crate::cluster::patch::Patcher;
 use crate::driver::{Driver, Hands};
 use crate::helm::Helm;
@@ -85,6 +84,7 @@ use parts::Parts;
 use reloading::Desk;
 use start::StartError;
 use told::Outside;
+use watches::Monitors;
 
 /// The operator could not start, or a part of it failed.
 const FAILED: u8 = 1;

@@ -31,8 +31,8 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use crate::cluster::monitor::Monitors;
 use crate::jobs::editions::Editions;
+use watches::Monitors;
 
 /// The parts that carry out effects at once, without a job.
 #[derive(Debug)]

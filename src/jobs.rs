@@ -37,7 +37,6 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::drift::lookout::Lookout;
-use crate::cluster::monitor::Monitors;
 use crate::cluster::patch::Patcher;
 use crate::cluster::webhooks::ensure::Webhooks;
 use crate::helm::Helm;
@@ -47,6 +46,7 @@ use directories::Directories;
 use hook::relay::Style;
 use release::holds::Holds;
 use tmp::TmpDir;
+use watches::Monitors;
 
 /// The tools of all jobs.
 #[derive(Debug)]

@@ -19,7 +19,6 @@ use super::config_events::ConfigEvents;
 use super::following::Followed;
 use super::leading::Concerned;
 use crate::cluster::drift::lookout::Lookout;
-use crate::cluster::monitor::Monitors;
 use crate::cluster::outdated::Board;
 use crate::records::{self, Recorder};
 use crate::serve::Loop;
@@ -30,6 +29,7 @@ use crate::serve::debug::sources::Sources;
 use crate::serve::notify::Bell;
 use crate::serve::probe;
 use crate::serve::standing::ActingRole;
+use watches::Monitors;
 
 /// The answer about a channel in a program that follows none.
 const NOT_FOLLOWED: &str = "this program follows no channel";

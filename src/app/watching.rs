@@ -19,11 +19,11 @@ use super::told::Outside;
 use crate::cluster::config_map::watch::{self, Trouble, Ways};
 use crate::cluster::drift::Restored;
 use crate::cluster::drift::lookout;
-use crate::cluster::monitor::lens::Sieve;
-use crate::cluster::monitor::observation::{Labels, Observation};
-use crate::cluster::monitor::{Monitors, Settings, trouble};
 use crate::helm;
 use crate::serve::Loop;
+use watches::lens::Sieve;
+use watches::observation::{Labels, Observation};
+use watches::{Monitors, Settings, trouble};
 
 /// The interval of checks for stale watches.
 const LOOK: Duration = Duration::from_secs(5);
@@ -64,7 +64,13 @@ pub(super) fn start(
 
 /// Watches the ConfigMap, if there are modules: its contents go to the loop, the trouble of its watch to `/readyz`.
 /// Returns its name, empty without modules.
-pub(super) fn config_map(settings: &Setup, cluster: &Cluster, monitors: &Monitors, outside: &Outside, trouble: Trouble) -> String {
+pub(super) fn config_map(
+    settings: &Setup,
+    cluster: &Cluster,
+    monitors: &Monitors,
+    outside: &Outside,
+    trouble: Trouble,
+) -> String {
     let Work::Modules(modules) = &settings.work else {
         return String::new();
     };

@@ -23,7 +23,7 @@ use tokio::time::{sleep, timeout};
 use tracing::info;
 
 use self::difference::difference;
-use super::unwatched;
+use watches::unwatched;
 
 const RESOURCE: &str = "customresourcedefinitions";
 

@@ -21,7 +21,7 @@ use kube_access::Cluster;
 use kube_access::error::RequestError;
 use tracing::warn;
 
-use super::unwatched::Unwatched;
+use watches::unwatched::Unwatched;
 
 const RESOURCE: &str = "leases.coordination.k8s.io";
 /// The annotation with the version that may take the lease as soon as it is released.

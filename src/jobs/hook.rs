@@ -38,11 +38,11 @@ use tokio_util::sync::CancellationToken;
 use super::acting::Acting;
 use super::catalogue::{Catalogue, Program};
 use super::{Tools, no_files, not_ended, tail, unless};
-use crate::cluster::monitor::Reading;
 pub use files::Wrote;
 use files::{Documents, Files};
 use recording::Recording;
 use relay::{LabelSet, Labels, Stream};
+use watches::Reading;
 
 pub(super) const STDERR_LIMIT: usize = 64 << 10;
 

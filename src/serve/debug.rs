@@ -47,8 +47,8 @@ use super::parameters::{Parameters, SetError};
 use super::standing::{self, ActingRole};
 use super::{Loop, Unanswered, not_found};
 use crate::cluster::drift::lookout::Lookout;
-use crate::cluster::monitor::Monitors;
 use crate::records::Recorder;
+use watches::Monitors;
 
 /// The sources of the debug socket's answers.
 #[derive(Debug, Clone)]

@@ -19,8 +19,8 @@ use tokio::sync::watch;
 
 use super::standing::{self, ActingRole};
 use super::{Loop, Unanswered, not_found, notify, text};
-use crate::cluster::monitor::{Monitors, StaleWatch};
 use crate::cluster::outdated::Board;
+use watches::{Monitors, StaleWatch};
 
 /// The reason why the `ConfigMap` cannot be watched; none while it is watched.
 pub type Trouble = watch::Receiver<Option<String>>;

@@ -8,7 +8,6 @@ use addon_core::failure::{Class, Failure};
 use addon_core::operator::event::{ConfigRead, Event, Saved};
 use addon_operator::cluster::config_map;
 use addon_operator::cluster::config_map::watch::Ways;
-use addon_operator::cluster::monitor::{Monitors, Settings};
 use kube_access::Cluster;
 use kube_access::kinds::Kinds;
 use kube_access::kubeconfig::Address;
@@ -17,6 +16,7 @@ use testbed::plane::User;
 use testbed::proxy::{Fault, On, Proxy, What};
 use testbed::wait::wait_until;
 use tokio::sync::{mpsc, watch};
+use watches::{Monitors, Settings};
 
 use super::tools::meters;
 use super::world::{PATIENCE, World};

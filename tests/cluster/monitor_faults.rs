@@ -4,13 +4,13 @@
 use std::net::{SocketAddr, TcpListener};
 use std::time::{Duration, Instant};
 
-use addon_operator::cluster::monitor::Settings;
 use serde_json::{Value, json};
 use testbed::namespace::Namespace;
 use testbed::plane::{ControlPlane, Options, User};
 use testbed::process::{Bond, Bound, command, signal};
 use testbed::proxy::{Fault, On, Proxy, What};
 use testbed::wait::wait_until;
+use watches::Settings;
 
 use super::monitor_stage::{Stage, until};
 use super::monitor_wire::Wire;

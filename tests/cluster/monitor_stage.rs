@@ -10,9 +10,6 @@ use addon_core::hook::config::{HookConfig, HookKind, WatchEvent};
 use addon_core::object::ObjectView;
 use addon_core::operator::effect::MonitorStart;
 use addon_core::operator::event::{Event, ObjectChange};
-use addon_operator::cluster::monitor::lens::Sieve;
-use addon_operator::cluster::monitor::observation::Observation;
-use addon_operator::cluster::monitor::{Monitors, Reading, Settings};
 use kube_access::Cluster;
 use kube_access::kinds::Kinds;
 use kube_access::kubeconfig::Address;
@@ -23,6 +20,9 @@ use testbed::namespace::Namespace;
 use testbed::plane::{ControlPlane, User};
 use testbed::wait::wait_until;
 use tokio::sync::mpsc;
+use watches::lens::Sieve;
+use watches::observation::Observation;
+use watches::{Monitors, Reading, Settings};
 
 use super::world::PATIENCE;
 

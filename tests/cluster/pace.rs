@@ -10,7 +10,6 @@ use addon_core::hook::config::{HookConfig, HookKind};
 use addon_core::object::patch;
 use addon_core::operator::effect::MonitorStart;
 use addon_operator::cluster::config_map;
-use addon_operator::cluster::monitor::{Monitors, Settings};
 use addon_operator::cluster::patch::Patcher;
 use addon_operator::jobs;
 use futures::future::try_join_all;
@@ -27,6 +26,7 @@ use testbed::plane::User;
 use testbed::proxy::{Fault, On, Proxy, What};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+use watches::{Monitors, Settings};
 
 use super::monitor_stage::hook;
 

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use addon_operator::cluster::monitor::{Monitors, Settings};
 use addon_operator::cluster::patch::Patcher;
 use addon_operator::cluster::webhooks::ensure::{Side, Source, Webhooks};
 use addon_operator::helm::{Helm, Options};
@@ -25,6 +24,7 @@ use report::secrets::Secrets;
 use settings::{MissingValues, TmpFiles};
 use telling::meters::Meters;
 use tokio::sync::{mpsc, watch};
+use watches::{Monitors, Settings};
 
 /// The folders and settings of the tools, which differ between tests.
 pub(crate) struct Place<'a> {

@@ -18,9 +18,9 @@ use super::case::{Case, Event, Mistake};
 use super::subject::{Known, Subject};
 use super::world::World;
 use crate::app::watching::compile;
-use crate::cluster::monitor::gate::Gate;
-use crate::cluster::monitor::still::Still;
 use crate::jobs::hook::rehearsal;
+use watches::gate::Gate;
+use watches::still::Still;
 
 /// Types of literal contexts for which the API server waits.
 const REVIEWS: [&str; 3] = ["Validating", "Mutating", "Conversion"];

@@ -16,9 +16,9 @@ use tokio_util::sync::CancellationToken;
 use crate::app::rights::kinds::{self, Kinds, group_of};
 use crate::app::watching::compile;
 use crate::cluster::imitation::{Homeless, Imitation, Resource};
-use crate::cluster::monitor::still::Still;
 use crate::cluster::patch::Patcher;
 use crate::jobs::hook::jq;
+use watches::still::Still;
 
 /// The kind of resource definitions.
 const DEFINITION: &str = "CustomResourceDefinition";

@@ -17,11 +17,11 @@ use kube_access::Cluster;
 use tokio::sync::{mpsc, watch};
 use tracing::{info, warn};
 
-use super::super::monitor::Monitors;
-use super::super::monitor::reader::{Answer, Condition, Reader};
-use super::super::monitor::selection::Selection;
 use super::history::History;
 use super::{number, present};
+use watches::Monitors;
+use watches::reader::{Answer, Condition, Reader};
+use watches::selection::Selection;
 
 /// The reason why the `ConfigMap` cannot be watched, in a sentence for people; `None` if it is watched.
 pub type Trouble = watch::Sender<Option<String>>;

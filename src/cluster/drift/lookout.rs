@@ -34,12 +34,12 @@ use self::posts::{Joined, Look, Posts};
 use self::releases::{Judgement, KindName, Release, essence, revision_of};
 use self::sights::{Desk, Question, Questions};
 use super::{ObjectKey, Restored};
-use crate::cluster::monitor::Monitors;
-use crate::cluster::monitor::lens::Lens;
-use crate::cluster::monitor::own::{OwnId, OwnWatches, Turned};
-use crate::cluster::monitor::selection::Selection;
 use crate::cluster::releases::vigil::Vigil;
 use crate::cluster::releases::{Revision, SECRET_TYPE};
+use watches::Monitors;
+use watches::lens::Lens;
+use watches::own::{OwnId, OwnWatches, Turned};
+use watches::selection::Selection;
 
 /// The watch of the Secrets.
 const RELEASES: OwnId = OwnId(0);

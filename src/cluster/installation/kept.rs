@@ -20,7 +20,7 @@ use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep_until, timeout_at};
 use tracing::{debug, info, warn};
 
-use crate::cluster::monitor::trouble::Pause;
+use watches::trouble::Pause;
 
 /// The timeout of a list.
 const LISTING: Duration = Duration::from_secs(15);

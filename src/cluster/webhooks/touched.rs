@@ -15,8 +15,8 @@ use kube_access::Cluster;
 use tokio::sync::watch;
 
 use super::Wanted;
-use crate::cluster::unwatched::Unwatched;
 use crate::cluster::webhooks;
+use watches::unwatched::Unwatched;
 
 /// Calls `tell` whenever a published configuration is changed. Never ends.
 pub async fn follow<T>(

@@ -8,7 +8,7 @@ use addon_core::hook::context::BindingContext;
 use addon_core::operator::effect::HookRun;
 use names::{BindingName, MonitorId};
 
-use crate::cluster::monitor::Monitors;
+use watches::Monitors;
 
 /// Drops the contexts whose conditions are not met. False if that leaves none, so that the hook need not run.
 pub(super) fn keep_wanted(monitors: &Monitors, run: &mut HookRun) -> bool {

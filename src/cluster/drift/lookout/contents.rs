@@ -122,8 +122,8 @@ mod tests {
     use super::super::{Lookout, Settings};
     use super::*;
     use crate::cluster::drift::Restored;
-    use crate::cluster::monitor::own::OwnWatches;
-    use crate::cluster::monitor::{self, Monitors};
+    use watches::Monitors;
+    use watches::own::OwnWatches;
 
     /// A lookout without an API server.
     async fn watch() -> (Watch, TempDir) {
@@ -139,9 +139,9 @@ mod tests {
         };
         let meters = Arc::new(Meters::new("test_"));
         let cluster = Cluster::connect(&address, "ns", None, meters).await.unwrap();
-        let settings = monitor::Settings {
-            bound: monitor::Settings::BOUND,
-            patience: monitor::Settings::PATIENCE,
+        let settings = watches::Settings {
+            bound: watches::Settings::BOUND,
+            patience: watches::Settings::PATIENCE,
             compile: |_| Err("no filters here".to_owned()),
         };
         let kinds = Kinds::new(cluster.clone());

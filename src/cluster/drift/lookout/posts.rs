@@ -18,9 +18,9 @@ use tracing::{info, warn};
 use super::super::alteration::fingerprint;
 use super::Errands;
 use super::releases::{KindName, Named};
-use crate::cluster::monitor::lens::Lens;
-use crate::cluster::monitor::own::{OwnId, OwnWatches};
-use crate::cluster::monitor::selection::Selection;
+use watches::lens::Lens;
+use watches::own::{OwnId, OwnWatches};
+use watches::selection::Selection;
 
 /// The pause before a kind that could not be watched is tried again. It doubles each time.
 const FIRST_PAUSE: Duration = Duration::from_mins(1);
@@ -70,13 +70,7 @@ pub(super) type Joined = Result<(), Failure>;
 
 impl Posts {
     /// No watches yet. `last` is the last number that was used for a watch.
-    pub(super) fn new(
-        watches: OwnWatches,
-        labels: String,
-        look: Look,
-        namespace: String,
-        last: OwnId,
-    ) -> Self {
+    pub(super) fn new(watches: OwnWatches, labels: String, look: Look, namespace: String, last: OwnId) -> Self {
         Self {
             watches,
             labels,
@@ -173,9 +167,7 @@ impl Posts {
     /// Whether an object exists; none if its kind is not watched, or if the watch may lack changes.
     pub(super) fn certainly_holds(&self, kind: &KindName, object: &Named) -> Option<bool> {
         let post = self.by_kind.get(kind)?;
-        self.watches
-            .brings_all(post.id)
-            .then(|| self.holds(kind, object))?
+        self.watches.brings_all(post.id).then(|| self.holds(kind, object))?
     }
 
     /// Whether the first list of a kind has not ended yet.
@@ -259,14 +251,7 @@ impl Post {
 }
 
 /// Lists the objects of a kind with our labels, and watches them.
-async fn join(
-    watches: OwnWatches,
-    kind: KindName,
-    releases: String,
-    labels: String,
-    look: Look,
-    id: OwnId,
-) -> Joined {
+async fn join(watches: OwnWatches, kind: KindName, releases: String, labels: String, look: Look, id: OwnId) -> Joined {
     let found = watches.kinds().resolve(Some(&kind.api_version), &kind.kind).await?;
     let lens = match look {
         Look::Presence => Lens::presence(),

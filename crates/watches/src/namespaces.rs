@@ -18,12 +18,12 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use super::monitor::ledger::outlet::{Moved, Outlet};
-use super::monitor::ledger::{Key, Target};
-use super::monitor::observation::Labels;
-use super::monitor::selection::{self, Selection};
-use super::monitor::shared::{Seat, Shared};
-use super::monitor::trouble::Pause;
+use crate::ledger::outlet::{Moved, Outlet};
+use crate::ledger::{Key, Target};
+use crate::observation::Labels;
+use crate::selection::{self, Selection};
+use crate::shared::{Seat, Shared};
+use crate::trouble::Pause;
 
 /// One monitor and the namespaces in which it watches.
 pub(super) struct Namespaces {

@@ -8,7 +8,7 @@ use tracing::{debug, warn};
 
 /// The log state of one watch.
 #[derive(Debug)]
-pub(super) struct Unwatched {
+pub struct Unwatched {
     attempt: Attempt,
     /// How changes are found without the watch, for the message.
     instead: &'static str,
@@ -17,7 +17,7 @@ pub(super) struct Unwatched {
 
 impl Unwatched {
     /// A watch without a failure so far.
-    pub(super) fn new(attempt: Attempt, instead: &'static str) -> Self {
+    pub fn new(attempt: Attempt, instead: &'static str) -> Self {
         Self {
             attempt,
             instead,
@@ -26,12 +26,12 @@ impl Unwatched {
     }
 
     /// Records that the watch works.
-    pub(super) fn is_over(&mut self) {
+    pub fn is_over(&mut self) {
         self.is_told = false;
     }
 
     /// Logs a failure of the watch, which is repeated by itself.
-    pub(super) fn tell(&mut self, error: watcher::Error) {
+    pub fn tell(&mut self, error: watcher::Error) {
         let error = request_error(&self.attempt, error);
         // The watch of the ConfigMap already logs that the API server does not answer.
         let is_quiet = self.is_told || error.is_unreachable();
@@ -52,7 +52,7 @@ impl Unwatched {
 }
 
 /// The error of a failed watch request.
-pub(super) fn request_error(about: &Attempt, error: watcher::Error) -> RequestError {
+pub fn request_error(about: &Attempt, error: watcher::Error) -> RequestError {
     let attempt = |verb| Attempt { verb, ..about.clone() };
     let (verb, source) = match error {
         watcher::Error::InitialListFailed(source) => ("list", source),

@@ -30,9 +30,9 @@ use super::stream::Source;
 const LISTS: usize = 4;
 
 /// The state that all watches share.
-pub(in crate::cluster) struct Shared {
-    pub(in crate::cluster) cluster: Cluster,
-    pub(in crate::cluster) kinds: Kinds,
+pub(crate) struct Shared {
+    pub(crate) cluster: Cluster,
+    pub(crate) kinds: Kinds,
     pub(super) settings: Settings,
     ledger: Mutex<Ledger>,
     door: mpsc::Sender<Event>,
@@ -44,7 +44,7 @@ pub(in crate::cluster) struct Shared {
 }
 
 /// The membership of a target in a watch. Dropping it before it is kept ends the membership.
-pub(in crate::cluster) struct Seat {
+pub(crate) struct Seat {
     shared: Arc<Shared>,
     key: Key,
     feed: PartId,
@@ -74,13 +74,13 @@ impl Shared {
     }
 
     /// Locks the ledger; the guard must not be held across a wait.
-    pub(in crate::cluster) fn ledger(&self) -> MutexGuard<'_, Ledger> {
+    pub(crate) fn ledger(&self) -> MutexGuard<'_, Ledger> {
         // The lock is still usable; the panic of a watch ends the operator elsewhere.
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether the watches of a target bring all changes, as far as is known.
-    pub(in crate::cluster) fn brings_all(&self, key: Key) -> bool {
+    pub(crate) fn brings_all(&self, key: Key) -> bool {
         self.ledger().brings_all(key, self.settings.bound)
     }
 
@@ -92,12 +92,12 @@ impl Shared {
         }
     }
 
-    pub(in crate::cluster) fn observe(&self, observation: &Observation<'_>) {
+    pub(crate) fn observe(&self, observation: &Observation<'_>) {
         (self.observe)(observation);
     }
 
     /// A token that is cancelled with everything else, or alone.
-    pub(in crate::cluster) fn token(&self) -> CancellationToken {
+    pub(crate) fn token(&self) -> CancellationToken {
         self.root.child_token()
     }
 
@@ -120,7 +120,7 @@ impl Shared {
     }
 
     /// Runs a task until it ends or is cancelled. A panic in it is reported.
-    pub(in crate::cluster) fn run(
+    pub(crate) fn run(
         self: &Arc<Self>,
         end: CancellationToken,
         work: impl Future<Output = ()> + Send + 'static,
@@ -139,7 +139,7 @@ impl Shared {
     }
 
     /// Joins a target to a selection, and waits for the first list. Dropping the future before its end undoes it.
-    pub(in crate::cluster) async fn join(self: &Arc<Self>, key: Key, selection: &Selection) -> Result<Seat, Failure> {
+    pub(crate) async fn join(self: &Arc<Self>, key: Key, selection: &Selection) -> Result<Seat, Failure> {
         let Joined { feed, started, new } = self.ledger().join(key, selection, &self.root);
         let mut place = Seat {
             shared: Arc::clone(self),
@@ -166,7 +166,7 @@ impl Shared {
     }
 
     /// Watches a selection for a reader, until all watches end.
-    pub(in crate::cluster) fn attach(self: &Arc<Self>, key: Key, reader: Arc<dyn Reader>, selection: &Selection) {
+    pub(crate) fn attach(self: &Arc<Self>, key: Key, reader: Arc<dyn Reader>, selection: &Selection) {
         let target = Target::read_by(reader, self.token());
         let (feed, new) = {
             let mut ledger = self.ledger();
@@ -193,7 +193,7 @@ impl Shared {
     }
 
     /// Removes a target.
-    pub(in crate::cluster) fn strike(&self, key: Key) {
+    pub(crate) fn strike(&self, key: Key) {
         let struck = self.ledger().strike(key);
         if let (Key::Monitor(_), Some(labels)) = (key, struck) {
             self.observe(&Observation::Stopped { labels: &labels });
@@ -219,7 +219,7 @@ impl Shared {
 
 impl Seat {
     /// Leaves the watch. Its objects are removed from the snapshot.
-    pub(in crate::cluster) fn leave(mut self) {
+    pub(crate) fn leave(mut self) {
         self.kept = false;
     }
 }

@@ -4,7 +4,7 @@
 //! wait, and never make a request.
 
 mod health;
-pub(in crate::cluster) mod outlet;
+pub(crate) mod outlet;
 mod reading;
 mod starting;
 
@@ -29,7 +29,7 @@ use super::selection::Selection;
 
 /// The key of a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(in crate::cluster) enum Key {
+pub(crate) enum Key {
     /// A monitor of the core.
     Monitor(MonitorId),
     /// The namespaces that the label selector of this monitor finds.
@@ -41,7 +41,7 @@ pub(in crate::cluster) enum Key {
 }
 
 /// A monitor or another receiver of objects.
-pub(in crate::cluster) struct Target {
+pub(crate) struct Target {
     pub(super) snapshot: Snapshot,
     pub(super) lens: Arc<Lens>,
     /// The labels for metrics; none for a target without a hook.
@@ -123,7 +123,7 @@ pub(super) type New = (Arc<Notify>, CancellationToken);
 
 /// Everything under the lock.
 #[derive(Default)]
-pub(in crate::cluster) struct Ledger {
+pub(crate) struct Ledger {
     targets: HashMap<Key, Target>,
     feeds: HashMap<PartId, Feed>,
     by_selection: HashMap<Selection, PartId>,
@@ -134,7 +134,7 @@ pub(in crate::cluster) struct Ledger {
 
 impl Ledger {
     /// Adds a target; `false` if the target exists already.
-    pub(in crate::cluster) fn enter(&mut self, key: Key, target: Target) -> bool {
+    pub(crate) fn enter(&mut self, key: Key, target: Target) -> bool {
         if self.targets.contains_key(&key) {
             return false;
         }
@@ -143,7 +143,7 @@ impl Ledger {
     }
 
     /// Removes a target, and the watches that no other target needs.
-    pub(in crate::cluster) fn strike(&mut self, key: Key) -> Option<Arc<Labels>> {
+    pub(crate) fn strike(&mut self, key: Key) -> Option<Arc<Labels>> {
         let target = self.targets.remove(&key)?;
         target.end.cancel();
         let feeds: Vec<PartId> = self.feeds.keys().copied().collect();
@@ -153,7 +153,7 @@ impl Ledger {
         target.labels
     }
 
-    pub(in crate::cluster) fn target(&self, key: Key) -> Option<&Target> {
+    pub(crate) fn target(&self, key: Key) -> Option<&Target> {
         self.targets.get(&key)
     }
 
@@ -165,7 +165,7 @@ impl Ledger {
         }
     }
 
-    pub(in crate::cluster) fn target_mut(&mut self, key: Key) -> Option<&mut Target> {
+    pub(crate) fn target_mut(&mut self, key: Key) -> Option<&mut Target> {
         self.targets.get_mut(&key)
     }
 

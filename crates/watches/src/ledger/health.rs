@@ -27,14 +27,14 @@ impl Health {
 
 impl Ledger {
     /// Whether no watch of a target has a trouble, or has been silent for longer than the bound.
-    pub(in crate::cluster::monitor) fn brings_all(&self, key: Key, bound: Duration) -> bool {
+    pub(crate) fn brings_all(&self, key: Key, bound: Duration) -> bool {
         let is_its = |feed: &&Feed| feed.subscribers.iter().any(|subscriber| subscriber.key == key);
         let mut feeds = self.feeds.values().filter(is_its);
         feeds.all(|feed| feed.health.error.is_none() && feed.health.proven.elapsed() <= bound)
     }
 
     /// Stale watches of hooks.
-    pub(in crate::cluster::monitor) fn stale(&self, bound: Duration) -> Vec<StaleWatch> {
+    pub(crate) fn stale(&self, bound: Duration) -> Vec<StaleWatch> {
         let stale = self
             .feeds
             .values()

@@ -13,16 +13,19 @@ pub(super) type Built = Result<hyper::Request<Vec<u8>>, kube::core::request::Err
 
 /// Objects of one resource that one request can select.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(in crate::cluster) struct Selection {
-    pub(in crate::cluster) resource: ApiResource,
+pub struct Selection {
+    /// The kind.
+    pub resource: ApiResource,
     /// The namespace; none for all namespaces, and for cluster-wide kinds.
-    pub(in crate::cluster) namespace: Option<String>,
-    pub(in crate::cluster) labels: Option<String>,
-    pub(in crate::cluster) fields: Option<String>,
+    pub namespace: Option<String>,
+    /// The label selector; none for all labels.
+    pub labels: Option<String>,
+    /// The field selector; none for all objects.
+    pub fields: Option<String>,
     /// Whether only the metadata of objects is requested.
-    pub(in crate::cluster) metadata_only: bool,
+    pub metadata_only: bool,
     /// A reader of ours reads these few objects: they are listed again after each break, and no other list is waited for.
-    pub(in crate::cluster) is_read: bool,
+    pub is_read: bool,
 }
 
 impl Selection {
@@ -67,7 +70,7 @@ impl Selection {
 }
 
 /// The selections of a binding in one namespace, or in none: one for each object name in it.
-pub(in crate::cluster) fn of_binding(
+pub(crate) fn of_binding(
     binding: &KubernetesBinding,
     resource: &ApiResource,
     namespace: Option<&str>,
@@ -90,7 +93,7 @@ pub(in crate::cluster) fn of_binding(
 }
 
 /// A label selector as text; none if it selects everything.
-pub(in crate::cluster) fn labels(selector: &LabelSelector) -> Option<String> {
+pub(crate) fn labels(selector: &LabelSelector) -> Option<String> {
     let equal = selector
         .match_labels
         .iter()

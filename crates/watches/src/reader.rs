@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use super::trouble::Trouble;
 
 /// A reader of watched objects, which the head of this file describes.
-pub(in crate::cluster) trait Reader: Send + Sync {
+pub trait Reader: Send + Sync {
     /// The objects as they are after an answer of the API server, as events for the loop. The error says why the answer
     /// cannot be used; then the objects are listed again.
     fn read(&self, answer: Answer<'_>, objects: &[Json]) -> Result<Vec<Event>, String>;
@@ -24,7 +24,7 @@ pub(in crate::cluster) trait Reader: Send + Sync {
 
 /// An answer of the API server, with its version.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::cluster) enum Answer<'a> {
+pub enum Answer<'a> {
     /// A complete list.
     List(&'a str),
     /// The change of one object, at the given version.
@@ -35,7 +35,7 @@ pub(in crate::cluster) enum Answer<'a> {
 
 /// The condition of a watch.
 #[derive(Clone, Copy)]
-pub(in crate::cluster) enum Condition<'a> {
+pub enum Condition<'a> {
     /// A list is not answered for unusually long.
     Overdue,
     /// An attempt to watch failed; it is repeated.

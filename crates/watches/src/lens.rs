@@ -22,7 +22,7 @@ pub type Sieve = Arc<dyn Fn(&Value) -> Result<Value, String> + Send + Sync>;
 pub type Compile = fn(&str) -> Result<Sieve, String>;
 
 /// The view on objects that a binding needs: its filter, and how much is kept.
-pub(in crate::cluster) struct Lens {
+pub struct Lens {
     filter: Option<(String, Sieve)>,
     regard: Regard,
 }
@@ -47,13 +47,13 @@ pub(super) struct Item {
 
 /// The origin of an object's state.
 #[derive(Debug, Clone, Default)]
-pub(in crate::cluster) struct Trace {
+pub(crate) struct Trace {
     /// `metadata.resourceVersion` as a number; 0 if it is none.
-    pub(in crate::cluster) version: u64,
+    pub(crate) version: u64,
     /// The release that the annotations name.
-    pub(in crate::cluster) release: Option<ModuleName>,
+    pub(crate) release: Option<ModuleName>,
     /// Whether a tool that hooks call made the last write.
-    pub(in crate::cluster) by_tool: bool,
+    pub(crate) by_tool: bool,
 }
 
 /// The text of an object.
@@ -94,7 +94,7 @@ impl Lens {
     }
 
     /// A lens that shows only the existence of objects.
-    pub(in crate::cluster) fn presence() -> Self {
+    pub fn presence() -> Self {
         let (filter, regard) = (None, Regard::Presence);
         Self { filter, regard }
     }
@@ -106,7 +106,7 @@ impl Lens {
     }
 
     /// Sees the result of this filter, and stores nothing else.
-    pub(in crate::cluster) fn through(name: &str, sieve: Sieve) -> Self {
+    pub fn through(name: &str, sieve: Sieve) -> Self {
         Self {
             filter: Some((name.to_owned(), sieve)),
             regard: Regard::Passing,

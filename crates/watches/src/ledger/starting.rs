@@ -13,7 +13,7 @@ use super::{Key, Ledger, Stage, Subscriber, Target};
 
 impl Ledger {
     /// Records the beginning of a list: waiting targets take part in it, and settled ones get the differences.
-    pub(in crate::cluster::monitor) fn begin_listing(&mut self, id: PartId) {
+    pub(crate) fn begin_listing(&mut self, id: PartId) {
         let Some(feed) = self.feeds.get_mut(&id) else {
             return;
         };
@@ -36,7 +36,7 @@ impl Ledger {
     }
 
     /// Records the end of a list: the targets that took part are settled.
-    pub(in crate::cluster::monitor) fn end_listing(&mut self, id: PartId) {
+    pub(crate) fn end_listing(&mut self, id: PartId) {
         let Some(feed) = self.feeds.get_mut(&id) else {
             return;
         };
@@ -53,12 +53,12 @@ impl Ledger {
     }
 
     /// Fails the start of a target that could not read an object.
-    pub(in crate::cluster::monitor) fn fail(&mut self, id: PartId, key: Key, failure: &Failure) {
+    pub(crate) fn fail(&mut self, id: PartId, key: Key, failure: &Failure) {
         self.fail_those(id, failure, |subscriber| subscriber.key == key);
     }
 
     /// Fails the start of all targets that are not settled, because the list failed.
-    pub(in crate::cluster::monitor) fn fail_starters(&mut self, id: PartId, failure: &Failure) {
+    pub(crate) fn fail_starters(&mut self, id: PartId, failure: &Failure) {
         self.fail_those(id, failure, |_| true);
     }
 
@@ -83,7 +83,7 @@ impl Ledger {
     }
 
     /// Removes a watch that has ended unexpectedly. The next target with the same selection gets a new one.
-    pub(in crate::cluster::monitor) fn abandon(&mut self, id: PartId, failure: &Failure) {
+    pub(crate) fn abandon(&mut self, id: PartId, failure: &Failure) {
         self.fail_starters(id, failure);
         if let Some(feed) = self.feeds.remove(&id) {
             self.by_selection.remove(&feed.selection);
@@ -91,7 +91,7 @@ impl Ledger {
     }
 
     /// The targets that wait for a first list.
-    pub(in crate::cluster::monitor) fn waiting(&self, id: PartId) -> Vec<(Key, Arc<Lens>, Option<Arc<Labels>>)> {
+    pub(crate) fn waiting(&self, id: PartId) -> Vec<(Key, Arc<Lens>, Option<Arc<Labels>>)> {
         let subscribers = self.feeds.get(&id).into_iter().flat_map(|feed| &feed.subscribers);
         let waiting = subscribers.filter(|subscriber| matches!(subscriber.stage, Stage::Waiting(_)));
         waiting
@@ -103,7 +103,7 @@ impl Ledger {
     }
 
     /// The objects of settled targets for a new one: from a target whose lens shows enough, else whole objects.
-    pub(in crate::cluster::monitor) fn known(&self, id: PartId, lens: &Lens) -> Option<(Arc<Lens>, Vec<Sighting>)> {
+    pub(crate) fn known(&self, id: PartId, lens: &Lens) -> Option<(Arc<Lens>, Vec<Sighting>)> {
         let feed = self.feeds.get(&id)?;
         let settled = feed.subscribers.iter().filter(|s| matches!(s.stage, Stage::Settled));
         let targets: Vec<&Target> = settled.filter_map(|s| self.targets.get(&s.key)).collect();
@@ -115,7 +115,7 @@ impl Ledger {
     }
 
     /// Gives a waiting target the objects that another target's snapshot has.
-    pub(in crate::cluster::monitor) fn admit(&mut self, id: PartId, key: Key, sightings: Vec<Sighting>) {
+    pub(crate) fn admit(&mut self, id: PartId, key: Key, sightings: Vec<Sighting>) {
         let Some(target) = self.targets.get_mut(&key) else {
             return;
         };

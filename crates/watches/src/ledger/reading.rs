@@ -28,7 +28,7 @@ impl Target {
 
 impl Ledger {
     /// Joins a target that waits for no first list: each list is read as it comes.
-    pub(in crate::cluster::monitor) fn attach(
+    pub(crate) fn attach(
         &mut self,
         key: Key,
         selection: &Selection,
@@ -42,12 +42,12 @@ impl Ledger {
     }
 
     /// The readers of the objects that a watch brings.
-    pub(in crate::cluster::monitor) fn readers(&self, id: PartId) -> Vec<Arc<dyn Reader>> {
+    pub(crate) fn readers(&self, id: PartId) -> Vec<Arc<dyn Reader>> {
         self.read_targets(id).map(|(reader, _)| Arc::clone(reader)).collect()
     }
 
     /// All objects that a reader of them sees; nothing if one of them cannot be read.
-    pub(in crate::cluster::monitor) fn objects(&self, id: PartId) -> Option<Vec<Json>> {
+    pub(crate) fn objects(&self, id: PartId) -> Option<Vec<Json>> {
         let (_, target) = self.read_targets(id).next()?;
         let sightings = target.snapshot.sightings(id)?.into_iter();
         Some(sightings.filter_map(|sighting| sighting.view.object).collect())

@@ -18,13 +18,13 @@ use super::{Key, Target};
 
 /// A namespace begins or stops to match a selector.
 #[derive(Debug)]
-pub(in crate::cluster) struct Moved {
-    pub(in crate::cluster) namespace: String,
-    pub(in crate::cluster) present: bool,
+pub(crate) struct Moved {
+    pub(crate) namespace: String,
+    pub(crate) present: bool,
 }
 
 /// The receiver of changes.
-pub(in crate::cluster) enum Outlet {
+pub(crate) enum Outlet {
     /// The core, if it asked for events of this type, and if the gate lets them through.
     Core(BTreeSet<WatchEvent>, Option<Gate>),
     /// The part that follows the namespaces of a selector.

@@ -35,8 +35,8 @@ impl WatchError {
 
 /// A failed request of a watch.
 #[derive(Debug)]
-pub(in crate::cluster) struct Trouble {
-    pub(in crate::cluster) error: Box<RequestError>,
+pub struct Trouble {
+    pub error: Box<RequestError>,
     pub(super) kind: WatchError,
     /// The pause that the server asks for.
     pub(super) retry_after: Option<Duration>,
@@ -76,7 +76,7 @@ impl Trouble {
     }
 
     /// The error as a failure that people read.
-    pub(in crate::cluster) fn failure(&self) -> Failure {
+    pub fn failure(&self) -> Failure {
         Failure::from(&*self.error)
     }
 
@@ -109,23 +109,23 @@ const LONGEST_ASKED: Duration = Duration::from_mins(1);
 
 /// The pauses between attempts: each longer than the one before, with a random part so that clients do not act in step.
 #[derive(Debug, Default)]
-pub(in crate::cluster) struct Pause {
+pub struct Pause {
     failures: u32,
 }
 
 impl Pause {
     /// The pause after another failure.
-    pub(in crate::cluster) fn next(&mut self, asked: Option<Duration>) -> Duration {
+    pub fn next(&mut self, asked: Option<Duration>) -> Duration {
         let full = (FIRST_PAUSE * 2_u32.saturating_pow(self.failures.min(16))).min(LONGEST_PAUSE);
         self.failures += 1;
         jittered(full).max(asked.unwrap_or_default().min(LONGEST_ASKED))
     }
 
-    pub(in crate::cluster) fn reset(&mut self) {
+    pub fn reset(&mut self) {
         self.failures = 0;
     }
 
-    pub(in crate::cluster) fn is_first(&self) -> bool {
+    pub fn is_first(&self) -> bool {
         self.failures == 0
     }
 }

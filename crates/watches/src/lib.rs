@@ -1,22 +1,38 @@
-//! Monitors: the objects that a kubernetes binding of a hook selects, now and after each change.
+//! Watches of objects, and snapshots of what they saw: now, and after each change. A *monitor* is one that a kubernetes
+//! binding of a hook asks for.
 //!
 //! Monitors with the same selection share one watch, and each object is kept once. A change is in the snapshot before
 //! it is reported, so that a snapshot is never older than a reported change. Must never lose a change of an object that
 //! still exists, nor report one twice, whatever happens to the connection.
+//!
+//! ```text
+//!   Monitors::start --> selection --> feed <--- list, watch, check --- stream <--> API server
+//!   OwnWatches::begin                  |
+//!   Monitors::read                     v  through the lens of each target
+//!                                   ledger   all targets and their snapshots, behind one lock
+//!                                      |
+//!                 +--------------------+---------------------+
+//!                 v gate               v                     v
+//!           Event to the core   channel of an own watch   reader of the ConfigMap
+//! ```
+//!
+//! Begin with `Monitors`, then read `feed.rs`: one watch from its first list to its end.
 
 mod feed;
 pub mod gate;
 mod heard;
-pub(super) mod ledger;
+mod ledger;
 pub mod lens;
+mod namespaces;
 pub mod observation;
 pub mod own;
-pub(super) mod reader;
-pub(super) mod selection;
-pub(super) mod shared;
+pub mod reader;
+pub mod selection;
+mod shared;
 pub mod still;
 mod stream;
 pub mod trouble;
+pub mod unwatched;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -40,11 +56,11 @@ use self::gate::Gate;
 use self::ledger::outlet::Outlet;
 use self::ledger::{Key, Target};
 use self::lens::{Compile, Lens};
+use self::namespaces::{Namespaces, join_all};
 use self::observation::{Labels, Observe};
 use self::reader::Reader;
 use self::selection::Selection;
 use self::shared::Shared;
-use super::namespaces::{Namespaces, join_all};
 
 /// The settings of watches.
 #[derive(Debug, Clone)]
@@ -351,7 +367,7 @@ fn read(snapshot: &Snapshot) -> Reading {
 
 impl Target {
     /// A target for the namespaces of a monitor's selector; it only has to know which ones exist.
-    pub(super) fn of_namespaces(outlet: Outlet, labels: Arc<Labels>, end: CancellationToken) -> Self {
+    fn of_namespaces(outlet: Outlet, labels: Arc<Labels>, end: CancellationToken) -> Self {
         Self {
             snapshot: Snapshot::new(Order::ByName),
             lens: Arc::new(Lens::presence()),
@@ -363,12 +379,12 @@ impl Target {
     }
 
     /// A target whose whole objects a reader of the operator reads.
-    pub(super) fn read_by(reader: Arc<dyn Reader>, end: CancellationToken) -> Self {
+    fn read_by(reader: Arc<dyn Reader>, end: CancellationToken) -> Self {
         Self::own(Outlet::Reader(reader), Lens::whole(), end)
     }
 
     /// A target of the operator's own, whose objects are seen through the given lens.
-    pub(super) fn own(outlet: Outlet, lens: Lens, end: CancellationToken) -> Self {
+    fn own(outlet: Outlet, lens: Lens, end: CancellationToken) -> Self {
         Self {
             snapshot: Snapshot::new(lens.order()),
             lens: Arc::new(lens),
@@ -380,21 +396,21 @@ impl Target {
     }
 
     /// The snapshot, by object name.
-    pub(super) fn seen(&self) -> Vec<(Arc<ObjectName>, ObjectView)> {
+    fn seen(&self) -> Vec<(Arc<ObjectName>, ObjectView)> {
         let names = self.snapshot.names().into_iter();
         names.zip(self.snapshot.objects()).collect()
     }
 
-    pub(super) fn holds(&self, name: &ObjectName) -> bool {
+    fn holds(&self, name: &ObjectName) -> bool {
         self.snapshot.holds(name)
     }
 
     /// A digest that changes with the selected part of an object.
-    pub(super) fn digest(&self, name: &ObjectName) -> Option<Digest> {
+    fn digest(&self, name: &ObjectName) -> Option<Digest> {
         self.snapshot.digest(name)
     }
 
-    pub(super) fn names(&self) -> Vec<String> {
+    fn names(&self) -> Vec<String> {
         self.snapshot.names().iter().map(|name| name.name.clone()).collect()
     }
 }
