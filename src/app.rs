@@ -16,7 +16,6 @@ pub mod edit;
 pub mod findings;
 pub mod following;
 mod inventory;
-mod leading;
 pub mod lint;
 mod lives;
 pub mod manifest;
@@ -24,7 +23,6 @@ mod offline;
 mod outdated;
 pub mod outside;
 pub mod packages;
-mod parts;
 pub mod post_renderer;
 mod reloading;
 mod rendering;
@@ -51,11 +49,20 @@ use addon_core::operator::event::Event;
 use axum::Router;
 use axum_server::{AddrListener, Address};
 use child::Spawner;
+use helm::Helm;
 use jiff::Timestamp;
+use jobs::Ground;
+use jobs::editions::Editions;
 use kube_access::Cluster;
 use kube_access::kinds::Kinds;
+use listeners::gate::Peer;
 use mailbox::mailbox;
 use mailbox::replies::Replies;
+use parts::{FAILED, Parts};
+use releases::drift::Restored;
+use releases::drift::lookout::Lookout;
+use releases::interception;
+use releases::sync::holds::Holds;
 use report::Report;
 use report::secrets::Secrets;
 use settings::{ConfigurationError, Environment, Events, HooksArgs, Machine, Program, Settings, StartArgs, Work};
@@ -68,26 +75,17 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, watch};
 use traces::Traces;
 use tracing::error;
+use watches::Monitors;
 
-use crate::cluster::drift::Restored;
-use crate::cluster::drift::lookout::Lookout;
-use crate::cluster::patch::Patcher;
+use crate::dispatch::{self, Tools};
 use crate::driver::{Driver, Hands};
-use crate::helm::Helm;
-use crate::jobs::editions::Editions;
-use crate::jobs::{self, Tools};
 use crate::serve::debug;
-use crate::serve::gate::Peer;
 use crate::serve::probe::{self, Probe};
 use crate::serve::pulse;
-use parts::Parts;
 use reloading::Desk;
 use start::StartError;
 use told::Outside;
-use watches::Monitors;
 
-/// The operator could not start, or a part of it failed.
-const FAILED: u8 = 1;
 /// How long the end of the process may wait until the log is written.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
@@ -185,38 +183,59 @@ async fn build(
     let catalogue = watch::Sender::new(Arc::new(found.catalogue));
     let (judges, judged) = mpsc::unbounded_channel();
     let hands = Hands::new(&monitors, replies, Editions::new(catalogue.clone()), judges);
-    let tools = Arc::new(Tools {
-        webhooks,
-        monitors: monitors.clone(),
-        lookout,
-        patcher: Patcher::new(cluster.patching(&settings.kube), kinds, jobs::hook::jq),
-        meters: Arc::clone(&meters),
+    let ground = Arc::new(Ground {
         environment: start::hook_environment(settings, environment, &cluster),
         cluster,
-        helm,
-        directories: found.directories,
-        hooks_dir: start::hooks_dir(settings)?,
         spawner,
         catalogue,
         tmp: Arc::new(tmp),
+        remedies: interception::remedies,
+    });
+    let hooks = start::hook_tools(settings, &ground, monitors, kinds, &outside)?;
+    let tools = Arc::new(Tools {
+        hooks: Arc::new(hooks),
+        releases: helm
+            .zip(lookout)
+            .map(|(helm, lookout)| release_tools(&ground, helm, lookout)),
+        ground,
+        webhooks,
+        directories: found.directories,
         config_map,
-        script_deadline: settings.hooks.script_timeout,
-        relay: start::relay(settings),
-        holds: jobs::release::holds::Holds::default(),
-        recorder: outside.recorder.clone(),
     });
     let desk = offer(settings, environment, &tools, &hands.editions, &outside, parts);
     sources::start(settings, environment, desk, judged, &outside, parts)?;
-    let door = leading::start(settings, &tools.cluster, outside.concerned(&tools.spawner), parts);
-    trying::start(settings, environment, &tools.cluster, door, &outside, parts)?;
+    take_part(settings, environment, &tools, &outside, parts)?;
     let operator = Operator::new(seed(), start::policy(settings, environment, tools.restores()));
     let run = move |job, cancel| {
         outside.events.wanted(&job);
-        jobs::traced::run(traces.clone(), job, Arc::clone(&tools), cancel)
+        dispatch::traced::run(traces.clone(), job, Arc::clone(&tools), cancel)
     };
     let driver = Driver::new(operator, doors, mail, notices, hands, run);
     parts.spawn_driver(driver.run([Event::InventoryChanged(found.inventory)]));
     Ok(socket)
+}
+
+/// Takes part in the election of a leader, and in trials of versions.
+fn take_part(
+    settings: &Settings,
+    environment: &Environment,
+    tools: &Tools,
+    outside: &Outside,
+    parts: &mut Parts,
+) -> Result<(), StartError> {
+    let Ground { cluster, spawner, .. } = &*tools.ground;
+    let door = leadership::start(settings, cluster, outside.concerned(spawner), seed(), parts);
+    trying::start(settings, environment, cluster, door, outside, parts)?;
+    Ok(())
+}
+
+fn release_tools(ground: &Arc<Ground>, helm: Helm, lookout: Lookout) -> releases::Tools {
+    releases::Tools {
+        ground: Arc::clone(ground),
+        helm,
+        lookout,
+        holds: Holds::default(),
+    }
 }
 
 /// Makes the answers of the debug routes available that need the tools.
@@ -344,7 +363,7 @@ where
 {
     let stop = parts.stopping().clone();
     parts.spawn_graceful(name, async move {
-        if let Err(error) = crate::serve::listen(listener, router, stop).await {
+        if let Err(error) = listeners::listen(listener, router, stop).await {
             error!(server = name, %error, "Server failed");
         }
     });

@@ -3,24 +3,7 @@
 //! It never retries, with two exceptions: the watch of the `ConfigMap` recovers by itself, and a hook's change of an
 //! object is repeated when another writer was faster. It never deletes an object, unless a hook asks for it.
 
-pub mod adoption;
-pub mod config_map;
 pub mod copies;
-pub mod crds;
 pub mod deployment;
-pub mod difference;
-pub mod drift;
-pub mod endpoints;
-pub mod holder;
 pub mod imitation;
 pub mod installation;
-pub mod interception;
-pub mod leader;
-pub mod lease;
-pub mod outdated;
-pub mod patch;
-pub mod releases;
-pub mod replacement;
-pub mod state;
-pub mod webhooks;
-pub mod withdrawal;

@@ -31,7 +31,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use crate::jobs::editions::Editions;
+use jobs::editions::Editions;
 use watches::Monitors;
 
 /// The parts that carry out effects at once, without a job.

@@ -8,18 +8,11 @@ extern crate self as addon_operator;
 
 pub mod hosts;
 
-pub mod records;
-
 pub mod cluster;
-
-pub mod helm;
-
-pub mod package;
-
-pub mod jobs;
-pub mod serve;
-
+pub mod dispatch;
 pub mod driver;
+pub mod package;
+pub mod serve;
 
 pub mod app;
 pub mod cli;

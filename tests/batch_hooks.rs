@@ -8,8 +8,8 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use addon_core::failure::Failure;
-use addon_operator::jobs::hook::batch::{Answer, Verdict, weigh};
 use fs_err as fs;
+use hooks::batch::{Answer, Verdict, weigh};
 use names::{HookId, HookName, ModuleName, Owner};
 
 fn documents(extension: &str) -> Vec<PathBuf> {

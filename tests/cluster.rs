@@ -1,4 +1,4 @@
-//! Tests of the code that reads and changes a cluster (src/cluster and the jobs), against a real cluster.
+//! Tests of the code that reads and changes a cluster (crates of capabilities, and src/cluster), against a real cluster.
 
 mod cluster {
     mod accounts;
@@ -10,6 +10,8 @@ mod cluster {
     mod dead_webhook;
     mod events;
     mod hanging;
+    #[expect(clippy::unwrap_used, reason = "what only tests call has no better way to end")]
+    mod hook_tools;
     mod installation;
     mod late_writes;
     mod leftovers;

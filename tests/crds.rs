@@ -8,8 +8,8 @@ use addon_core::failure::{Class, Failure};
 use addon_core::operator::effect::Conversions;
 use addon_core::operator::event::{CrdObstacle, SyncAction};
 use addon_core::operator::policy::OnTrial;
-use addon_operator::jobs::{crds, release};
 use names::ModuleName;
+use releases::{crds, sync};
 use serde_json::{Value, json};
 use testbed::audit::{Mark, Records};
 use testbed::plane::User;
@@ -17,6 +17,8 @@ use testbed::wait::wait_until;
 
 #[path = "crds/discovery.rs"]
 mod discovery;
+#[path = "cluster/hook_tools.rs"]
+mod hook_tools;
 #[path = "crds/outdated.rs"]
 mod outdated;
 #[path = "crds/refused.rs"]
@@ -95,7 +97,7 @@ impl Stage {
     async fn ensure_as(&self, on_trial: OnTrial) -> Option<CrdObstacle> {
         let name = ModuleName::parse("one").unwrap();
         let modules = vec![name.clone()];
-        let obstacles = crds::ensure(&self.world.tools, &modules, on_trial).await;
+        let obstacles = crds::ensure(self.world.releases(), &modules, on_trial).await;
         obstacles.unwrap().remove(&name)
     }
 
@@ -123,8 +125,8 @@ impl Stage {
             values: document(values),
             vetting: None,
         };
-        let outcomes = Box::pin(release::ensure_conversions(
-            &self.world.tools,
+        let outcomes = Box::pin(sync::ensure_conversions(
+            self.world.releases(),
             &[of],
             &self.world.cancel,
         ))

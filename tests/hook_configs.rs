@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 use addon_core::hook::config::HookKind;
 use addon_core::hook::in_text::HookInText;
-use addon_operator::jobs::hook::config::configuration;
 use fs_err as fs;
+use hooks::config::configuration;
 use names::{HookId, HookName, ModuleName, Owner};
 
 fn documents(folder: &str, extension: &str) -> Vec<PathBuf> {

@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use addon_core::hook::config::{HookConfig, HookKind};
-use addon_operator::jobs::hook::batch::{Answer, Verdict, weigh};
+use hooks::batch::{Answer, Verdict, weigh};
 use names::{HookId, HookName, ModuleName, Owner};
 use tempfile::TempDir;
 use testbed::process;

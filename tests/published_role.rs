@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use addon_core::operator::policy::OnTrial;
-use addon_operator::cluster::crds::{self, Ensured};
-use addon_operator::cluster::patch::ensure;
 use certificates::authority::renewed;
 use fs_err as fs;
 use jiff::Timestamp;
+use objects::ensure::{self, Ensured};
+use releases::crd;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use testbed::namespace::Namespace;
@@ -21,6 +21,8 @@ use testbed::plane::User;
 use testbed::process::{self, Bond, Bound};
 use testbed::wait::wait_until;
 
+#[path = "cluster/hook_tools.rs"]
+mod hook_tools;
 #[path = "cluster/tools.rs"]
 mod tools;
 #[path = "cluster/world.rs"]
@@ -371,7 +373,7 @@ async fn objects_that_modules_need_beforehand_take_neither_patch_nor_watch() {
         rule("", "configmaps")
     ]);
     let world = world("beforehand", &rules).await;
-    let cluster = &world.tools.cluster;
+    let cluster = &world.tools.ground.cluster;
     let group = format!("{}.example.com", world.namespace.name());
     let name = format!("widgets.{group}");
     let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -387,9 +389,9 @@ async fn objects_that_modules_need_beforehand_take_neither_patch_nor_watch() {
         ("b", Ensured::Unchanged),
     ] {
         let labels = [("is".to_owned(), label.to_owned())].into();
-        let made = crds::ensure_crd(cluster, &name, &definition, &labels, OnTrial::No).await;
+        let made = crd::ensure_crd(cluster, &name, &definition, &labels, OnTrial::No).await;
         assert_eq!(made.unwrap(), ensured);
-        crds::await_crd(cluster, &name).await.unwrap();
+        crd::await_crd(cluster, &name).await.unwrap();
         assert_eq!(
             ensure::ensure_object(cluster, &config_map(label)).await.unwrap(),
             ensured

@@ -7,13 +7,13 @@ use addon_core::release::refusal::{NotAllowed, Refused};
 use kube_access::Cluster;
 use kube_access::error::RequestError;
 use names::replaceable::{NotReplaceable, Replaceable};
+use releases::revisions::upgrades;
+use releases::revisions::{self, Revision};
 use settings::{Environment, StartArgs};
 use thiserror::Error;
 use tokio::runtime::Runtime;
 
 use super::switch::{SwitchError, reach};
-use crate::cluster::releases::upgrades;
-use crate::cluster::releases::{self, Revision};
 
 /// An upgrade that waits for a person.
 #[derive(Debug)]
@@ -70,7 +70,7 @@ impl HeldUpgrade {
     /// Finds the held upgrade of a module, if there is one. Changes nothing.
     pub fn find(args: &StartArgs, environment: &Environment, module: &str) -> Result<Option<Self>, SwitchError> {
         let (module, _, runtime, cluster) = reach(args, environment, module)?;
-        let newest = runtime.block_on(releases::newest_revision(&cluster, module.as_str()));
+        let newest = runtime.block_on(revisions::newest_revision(&cluster, module.as_str()));
         let Some(revision) = newest.map_err(|error| SwitchError::Cluster(Failure::from(error)))? else {
             return Ok(None);
         };

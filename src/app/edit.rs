@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 
 use addon_core::failure::Failure;
 use addon_core::operator::event::{ConfigRead, Saved};
+use config_map::{change_config, read_config};
 use kube_access::Cluster;
 use tokio::runtime::Runtime;
 
 use super::switch::SwitchError;
-use crate::cluster::config_map::{change_config, read_config};
 
 /// The number of attempts: another writer may change another key at the same moment.
 const ATTEMPTS: usize = 5;

@@ -22,6 +22,9 @@ use channel_core::trial::replica::Wanted;
 use channel_core::view::ChannelState;
 use futures::future::BoxFuture;
 use kube_access::Cluster;
+use leadership::standing::{ActingRole, Told};
+use listeners::Loop;
+use parts::Parts;
 use report::Chain;
 use settings::channel::{CHANNEL, Follow};
 use settings::{Environment, Work};
@@ -34,11 +37,8 @@ use tracing::info;
 use self::asking::Inquiry;
 use self::setup::{BadFile, Files, Office};
 use super::Outside;
-use super::parts::Parts;
 use crate::driver::Clock;
-use crate::serve::Loop;
 use crate::serve::notify::{Bell, Door};
-use crate::serve::standing::{ActingRole, Told};
 use teller::Teller;
 
 /// The interval of checks whether time, a person's edit or the running work has changed the choice.

@@ -7,6 +7,7 @@ use addon_core::failure::{Class, Failure};
 use addon_core::module::description::Restoring;
 use addon_core::module::{Inventory, Module};
 use disk::{Fault, Found, FoundModule, Layout, Problem, Severity};
+use jobs::catalogue::Catalogue;
 use names::ModuleName;
 use report::Chain;
 use settings::{ModuleSettings, Settings, Work};
@@ -14,8 +15,7 @@ use tokio::time::Instant;
 use tracing::warn;
 
 use super::start::StartError;
-use crate::jobs::catalogue::Catalogue;
-use crate::jobs::directories::Directories;
+use crate::dispatch::directories::Directories;
 
 /// The result of one reading of the directories.
 #[derive(Debug)]

@@ -5,15 +5,15 @@
 
 use child::Spawner;
 use child::warrant::Warrant;
+use parts::Parts;
 use settings::{Environment, Settings};
 use tokio::time::{Duration, sleep};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
-use super::parts::Parts;
 use super::signals::Signals;
 use super::start::{self, StartError};
-use super::{FAILED, Log, leading, operate};
+use super::{FAILED, Log, operate};
 
 /// How long the end of a life waits for tasks that still run.
 const BURIAL: Duration = Duration::from_secs(1);
@@ -98,7 +98,7 @@ async fn one_life(
     };
     let replaced = async {
         deposed.cancelled().await;
-        sleep(leading::farewell(settings)).await;
+        sleep(leadership::farewell(settings)).await;
     };
     let mut cut = None;
     let code = tokio::select! {

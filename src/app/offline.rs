@@ -11,14 +11,14 @@ use addon_core::hook::config::HookKind;
 use addon_core::values::merge::merge;
 use child::Spawner;
 use disk::{Chart, Found, FoundModule, HookFile};
+use helm::{Helm, HelmError, Verbosity};
 use helm_yaml::yaml;
 use names::{HookId, Owner};
 use serde_json::{Map, Value, json};
 use settings::Environment;
 use tokio_util::sync::CancellationToken;
 
-use crate::helm::{self, Helm, HelmError, Verbosity};
-use crate::jobs::hook::config::{Asker, Said};
+use hooks::config::{Asker, Said};
 
 /// The deadline of a hook that is asked for its configuration.
 pub(super) const HOOK_DEADLINE: Duration = Duration::from_secs(30);

@@ -12,8 +12,8 @@ use kube_access::apis::Apis;
 use tokio::time::{Instant, sleep, sleep_until};
 use tracing::debug;
 
-use crate::cluster::drift::lookout::Lookout;
-use crate::cluster::outdated::{Board, Uses, Warnings};
+use releases::drift::lookout::Lookout;
+use releases::outdated::{Board, Uses, Warnings};
 
 /// Changes of releases come in groups: a converge changes many of them.
 const SETTLED: Duration = Duration::from_secs(2);
@@ -72,8 +72,8 @@ async fn judged(
     };
     let mut unasked = all.clone();
     unasked.retain(|kind, _| !warnings.contains_key(kind));
-    warnings.extend(crate::cluster::outdated::warnings(cluster, &unasked, &apis).await);
-    let served = crate::cluster::outdated::served(cluster, &all, warnings, &apis).await;
+    warnings.extend(releases::outdated::warnings(cluster, &unasked, &apis).await);
+    let served = releases::outdated::served(cluster, &all, warnings, &apis).await;
     // The announcements are those of Kubernetes 1.
     let version = apis.version.parse().ok();
     Ok(version.map_or_else(Vec::new, |version| in_use(releases, version, &served)))

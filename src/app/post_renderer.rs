@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use fs_err as fs;
+use helm::claims::{Claims, Object, Refusal};
+use helm::labels::{LabelError, Noted, add_labels_choosing, keep};
 use report::{Chain, Report};
 use thiserror::Error;
 
-use super::FAILED;
-use crate::helm::claims::{Claims, Object, Refusal};
-use crate::helm::labels::{LabelError, Noted, add_labels_choosing, keep};
+use parts::FAILED;
 
 #[derive(Debug, Error)]
 enum RenderError {

@@ -11,6 +11,9 @@ use addon_core::operator::query::{ConfigValuesQuery, ModuleReport, ModulesQuery,
 use addon_core::values::Store;
 use addon_core::values::section::to_text;
 use disk::{Found, FoundModule, Layout};
+use jobs::catalogue::ModuleFiles;
+use jobs::editions::Editions;
+use listeners::{Loop, Unanswered};
 use names::{ModuleName, Owner};
 use report::Chain;
 use serde_json::{Map, Value};
@@ -20,11 +23,8 @@ use super::findings::{Finding, Weight};
 use super::offline::Offline;
 use super::told::Outside;
 use super::{inventory, lint};
-use crate::jobs::Tools;
-use crate::jobs::catalogue::ModuleFiles;
-use crate::jobs::editions::Editions;
+use crate::dispatch::Tools;
 use crate::serve::debug::reload::{Reloaded, Reloader, Unfit};
-use crate::serve::{self, Loop, Unanswered};
 
 /// Makes reloading available on the debug socket, if there are modules. Returns the desk for other readers of modules.
 pub(super) fn offer(
@@ -91,10 +91,12 @@ impl Desk {
 
     /// The values of the module's release, if its last run succeeded. Before that its hooks may not have set theirs.
     async fn values_of_now(&self, name: &ModuleName) -> Option<Value> {
-        let modules = serve::ask(&self.doors, ModulesQuery).await.ok()?;
+        let modules = listeners::ask(&self.doors, ModulesQuery).await.ok()?;
         let is_ready = |report: &ModuleReport| report.name == name.as_str() && report.state == "Ready";
         modules.iter().find(|report| is_ready(report))?;
-        let values = serve::ask(&self.doors, ReleaseValuesQuery(name.clone())).await.ok()?;
+        let values = listeners::ask(&self.doors, ReleaseValuesQuery(name.clone()))
+            .await
+            .ok()?;
         Some(values.ok()?.to_value())
     }
 
@@ -113,7 +115,7 @@ impl Desk {
             with_global: false,
             secrets: Secrets::Shown,
         };
-        let section = serve::ask(&self.doors, query).await?.ok();
+        let section = listeners::ask(&self.doors, query).await?.ok();
         // Without a section the answer is null or an empty one.
         let is_empty = |section: &Value| section.is_null() || section.as_object().is_some_and(Map::is_empty);
         Ok(section.filter(|section| !is_empty(section)))
@@ -126,7 +128,7 @@ impl Desk {
         let offline = Offline {
             found,
             environment: &self.environment,
-            spawner: self.tools.spawner.clone(),
+            spawner: self.tools.ground.spawner.clone(),
             tmp: tmp.path(),
         };
         let mut findings: Vec<Finding> = module.faults.iter().map(lint::told).collect();

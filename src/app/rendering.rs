@@ -2,11 +2,11 @@
 
 use std::sync::{Arc, OnceLock};
 
+use helm::Verbosity;
+use releases::sync::render::{self, Wanted};
 use tokio_util::sync::CancellationToken;
 
-use crate::helm::Verbosity;
-use crate::jobs::Tools;
-use crate::jobs::release::render::{self, Wanted};
+use crate::dispatch::Tools;
 use crate::serve::debug::modules::{Charts, Versions};
 use crate::serve::debug::render::{Look, Renderer};
 
@@ -14,12 +14,12 @@ use crate::serve::debug::render::{Look, Renderer};
 pub(super) fn offer(place: &OnceLock<Charts>, tools: &Arc<Tools>, stopping: &CancellationToken) {
     place.get_or_init(|| Charts {
         renderer: renderer(tools, stopping),
-        cluster: tools.cluster.clone(),
+        cluster: tools.ground.cluster.clone(),
         versions: versions(tools),
         helm_timeout: tools
-            .helm
+            .releases
             .as_ref()
-            .map(|helm| helm.options().timeout)
+            .map(|releases| releases.helm.options().timeout)
             .unwrap_or_default(),
     });
 }
@@ -27,7 +27,7 @@ pub(super) fn offer(place: &OnceLock<Charts>, tools: &Arc<Tools>, stopping: &Can
 /// The versions of the charts, as they are on disk for the running lives of their modules.
 fn versions(tools: &Arc<Tools>) -> Versions {
     let tools = Arc::clone(tools);
-    Versions::new(move |module| tools.catalogue.borrow().module_named(module)?.version.clone())
+    Versions::new(move |module| tools.ground.catalogue.borrow().module_named(module)?.version.clone())
 }
 
 /// A renderer. During a stop a waiting client gets an error.
@@ -41,6 +41,6 @@ fn renderer(tools: &Arc<Tools>, stopping: &CancellationToken) -> Renderer {
             Look::Whole => Wanted::Manifest(Verbosity::Whole),
             Look::Difference => Wanted::Difference,
         };
-        Box::pin(async move { render::render(&tools, &module, &values, wanted, &cancel).await })
+        Box::pin(async move { render::render(tools.releases()?, &module, &values, wanted, &cancel).await })
     })
 }

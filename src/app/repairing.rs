@@ -16,10 +16,10 @@ use settings::{Environment, StartArgs};
 use tokio::runtime::Runtime;
 
 use super::switch::{SwitchError, reach};
-use crate::cluster::drift::{self, Identity, ObjectKey, flat, key_of};
-use crate::cluster::releases::records::Stored;
-use crate::cluster::releases::records::made::Made;
-use crate::cluster::releases::records::made::all_made_for;
+use objects::key::{self, Identity, ObjectKey, flat, key_of};
+use releases::revisions::records::Stored;
+use releases::revisions::records::made::Made;
+use releases::revisions::records::made::all_made_for;
 
 /// The records of a release, with their damage.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ impl RecordRepair {
         let (module, _, runtime, cluster) = reach(args, environment, module)?;
         let release = module.as_str().to_owned();
         let stored = runtime
-            .block_on(crate::cluster::releases::records::records(&cluster, &release))
+            .block_on(releases::revisions::records::records(&cluster, &release))
             .map_err(failed)?;
         let Some(newest) = stored.last() else {
             return Ok(None);
@@ -120,8 +120,7 @@ impl RecordRepair {
         let repair = async {
             let apis = self.cluster.apis().await?;
             for finding in &self.examined.findings {
-                crate::cluster::releases::records::mend(&self.cluster, &self.release, &self.stored, finding, &apis)
-                    .await?;
+                releases::revisions::records::mend(&self.cluster, &self.release, &self.stored, finding, &apis).await?;
             }
             Ok::<_, Failure>(())
         };
@@ -140,11 +139,11 @@ async fn left(cluster: &Cluster, release: &str, stored: &[Stored]) -> Result<Mad
     let documents = manifests.filter_map(|manifest| yaml::documents_v2(&manifest).ok());
     let objects = documents.flatten().flat_map(flat);
     let named: BTreeSet<Identity> = objects
-        .filter_map(|object| Some(drift::identity(cluster, &key_of(&object)?, &apis)))
+        .filter_map(|object| Some(key::identity(cluster, &key_of(&object)?, &apis)))
         .collect();
     let mut made = all_made_for(cluster, release, &apis).await;
     made.objects
-        .retain(|key| !named.contains(&drift::identity(cluster, key, &apis)));
+        .retain(|key| !named.contains(&key::identity(cluster, key, &apis)));
     Ok(made)
 }
 

@@ -16,9 +16,9 @@ use tokio_util::sync::CancellationToken;
 use super::cases;
 use super::offline::with_framework;
 use super::start::{self, StartError};
-use crate::jobs::hook::replay::{Replay, Replayed};
-use crate::records::record::{Content, End, Record, RunFile};
-use crate::records::{self, Damage};
+use hooks::records::record::{Content, End, Record, RunFile};
+use hooks::records::{self, Damage};
+use hooks::replay::{Replay, Replayed};
 
 /// Why a record is not replayed.
 #[derive(Debug, Error)]

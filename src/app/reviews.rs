@@ -9,20 +9,20 @@ use addon_core::review::routes::Routes;
 use certificates::files::Files;
 use certificates::tls::Tls;
 use kube_access::Cluster;
+use listeners::Loop;
 use mailbox::replies::Replies;
+use parts::Parts;
 use settings::webhooks::WebhookSide;
 use settings::{Settings, Work};
 use telling::meters::Meters;
 use tokio::sync::watch;
 use tracing::error;
+use webhooks::configurations::ensure::{Side, Source, Webhooks};
+use webhooks::configurations::touched;
+use webhooks::server::{self, Asked, Listener, Reviews};
 
 use super::Outside;
-use super::parts::Parts;
 use super::start::StartError;
-use crate::cluster::webhooks::ensure::{Side, Source, Webhooks};
-use crate::cluster::webhooks::touched;
-use crate::serve::Loop;
-use crate::serve::webhook::{self, Asked, Listener, Reviews};
 
 /// The margin for the reply: our own answer must arrive before the listener gives up.
 const MARGIN: std::time::Duration = std::time::Duration::from_millis(100);
@@ -119,7 +119,7 @@ fn listen(
             let desk = Arc::clone(&desk);
             async move { desk.ask(asked).await }
         };
-        if let Err(error) = webhook::serve(listener, ask, stop).await {
+        if let Err(error) = server::serve(listener, ask, stop).await {
             error!(server = name, %error, "Server failed");
         }
     });

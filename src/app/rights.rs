@@ -31,8 +31,8 @@ use super::findings::Finding;
 use super::lint::told;
 use super::offline::Offline;
 use super::start::{self, StartError};
-use crate::jobs::hook::config::Said;
 use claimed::Claim;
+use hooks::config::Said;
 use kinds::{Kinds, Resource};
 use rules::{Rights, Scope, Subject};
 

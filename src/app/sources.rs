@@ -18,7 +18,9 @@ use addon_core::operator::event::Event;
 use addon_core::operator::query::{NamedSource, SourcesQuery};
 use channel_core::source::ModuleSource;
 use futures::future::ready;
+use leadership::standing::{ActingRole, Told};
 use names::ModuleName;
+use parts::Parts;
 use registry::credentials::{Credentials, ReadCredentials};
 use report::Chain;
 use serde_json::Value;
@@ -36,13 +38,11 @@ use self::taking::Taker;
 use super::Outside;
 use super::following::credentials;
 use super::following::setup::{BadFile, Files, Office};
-use super::parts::Parts;
 use super::reloading::Desk;
 use crate::cluster::copies;
 use crate::driver::Judged;
 use crate::serve::debug::reload::Unfit;
 use crate::serve::debug::sources::{Sources, Wish};
-use crate::serve::standing::{ActingRole, Told};
 
 /// The interval of looks at the sources.
 const BEAT: Duration = Duration::from_secs(1);
@@ -65,7 +65,7 @@ pub(super) fn start(
     let files = Files::read(channel)?;
     let read: Box<dyn Fn() -> ReadCredentials + Send + Sync> = match &channel.follow {
         Follow::As(pod) => {
-            let (cluster, pod) = (desk.tools.cluster.clone(), pod.clone());
+            let (cluster, pod) = (desk.tools.ground.cluster.clone(), pod.clone());
             Box::new(move || credentials::of_pod(cluster.clone(), pod.clone()))
         }
         Follow::Refused | Follow::NoPod => Box::new(|| Box::new(|| Box::pin(ready(Ok(Credentials::default()))))),
@@ -254,7 +254,7 @@ impl Offices {
     async fn clean(&self, sources: &BTreeMap<ModuleName, NamedSource>, is_first: bool) {
         let names: BTreeSet<String> = sources.keys().map(ToString::to_string).collect();
         let is_named = |module: &str, _: Option<&str>| names.contains(module);
-        if let Err(error) = copies::drop_source_secrets(&self.desk.tools.cluster, is_named).await {
+        if let Err(error) = copies::drop_source_secrets(&self.desk.tools.ground.cluster, is_named).await {
             warn!(error = %Chain(&error), "The records of old sources cannot be removed");
         }
         if is_first {

@@ -1,11 +1,11 @@
 //! The steps of the start, and all errors that can end it.
 
+mod hooks;
 mod policy;
 mod zone;
 
 use std::collections::BTreeSet;
 use std::error::Error;
-use std::ffi::OsString;
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -19,6 +19,8 @@ use certificates::tls::TlsError;
 use child::Spawner;
 use child::warrant::Warrant;
 use disk::{Fault, Problem};
+use helm::Helm;
+use jobs::tmp::TmpDir;
 use kube_access::Cluster;
 use kube_access::kubeconfig;
 use kube_access::kubeconfig::{Address, ConnectError};
@@ -31,11 +33,10 @@ use tokio::runtime::Runtime;
 use traces::TracesError;
 use tracing::{error, info, warn};
 
+use self::hooks::leads_to_our_cluster;
+pub(super) use self::hooks::{hook_environment, hook_tools};
 use super::following::setup::BadFile;
 use super::{FAILED, Log, threads};
-use crate::helm::{self, Helm};
-use crate::jobs::hook::relay::{LabelSet, Style};
-use crate::jobs::tmp::TmpDir;
 use crate::serve::debug::unix::SocketError;
 pub(super) use policy::policy;
 
@@ -211,16 +212,6 @@ fn private_dir(settings: &Settings, environment: &Environment, tmp: &TmpDir) -> 
     Ok(Some(dir.to_owned()))
 }
 
-/// The directory of hooks without modules, with links resolved. Hooks use it, or a folder below it, as their working
-/// directory.
-pub(super) fn hooks_dir(settings: &Settings) -> Result<Option<PathBuf>, StartError> {
-    let Work::Hooks(dir) = &settings.work else {
-        return Ok(None);
-    };
-    let resolved = fs_err::canonicalize(dir);
-    resolved.map(Some).map_err(|source| StartError::HooksDir { source })
-}
-
 pub(super) fn address(settings: &Settings, environment: &Environment) -> Address {
     Address {
         kube_config: settings.kube.config.clone(),
@@ -326,17 +317,6 @@ pub(super) fn meters(settings: &Settings, log: &Log) -> Meters {
     }
 }
 
-/// The settings for the output of hooks in the log.
-pub(super) fn relay(settings: &Settings) -> Style {
-    Style {
-        labels: match settings.work {
-            Work::Modules(_) => LabelSet::Modules,
-            Work::Hooks(_) => LabelSet::HooksAlone,
-        },
-        output: settings.hooks.output,
-    }
-}
-
 async fn check_helm(helm: &Helm) {
     match helm.identity().await {
         Ok(_) => info!(binary = %helm.options().binary.display(), "Helm is found"),
@@ -349,34 +329,6 @@ async fn check_helm(helm: &Helm) {
             );
         }
     }
-}
-
-/// The environment of hooks: that of the operator. If flags name another cluster than the environment does, it is
-/// changed, so that hooks use the operator's cluster.
-pub(super) fn hook_environment(
-    settings: &Settings,
-    environment: &Environment,
-    cluster: &Cluster,
-) -> Vec<(OsString, OsString)> {
-    let mut variables = environment.inherited();
-    if let Some(kubeconfig) = cluster.kubeconfig()
-        && !leads_to_our_cluster(settings, environment)
-    {
-        variables.retain(|(name, _)| name != "KUBECONFIG");
-        variables.push(("KUBECONFIG".into(), kubeconfig.into()));
-    }
-    variables
-}
-
-/// Whether a kubectl in this environment uses the operator's cluster.
-fn leads_to_our_cluster(settings: &Settings, environment: &Environment) -> bool {
-    let kube = &settings.kube;
-    let said = match (environment.get("KUBECONFIG"), environment.get("HOME")) {
-        (Some(list), _) => std::env::split_paths(list).filter(|path| path.is_file()).collect(),
-        (None, Some(home)) => vec![PathBuf::from(home).join(".kube/config")],
-        (None, None) => Vec::new(),
-    };
-    kube.context.is_none() && kube.server.is_none() && (kube.config.is_empty() || kube.config == said)
 }
 
 /// The core's policy, from the settings.

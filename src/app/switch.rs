@@ -7,14 +7,14 @@ use helm_yaml::yaml;
 use kube_access::Cluster;
 use kube_access::kubeconfig::ConnectError;
 use names::{ModuleName, NameError};
+use objects::key;
+use releases::revisions;
 use settings::{ConfigurationError, Environment, Machine, Settings, StartArgs, Work};
 use thiserror::Error;
 use tokio::runtime::Runtime;
 
 use super::edit::{self, Edit, failed};
 use super::start::{self, StartError};
-use crate::cluster::drift;
-use crate::cluster::releases;
 
 /// Why a module was not switched.
 #[derive(Debug, Error)]
@@ -142,13 +142,13 @@ pub(super) fn reach_cluster(
 
 /// The revision and the objects of the release with this name, if it belongs to this operator.
 async fn release(cluster: &Cluster, name: &str) -> Result<Option<(u32, Vec<String>)>, SwitchError> {
-    let newest = releases::newest_revision(cluster, name).await.map_err(failed)?;
+    let newest = revisions::newest_revision(cluster, name).await.map_err(failed)?;
     let Some(revision) = newest.filter(|revision| revision.newest.ours) else {
         return Ok(None);
     };
-    let manifest = releases::manifest(cluster, &revision).await.map_err(failed)?;
+    let manifest = revisions::manifest(cluster, &revision).await.map_err(failed)?;
     // A manifest that is not YAML was never applied.
     let documents = yaml::documents_v2(&manifest).unwrap_or_default();
-    let objects = drift::keys_of(&documents).iter().map(ToString::to_string).collect();
+    let objects = key::keys_of(&documents).iter().map(ToString::to_string).collect();
     Ok(Some((revision.newest.revision, objects)))
 }

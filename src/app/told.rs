@@ -7,29 +7,29 @@ use std::sync::{Arc, OnceLock};
 use addon_core::operator::event::TrialStage;
 use channel_core::view::ChannelState;
 use child::Spawner;
+use hooks::records::{self, Recorder};
+use leadership::Concerned;
+use leadership::standing::ActingRole;
+use listeners::Loop;
+use releases::drift::lookout::Lookout;
+use releases::outdated::Board;
 use report::secrets::Secrets;
 use settings::Settings;
 use telling::meters::Meters;
 use telling::notices::announcements::channel::ChannelAnnouncer;
 use telling::telemetry::Spools;
 use tokio::sync::watch;
+use watches::Monitors;
 
 use super::Log;
 use super::config_events::ConfigEvents;
 use super::following::Followed;
-use super::leading::Concerned;
-use crate::cluster::drift::lookout::Lookout;
-use crate::cluster::outdated::Board;
-use crate::records::{self, Recorder};
-use crate::serve::Loop;
 use crate::serve::debug::channel::Channel;
 use crate::serve::debug::modules::Charts;
 use crate::serve::debug::reload::Reloader;
 use crate::serve::debug::sources::Sources;
 use crate::serve::notify::Bell;
 use crate::serve::probe;
-use crate::serve::standing::ActingRole;
-use watches::Monitors;
 
 /// The answer about a channel in a program that follows none.
 const NOT_FOLLOWED: &str = "this program follows no channel";

@@ -6,7 +6,7 @@
 use addon_core::operator::event::{Event, TrialStage};
 use tokio::sync::watch;
 
-use crate::serve::Loop;
+use listeners::Loop;
 
 /// Sends each change of the trial's stage to the loop; nothing while the stage is unknown.
 pub(super) async fn tell(mut said: watch::Receiver<Option<TrialStage>>, doors: Loop) {

@@ -26,6 +26,9 @@ use channel_core::version::Version;
 use child::warrant::Warrant;
 use clock::Tick;
 use kube_access::Cluster;
+use leadership::door::Door;
+use leadership::standing::ActingRole;
+use parts::Parts;
 use settings::{Environment, Settings};
 use telling::notices::announcements::channel::ChannelAnnouncer;
 use tokio::sync::watch;
@@ -38,13 +41,9 @@ use self::reporting::Reporter;
 use super::Outside;
 use super::following::setup::BadFile;
 use super::following::{self, Followed, Heard, Recalled};
-use super::leading::door::Door;
-use super::parts::Parts;
 use crate::cluster::installation::Installation;
 use crate::cluster::installation::watching::{Asking, Observer, Seen};
 use crate::driver::Clock;
-use crate::serve;
-use crate::serve::standing::ActingRole;
 
 /// How often the state is read without an event; the second value applies while a trial runs or may begin.
 const BEAT: Duration = Duration::from_secs(10);
@@ -209,7 +208,7 @@ impl Trying {
             (Lead::Leads, Lead::Leads) => self.is_to_recall,
         };
         self.lead = lead;
-        self.health = match timeout(LOOP_PATIENCE, serve::ask(&self.outside.doors, HealthQuery)).await {
+        self.health = match timeout(LOOP_PATIENCE, listeners::ask(&self.outside.doors, HealthQuery)).await {
             Ok(Ok(health)) => Some(health),
             Ok(Err(_)) | Err(_) => None,
         };

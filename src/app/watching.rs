@@ -5,25 +5,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use addon_core::module::description::Restoring;
+use config_map::watch::{self, Trouble, Ways};
 use gojq::filter::Filter;
 use kube_access::Cluster;
 use kube_access::kinds::Kinds;
+use listeners::Loop;
+use parts::Parts;
+use releases::drift::Restored;
+use releases::drift::lookout;
 use settings::{Settings as Setup, Work};
 use telling::meters::Meters;
 use telling::meters::bindings::{Bound, WatchError};
 use tokio::time::sleep;
 use tracing::error;
-
-use super::parts::Parts;
-use super::told::Outside;
-use crate::cluster::config_map::watch::{self, Trouble, Ways};
-use crate::cluster::drift::Restored;
-use crate::cluster::drift::lookout;
-use crate::helm;
-use crate::serve::Loop;
 use watches::lens::Sieve;
 use watches::observation::{Labels, Observation};
 use watches::{Monitors, Settings, trouble};
+
+use super::told::Outside;
 
 /// The interval of checks for stale watches.
 const LOOK: Duration = Duration::from_secs(5);

@@ -31,11 +31,16 @@ use axum::extract::{Query, State};
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
+use hooks::records::Recorder;
+use leadership::standing::{self, ActingRole};
+use listeners::{Loop, Unanswered, not_found};
 use names::ModuleName;
+use releases::drift::lookout::Lookout;
 use report::secrets::Secrets;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use settings::boolean;
+use watches::Monitors;
 
 use self::channel::Channel;
 use self::modules::Charts;
@@ -44,11 +49,6 @@ use self::reply::{Reply, document, shown, text};
 use self::route::{Format, PATTERNS, Route, Section};
 use self::sources::Sources;
 use super::parameters::{Parameters, SetError};
-use super::standing::{self, ActingRole};
-use super::{Loop, Unanswered, not_found};
-use crate::cluster::drift::lookout::Lookout;
-use crate::records::Recorder;
-use watches::Monitors;
 
 /// The sources of the debug socket's answers.
 #[derive(Debug, Clone)]
@@ -189,7 +189,7 @@ impl Debug {
             Route::ConfigLost(format) => self.lost(format).await?,
             Route::ConfigList(format) => shown(format, &self.parameters.list(), || self.parameters.table()),
             Route::GlobalList(format) => {
-                let names = super::ask(&self.doors, GlobalHooksQuery).await?;
+                let names = listeners::ask(&self.doors, GlobalHooksQuery).await?;
                 document(format, &json!({ "globalHooks": names }))
             }
             Route::Global { section, format } => {
@@ -223,7 +223,7 @@ impl Debug {
 
     /// The global hooks that fail while values of an earlier run serve for them, as texts.
     async fn old_values(&self) -> Result<Vec<String>, Unanswered> {
-        Ok(super::ask(&self.doors, StatusQuery).await?.old_values)
+        Ok(listeners::ask(&self.doors, StatusQuery).await?.old_values)
     }
 
     /// `None`: there is no such module.
@@ -256,7 +256,7 @@ impl Debug {
                     with_global,
                     secrets,
                 };
-                super::ask(doors, query).await?
+                listeners::ask(doors, query).await?
             }
             Section::Config => {
                 let query = ConfigValuesQuery {
@@ -264,9 +264,9 @@ impl Debug {
                     with_global,
                     secrets,
                 };
-                super::ask(doors, query).await?
+                listeners::ask(doors, query).await?
             }
-            Section::Patches => super::ask(doors, PatchesQuery { module, secrets }).await?,
+            Section::Patches => listeners::ask(doors, PatchesQuery { module, secrets }).await?,
         };
         Ok(answer.ok())
     }

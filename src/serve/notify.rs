@@ -9,14 +9,14 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
+use leadership::standing::ActingRole;
+use listeners::{not_found, text};
 use ring::hmac;
 use ring::rand::SystemRandom;
 use tokio::sync::{Notify, watch};
 use tracing::warn;
 
 use super::probe::Probe;
-use super::standing::ActingRole;
-use super::{not_found, text};
 
 /// Wakes the follower, which asks the registry for new versions.
 #[derive(Debug, Clone)]

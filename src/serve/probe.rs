@@ -11,16 +11,17 @@ use axum::extract::{Query, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::{get, post};
+use leadership::standing::{self, ActingRole};
+use listeners::{Loop, Unanswered, not_found, text};
+use releases::outdated::Board;
 use report::secrets::Secrets;
 use serde::Deserialize;
 use serde_json::json;
 use telling::meters::{Meters, Sample};
 use tokio::sync::watch;
-
-use super::standing::{self, ActingRole};
-use super::{Loop, Unanswered, not_found, notify, text};
-use crate::cluster::outdated::Board;
 use watches::{Monitors, StaleWatch};
+
+use super::notify;
 
 /// The reason why the `ConfigMap` cannot be watched; none while it is watched.
 pub type Trouble = watch::Receiver<Option<String>>;
@@ -152,10 +153,10 @@ async fn own_metrics(State(probe): State<Probe>, asked: HeaderMap) -> Response {
 }
 
 async fn sample(doors: &Loop, outdated: &Board) -> Result<Sample, Unanswered> {
-    let status = super::ask(doors, StatusQuery).await?;
+    let status = listeners::ask(doors, StatusQuery).await?;
     Ok(Sample {
-        queues: super::ask(doors, QueuesQuery).await?,
-        modules: super::ask(doors, ModulesQuery).await?,
+        queues: listeners::ask(doors, QueuesQuery).await?,
+        modules: listeners::ask(doors, ModulesQuery).await?,
         held: status.held,
         config_lost: status.config_lost,
         outdated: outdated.read(),
@@ -179,7 +180,7 @@ fn scraped(escaping: Escaping, body: String) -> Response {
 }
 
 async fn healthz(State(probe): State<Probe>) -> Result<StatusCode, Unanswered> {
-    super::ask(&probe.doors, StatusQuery).await.map(|_| StatusCode::OK)
+    listeners::ask(&probe.doors, StatusQuery).await.map(|_| StatusCode::OK)
 }
 
 #[derive(Debug, Deserialize)]
@@ -194,7 +195,7 @@ async fn readyz(
     State(probe): State<Probe>,
     Query(parameters): Query<ReadyzParameters>,
 ) -> Result<Response, Unanswered> {
-    let status = super::ask(&probe.doors, StatusQuery).await?;
+    let status = listeners::ask(&probe.doors, StatusQuery).await?;
     let standing = probe.standing.borrow().clone();
     if let ActingRole::Standby(leader) = &standing {
         return Ok(match parameters.itself {
@@ -294,7 +295,7 @@ async fn converge(
     State(probe): State<Probe>,
     Query(parameters): Query<ConvergeParameters>,
 ) -> Result<Response, Unanswered> {
-    let status = super::ask(&probe.doors, StatusQuery).await?;
+    let status = listeners::ask(&probe.doors, StatusQuery).await?;
     if parameters.output.as_deref() == Some("json") {
         let body = format!("{}\n", converge_document(&status));
         return Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response());

@@ -10,7 +10,7 @@ use mailbox::Closed;
 use telling::meters::{Meters, table};
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::Loop;
+use listeners::Loop;
 
 /// The interval at which a broken configuration is counted; the loop is counted at every second one.
 const BEAT: Duration = Duration::from_secs(5);
@@ -22,7 +22,7 @@ pub async fn run(doors: Loop, meters: Arc<Meters>) {
     let mut beats = 0_u64;
     loop {
         beat.tick().await;
-        match super::ask(&doors, StatusQuery).await {
+        match listeners::ask(&doors, StatusQuery).await {
             Ok(status) => {
                 if beats.is_multiple_of(2) {
                     meters.add(&table::LIVE_TICKS, [], 1.0);
@@ -33,8 +33,8 @@ pub async fn run(doors: Loop, meters: Arc<Meters>) {
                 }
                 beats += 1;
             }
-            Err(super::Unanswered::Closed(Closed)) => return,
-            Err(super::Unanswered::Late) => {}
+            Err(listeners::Unanswered::Closed(Closed)) => return,
+            Err(listeners::Unanswered::Late) => {}
         }
     }
 }

@@ -15,7 +15,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::Loop;
+use listeners::Loop;
 
 /// The answers that a loop gives, a kind of question each.
 #[derive(Default)]
@@ -93,7 +93,7 @@ pub(super) async fn ask(router: Router, request: &str) -> (u16, String, String) 
         stop.cancel();
         answer
     };
-    let (served, answer) = tokio::join!(super::listen(listener, router, stop.clone()), exchange);
+    let (served, answer) = tokio::join!(listeners::listen(listener, router, stop.clone()), exchange);
     served.unwrap();
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
     let status = head.split(' ').nth(1).unwrap().parse().unwrap();

@@ -14,7 +14,6 @@ use addon_core::hook::config::Stage;
 use addon_core::operator::effect::{HookLabels, HookRun};
 use addon_core::operator::event::SyncAction;
 use addon_core::values::HookSecrecy;
-use addon_operator::jobs::hook;
 use fs_err as fs;
 use names::{HookId, HookName, ModuleName, Owner};
 use serde_json::json;
@@ -86,7 +85,9 @@ async fn run_hook(world: &World) -> Result<(), Failure> {
             activation: "",
         },
     };
-    Box::pin(hook::run(&world.tools, run, &world.cancel)).await.map(drop)
+    Box::pin(hooks::run(&world.tools.hooks, run, &world.cancel))
+        .await
+        .map(drop)
 }
 
 fn whoami(world: &World) -> String {

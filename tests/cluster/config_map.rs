@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use addon_core::failure::{Class, Failure};
 use addon_core::operator::event::{ConfigRead, Event, Saved};
-use addon_operator::cluster::config_map;
-use addon_operator::cluster::config_map::watch::Ways;
+use config_map::watch::Ways;
 use kube_access::Cluster;
 use kube_access::kinds::Kinds;
 use kube_access::kubeconfig::Address;
@@ -18,7 +17,7 @@ use testbed::wait::wait_until;
 use tokio::sync::{mpsc, watch};
 use watches::{Monitors, Settings};
 
-use super::tools::meters;
+use super::hook_tools::meters;
 use super::world::{PATIENCE, World};
 
 const NAME: &str = "addon-operator";
@@ -93,7 +92,7 @@ pub(crate) async fn behind(world: &World, server: String) -> (Cluster, TempDir) 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_change_is_read_and_only_the_server_says_missing() {
     let world = World::new("watch").await;
-    let mut watched = Watched::new(&world.tools.cluster);
+    let mut watched = Watched::new(&world.tools.ground.cluster);
     assert_eq!(watched.next().await, ConfigRead::Missing);
     world.kubectl("create configmap addon-operator --from-literal=one=a");
     assert_eq!(entry(&watched.next().await, "one").as_deref(), Some("a"));
@@ -111,7 +110,7 @@ async fn an_edit_does_not_wait_behind_changes_of_objects() {
     let world = World::new("behind").await;
     let (changes, _full) = mpsc::channel(1);
     changes.try_send(Event::TimerFired).expect("there is room for one");
-    let mut watched = Watched::within(&world.tools.cluster, Settings::BOUND, changes);
+    let mut watched = Watched::within(&world.tools.ground.cluster, Settings::BOUND, changes);
     assert_eq!(watched.next().await, ConfigRead::Missing);
     world.kubectl("create configmap addon-operator --from-literal=one=a");
     assert_eq!(entry(&watched.next().await, "one").as_deref(), Some("a"));
@@ -122,7 +121,7 @@ async fn an_edit_does_not_wait_behind_changes_of_objects() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_is_written_only_over_what_the_writer_saw() {
     let world = World::new("save").await;
-    let cluster = &world.tools.cluster;
+    let cluster = &world.tools.ground.cluster;
     let save = |key: &'static str, text: &str, base: Option<&'static str>| {
         let text = text.to_owned();
         async move {
@@ -157,7 +156,7 @@ async fn a_key_is_written_only_over_what_the_writer_saw() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_config_map_that_is_gone_is_made_again_only_if_that_was_asked_for() {
     let world = World::new("gone").await;
-    let cluster = &world.tools.cluster;
+    let cluster = &world.tools.ground.cluster;
     let saved = config_map::save_config(cluster, NAME, "one", "1".to_owned(), None, false).await;
     assert_eq!(
         saved.expect("the API server is there"),
@@ -172,7 +171,7 @@ async fn a_config_map_that_is_gone_is_made_again_only_if_that_was_asked_for() {
 #[tokio::test(flavor = "multi_thread")]
 async fn of_writers_at_the_same_time_one_wins_and_the_others_hear_of_it() {
     let world = World::new("race").await;
-    let cluster = &world.tools.cluster;
+    let cluster = &world.tools.ground.cluster;
     let writers = (0..8).map(|writer| config_map::save_config(cluster, NAME, "one", writer.to_string(), None, true));
     let outcomes = futures::future::join_all(writers).await;
     let mut winners = Vec::new();

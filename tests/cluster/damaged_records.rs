@@ -18,7 +18,6 @@ use testbed::reader::Only;
 use testbed::wait::wait_until;
 
 use super::world::{CHART, PATIENCE, World, with_each_helm};
-use addon_operator::cluster::state;
 
 /// A ConfigMap that shows the value, and one whose name is the value.
 const TEMPLATES: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shown}\ndata: {x: {{ .Values.one.x | quote }}}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: only-{{ .Values.one.x }}}\n";
@@ -293,7 +292,9 @@ async fn two_revisions(prefix: &str, helm: Part) -> World {
         world.sync(values(x)).await.unwrap();
     }
     // An intent would explain an unfinished revision.
-    state::clear_intent(&world.tools.cluster, "one").await.unwrap();
+    saved_state::clear_intent(&world.tools.ground.cluster, "one")
+        .await
+        .unwrap();
     world
 }
 

@@ -5,10 +5,11 @@ use std::convert::Infallible;
 
 use addon_core::module::outline::ValuesFiles;
 use addon_core::operator::policy::OnTrial;
-use addon_operator::cluster::state::trial_sections;
-use addon_operator::cluster::withdrawal;
-use addon_operator::jobs::{config, state};
+use addon_operator::dispatch;
 use channel_core::trial::record::Ruling;
+use config_map::section::{self, Section};
+use releases::withdrawal;
+use saved_state::trial_sections;
 use serde_json::{Value, json};
 use testbed::part::Part;
 use testbed::wait::wait_until;
@@ -39,7 +40,7 @@ async fn wedged(prefix: &str, helm: Part) -> (World, [String; 2]) {
         ("templates/w.yaml", &webhooks),
     ];
     world.module("one", &files).await;
-    let noted = trial_sections::note_trial_section(&world.tools.cluster, "one", None, "x: 1");
+    let noted = trial_sections::note_trial_section(&world.tools.ground.cluster, "one", None, "x: 1");
     noted.await.unwrap();
     // Without an endpoint the configuration would not be applied.
     give_endpoint(&world, "nobody");
@@ -57,7 +58,7 @@ async fn a_module_whose_webhook_refuses_its_removal_is_removed() {
     with_each_helm(async |helm| {
         let (mut world, [dead, kept]) = wedged("wedged", helm).await;
         world.restart().await;
-        let cluster = &world.tools.cluster;
+        let cluster = &world.tools.ground.cluster;
         let of_another = withdrawal::withdraw(cluster, "other", "ValidatingWebhookConfiguration", &dead).await;
         assert!(!of_another.unwrap());
 
@@ -71,19 +72,29 @@ async fn a_module_whose_webhook_refuses_its_removal_is_removed() {
     .await;
 }
 
+/// A section for a `ConfigMap` that need not exist.
+fn one() -> Section<'static> {
+    Section {
+        key: "one",
+        text: "x: 1".to_owned(),
+        base: None,
+        create: true,
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_failure_names_the_webhook_its_module_and_its_server() {
     with_each_helm(async |helm| {
         let (world, [dead, kept]) = wedged("named", helm).await;
         let tools = &world.tools;
-        let saved = Box::pin(config::save(tools, "one", "x: 1".to_owned(), None, true, OnTrial::No)).await;
+        let saved = Box::pin(section::save(&tools.ground, &tools.config_map, one(), OnTrial::No)).await;
         let server = format!("its Service '{}/nobody' has no endpoints", world.namespace.name());
         let of_module =
             format!("webhook '{dead}' is in ValidatingWebhookConfiguration '{dead}' of module 'one'; {server}");
         let synced = world.sync(json!({"one": {"x": "b"}})).await;
         let outlines = ValuesFiles::from([("values.yaml".to_owned(), None)]);
-        let outlined = state::save_values_files(tools, &outlines).await;
-        let settled = config::settle(tools, Ruling::Failed).await;
+        let outlined = dispatch::save_values_files(tools, &outlines).await;
+        let settled = section::settle(&tools.ground, &tools.config_map, Ruling::Failed).await;
         let failures = [
             saved.unwrap_err(),
             synced.unwrap_err(),
@@ -101,7 +112,7 @@ async fn the_failure_names_the_webhook_its_module_and_its_server() {
         world.kubectl(&format!(
             "annotate {CONFIGURATION} {dead} --overwrite meta.helm.sh/release-namespace=elsewhere"
         ));
-        let saved = Box::pin(config::save(tools, "one", "x: 1".to_owned(), None, true, OnTrial::No)).await;
+        let saved = Box::pin(section::save(&tools.ground, &tools.config_map, one(), OnTrial::No)).await;
         let failure = saved.unwrap_err();
         let of_other = format!("of release 'one' in namespace 'elsewhere'; {server}");
         assert!(failure.hints[0].contains(&of_other), "{:?}", failure.hints);

@@ -49,7 +49,7 @@ fn now(saying: Saying<'_>) -> Saying<'_> {
 async fn an_event_is_written_once_and_counted_on() {
     let world = World::new("events").await;
     world.kubectl("create configmap addon-operator");
-    let cluster = &world.tools.cluster;
+    let cluster = &world.tools.ground.cluster;
     let regarding = cluster
         .regarding(Object::ConfigMap("addon-operator"), Some("our-pod"))
         .await
@@ -132,7 +132,7 @@ fn writer(cluster: Cluster) -> (JoinSet<()>, mpsc::Sender<Announcement>, Arc<Met
 async fn a_module_that_fails_again_and_again_is_one_event() {
     let world = World::new("events-storm").await;
     // There is no ConfigMap, as at the first start.
-    let (_tasks, door, _) = writer(world.tools.cluster.clone());
+    let (_tasks, door, _) = writer(world.tools.ground.cluster.clone());
     for subject in ["one", "one", "one", "two"] {
         door.send(word(subject)).await.unwrap();
         let look = || Ok::<_, String>(events(&world).into_iter().find(|event| says(event, subject)));
@@ -153,7 +153,7 @@ async fn what_becomes_of_our_version_is_told_about_the_deployment() {
     let (announcer, announcements) = Announcer::new(Arc::clone(&meters));
     let writer = Writer {
         secrets: Secrets::default(),
-        cluster: world.tools.cluster.clone(),
+        cluster: world.tools.ground.cluster.clone(),
         config_map: "addon-operator".to_owned(),
         deployment: Arc::new("ao".to_owned().into()),
         pod: None,
@@ -204,7 +204,7 @@ async fn without_the_right_events_are_counted_as_lost() {
         kube_config: vec![kubeconfig],
         ..Address::default()
     };
-    let cluster = Cluster::connect(&address, world.namespace.name(), None, super::tools::meters());
+    let cluster = Cluster::connect(&address, world.namespace.name(), None, super::hook_tools::meters());
     let (_tasks, door, meters) = writer(cluster.await.unwrap());
     for subject in ["one", "two", "three"] {
         door.send(word(subject)).await.unwrap();

@@ -14,7 +14,7 @@ use testbed::plane::User;
 use testbed::proxy::{Fault, On, Proxy, What};
 use tokio::time::timeout;
 
-use super::tools::meters;
+use super::hook_tools::meters;
 use super::world::PATIENCE;
 
 /// A cluster behind a proxy.

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use addon_core::operator::event::SavedState;
 use addon_core::release::tenure::Holder;
-use addon_operator::cluster::state;
 use child::warrant::{Term, Warrant, boot_time};
 use futures::future::LocalBoxFuture;
 use kube_access::Cluster;
@@ -47,7 +46,7 @@ fn sections(text: &str) -> BTreeMap<String, String> {
 }
 
 async fn last_good(cluster: &Cluster) -> Option<BTreeMap<String, String>> {
-    let SavedState { last_good, .. } = state::load_state(cluster).await.unwrap();
+    let SavedState { last_good, .. } = saved_state::load_state(cluster).await.unwrap();
     last_good
 }
 
@@ -106,18 +105,23 @@ impl Slow {
 async fn a_late_write_of_one_who_leads_no_more_takes_nothing_back_that_another_leader_saved() {
     let world = World::new("late").await;
     let slow = Slow::elected(&world).await;
-    state::save_last_good(&slow.cluster, &sections("old"), None)
+    saved_state::save_last_good(&slow.cluster, &sections("old"), None)
         .await
         .unwrap();
-    let next = world.tools.cluster.under(&elected(2));
+    let next = world.tools.ground.cluster.under(&elected(2));
     let late = slow
-        .held_up(state::save_last_good(&slow.cluster, &sections("late"), None), async {
-            state::save_last_good(&next, &sections("new"), None).await.unwrap();
-            slow.is_deposed();
-        })
+        .held_up(
+            saved_state::save_last_good(&slow.cluster, &sections("late"), None),
+            async {
+                saved_state::save_last_good(&next, &sections("new"), None)
+                    .await
+                    .unwrap();
+                slow.is_deposed();
+            },
+        )
         .await;
     assert!(late.is_err());
-    assert_eq!(last_good(&world.tools.cluster).await, Some(sections("new")));
+    assert_eq!(last_good(&world.tools.ground.cluster).await, Some(sections("new")));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -126,17 +130,20 @@ async fn what_a_leader_has_loaded_stays_as_it_was_loaded() {
         let world = World::new("loaded").await;
         let slow = Slow::elected(&world).await;
         if let Some(there) = &there {
-            state::save_last_good(&slow.cluster, there, None).await.unwrap();
+            saved_state::save_last_good(&slow.cluster, there, None).await.unwrap();
         }
-        let next = world.tools.cluster.under(&elected(2));
+        let next = world.tools.ground.cluster.under(&elected(2));
         let late = slow
-            .held_up(state::save_last_good(&slow.cluster, &sections("late"), None), async {
-                assert_eq!(last_good(&next).await, there);
-                slow.is_deposed();
-            })
+            .held_up(
+                saved_state::save_last_good(&slow.cluster, &sections("late"), None),
+                async {
+                    assert_eq!(last_good(&next).await, there);
+                    slow.is_deposed();
+                },
+            )
             .await;
         assert!(late.is_err());
-        assert_eq!(last_good(&world.tools.cluster).await, there);
+        assert_eq!(last_good(&world.tools.ground.cluster).await, there);
     }
 }
 
@@ -144,55 +151,68 @@ async fn what_a_leader_has_loaded_stays_as_it_was_loaded() {
 async fn a_leader_of_the_same_name_takes_over_from_its_life_before() {
     let world = World::new("same-name").await;
     let slow = Slow::elected(&world).await;
-    state::save_last_good(&slow.cluster, &sections("a"), None)
+    saved_state::save_last_good(&slow.cluster, &sections("a"), None)
         .await
         .unwrap();
     assert_eq!(last_good(&slow.cluster).await, Some(sections("a")));
-    let next = world.tools.cluster.under(&elected(1));
+    let next = world.tools.ground.cluster.under(&elected(1));
     let late = slow
-        .held_up(state::save_last_good(&slow.cluster, &sections("late"), None), async {
-            assert_eq!(last_good(&next).await, Some(sections("a")));
-            slow.is_deposed();
-        })
+        .held_up(
+            saved_state::save_last_good(&slow.cluster, &sections("late"), None),
+            async {
+                assert_eq!(last_good(&next).await, Some(sections("a")));
+                slow.is_deposed();
+            },
+        )
         .await;
     assert!(late.is_err());
-    assert_eq!(last_good(&world.tools.cluster).await, Some(sections("a")));
+    assert_eq!(last_good(&world.tools.ground.cluster).await, Some(sections("a")));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_still_leads_writes_beside_what_others_have_written_or_deleted_meanwhile() {
     let world = World::new("beside").await;
     let slow = Slow::elected(&world).await;
-    state::save_last_good(&slow.cluster, &sections("a"), None)
+    saved_state::save_last_good(&slow.cluster, &sections("a"), None)
         .await
         .unwrap();
     let beside = slow
-        .held_up(state::save_last_good(&slow.cluster, &sections("b"), None), async {
-            world
-                .kubectl(r#"patch secret addon-operator-state --type=merge --patch={"stringData":{"unheard-of":"x"}}"#);
-        })
+        .held_up(
+            saved_state::save_last_good(&slow.cluster, &sections("b"), None),
+            async {
+                world.kubectl(
+                    r#"patch secret addon-operator-state --type=merge --patch={"stringData":{"unheard-of":"x"}}"#,
+                );
+            },
+        )
         .await;
     beside.unwrap();
-    assert_eq!(last_good(&world.tools.cluster).await, Some(sections("b")));
+    assert_eq!(last_good(&world.tools.ground.cluster).await, Some(sections("b")));
     let unheard_of = "get secret addon-operator-state -o=jsonpath={.data.unheard-of}";
     assert_eq!(world.kubectl(unheard_of), "eA==");
 
     let anew = slow
-        .held_up(state::save_last_good(&slow.cluster, &sections("c"), None), async {
-            world.kubectl("delete secret addon-operator-state");
-        })
+        .held_up(
+            saved_state::save_last_good(&slow.cluster, &sections("c"), None),
+            async {
+                world.kubectl("delete secret addon-operator-state");
+            },
+        )
         .await;
     anew.unwrap();
-    assert_eq!(last_good(&world.tools.cluster).await, Some(sections("c")));
+    assert_eq!(last_good(&world.tools.ground.cluster).await, Some(sections("c")));
 
     world.kubectl("delete secret addon-operator-state");
     let made = slow
-        .held_up(state::save_last_good(&slow.cluster, &sections("d"), None), async {
-            world.kubectl("create secret generic addon-operator-state --from-literal=unheard-of=x");
-        })
+        .held_up(
+            saved_state::save_last_good(&slow.cluster, &sections("d"), None),
+            async {
+                world.kubectl("create secret generic addon-operator-state --from-literal=unheard-of=x");
+            },
+        )
         .await;
     made.unwrap();
-    assert_eq!(last_good(&world.tools.cluster).await, Some(sections("d")));
+    assert_eq!(last_good(&world.tools.ground.cluster).await, Some(sections("d")));
     assert_eq!(world.kubectl(unheard_of), "eA==");
 }
 
@@ -200,40 +220,44 @@ async fn who_still_leads_writes_beside_what_others_have_written_or_deleted_meanw
 async fn notes_about_helms_of_another_leader_are_neither_altered_nor_forgotten() {
     let world = World::new("late-notes").await;
     let slow = Slow::elected(&world).await;
-    let next = world.tools.cluster.under(&elected(2));
-    state::record_intent(&slow.cluster, "one", &intent(1)).await.unwrap();
-    state::record_intent(&slow.cluster, "two", &intent(1)).await.unwrap();
+    let next = world.tools.ground.cluster.under(&elected(2));
+    saved_state::record_intent(&slow.cluster, "one", &intent(1))
+        .await
+        .unwrap();
+    saved_state::record_intent(&slow.cluster, "two", &intent(1))
+        .await
+        .unwrap();
     let late = slow
-        .held_up(state::record_intent(&slow.cluster, "one", &intent(2)), async {
-            state::record_intent(&next, "one", &intent(3)).await.unwrap();
+        .held_up(saved_state::record_intent(&slow.cluster, "one", &intent(2)), async {
+            saved_state::record_intent(&next, "one", &intent(3)).await.unwrap();
             slow.is_deposed();
         })
         .await;
     assert!(late.is_err());
-    assert_eq!(state::intent(&next, "one").await.unwrap(), Some(intent(3)));
+    assert_eq!(saved_state::intent(&next, "one").await.unwrap(), Some(intent(3)));
 
     slow.warrant.extend(boot_time() + HOUR, boot_time() + HOUR);
     let late = slow
-        .held_up(state::clear_intent(&slow.cluster, "one"), async {
-            state::record_intent(&next, "one", &intent(4)).await.unwrap();
+        .held_up(saved_state::clear_intent(&slow.cluster, "one"), async {
+            saved_state::record_intent(&next, "one", &intent(4)).await.unwrap();
             slow.is_deposed();
         })
         .await;
     assert!(late.is_err());
-    assert_eq!(state::intent(&next, "one").await.unwrap(), Some(intent(4)));
-    assert_eq!(state::intent(&next, "two").await.unwrap(), Some(intent(1)));
+    assert_eq!(saved_state::intent(&next, "one").await.unwrap(), Some(intent(4)));
+    assert_eq!(saved_state::intent(&next, "two").await.unwrap(), Some(intent(1)));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_written_by_a_leader_that_follows_one_which_has_ended() {
     let world = World::new("ended").await;
-    let first = world.tools.cluster.under(&following(1, Duration::ZERO));
+    let first = world.tools.ground.cluster.under(&following(1, Duration::ZERO));
     assert_eq!(last_good(&first).await, None);
     assert!(!world.kubectl("get secrets -o=name").contains("addon-operator-state"));
-    state::save_last_good(&first, &sections("a"), None).await.unwrap();
+    saved_state::save_last_good(&first, &sections("a"), None).await.unwrap();
     let version = "get secret addon-operator-state -o=jsonpath={.metadata.resourceVersion}";
     let saved = world.kubectl(version);
-    let next = world.tools.cluster.under(&following(2, Duration::ZERO));
+    let next = world.tools.ground.cluster.under(&following(2, Duration::ZERO));
     assert_eq!(last_good(&next).await, Some(sections("a")));
     assert_eq!(world.kubectl(version), saved);
 }

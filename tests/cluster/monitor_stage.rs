@@ -58,9 +58,14 @@ impl Stage {
             server,
             ..Address::default()
         };
-        let cluster = Cluster::connect(&address, namespace.name(), Some(dir.path()), super::tools::meters())
-            .await
-            .unwrap();
+        let cluster = Cluster::connect(
+            &address,
+            namespace.name(),
+            Some(dir.path()),
+            super::hook_tools::meters(),
+        )
+        .await
+        .unwrap();
         let (door, changes) = mpsc::channel(ROOM);
         let settings = Settings {
             bound,

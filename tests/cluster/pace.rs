@@ -9,14 +9,12 @@ use addon_core::failure::Class;
 use addon_core::hook::config::{HookConfig, HookKind};
 use addon_core::object::patch;
 use addon_core::operator::effect::MonitorStart;
-use addon_operator::cluster::config_map;
-use addon_operator::cluster::patch::Patcher;
-use addon_operator::jobs;
 use futures::future::try_join_all;
 use kube_access::Cluster;
 use kube_access::kinds::Kinds;
 use kube_access::kubeconfig::Address;
 use names::MonitorId;
+use objects::Patcher;
 use serde_json::json;
 use settings::RateLimit;
 use telling::meters::Meters;
@@ -59,7 +57,7 @@ impl Stage {
     /// A patcher with this rate limit. Requests for discovery are not limited.
     fn patcher(&self, limit: RateLimit, patience: Duration) -> Patcher {
         let patching = self.cluster.limited(limit).within(patience);
-        Patcher::new(patching, Kinds::new(self.cluster.clone()), jobs::hook::jq)
+        Patcher::new(patching, Kinds::new(self.cluster.clone()), hooks::jq)
     }
 
     fn create(&self, name: &str) -> String {

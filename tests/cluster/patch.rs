@@ -14,18 +14,18 @@ use std::path::PathBuf;
 
 use addon_core::failure::{Class, Failure};
 use addon_core::object::patch;
-use addon_operator::cluster::interception;
-use addon_operator::cluster::patch::Patcher;
 use fs_err as fs;
 use kube_access::Cluster;
 use kube_access::kinds::Kinds;
 use kube_access::kubeconfig::Address;
+use objects::Patcher;
+use releases::interception;
 use serde_json::{Value, json};
 use testbed::plane::User;
 use testbed::wait::wait_until;
 use tokio_util::sync::CancellationToken;
 
-use super::tools::meters;
+use super::hook_tools::meters;
 use super::world::{PATIENCE, World};
 
 /// A namespace in which the tests carry out patches.
@@ -37,7 +37,7 @@ pub(super) struct Stage {
 impl Stage {
     async fn new(prefix: &str) -> Self {
         let world = World::new(prefix).await;
-        let patcher = patcher(world.tools.cluster.clone());
+        let patcher = patcher(world.tools.ground.cluster.clone());
         Self { world, patcher }
     }
 

@@ -5,9 +5,9 @@ use addon_core::failure::Class;
 use addon_core::operator::effect::Conversions;
 use addon_core::operator::event::{SyncAction, Synced};
 use addon_core::values::section::Maintenance;
-use addon_operator::cluster::releases;
-use addon_operator::jobs::release;
 use names::ModuleName;
+use releases::revisions;
+use releases::sync;
 use serde_json::json;
 use testbed::part::Part;
 
@@ -186,7 +186,7 @@ async fn a_foreign_release_is_refused_by_name_and_never_touched() {
         let after = world.kubectl("get secret sh.helm.release.v1.one.v1 -o=jsonpath={.metadata.resourceVersion}");
         assert_eq!(before, after);
         assert!(
-            releases::list_releases(&world.tools.cluster)
+            revisions::list_releases(&world.tools.ground.cluster)
                 .await
                 .unwrap()
                 .iter()
@@ -397,7 +397,7 @@ async fn of_two_modules_that_render_one_object_the_second_is_refused_by_name() {
 
         // A restarted operator reads this from the cluster.
         world.restart().await;
-        release::list(&world.tools).await.unwrap();
+        sync::list(world.releases()).await.unwrap();
         assert_eq!(world.sync_module(second, json!({})).await.unwrap_err().report, expected);
 
         // After the first release is removed, the second may create the object.
@@ -465,7 +465,7 @@ async fn a_release_that_is_what_it_should_be_is_not_rendered_for_its_conversion_
             values: document(&values),
             vetting: None,
         };
-        let outcomes = Box::pin(release::ensure_conversions(&world.tools, &[of], &world.cancel)).await;
+        let outcomes = Box::pin(sync::ensure_conversions(world.releases(), &[of], &world.cancel)).await;
         assert_eq!(outcomes.unwrap()[&module], Ok(()));
         assert_eq!(world.helm_calls(), calls);
     }
@@ -479,7 +479,7 @@ async fn a_module_that_was_renamed_waits_by_name_for_the_removal_of_its_old_rele
     world.sync(values.clone()).await.unwrap();
     fs_err::rename(world.module_dir(), world.module_dir().with_file_name("two")).unwrap();
     world.restart().await;
-    release::list(&world.tools).await.unwrap();
+    sync::list(world.releases()).await.unwrap();
     let failure = world.sync_module("two", values.clone()).await.unwrap_err();
     assert!(
         failure

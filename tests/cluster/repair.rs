@@ -8,9 +8,8 @@ use addon_core::failure::Class;
 use addon_core::operator::event::{SyncAction, Synced};
 use addon_core::release::{ConfigTrace, Intent, IntentKind};
 use addon_core::values::section::Maintenance;
-use addon_operator::cluster::state;
-use addon_operator::jobs::release::{self, Wanted};
 use names::ModuleName;
+use releases::sync::{self, Wanted};
 use serde_json::{Value, json};
 use testbed::wait::wait_until;
 use tokio::task::JoinSet;
@@ -43,7 +42,14 @@ async fn kill_in_the_middle(world: &mut World, values: Value, history: &str) {
             config: ConfigTrace::Nothing,
         };
         let cancel = CancellationToken::new();
-        Box::pin(release::sync(&tools, &module, wanted, None, &cancel)).await
+        Box::pin(sync::sync(
+            tools.releases.as_ref().unwrap(),
+            &module,
+            wanted,
+            None,
+            &cancel,
+        ))
+        .await
     });
     wait_until(PATIENCE, "helm to be in the middle", || {
         let seen = world.history();
@@ -88,7 +94,10 @@ async fn an_install_that_was_killed_is_repaired_by_the_next_start() {
         assert_eq!(synced, Ok(Synced::plain(SyncAction::Upgraded, 2)));
         assert_eq!(world.history(), "1:superseded 2:deployed");
         assert!(!world.helm_calls().contains(&"uninstall".to_owned()));
-        assert_eq!(state::intent(&world.tools.cluster, "one").await.unwrap(), None);
+        assert_eq!(
+            saved_state::intent(&world.tools.ground.cluster, "one").await.unwrap(),
+            None
+        );
     })
     .await;
 }
@@ -136,11 +145,14 @@ async fn what_a_removal_noted_that_was_killed_after_helm_is_forgotten() {
         marks: true,
         holder: None,
     };
-    state::record_intent(&world.tools.cluster, "one", &intent)
+    saved_state::record_intent(&world.tools.ground.cluster, "one", &intent)
         .await
         .unwrap();
     world.delete().await.unwrap();
-    assert_eq!(state::intent(&world.tools.cluster, "one").await.unwrap(), None);
+    assert_eq!(
+        saved_state::intent(&world.tools.ground.cluster, "one").await.unwrap(),
+        None
+    );
     assert!(world.helm_calls().is_empty());
 }
 
@@ -150,7 +162,9 @@ async fn what_may_be_anothers_work_is_waited_for_until_its_time_is_over() {
         let mut world = World::with("anothers", helm).await;
         endless_module(&mut world).await;
         kill_in_the_middle(&mut world, json!({"one": {"x": "a"}}), "1:pending-install").await;
-        state::clear_intent(&world.tools.cluster, "one").await.unwrap();
+        saved_state::clear_intent(&world.tools.ground.cluster, "one")
+            .await
+            .unwrap();
         world.module("one", &[("templates/hook.yaml", "")]).await;
         let failure = world.sync(json!({"one": {"x": "a"}})).await.unwrap_err();
         assert_eq!(failure.class, Class::Unavailable);
@@ -177,7 +191,9 @@ async fn no_clock_but_our_own_says_how_long_another_helm_was_at_work() {
     endless_module(&mut world).await;
     let values = || json!({"one": {"x": "a"}});
     kill_in_the_middle(&mut world, values(), "1:pending-install").await;
-    state::clear_intent(&world.tools.cluster, "one").await.unwrap();
+    saved_state::clear_intent(&world.tools.ground.cluster, "one")
+        .await
+        .unwrap();
     world.module("one", &[("templates/hook.yaml", "")]).await;
     world.allow_helm(Duration::from_secs(1)).await;
     let wall = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();

@@ -6,11 +6,11 @@ use addon_core::module::outline::ValuesFile;
 use addon_core::operator::provenance::Made;
 use addon_core::release::{Intent, IntentKind};
 use names::ModuleName;
-
-use super::world::World;
-use addon_operator::cluster::state::{
+use saved_state::{
     clear_intent, clear_recorded, load_state, note_end, record_intent, save_last_good, save_values_files,
 };
+
+use super::world::World;
 
 pub(crate) fn intent(revision_before: u32) -> Intent {
     Intent {
@@ -26,7 +26,7 @@ pub(crate) fn intent(revision_before: u32) -> Intent {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_saved_is_loaded() {
     let world = World::new("state").await;
-    let cluster = &world.tools.cluster;
+    let cluster = &world.tools.ground.cluster;
     assert!(load_state(cluster).await.unwrap().last_good.is_none());
     let last_good: BTreeMap<_, _> = [("one".to_owned(), "a: 1\n".to_owned())].into();
     let made = Made {
@@ -56,7 +56,7 @@ async fn what_was_saved_is_loaded() {
 #[tokio::test(flavor = "multi_thread")]
 async fn writers_at_the_same_time_disturb_nobody() {
     let world = World::new("intents").await;
-    let cluster = &world.tools.cluster;
+    let cluster = &world.tools.ground.cluster;
     let names: Vec<_> = (0..8).map(|number| format!("release-{number}")).collect();
     let intents: Vec<_> = (0..8).map(intent).collect();
     let writers = names
@@ -67,27 +67,13 @@ async fn writers_at_the_same_time_disturb_nobody() {
         outcome.unwrap();
     }
     for (name, intent) in names.iter().zip(&intents) {
-        assert_eq!(
-            addon_operator::cluster::state::intent(cluster, name)
-                .await
-                .unwrap()
-                .as_ref(),
-            Some(intent)
-        );
+        assert_eq!(saved_state::intent(cluster, name).await.unwrap().as_ref(), Some(intent));
     }
     clear_intent(cluster, &names[0]).await.unwrap();
     clear_intent(cluster, "never-there").await.unwrap();
+    assert_eq!(saved_state::intent(cluster, &names[0]).await.unwrap(), None);
     assert_eq!(
-        addon_operator::cluster::state::intent(cluster, &names[0])
-            .await
-            .unwrap(),
-        None
-    );
-    assert_eq!(
-        addon_operator::cluster::state::intent(cluster, &names[1])
-            .await
-            .unwrap()
-            .as_ref(),
+        saved_state::intent(cluster, &names[1]).await.unwrap().as_ref(),
         Some(&intents[1])
     );
 }
@@ -97,7 +83,7 @@ async fn writers_at_the_same_time_disturb_nobody() {
 async fn changes_of_others_since_the_last_write_stay() {
     let mut world = World::new("beside").await;
     let proxy = world.restart_behind_a_proxy().await;
-    let cluster = &world.tools.cluster;
+    let cluster = &world.tools.ground.cluster;
     let first = record_intent(cluster, "one", &intent(1)).await.unwrap();
     clear_recorded(cluster, first).await.unwrap();
     let (before, _) = proxy.seen();
@@ -115,24 +101,18 @@ async fn changes_of_others_since_the_last_write_stay() {
     record_intent(cluster, "two", &intent(4)).await.unwrap();
     let data = world.kubectl("get secret addon-operator-intents -o=jsonpath={.data.other}");
     assert_eq!(data, "eA==", "the key that another one wrote stays");
-    assert_eq!(
-        addon_operator::cluster::state::intent(cluster, "one").await.unwrap(),
-        Some(intent(3))
-    );
+    assert_eq!(saved_state::intent(cluster, "one").await.unwrap(), Some(intent(3)));
 
     world.kubectl("delete secret addon-operator-intents");
     record_intent(cluster, "two", &intent(4)).await.unwrap();
     assert_eq!(
-        addon_operator::cluster::state::intent(cluster, "two").await.unwrap(),
+        saved_state::intent(cluster, "two").await.unwrap(),
         Some(intent(4)),
         "the deleted secret is created again"
     );
     world.kubectl("delete secret addon-operator-intents");
     record_intent(cluster, "two", &intent(5)).await.unwrap();
-    assert_eq!(
-        addon_operator::cluster::state::intent(cluster, "two").await.unwrap(),
-        Some(intent(5))
-    );
+    assert_eq!(saved_state::intent(cluster, "two").await.unwrap(), Some(intent(5)));
 }
 
 /// Runs of helm that end well cost one write each: the next intent takes the place of those before.
@@ -140,7 +120,7 @@ async fn changes_of_others_since_the_last_write_stay() {
 async fn intents_of_children_that_have_ended_go_with_the_next_write() {
     let mut world = World::new("ended").await;
     let proxy = world.restart_behind_a_proxy().await;
-    let cluster = world.tools.cluster.clone();
+    let cluster = world.tools.ground.cluster.clone();
     let names = ["one", "two", "three"];
     let (before, _) = proxy.seen();
     let mut recorded = Vec::new();
@@ -161,7 +141,7 @@ async fn intents_of_children_that_have_ended_go_with_the_next_write() {
     assert_eq!(keys(&world), ["intent.four", "version"]);
     note_end(&cluster, four);
     assert_eq!(
-        addon_operator::cluster::state::intent(&cluster, "four").await.unwrap(),
+        saved_state::intent(&cluster, "four").await.unwrap(),
         None,
         "its child has ended"
     );
@@ -169,13 +149,12 @@ async fn intents_of_children_that_have_ended_go_with_the_next_write() {
 
     // Another process has an intent of its own for the same release, which stays.
     world.restart().await;
-    record_intent(&world.tools.cluster, "four", &intent(2)).await.unwrap();
+    record_intent(&world.tools.ground.cluster, "four", &intent(2))
+        .await
+        .unwrap();
     let five = record_intent(&cluster, "five", &intent(1)).await.unwrap();
     assert_eq!(keys(&world), ["intent.five", "intent.four", "version"]);
-    assert_eq!(
-        addon_operator::cluster::state::intent(&cluster, "four").await.unwrap(),
-        Some(intent(2))
-    );
+    assert_eq!(saved_state::intent(&cluster, "four").await.unwrap(), Some(intent(2)));
     clear_recorded(&cluster, five).await.unwrap();
     assert_eq!(keys(&world), ["intent.four", "version"]);
 }
@@ -183,7 +162,7 @@ async fn intents_of_children_that_have_ended_go_with_the_next_write() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_read_stops_nobody_and_what_is_newer_stays() {
     let world = World::new("newer").await;
-    let cluster = &world.tools.cluster;
+    let cluster = &world.tools.ground.cluster;
     world.kubectl("create secret generic addon-operator-state --from-literal=version=2 --from-literal=last-good={oh --from-literal=unheard-of=x");
     assert!(load_state(cluster).await.unwrap().last_good.is_none());
     record_intent(cluster, "one", &intent(1)).await.unwrap();
@@ -195,7 +174,7 @@ async fn what_cannot_be_read_stops_nobody_and_what_is_newer_stays() {
 #[tokio::test(flavor = "multi_thread")]
 async fn sections_that_fill_the_secret_leave_room_for_intents() {
     let world = World::new("full").await;
-    let cluster = &world.tools.cluster;
+    let cluster = &world.tools.ground.cluster;
     let mut state = 1_u64;
     let mut letter = || {
         state ^= state << 13;
@@ -212,10 +191,7 @@ async fn sections_that_fill_the_secret_leave_room_for_intents() {
         assert_eq!(save_last_good(cluster, &last_good, None).await.unwrap(), [""; 0]);
         assert_eq!(load_state(cluster).await.unwrap().last_good.as_ref(), Some(&last_good));
         let recorded = record_intent(cluster, "one", &intent(1)).await.unwrap();
-        assert_eq!(
-            addon_operator::cluster::state::intent(cluster, "one").await.unwrap(),
-            Some(intent(1))
-        );
+        assert_eq!(saved_state::intent(cluster, "one").await.unwrap(), Some(intent(1)));
         clear_recorded(cluster, recorded).await.unwrap();
         assert_eq!(load_state(cluster).await.unwrap().last_good.as_ref(), Some(&last_good));
     }
@@ -232,20 +208,14 @@ async fn sections_that_fill_the_secret_leave_room_for_intents() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_earlier_versions_recorded_is_read_and_forgotten() {
     let world = World::new("earlier").await;
-    let cluster = &world.tools.cluster;
+    let cluster = &world.tools.ground.cluster;
     let text = serde_json::to_string(&intent(3)).unwrap();
     world.kubectl(&format!(
         "create secret generic addon-operator-state --from-literal=version=1 --from-literal=intent.one={text}"
     ));
-    assert_eq!(
-        addon_operator::cluster::state::intent(cluster, "one").await.unwrap(),
-        Some(intent(3))
-    );
+    assert_eq!(saved_state::intent(cluster, "one").await.unwrap(), Some(intent(3)));
     clear_intent(cluster, "one").await.unwrap();
-    assert_eq!(
-        addon_operator::cluster::state::intent(cluster, "one").await.unwrap(),
-        None
-    );
+    assert_eq!(saved_state::intent(cluster, "one").await.unwrap(), None);
     assert_eq!(
         world.kubectl("get secrets -o=name"),
         "",
@@ -256,7 +226,7 @@ async fn what_earlier_versions_recorded_is_read_and_forgotten() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_read_is_put_aside_before_it_is_written_over() {
     let world = World::new("aside").await;
-    let cluster = &world.tools.cluster;
+    let cluster = &world.tools.ground.cluster;
     world.kubectl("create secret generic addon-operator-state --from-literal=version=1 --from-literal=last-good={oh --from-literal=last-good.gz=no");
     let last_good: BTreeMap<_, _> = [("one".to_owned(), "a: 1\n".to_owned())].into();
     for _ in 0..2 {

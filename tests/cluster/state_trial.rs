@@ -1,16 +1,14 @@
 //! The records of a trial in the operator's state Secret.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
-use std::collections::BTreeMap;
-
-use addon_operator::cluster::state;
-use addon_operator::cluster::state::trial::{Changed, Kept};
-use addon_operator::cluster::state::trial::{
-    change_trial, channel_records, forget_report, put_records_aside, save_remembered, write_report,
-};
 use channel_core::trial::record::{Failed, Remembered, Report, Ruling, Trial, Verdict};
 use jiff::Timestamp;
 use kube_access::Cluster;
+use saved_state::trial::{Changed, Kept};
+use saved_state::trial::{
+    change_trial, channel_records, forget_report, put_records_aside, save_remembered, write_report,
+};
+use std::collections::BTreeMap;
 
 use super::installation::stage::{self, digest};
 use super::world::World;
@@ -61,7 +59,7 @@ async fn standing(cluster: &Cluster) -> Kept<Trial> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_record_counts_only_over_the_one_that_was_read() {
     let world = World::new("trial").await;
-    let cluster = &world.tools.cluster;
+    let cluster = &world.tools.ground.cluster;
     let records = channel_records(cluster).await.unwrap();
     let none = (Kept::Absent, Kept::Absent, Kept::Absent);
     assert_eq!((records.trial, records.report, records.remembered), none);
@@ -76,7 +74,9 @@ async fn a_record_counts_only_over_the_one_that_was_read() {
     assert_eq!(late, Changed::Other(Kept::Is(begun.clone())));
 
     write_report(cluster, &report(1)).await.unwrap();
-    state::save_last_good(cluster, &BTreeMap::new(), None).await.unwrap();
+    saved_state::save_last_good(cluster, &BTreeMap::new(), None)
+        .await
+        .unwrap();
     let ended = change_trial(cluster, Some(&begun), Some(&judged("one"))).await.unwrap();
     assert_eq!(ended, Changed::Done, "whatever else is written meanwhile");
     write_report(cluster, &report(2)).await.unwrap();
@@ -94,7 +94,7 @@ async fn a_record_counts_only_over_the_one_that_was_read() {
 #[tokio::test(flavor = "multi_thread")]
 async fn of_several_judges_one_is_first() {
     let world = World::new("judges").await;
-    let cluster = &world.tools.cluster;
+    let cluster = &world.tools.ground.cluster;
     let begun = trial();
     change_trial(cluster, None, Some(&begun)).await.unwrap();
     let names: Vec<String> = (0..8).map(|number| format!("judge-{number}")).collect();
@@ -120,7 +120,7 @@ async fn of_several_judges_one_is_first() {
 #[tokio::test(flavor = "multi_thread")]
 async fn two_who_remember_lose_nothing_of_each_other() {
     let world = World::new("remember").await;
-    let cluster = &world.tools.cluster;
+    let cluster = &world.tools.ground.cluster;
     let nothing = Remembered::default();
     assert_eq!(
         save_remembered(cluster, &nothing, &failed(1)).await.unwrap(),
@@ -145,7 +145,7 @@ async fn two_who_remember_lose_nothing_of_each_other() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_record_that_cannot_be_read_is_named_and_kept() {
     let world = World::new("unreadable").await;
-    let cluster = &world.tools.cluster;
+    let cluster = &world.tools.ground.cluster;
     world.kubectl("create secret generic addon-operator-state --from-literal=trial={oh --from-literal=channel=[1]");
     let Kept::Unreadable(why) = standing(cluster).await else {
         unreachable!("it is no trial")

@@ -1,89 +1,78 @@
-//! The tools of jobs, made of real parts. The unit tests of the jobs also use them, with an address on which nothing
-//! listens.
+//! The tools of all jobs, made of real parts.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use addon_operator::cluster::patch::Patcher;
-use addon_operator::cluster::webhooks::ensure::{Side, Source, Webhooks};
-use addon_operator::helm::{Helm, Options};
-use addon_operator::jobs::Tools;
-use addon_operator::jobs::catalogue::Catalogue;
-use addon_operator::jobs::hook::{self, relay::Style};
-use addon_operator::jobs::release::holds::Holds;
-use addon_operator::jobs::tmp::TmpDir;
-use addon_operator::records::Recorder;
+use addon_core::module::description::Restoring;
+use addon_operator::dispatch::Tools;
 use certificates::tls::Tls;
-use child::Spawner;
-use disk::Layout;
+use helm::{Helm, Options};
+use jobs::Ground;
 use kube_access::Cluster;
-use kube_access::kinds::Kinds;
-use kube_access::kubeconfig::Address;
-use report::secrets::Secrets;
-use settings::{MissingValues, TmpFiles};
-use telling::meters::Meters;
+use releases::drift::Restored;
+use releases::drift::lookout::{self, Lookout};
+use releases::interception;
+use releases::sync::holds::Holds;
+use settings::TmpFiles;
 use tokio::sync::{mpsc, watch};
-use watches::{Monitors, Settings};
+use webhooks::configurations::ensure::{Side, Source, Webhooks};
+
+use super::hook_tools;
 
 /// The folders and settings of the tools, which differ between tests.
 pub(crate) struct Place<'a> {
     /// The folder with `modules` and `global-hooks`. Temporary files of child processes go to `tmp`.
     pub(crate) dir: &'a Path,
-    pub(crate) tmp_files: TmpFiles,
     pub(crate) namespace: &'a str,
     pub(crate) kubeconfig: PathBuf,
     pub(crate) helm: PathBuf,
     pub(crate) helm_timeout: Duration,
     pub(crate) post_renderer: PathBuf,
-    /// The environment variables of hooks and scripts.
-    pub(crate) environment: &'a [(&'a str, &'a str)],
 }
 
-/// Metrics that no test reads.
-pub(crate) fn meters() -> Arc<Meters> {
-    Arc::new(Meters::new("addon_operator_"))
-}
-
-/// New tools, which remember nothing of earlier ones.
+/// New tools, which remember nothing of earlier ones, and whose lookout reverts nothing.
 pub(crate) async fn tools(place: &Place<'_>) -> Arc<Tools> {
-    let tmp = TmpDir::prepare(&place.dir.join("tmp"), place.tmp_files).unwrap();
-    let address = Address {
-        kube_config: vec![place.kubeconfig.clone()],
-        ..Address::default()
+    let hooks = hook_tools::tools(hook_tools::Place {
+        dir: place.dir,
+        tmp_files: TmpFiles::Kept,
+        namespace: place.namespace,
+        kubeconfig: place.kubeconfig.clone(),
+        environment: &[],
+        remedies: interception::remedies,
+    })
+    .await;
+    let ground = Arc::clone(&hooks.ground);
+    let looking = lookout::Settings {
+        labels: BTreeMap::new(),
+        helm_timeout: place.helm_timeout,
+        restored: Restored {
+            all: Restoring::Off,
+            of_modules: BTreeMap::new(),
+        },
     };
-    let cluster = Cluster::connect(&address, place.namespace, Some(tmp.dir()), meters());
-    let cluster = cluster.await.unwrap();
-    let spawner = Spawner::new().unwrap();
-    let helm = helm(place, &cluster, &tmp);
-    let environment = place.environment.iter();
-    Arc::new(Tools {
-        helm: Some(Helm::new(helm, spawner.clone())),
-        webhooks: webhooks(&cluster),
-        monitors: monitors(&cluster),
-        lookout: None,
-        patcher: Patcher::new(cluster.clone(), Kinds::new(cluster.clone()), hook::jq),
-        cluster,
-        meters: meters(),
-        directories: None,
-        hooks_dir: None,
-        spawner,
-        catalogue: catalogue(place.dir),
-        tmp: Arc::new(tmp),
-        environment: environment.map(|(name, value)| (name.into(), value.into())).collect(),
-        config_map: "addon-operator".to_owned(),
-        script_deadline: Duration::from_mins(1),
-        relay: Style::default(),
+    let releases = releases::Tools {
+        helm: Helm::new(options(place, &ground), ground.spawner.clone()),
+        lookout: Lookout::new(&hooks.monitors, &ground.cluster, looking, mpsc::channel(1).0),
         holds: Holds::default(),
-        recorder: Recorder::new(place.dir.join("records"), Secrets::default()),
+        ground: Arc::clone(&ground),
+    };
+    Arc::new(Tools {
+        webhooks: webhooks(&ground.cluster),
+        ground,
+        hooks,
+        releases: Some(releases),
+        directories: None,
+        config_map: "addon-operator".to_owned(),
     })
 }
 
-fn helm(place: &Place<'_>, cluster: &Cluster, tmp: &TmpDir) -> Options {
+fn options(place: &Place<'_>, ground: &Ground) -> Options {
     Options {
         binary: place.helm.clone(),
-        dir: tmp.sub_dir("helm").unwrap(),
-        kubeconfig: cluster.kubeconfig().unwrap().to_owned(),
+        dir: ground.tmp.sub_dir("helm").unwrap(),
+        kubeconfig: ground.cluster.kubeconfig().unwrap().to_owned(),
         namespace: place.namespace.to_owned(),
         search_path: "/usr/bin:/bin".into(),
         home: None,
@@ -108,26 +97,4 @@ fn webhooks(cluster: &Cluster) -> Webhooks {
         admission: side(),
         conversion: side(),
     }
-}
-
-/// Monitors whose reports are dropped.
-fn monitors(cluster: &Cluster) -> Monitors {
-    let watching = Settings {
-        bound: Settings::BOUND,
-        patience: Settings::PATIENCE,
-        compile: |_| Err("no filters here".to_owned()),
-    };
-    let kinds = Kinds::new(cluster.clone());
-    Monitors::new(cluster, &kinds, mpsc::channel(1).0, watching, Arc::new(|_| {}))
-}
-
-fn catalogue(dir: &Path) -> watch::Sender<Arc<Catalogue>> {
-    let layout = Layout {
-        modules_dirs: vec![dir.join("modules")],
-        global_hooks_dir: dir.join("global-hooks"),
-        unnumbered_order: 1,
-        missing_values: MissingValues::NoValues,
-        crd_filters: Vec::new(),
-    };
-    watch::Sender::new(Arc::new(Catalogue::of(&disk::read(&layout))))
 }

@@ -4,9 +4,9 @@
 
 use addon_core::operator::event::{ConfigRead, Saved, Settled};
 use addon_core::operator::policy::OnTrial;
-use addon_operator::cluster::state::load_state;
-use addon_operator::jobs::config;
 use channel_core::trial::record::Ruling;
+use config_map::section::{self, Section};
+use saved_state::load_state;
 use serde_json::Value;
 
 use super::world::World;
@@ -14,12 +14,23 @@ use super::world::World;
 const SECRET: &str = "get secret addon-operator-state -o=json";
 
 async fn saved(world: &World, key: &str, base: Option<&str>, text: &str) -> Saved {
-    let saved = config::save(&world.tools, key, text.to_owned(), base, false, OnTrial::Yes);
+    save(world, key, base, text, OnTrial::Yes).await
+}
+
+async fn save(world: &World, key: &str, base: Option<&str>, text: &str, on_trial: OnTrial) -> Saved {
+    let section = Section {
+        key,
+        text: text.to_owned(),
+        base,
+        create: false,
+    };
+    let saved = section::save(&world.tools.ground, &world.tools.config_map, section, on_trial);
     Box::pin(saved).await.unwrap()
 }
 
 async fn settle(world: &World, ruling: Ruling) -> Settled {
-    Box::pin(config::settle(&world.tools, ruling)).await.unwrap()
+    let settled = section::settle(&world.tools.ground, &world.tools.config_map, ruling);
+    Box::pin(settled).await.unwrap()
 }
 
 fn data(world: &World) -> Value {
@@ -51,7 +62,7 @@ async fn what_hooks_saved_is_put_back_once_and_what_people_edited_stays() {
     assert!(matches!(conflict, Saved::Conflict(_)), "{conflict:?}");
     edit(&world, "two", "edited");
     let noted = note(&world).unwrap();
-    let state = load_state(&world.tools.cluster).await.unwrap();
+    let state = load_state(&world.tools.ground.cluster).await.unwrap();
     assert_eq!(
         state.trial_sections.keys().collect::<Vec<_>>(),
         ["one", "other", "three", "two"]
@@ -101,8 +112,7 @@ async fn a_section_that_finds_no_room_is_saved_all_the_same_and_costs_no_other()
     world.kubectl("create configmap addon-operator --from-literal=one=a");
     saved(&world, "one", Some("a"), "b").await;
     let large = "x".repeat(100_000);
-    let two = config::save(&world.tools, "two", large.clone(), None, false, OnTrial::No);
-    Box::pin(two).await.unwrap();
+    save(&world, "two", None, &large, OnTrial::No).await;
     saved(&world, "two", Some(&large), "short").await;
     let settled = settle(&world, Ruling::Void).await;
     assert_eq!(settled.put_back, ["one"]);

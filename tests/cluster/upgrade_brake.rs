@@ -4,11 +4,11 @@
 use addon_core::failure::{Class, Failure};
 use addon_core::operator::event::SyncAction;
 use fs_err as fs;
+use releases::revisions::{self, upgrades};
 use serde_json::json;
 use testbed::wait::wait_until;
 
 use super::world::{CHART, PATIENCE, TEMPLATE, World, with_each_helm};
-use addon_operator::cluster::releases::{self, upgrades};
 
 const CLAIM: &str = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\nspec:\n  accessModes: [ReadWriteOnce]\n  \
                      storageClassName: none\n  resources: {requests: {storage: 1Mi}}\n";
@@ -30,8 +30,8 @@ impl World {
     }
 
     async fn confirm(&self) {
-        let cluster = &self.tools.cluster;
-        let newest = releases::newest_revision(cluster, "one").await.unwrap().unwrap();
+        let cluster = &self.tools.ground.cluster;
+        let newest = revisions::newest_revision(cluster, "one").await.unwrap().unwrap();
         upgrades::allow(cluster, &newest, newest.newest.held.as_ref().unwrap())
             .await
             .unwrap();

@@ -9,8 +9,8 @@ use addon_core::failure::Class;
 use addon_core::module::description::Restoring;
 use addon_core::operator::event::{Event, SyncAction};
 use addon_core::release::Objects;
-use addon_operator::cluster::drift::Restored;
-use addon_operator::cluster::drift::lookout::{Lookout, Settings};
+use releases::drift::Restored;
+use releases::drift::lookout::{Lookout, Settings};
 use serde_json::{Value, json};
 use testbed::audit::Records;
 use testbed::plane::User;
@@ -33,6 +33,7 @@ struct Watched {
 async fn watch(mut world: World) -> Watched {
     let (door, reports) = mpsc::channel(100);
     let tools = Arc::get_mut(&mut world.tools).unwrap();
+    let releases = tools.releases.as_mut().unwrap();
     let settings = Settings {
         labels: [("heritage".to_owned(), "addon-operator".to_owned())].into(),
         helm_timeout: PATIENCE,
@@ -41,9 +42,9 @@ async fn watch(mut world: World) -> Watched {
             of_modules: BTreeMap::new(),
         },
     };
-    let lookout = Lookout::new(&tools.monitors, &tools.cluster, settings, door);
+    let lookout = Lookout::new(&tools.hooks.monitors, &tools.ground.cluster, settings, door);
     lookout.begin(&[]).await.unwrap();
-    tools.lookout = Some(lookout);
+    releases.lookout = lookout;
     Watched {
         world,
         _reports: reports,
@@ -52,7 +53,7 @@ async fn watch(mut world: World) -> Watched {
 
 impl Watched {
     fn lookout(&self) -> &Lookout {
-        self.world.tools.lookout.as_ref().unwrap()
+        &self.world.tools.releases.as_ref().unwrap().lookout
     }
 }
 

@@ -10,14 +10,14 @@ use addon_core::failure::Class;
 use addon_core::hook::config::HookKind;
 use addon_core::review::Ended;
 use addon_core::review::routes::Routes;
-use addon_operator::cluster::webhooks::ensure::Source;
-use addon_operator::cluster::webhooks::kept;
 use certificates::authority::renewed;
 use certificates::files::Files;
 use fs_err as fs;
 use futures::future::join_all;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
+use webhooks::configurations::ensure::Source;
+use webhooks::configurations::kept;
 
 use self::stage::{Hook, SECRET, Stage, request, wrote};
 use super::world::World;
@@ -265,7 +265,7 @@ async fn no_request_fails_while_authority_and_certificate_are_replaced() {
     let names = ["admission", "conversion"].map(|service| format!("{service}.{}.svc", stage.name()));
     for days in [620, 61] {
         let then = now - DAY * days;
-        kept::webhook_certificates(&stage.world.tools.cluster, SECRET, &names, then)
+        kept::webhook_certificates(&stage.world.tools.ground.cluster, SECRET, &names, then)
             .await
             .unwrap();
     }
@@ -449,7 +449,7 @@ async fn objects_are_converted_step_by_step() {
 #[tokio::test(flavor = "multi_thread")]
 async fn everybody_serves_with_the_certificates_that_came_first() {
     let world = World::new("kept").await;
-    let cluster = &world.tools.cluster;
+    let cluster = &world.tools.ground.cluster;
     let names = ["a.b.svc".to_owned()];
     let now = Timestamp::now();
     let found = join_all((0..4).map(|_| kept::webhook_certificates(cluster, SECRET, &names, now))).await;

@@ -12,12 +12,11 @@ use addon_core::operator::event::{Reworked, Synced};
 use addon_core::release::ConfigTrace;
 use addon_core::values::section::Maintenance;
 use addon_core::values::{HookDocument, Store};
-use addon_operator::jobs::release::Wanted;
-use addon_operator::jobs::{Tools, release};
+use addon_operator::dispatch::Tools;
 use fs_err as fs;
 use names::{ModuleName, Owner};
+use releases::sync::{self, Wanted};
 use serde_json::{Value, json};
-use settings::TmpFiles;
 use tempfile::TempDir;
 use testbed::namespace::Namespace;
 use testbed::part::Part;
@@ -147,7 +146,7 @@ impl World {
             maintenance: self.maintenance,
             config: ConfigTrace::Nothing,
         };
-        Box::pin(release::sync(&self.tools, &module, wanted, None, &self.cancel)).await
+        Box::pin(sync::sync(self.releases(), &module, wanted, None, &self.cancel)).await
     }
 
     pub(crate) async fn delete(&self) -> Result<Reworked, Failure> {
@@ -155,7 +154,7 @@ impl World {
     }
 
     pub(crate) async fn delete_release(&self, release: &str) -> Result<Reworked, Failure> {
-        Box::pin(release::delete(&self.tools, release, &self.cancel)).await
+        Box::pin(sync::delete(self.releases(), release, &self.cancel)).await
     }
 
     /// The subcommands of all helm children so far, in order. The call for helm's version is left out.
@@ -217,12 +216,16 @@ impl World {
         String::from_utf8(output.stdout).unwrap()
     }
 
+    pub(crate) fn releases(&self) -> &releases::Tools {
+        self.tools.releases.as_ref().unwrap()
+    }
+
     pub(crate) fn module_dir(&self) -> PathBuf {
         self.dir.path().join("modules/one")
     }
 }
 
-/// The values of module `one`, as `release::sync` takes them. `values` has the module's section under the key `one`.
+/// The values of module `one`, as `sync::sync` takes them. `values` has the module's section under the key `one`.
 pub(crate) fn document(values: &Value) -> HookDocument {
     let owner = Owner::Module(ModuleName::parse("one").unwrap());
     let mut store = Store::new();
@@ -231,7 +234,7 @@ pub(crate) fn document(values: &Value) -> HookDocument {
     store.hook_values(&owner)
 }
 
-/// The config values of module `one`, as `release::sync` takes them, from its section of the `ConfigMap`.
+/// The config values of module `one`, as `sync::sync` takes them, from its section of the `ConfigMap`.
 pub(crate) fn config(section: Option<&Value>) -> HookDocument {
     let owner = Owner::Module(ModuleName::parse("one").unwrap());
     let mut store = Store::new();
@@ -246,13 +249,11 @@ pub(crate) const TEMPLATE: &str =
 async fn tools(namespace: &Namespace<'_>, dir: &Path, parts: &Parts) -> Arc<Tools> {
     let place = Place {
         dir,
-        tmp_files: TmpFiles::Kept,
         namespace: namespace.name(),
         kubeconfig: parts.kubeconfig.clone(),
         helm: logging_helm(parts.helm, dir),
         helm_timeout: parts.helm_timeout,
         post_renderer: parts.post_renderer.clone(),
-        environment: &[],
     };
     tools::tools(&place).await
 }

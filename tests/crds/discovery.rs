@@ -124,7 +124,7 @@ async fn goes_with_its_kind(stage: &Stage) {
     let deadline = tokio::time::Instant::now() + PATIENCE_WITH_OTHERS;
     while objects(stage) != "shown" {
         assert!(tokio::time::Instant::now() < deadline, "{}", objects(stage));
-        let cluster = &stage.world.tools.cluster;
+        let cluster = &stage.world.tools.ground.cluster;
         cluster.forget_apis();
         drop(stage.world.sync(values("gone")).await);
     }
@@ -136,7 +136,7 @@ async fn a_chart_is_not_rendered_with_less_while_who_serves_an_api_is_down() {
     assert_eq!(objects(&stage), "extra shown");
 
     kill_who_serves(&stage);
-    let cluster = &stage.world.tools.cluster;
+    let cluster = &stage.world.tools.ground.cluster;
     cluster.forget_apis();
     // The cached list still has the group, so nothing has changed. An upgrade would be rendered by helm, which has no
     // cached list.
@@ -163,7 +163,7 @@ async fn a_chart_is_not_rendered_with_less_while_discovery_leaves_out_a_group() 
     let mut stage = Box::pin(Stage::asking("left-out")).await;
     let proxy = stage.through_a_proxy().await;
     let group_version = format!("{}/v1", stage.group);
-    let cluster = &stage.world.tools.cluster;
+    let cluster = &stage.world.tools.ground.cluster;
     assert!(cluster.apis().await.unwrap().names.contains(&group_version));
 
     proxy.omit(Some(stage.omission(Listing::LeftOut, Addresses::Answer)));
@@ -177,7 +177,7 @@ async fn a_chart_is_not_rendered_with_less_while_discovery_leaves_out_a_group() 
     let deadline = tokio::time::Instant::now() + PATIENCE_WITH_OTHERS;
     while stage.world.history() != "1:superseded 2:deployed" {
         assert!(tokio::time::Instant::now() < deadline, "{}", stage.world.history());
-        stage.world.tools.cluster.forget_apis();
+        stage.world.tools.ground.cluster.forget_apis();
         drop(stage.world.sync(values("b")).await);
     }
     assert_eq!(objects(&stage), "extra shown");
@@ -204,12 +204,12 @@ async fn objects_at_addresses_that_lead_nowhere_are_unknown_and_not_missing() {
         stage.world.sync(values("a")).await.unwrap();
 
         proxy.omit(Some(stage.omission(Listing::LeftOut, Addresses::NotFound)));
-        stage.world.tools.cluster.forget_apis();
+        stage.world.tools.ground.cluster.forget_apis();
         if let Err(failure) = stage.world.sync(values("a")).await {
             assert!(failure.report.contains("404"), "{failure}");
         }
         proxy.omit(None);
-        stage.world.tools.cluster.forget_apis();
+        stage.world.tools.ground.cluster.forget_apis();
         stage.world.sync(values("a")).await.unwrap();
         assert_eq!(stage.world.history(), "1:deployed");
         let upgrades = |stage: &Stage| {
@@ -220,7 +220,7 @@ async fn objects_at_addresses_that_lead_nowhere_are_unknown_and_not_missing() {
 
         // A missing object is created anew.
         stage.world.kubectl(&format!("delete {} w0", stage.name()));
-        stage.world.tools.cluster.forget_apis();
+        stage.world.tools.ground.cluster.forget_apis();
         let synced = stage.world.sync(values("a")).await.unwrap();
         assert_eq!((synced.action, synced.revision), (SyncAction::Upgraded, 2));
     }

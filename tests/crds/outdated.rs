@@ -1,6 +1,7 @@
 //! Releases with kinds that Kubernetes or a CRD calls deprecated: people are told before the kinds are gone, and after.
 
 use addon_core::release::kinds::KindName;
+use releases::revisions::{self, unserved};
 use serde_json::{Value, json};
 use testbed::part::Part;
 use testbed::plane::User;
@@ -8,7 +9,6 @@ use testbed::wait::wait_until;
 
 use super::stage::{CONVERGED, Stage, assert_says};
 use super::world::{CHART, PATIENCE, World, with_each_helm};
-use addon_operator::cluster::releases::{self, unserved};
 
 /// A CRD of Widgets whose version v1beta1 is deprecated.
 fn crd(group: &str, is_beta_served: bool) -> String {
@@ -180,8 +180,8 @@ async fn the_record_of_each_helm_tells_its_kinds_with_those_of_hooks() {
         let files = [("Chart.yaml", CHART), ("templates/a.yaml", template.as_str())];
         world.module("one", &files).await;
         world.sync(json!({})).await.unwrap();
-        let cluster = &world.tools.cluster;
-        let deployed = releases::deployed_revisions(cluster).await.unwrap();
+        let cluster = &world.tools.ground.cluster;
+        let deployed = revisions::deployed_revisions(cluster).await.unwrap();
         let uses = unserved::uses(cluster, &deployed[0]).await.unwrap();
         let used: Vec<_> = uses.iter().map(|(kind, used)| (kind.clone(), used.objects)).collect();
         assert_eq!(used, [(KindName::new("v1", "Endpoints"), 2)]);

@@ -97,7 +97,7 @@ impl Scene {
     /// Waits until the operator knows that a version is gone, which it believes after 15 seconds.
     async fn wait_until_gone(&self, version: &str) {
         let (begun, version) = (Instant::now(), format!("{}/{version}", self.group));
-        let cluster = &self.world.tools.cluster;
+        let cluster = &self.world.tools.ground.cluster;
         while cluster.apis().await.unwrap().names.contains(&version) {
             assert!(begun.elapsed() < PATIENCE, "{version} stays");
             cluster.forget_apis();
@@ -207,7 +207,7 @@ async fn no_object_is_left_behind_whose_version_went_a_moment_ago() {
             .sync(json!({"one": {"x": "a", "widget": "v1beta1"}}))
             .await
             .unwrap();
-        world.tools.cluster.apis().await.unwrap();
+        world.tools.ground.cluster.apis().await.unwrap();
         scene.serve(&["v1"]);
         let removal = world.delete().await.map(drop);
         let upgrade = world.sync(json!({"one": {"x": "b"}})).await.map(drop);
@@ -280,7 +280,7 @@ async fn a_kind_whose_api_server_is_down_counts_as_served() {
     };
     let begun = Instant::now();
     while begun.elapsed() < GONE_AFTER {
-        world.tools.cluster.forget_apis();
+        world.tools.ground.cluster.forget_apis();
         let values = json!({"one": {"x": "b", "widget": null}});
         world.sync(values).await.unwrap_err();
         assert!(is_recorded());

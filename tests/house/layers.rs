@@ -27,7 +27,6 @@ pub(crate) const fn row(module: &'static str, uses: &'static str) -> Row {
 }
 
 const ALL_OF_CORE: &str = "failure digest values object metric queue hook module release review";
-const WORLD: &str = "records helm cluster";
 
 pub(crate) const CORE: Table = Table {
     title: "The core, `crates/addon-core`",
@@ -52,14 +51,12 @@ pub(crate) const SHELL: Table = Table {
     folder: "src/",
     rows: &[
         row("hosts", ""),
-        row("records", ""),
-        row("helm", ""),
-        row("cluster", "helm"),
+        row("cluster", ""),
         row("package", ""),
-        row("jobs", WORLD),
-        row("serve", WORLD),
-        row("driver", "jobs cluster::monitor"),
-        row("app", "records helm cluster package jobs serve driver"),
+        row("dispatch", "cluster"),
+        row("serve", "cluster"),
+        row("driver", ""),
+        row("app", "cluster package dispatch serve driver"),
         row("cli", "app"),
         row("main", "hosts app cli"),
     ],

@@ -53,7 +53,7 @@ const LONG_FUNCTIONS: &[LongFunction] = &[
         reason: "one arm a kind of job, likewise",
     },
     LongFunction {
-        path: "src/jobs.rs",
+        path: "src/dispatch.rs",
         name: "run",
         reason: "one arm a kind of job, likewise",
     },

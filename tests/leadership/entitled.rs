@@ -6,7 +6,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use addon_operator::cluster::lease::SharedLease;
 use channel_core::leadership::lease::{Holder, Sighting, Timing, Written};
 use channel_core::leadership::{Election, Move, ReplicaRole};
 use channel_core::reference::ImageDigest;
@@ -17,6 +16,7 @@ use futures::stream::BoxStream;
 use jiff::{SignedDuration, Timestamp};
 use kube_access::Cluster;
 use kube_access::kubeconfig::Address;
+use leadership::lease::SharedLease;
 use telling::meters::Meters;
 use testbed::plane::User;
 use testbed::report::tell;
@@ -124,7 +124,7 @@ impl Candidate {
         let meters = Arc::new(Meters::new("addon_operator_"));
         let cluster = Cluster::connect(&address, stage.namespace().name(), None, meters);
         let cluster = cluster.await.unwrap();
-        let lease = addon_operator::cluster::lease::lease(&cluster, "addon-operator-leader-election");
+        let lease = leadership::lease::lease(&cluster, "addon-operator-leader-election");
         let versions = BTreeSet::from([another_version()]);
         Self {
             election: Election::new("candidate".to_owned(), versions, TIMING),

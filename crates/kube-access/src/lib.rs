@@ -37,6 +37,7 @@ use std::time::Duration;
 use child::warrant::Warrant;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::client::ClientBuilder;
+use kube::core::{ApiResource, DynamicObject};
 use kube::{Api, Client, Config};
 use settings::{KubeSettings, RateLimit};
 use telling::meters::Meters;
@@ -273,6 +274,18 @@ impl Cluster {
     /// The `ConfigMaps` in the operator's namespace.
     pub fn config_maps(&self) -> Api<ConfigMap> {
         Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    /// The `CustomResourceDefinitions`, as they are: a type would drop fields that it does not know.
+    pub fn crds(&self) -> Api<DynamicObject> {
+        let kind = ApiResource {
+            group: "apiextensions.k8s.io".to_owned(),
+            version: "v1".to_owned(),
+            api_version: "apiextensions.k8s.io/v1".to_owned(),
+            kind: "CustomResourceDefinition".to_owned(),
+            plural: "customresourcedefinitions".to_owned(),
+        };
+        Api::all_with(self.client(), &kind)
     }
 
     /// The words for a request about an object in the operator's namespace.

@@ -36,13 +36,24 @@ pub const MEMBERS: &str = "record.members";
 pub const LOGGER: &str = "record.logger";
 
 /// The program's own crates that log; all other records come from libraries.
-const OURS: [&str; 6] = [
+const OURS: [&str; 17] = [
     "addon_operator",
     "child",
+    "config_map",
+    "helm",
+    "hooks",
+    "jobs",
     "kube_access",
+    "leadership",
+    "objects",
+    "parts",
     "registry",
+    "releases",
+    "saved_state",
     "telling",
     "traces",
+    "watches",
+    "webhooks",
 ];
 /// Libraries whose records are about requests to the API server.
 const CLIENT: [&str; 4] = ["kube", "kube_client", "kube_runtime", "hyper_util"];

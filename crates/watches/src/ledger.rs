@@ -7,6 +7,7 @@ mod health;
 pub(crate) mod outlet;
 mod reading;
 mod starting;
+mod target;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;

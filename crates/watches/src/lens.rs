@@ -72,6 +72,12 @@ pub(super) struct Look {
     pub(super) filtered: Option<Duration>,
 }
 
+impl std::fmt::Debug for Lens {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Lens({:?}, {:?})", self.text(), self.regard)
+    }
+}
+
 impl Lens {
     /// The lens of a binding. Compiles the binding's filter.
     pub(super) fn of(binding: &KubernetesBinding, compile: Compile) -> Result<Self, Failure> {
@@ -305,10 +311,8 @@ mod tests {
     }
 
     fn seen(item: &Item, lenses: &[Arc<Lens>]) -> Vec<Result<Sighting, String>> {
-        look(item, &resource(), lenses)
-            .into_iter()
-            .map(|look| look.seen)
-            .collect()
+        let looks = look(item, &resource(), lenses).into_iter();
+        looks.map(|look| look.seen).collect()
     }
 
     #[test]

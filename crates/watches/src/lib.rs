@@ -38,11 +38,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use addon_core::digest::Digest;
 use addon_core::failure::{Class, Failure};
 use addon_core::hook::config::KubernetesBinding;
-use addon_core::object::snapshot::{Operations, Order, Snapshot};
-use addon_core::object::{ObjectName, ObjectView};
+use addon_core::object::ObjectView;
+use addon_core::object::snapshot::{Operations, Snapshot};
 use addon_core::operator::effect::MonitorStart;
 use addon_core::operator::event::Event;
 use futures::future::try_join_all;
@@ -362,55 +361,5 @@ fn read(snapshot: &Snapshot) -> Reading {
     Reading {
         objects: snapshot.objects(),
         seq: snapshot.seq(),
-    }
-}
-
-impl Target {
-    /// A target for the namespaces of a monitor's selector; it only has to know which ones exist.
-    fn of_namespaces(outlet: Outlet, labels: Arc<Labels>, end: CancellationToken) -> Self {
-        Self {
-            snapshot: Snapshot::new(Order::ByName),
-            lens: Arc::new(Lens::presence()),
-            labels: Some(labels),
-            outlet,
-            live: true,
-            end,
-        }
-    }
-
-    /// A target whose whole objects a reader of the operator reads.
-    fn read_by(reader: Arc<dyn Reader>, end: CancellationToken) -> Self {
-        Self::own(Outlet::Reader(reader), Lens::whole(), end)
-    }
-
-    /// A target of the operator's own, whose objects are seen through the given lens.
-    fn own(outlet: Outlet, lens: Lens, end: CancellationToken) -> Self {
-        Self {
-            snapshot: Snapshot::new(lens.order()),
-            lens: Arc::new(lens),
-            labels: None,
-            outlet,
-            live: true,
-            end,
-        }
-    }
-
-    /// The snapshot, by object name.
-    fn seen(&self) -> Vec<(Arc<ObjectName>, ObjectView)> {
-        let names = self.snapshot.names().into_iter();
-        names.zip(self.snapshot.objects()).collect()
-    }
-
-    fn holds(&self, name: &ObjectName) -> bool {
-        self.snapshot.holds(name)
-    }
-
-    /// A digest that changes with the selected part of an object.
-    fn digest(&self, name: &ObjectName) -> Option<Digest> {
-        self.snapshot.digest(name)
-    }
-
-    fn names(&self) -> Vec<String> {
-        self.snapshot.names().iter().map(|name| name.name.clone()).collect()
     }
 }

@@ -34,7 +34,7 @@ pub enum Answer<'a> {
 }
 
 /// The condition of a watch.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 pub enum Condition<'a> {
     /// A list is not answered for unusually long.
     Overdue,

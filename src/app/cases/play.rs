@@ -28,9 +28,9 @@ use super::subject::{Known, Subject};
 use super::world::World;
 use super::{compare, render};
 use crate::app::offline::{Offline, with_framework};
-use crate::jobs::enabled;
-use crate::jobs::hook::Wrote;
-use crate::jobs::hook::rehearsal::{Input, Stage};
+use hooks::Wrote;
+use hooks::enabled;
+use hooks::rehearsal::{Input, Stage};
 
 /// The tools of a run.
 pub(super) struct Tools<'a> {

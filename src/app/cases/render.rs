@@ -2,14 +2,14 @@
 
 use addon_core::failure::Failure;
 use addon_core::values::Store;
+use helm::labels::add_labels_noting;
+use helm::{HelmError, Verbosity};
 use report::Chain;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 use super::case::Mistake;
 use super::play::{Stop, Tools};
-use crate::helm::labels::add_labels_noting;
-use crate::helm::{HelmError, Verbosity};
 
 /// The namespace of the release.
 const NAMESPACE: &str = "default";

@@ -18,7 +18,7 @@ use super::case::{Case, Event, Mistake};
 use super::subject::{Known, Subject};
 use super::world::World;
 use crate::app::watching::compile;
-use crate::jobs::hook::rehearsal;
+use hooks::rehearsal;
 use watches::gate::Gate;
 use watches::still::Still;
 

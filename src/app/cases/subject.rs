@@ -15,8 +15,8 @@ use serde_json::Value;
 
 use super::case::Mistake;
 use crate::app::offline::Offline;
-use crate::jobs::catalogue::Program;
-use crate::jobs::hook::config::Said;
+use hooks::config::Said;
+use jobs::catalogue::Program;
 
 /// A hook that can be run.
 pub(super) struct Known {

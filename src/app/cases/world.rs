@@ -16,8 +16,8 @@ use tokio_util::sync::CancellationToken;
 use crate::app::rights::kinds::{self, Kinds, group_of};
 use crate::app::watching::compile;
 use crate::cluster::imitation::{Homeless, Imitation, Resource};
-use crate::cluster::patch::Patcher;
-use crate::jobs::hook::jq;
+use hooks::jq;
+use objects::Patcher;
 use watches::still::Still;
 
 /// The kind of resource definitions.

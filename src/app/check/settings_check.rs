@@ -20,9 +20,9 @@ use tokio_util::sync::CancellationToken;
 use super::super::findings::Finding;
 use super::super::offline::Offline;
 use super::super::start;
-use crate::jobs::hook::config::Said;
-use crate::jobs::hook::settings::{Examiner, Opinion};
-use crate::jobs::tmp::TmpDir;
+use hooks::config::Said;
+use hooks::settings_check::{Examiner, Opinion};
+use jobs::tmp::TmpDir;
 
 /// The opinions of all executables on the sections, as findings about the file, each with the key that it is about.
 pub(super) fn opinions(

@@ -7,16 +7,16 @@ use addon_core::failure::Failure;
 use addon_core::release::interception;
 use disk::record::{RecordSize, SECRET_LIMIT};
 use disk::{Chart, FoundModule};
+use helm::claims::Object;
+use helm::labels::add_labels_noting;
+use helm::{HelmError, Verbosity};
 use helm_yaml::yaml;
 use report::Chain;
 use serde_json::Value;
 
 use crate::app::findings::Finding;
 use crate::app::offline::{Offline, Rendering, is_about_values};
-use crate::cluster::drift;
-use crate::helm::claims::Object;
-use crate::helm::labels::add_labels_noting;
-use crate::helm::{HelmError, Verbosity};
+use objects::key;
 
 /// The size of a record from which on lint tells it, in bytes.
 const SIZE_TO_TELL: usize = 700 << 10;
@@ -78,8 +78,8 @@ pub(in crate::app) async fn today(offline: &Offline<'_>, module: &FoundModule, v
 
 /// A warning about a record that is about to outgrow a Secret.
 fn sized(module: &Path, chart: Chart, manifest: &str) -> Option<Finding> {
-    let objects = yaml::documents_v2(manifest).ok()?.into_iter().flat_map(drift::flat);
-    let named = objects.filter_map(|object| Some((drift::key_of(&object)?.to_string(), object.to_string())));
+    let objects = yaml::documents_v2(manifest).ok()?.into_iter().flat_map(key::flat);
+    let named = objects.filter_map(|object| Some((key::key_of(&object)?.to_string(), object.to_string())));
     // Files that cannot be read are findings already.
     let size = RecordSize::of(module, chart, named).ok()?;
     (size.all > SIZE_TO_TELL).then(|| {
@@ -97,7 +97,7 @@ fn sized(module: &Path, chart: Chart, manifest: &str) -> Option<Finding> {
 /// Warnings about webhooks that would keep the operator from its own objects. The operator's namespace is unknown here.
 fn intercepting(module: &Path, manifest: &str) -> Vec<Finding> {
     let objects: Vec<_> = yaml::documents_v2(manifest).unwrap_or_default();
-    let objects: Vec<_> = objects.into_iter().flat_map(drift::flat).collect();
+    let objects: Vec<_> = objects.into_iter().flat_map(key::flat).collect();
     let warnings = interception::warnings(&objects, None).into_iter();
     warnings
         .map(|warning| Finding::warning(module.join("templates"), warning))

@@ -8,8 +8,8 @@ use addon_core::values::patch::{Patch, PatchFile};
 use serde_json::Value;
 
 use crate::app::cases::compare::{documents, metric as shown_metric, operations};
-use crate::jobs::hook::replay::Replayed;
-use crate::records::record::{MASK, Record, RunFile};
+use hooks::records::record::{MASK, Record, RunFile};
+use hooks::replay::Replayed;
 
 /// The differences, a paragraph each; none if the runs gave the same.
 pub(super) fn differences(record: &Record, replayed: &Replayed) -> Vec<String> {

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use addon_core::failure::Failure;
 use disk::{Chart, FoundModule};
+use helm::{HelmError, Verbosity};
 use helm_yaml::yaml;
 use serde_json::{Value, json};
 use walkdir::WalkDir;
@@ -12,7 +13,6 @@ use walkdir::WalkDir;
 use crate::app::findings::Finding;
 use crate::app::lint::rendered::said;
 use crate::app::offline::{Offline, Rendering, is_about_values};
-use crate::helm::{HelmError, Verbosity};
 
 /// All objects of the chart, and remarks about it.
 pub(super) async fn render(

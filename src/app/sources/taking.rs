@@ -12,6 +12,7 @@ use addon_core::operator::event::Event;
 use channel_core::reference::ImageDigest;
 use channel_core::source::ModuleSource;
 use disk::{FoundModule, Layer, Problem};
+use jobs::catalogue::ModuleFiles;
 use kube_access::Cluster;
 use names::ModuleName;
 use report::Chain;
@@ -23,7 +24,6 @@ use crate::app::following::asking::Inquiry;
 use crate::app::inventory;
 use crate::app::reloading::{self, Desk};
 use crate::cluster::copies::{self, LARGEST};
-use crate::jobs::catalogue::ModuleFiles;
 use crate::package::pack;
 use crate::package::pulling::{Package, PullError};
 use crate::serve::debug::reload::Unfit;
@@ -83,7 +83,7 @@ pub(super) struct Inputs {
 
 impl Taker {
     fn cluster(&self) -> &Cluster {
-        &self.desk.tools.cluster
+        &self.desk.tools.ground.cluster
     }
 
     /// The directory of a version that is on disk or kept in Secrets.

@@ -9,14 +9,14 @@ use channel_core::reference::ImageDigest;
 use channel_core::trial::action::{Action, Outcome};
 use channel_core::trial::record::Trial;
 use kube_access::error::RequestError;
+use saved_state::trial::Changed;
+use saved_state::trial::{change_trial, forget_report, save_remembered};
 use tokio::time::timeout;
 use tracing::info;
 
 use super::Trying;
 use crate::cluster::installation::patching;
 use crate::cluster::installation::trial_set;
-use crate::cluster::state::trial::Changed;
-use crate::cluster::state::trial::{change_trial, forget_report, save_remembered};
 
 /// How long the election may take to write the entitled version.
 const ENTITLED_WITHIN: Duration = Duration::from_secs(15);

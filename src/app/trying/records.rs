@@ -11,8 +11,8 @@ use report::Chain;
 use tokio::time::Instant;
 use tracing::warn;
 
-use crate::cluster::state::trial::channel_records;
-use crate::cluster::state::trial::{Kept, Records};
+use saved_state::trial::channel_records;
+use saved_state::trial::{Kept, Records};
 
 /// The pause between two reads.
 const PAUSE: Duration = Duration::from_mins(1);

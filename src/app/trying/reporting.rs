@@ -14,7 +14,7 @@ use report::Chain;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
-use crate::cluster::state::trial;
+use saved_state::trial;
 
 /// The interval at which an unchanged report is written again.
 const PAUSE: Duration = Duration::from_secs(10);

@@ -5,7 +5,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::cluster::patch::Patcher;
+use objects::Patcher;
 
 fn resource(group: &str, kind: &str, plural: &str, is_namespaced: bool) -> Resource {
     Resource {

@@ -15,13 +15,13 @@ use kube::api::{DeleteParams, PostParams, Preconditions};
 use kube::core::{ApiResource, DynamicObject};
 use kube_access::Cluster;
 use kube_access::error::{Attempt, RequestError};
+use saved_state::trial::Kept;
+use saved_state::trial::channel_records;
 use serde_json::{Map, Value, json};
 
 use super::patching::Outcome;
 use super::{Installation, REPLICA_SETS, TRIAL_LABEL, reading, selection};
 use crate::cluster::installation::raw_deployment;
-use crate::cluster::state::trial::Kept;
-use crate::cluster::state::trial::channel_records;
 
 /// The termination grace period of a trial's pod, because other replicas wait for the lease.
 const GRACE_SECONDS: u32 = 20;

@@ -10,6 +10,10 @@ use futures::stream::{self, StreamExt as _};
 use helm_yaml::yaml;
 use kube_access::apis::Apis;
 use names::ModuleName;
+use objects::key::flat;
+use releases::outdated::{Uses, kinds_in};
+use releases::revisions::unserved;
+use releases::revisions::{self, Revision};
 use report::apis::{ApisAnswer, ChartOfNow, OutdatedRow, UnreadRelease};
 
 use super::modules::Charts;
@@ -17,11 +21,6 @@ use super::render::Look;
 use super::reply::{Reply, document, text};
 use super::route::Format;
 use super::{Debug, Unanswered};
-use crate::cluster::drift::flat;
-use crate::cluster::outdated::{Uses, kinds_in};
-use crate::cluster::releases::unserved;
-use crate::cluster::releases::{self, Revision};
-use crate::serve;
 
 /// The number of records that are in memory at the same time.
 const AT_ONCE: usize = 4;
@@ -48,7 +47,7 @@ impl Debug {
             Ok(running) => running,
             Err(error) => return Ok(unable(format!("the API server's version: {error}"))),
         };
-        let deployed = match releases::deployed_revisions(&charts.cluster).await {
+        let deployed = match revisions::deployed_revisions(&charts.cluster).await {
             Ok(deployed) => deployed,
             Err(error) => return Ok(unable(error.to_string())),
         };
@@ -88,7 +87,7 @@ impl Debug {
         let Ok(module) = ModuleName::parse(name) else {
             return Ok(Ok(None));
         };
-        let values = match serve::ask(&self.doors, ReleaseValuesQuery(module.clone())).await? {
+        let values = match listeners::ask(&self.doors, ReleaseValuesQuery(module.clone())).await? {
             Ok(values) => values,
             Err(NoSuchModule) => return Ok(Ok(None)),
         };
@@ -139,8 +138,8 @@ async fn judged(
     }
     let is_running = target == running;
     let served = if is_running {
-        let warnings = crate::cluster::outdated::warnings(&charts.cluster, &all, apis).await;
-        crate::cluster::outdated::served(&charts.cluster, &all, &warnings, apis).await
+        let warnings = releases::outdated::warnings(&charts.cluster, &all, apis).await;
+        releases::outdated::served(&charts.cluster, &all, &warnings, apis).await
     } else {
         BTreeMap::new()
     };

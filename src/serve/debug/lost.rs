@@ -12,11 +12,10 @@ use super::permitted::Permitted;
 use super::reply::{Reply, shown, text};
 use super::route::Format;
 use super::{Debug, Unanswered};
-use crate::serve;
 
 impl Debug {
     pub(super) async fn lost(&self, format: Format) -> Result<Reply, Unanswered> {
-        let lost = serve::ask(&self.doors, StatusQuery).await?.config_lost;
+        let lost = listeners::ask(&self.doors, StatusQuery).await?.config_lost;
         Ok(shown(format, &json!({ "lost": lost }), || told(&lost)))
     }
 }
@@ -44,7 +43,7 @@ pub(super) async fn confirm(Permitted(debug): Permitted) -> Response {
 }
 
 async fn confirmed(debug: &Debug) -> Result<Reply, Unanswered> {
-    let lost = serve::ask(&debug.doors, StatusQuery).await?.config_lost;
+    let lost = listeners::ask(&debug.doors, StatusQuery).await?.config_lost;
     if lost.is_empty() {
         return Ok(text(
             StatusCode::BAD_REQUEST,

@@ -8,6 +8,10 @@ use addon_core::operator::query::{ModuleReport, ModulesQuery};
 use axum::http::StatusCode;
 use futures::future::{join, join_all};
 use kube_access::Cluster;
+use releases::drift::lookout::Lookout;
+use releases::revisions::before::Amendment;
+use releases::revisions::deployed_releases;
+use releases::revisions::hook_run;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tokio::time::timeout;
@@ -16,11 +20,6 @@ use super::render::Renderer;
 use super::reply::{Reply, document, text};
 use super::route::Format;
 use super::{Debug, Unanswered};
-use crate::cluster::drift::lookout::Lookout;
-use crate::cluster::releases::before::Amendment;
-use crate::cluster::releases::deployed_releases;
-use crate::cluster::releases::hook_run;
-use crate::serve;
 
 /// The timeout of reading releases; without an answer the rest is shown anyway.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -118,7 +117,7 @@ impl Debug {
     }
 
     async fn shown(&self, with_releases: bool) -> Result<Vec<Shown>, Unanswered> {
-        let mut reports = serve::ask(&self.doors, ModulesQuery).await?;
+        let mut reports = listeners::ask(&self.doors, ModulesQuery).await?;
         let charts = self.charts.get();
         if let Some(charts) = charts.filter(|_| with_releases) {
             charts.tell_hooks(&mut reports).await;
@@ -130,7 +129,7 @@ impl Debug {
                     PATIENCE,
                     join(
                         deployed_releases(cluster),
-                        crate::cluster::releases::before::amendments(cluster),
+                        releases::revisions::before::amendments(cluster),
                     ),
                 )
                 .await
@@ -169,12 +168,12 @@ impl Debug {
         if format.is_some_and(|format| format != "text") {
             return Ok(text(StatusCode::BAD_REQUEST, "the graph has one form: text\n"));
         }
-        let graph = graph(&serve::ask(&self.doors, ModulesQuery).await?);
+        let graph = graph(&listeners::ask(&self.doors, ModulesQuery).await?);
         Ok(Reply::Graph(graph))
     }
 
     async fn enabled(&self) -> Result<Vec<String>, Unanswered> {
-        let modules = serve::ask(&self.doors, ModulesQuery).await?;
+        let modules = listeners::ask(&self.doors, ModulesQuery).await?;
         Ok(modules
             .into_iter()
             .filter(|module| module.enabled)

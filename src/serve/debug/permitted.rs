@@ -6,8 +6,8 @@ use axum::extract::FromRequestParts;
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
+use leadership::standing::ActingRole;
 
-use super::super::standing::ActingRole;
 use super::reply::text;
 use super::{Debug, Powers};
 

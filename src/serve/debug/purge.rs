@@ -10,6 +10,7 @@ use addon_core::operator::query::{HeldBy, HeldRemoval, StatusQuery};
 use axum::Form;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use listeners::Unanswered;
 use serde::Deserialize;
 use thiserror::Error;
 
@@ -17,7 +18,6 @@ use super::permitted::Permitted;
 use super::reply::{self, Reply};
 use super::route::Format;
 use super::{Debug, bad_request, text};
-use crate::serve::{self, Unanswered};
 
 /// Why nothing is removed.
 #[derive(Debug, PartialEq, Eq, Error)]
@@ -57,12 +57,12 @@ pub(super) async fn confirm(Permitted(debug): Permitted, Form(form): Form<Confir
 impl Debug {
     /// The list of the held removals.
     pub(super) async fn held(&self, format: Format) -> Result<Reply, Unanswered> {
-        let held = serve::ask(&self.doors, StatusQuery).await?.held;
+        let held = listeners::ask(&self.doors, StatusQuery).await?.held;
         Ok(reply::shown(format, &held, || shown(&held)))
     }
 
     async fn confirm(&self, said: &str) -> Result<Result<BTreeSet<String>, Unconfirmed>, Unanswered> {
-        let held = serve::ask(&self.doors, StatusQuery).await?.held;
+        let held = listeners::ask(&self.doors, StatusQuery).await?.held;
         let names = match meant(said, &held) {
             Ok(names) => names,
             Err(unconfirmed) => return Ok(Err(unconfirmed)),

@@ -5,19 +5,19 @@ use addon_core::operator::query::QueuesQuery;
 use super::reply::{Reply, shown};
 use super::route::Format;
 use super::{Debug, Unanswered};
-use crate::serve::{self, queue_text};
+use crate::serve::queue_text;
 
 impl Debug {
     /// `main` alone.
     pub(super) async fn queue_main(&self, format: Format) -> Result<Reply, Unanswered> {
-        let queues = serve::ask(&self.doors, QueuesQuery).await?;
+        let queues = listeners::ask(&self.doors, QueuesQuery).await?;
         Ok(shown(format, &queue_text::main_queue(&queues), || {
             queue_text::main_text(&queues)
         }))
     }
 
     pub(super) async fn queue_list(&self, format: Format, show_empty: bool) -> Result<Reply, Unanswered> {
-        let queues = serve::ask(&self.doors, QueuesQuery).await?;
+        let queues = listeners::ask(&self.doors, QueuesQuery).await?;
         Ok(shown(format, &queue_text::queues(&queues, show_empty), || {
             queue_text::queues_text(&queues, show_empty)
         }))

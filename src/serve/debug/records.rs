@@ -5,6 +5,7 @@
 use axum::Form;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use listeners::Unanswered;
 use names::{HookId, HookName, ModuleName, Owner};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -13,7 +14,6 @@ use super::permitted::Permitted;
 use super::reply::{Reply, document, text};
 use super::route::Format;
 use super::{Debug, Powers, bad_request};
-use crate::serve::Unanswered;
 
 /// The largest number of runs to record at once.
 const MOST: u32 = 1000;

@@ -10,6 +10,7 @@ use std::pin::Pin;
 use axum::Form;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use listeners::Unanswered;
 use names::ModuleName;
 use serde::Deserialize;
 use thiserror::Error;
@@ -18,7 +19,6 @@ use tokio::sync::Mutex;
 use super::bad_request;
 use super::permitted::Permitted;
 use super::reply::text;
-use crate::serve::Unanswered;
 
 /// The directory that was read, and the warnings about its files.
 #[derive(Debug)]

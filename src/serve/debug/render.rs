@@ -14,7 +14,6 @@ use tokio::sync::Mutex;
 
 use super::reply::{Reply, text};
 use super::{Debug, Unanswered, Wanted, Wishes, is_set};
-use crate::serve;
 
 /// A rendering under way.
 pub type Rendering = Pin<Box<dyn Future<Output = Result<String, Failure>> + Send>>;
@@ -69,7 +68,7 @@ impl Debug {
         let Ok(module) = ModuleName::parse(name) else {
             return Ok(not_found());
         };
-        let values = match serve::ask(&self.doors, ReleaseValuesQuery(module.clone())).await? {
+        let values = match listeners::ask(&self.doors, ReleaseValuesQuery(module.clone())).await? {
             Ok(values) => values,
             Err(NoSuchModule) => return Ok(not_found()),
         };

@@ -8,7 +8,6 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::route::Format;
-use crate::serve;
 
 /// The answer to a question at the debug socket.
 #[derive(Debug)]
@@ -78,7 +77,7 @@ impl IntoResponse for Reply {
                 let remarks: Vec<_> = remarks.iter().map(|remark| format!("# {remark}\n")).collect();
                 of_type("application/yaml", remarks.concat() + &yaml::to_string(&value))
             }
-            Self::Text(status, body) => serve::text(status, body),
+            Self::Text(status, body) => listeners::text(status, body),
             Self::Graph(graph) => of_type("text/vnd.graphviz; charset=utf-8", graph),
         }
     }

@@ -10,12 +10,11 @@ use serde_json::{Map, Value, json};
 use super::reply::{Reply, document, text};
 use super::route::Format;
 use super::{Debug, Unanswered, Wanted};
-use crate::serve;
 
 impl Debug {
     /// The hooks of an owner. `None`: there is no such module.
     pub(super) async fn hooks(&self, owner: Owner) -> Result<Option<HookMonitors>, Unanswered> {
-        Ok(serve::ask(&self.doors, MonitorsQuery(owner)).await?.ok())
+        Ok(listeners::ask(&self.doors, MonitorsQuery(owner)).await?.ok())
     }
 
     /// The names of the hooks that belong to no module.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use axum::Form;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use listeners::Unanswered;
 use names::ModuleName;
 use serde::Deserialize;
 use serde_json::Value;
@@ -17,7 +18,6 @@ use super::permitted::Permitted;
 use super::reply::{Reply, document, text};
 use super::route::Format;
 use super::{Debug, bad_request};
-use crate::serve::Unanswered;
 
 /// How long a client waits for the end of a round of questions.
 const PATIENCE: Duration = Duration::from_mins(1);

@@ -7,7 +7,7 @@ use tokio::task::JoinSet;
 
 use super::super::stage::{self, Answers};
 use super::*;
-use crate::records::Recorder;
+use hooks::records::Recorder;
 
 mod channel;
 

@@ -229,7 +229,7 @@ async fn standby_of(leader: Status) -> (u16, String) {
         answer
     };
     let routes = router(probe(doors, None));
-    let (served, answer) = tokio::join!(crate::serve::listen(listener, routes, stop.clone()), asked);
+    let (served, answer) = tokio::join!(listeners::listen(listener, routes, stop.clone()), asked);
     served.unwrap();
     answer
 }

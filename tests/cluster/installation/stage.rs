@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use addon_core::digest::Digest;
 use addon_operator::cluster::installation::{Found, Installation};
-use addon_operator::cluster::state::trial::{Changed, Kept};
-use addon_operator::cluster::state::trial::{change_trial, channel_records};
 use channel_core::choice::Target;
 use channel_core::reference::ImageDigest;
 use channel_core::trial::record::Trial;
 use jiff::Timestamp;
 use kube_access::Cluster;
+use saved_state::trial::{Changed, Kept};
+use saved_state::trial::{change_trial, channel_records};
 use serde_json::{Value, json};
 use testbed::kubectl::KubectlError;
 use testbed::part::Part;
@@ -48,7 +48,7 @@ impl Stage {
     }
 
     pub(super) fn cluster(&self) -> &Cluster {
-        &self.world.tools.cluster
+        &self.world.tools.ground.cluster
     }
 
     pub(super) fn kubectl(&self, arguments: &str) -> String {

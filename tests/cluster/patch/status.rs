@@ -165,7 +165,7 @@ async fn a_kind_that_left_its_namespaces_is_found_where_it_is() {
     stage.make_here(1).await;
     // Another client changes the CRD, so this patcher's discovery cache is outdated.
     let other = Stage {
-        patcher: patcher(stage.world.tools.cluster.clone()),
+        patcher: patcher(stage.world.tools.ground.cluster.clone()),
         world: stage.world,
     };
     other.undefine().await;

@@ -10,8 +10,6 @@ use addon_core::review::reply::Reply;
 use addon_core::review::response::HookResponse;
 use addon_core::review::routes::{Opened, Routes};
 use addon_core::review::{Ended, Progress, Run};
-use addon_operator::cluster::webhooks::ensure::{Side, Source, Webhooks};
-use addon_operator::serve::webhook::{self, Asked, Listener, Reviews};
 use certificates::tls::Tls;
 use jiff::Timestamp;
 use names::{HookId, HookName, Owner};
@@ -22,6 +20,8 @@ use testbed::wait::wait_until;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use webhooks::configurations::ensure::{Side, Source, Webhooks};
+use webhooks::server::{self, Asked, Listener, Reviews};
 
 use crate::cluster::world::{PATIENCE, World};
 
@@ -59,11 +59,11 @@ impl Stage {
                 let reply = review(&routes, asked, &*hook);
                 async move { reply }
             };
-            listeners.spawn(webhook::serve(listener, answer, CancellationToken::new()));
+            listeners.spawn(server::serve(listener, answer, CancellationToken::new()));
             Side::new(service, source.clone(), Vec::new(), tls)
         };
         let webhooks = Webhooks {
-            cluster: world.tools.cluster.clone(),
+            cluster: world.tools.ground.cluster.clone(),
             configuration: world.namespace.name().to_owned(),
             edits: None,
             owner: None,

@@ -27,7 +27,7 @@ impl Follower {
         }
         let read = match &self.source.auth {
             Some(name) => login::of_secret(
-                self.taker.desk.tools.cluster.clone(),
+                self.taker.desk.tools.ground.cluster.clone(),
                 name.clone(),
                 &self.source.repository,
             ),

@@ -1,0 +1,45 @@
+//! The tools of the jobs that run hooks.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jobs::Ground;
+use jobs::acting::Acting;
+use objects::Patcher;
+use telling::meters::Meters;
+use watches::Monitors;
+
+use crate::records::Recorder;
+use crate::relay::Style;
+
+/// The tools of the jobs that run hooks.
+#[derive(Debug)]
+pub struct Tools {
+    /// The ground of all jobs.
+    pub ground: Arc<Ground>,
+    /// Watches objects for hooks.
+    pub monitors: Monitors,
+    /// Carries out object patches of hooks.
+    pub patcher: Patcher,
+    /// Keeps the metrics of hooks.
+    pub meters: Arc<Meters>,
+    /// The directory of hooks without modules; none with modules.
+    pub hooks_dir: Option<PathBuf>,
+    /// The deadline of an enabled script.
+    pub script_deadline: Duration,
+    /// The settings for the output of hooks and scripts in the log.
+    pub relay: Style,
+    /// Records runs of hooks on demand.
+    pub recorder: Recorder,
+}
+
+impl Tools {
+    /// The patcher that acts under the account of a job.
+    pub(crate) fn patcher(&self, acting: &Acting<'_>) -> Patcher {
+        match acting.account() {
+            Some(account) => self.patcher.acting_as(account),
+            None => self.patcher.clone(),
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! The channel between the election and the part that follows versions: it carries our version, the version that is
+//! entitled to the lease, and the state of the lease.
+//!
+//! Must never delay the election: it takes messages in its pauses and never waits for one.
+
+use std::collections::BTreeSet;
+
+use channel_core::leadership::Election;
+use channel_core::reference::ImageDigest;
+use channel_core::trial::sight::LeaseSight;
+use clock::Tick;
+use settings::leadership::pod_in;
+use tokio::sync::{mpsc, watch};
+
+/// A message for the election.
+#[derive(Debug)]
+enum Word {
+    Versions(BTreeSet<ImageDigest>),
+    Entitle(Option<ImageDigest>),
+}
+
+/// The other parts' end of the channels to the election.
+#[derive(Debug)]
+pub struct Door {
+    words: mpsc::UnboundedSender<Word>,
+    lease: watch::Receiver<LeaseSight>,
+}
+
+/// The ends of the channels that the election holds.
+#[derive(Debug)]
+pub(super) struct Words {
+    words: mpsc::UnboundedReceiver<Word>,
+    lease: watch::Sender<LeaseSight>,
+}
+
+pub(super) fn door() -> (Door, Words) {
+    let (sender, words) = mpsc::unbounded_channel();
+    let (lease, seen) = watch::channel(LeaseSight::default());
+    let door = Door {
+        words: sender,
+        lease: seen,
+    };
+    (door, Words { words, lease })
+}
+
+impl Door {
+    /// Sets the digests of the version that this process runs.
+    pub fn name_versions(&self, versions: BTreeSet<ImageDigest>) {
+        // The election may have ended.
+        let _ = self.words.send(Word::Versions(versions));
+    }
+
+    /// Sets the version that the lease names as entitled; none for no version.
+    pub fn entitle(&self, version: Option<ImageDigest>) {
+        let _ = self.words.send(Word::Entitle(version));
+    }
+
+    /// The lease as it was last observed; a watch for changes.
+    pub fn lease(&self) -> watch::Receiver<LeaseSight> {
+        self.lease.clone()
+    }
+}
+
+impl Words {
+    /// Waits for the next message. Never returns after all senders are dropped.
+    pub(super) async fn heard(&mut self) -> Said {
+        match self.words.recv().await {
+            Some(word) => Said(word),
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Publishes the state of the lease.
+    pub(super) fn show(&self, election: &Election, me: &str, is_ours: bool) {
+        let holder = if is_ours { Some(me) } else { election.leader() };
+        let sight = LeaseSight {
+            holder: holder.map(|name| pod_in(name).unwrap_or(name).to_owned()),
+            entitled: election.entitled().cloned(),
+        };
+        self.lease.send_if_modified(|shown| {
+            let differs = *shown != sight;
+            *shown = sight;
+            differs
+        });
+    }
+}
+
+/// A received message.
+#[derive(Debug)]
+pub(super) struct Said(Word);
+
+impl Said {
+    pub(super) fn pass_on(self, election: &mut Election, now: Tick) {
+        match self.0 {
+            Word::Versions(versions) => election.name_versions(now, versions),
+            Word::Entitle(version) => election.entitle(now, version),
+        }
+    }
+}

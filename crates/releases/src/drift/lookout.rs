@@ -1,0 +1,373 @@
+//! The lookout watches the operator's releases between two runs of their modules.
+//!
+//! It reads the releases, their status and their objects from helm's Secrets. So it needs no input from jobs, and knows
+//! the same after a restart. It only reports the state of a release; the core decides whether that is damage, and what
+//! to do about it. It makes no request while nothing happens.
+
+pub mod comparison;
+mod contents;
+mod posts;
+mod releases;
+pub mod sights;
+mod uses;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use addon_core::failure::Failure;
+use addon_core::module::description::Restoring;
+use addon_core::object::snapshot::Change;
+use addon_core::object::{ObjectName, ObjectView};
+use addon_core::operator::event::{Drift, Event, ReleaseSight};
+use k8s_openapi::api::core::v1::Secret;
+use kube::core::ApiResource;
+use kube_access::Cluster;
+use names::ModuleName;
+use tokio::sync::{mpsc, watch};
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::{Instant, sleep_until};
+
+use self::comparison::{Comparison, Quarrels};
+use self::posts::{Joined, Look, Posts};
+use self::releases::{Judgement, KindName, Release, essence, revision_of};
+use self::sights::{Desk, Question, Questions};
+use super::Restored;
+use crate::revisions::vigil::Vigil;
+use crate::revisions::{Revision, SECRET_TYPE};
+use objects::key::ObjectKey;
+use watches::Monitors;
+use watches::lens::Lens;
+use watches::own::{OwnId, OwnWatches, Turned};
+use watches::selection::Selection;
+
+/// The watch of the Secrets.
+const RELEASES: OwnId = OwnId(0);
+
+/// The pause before a failed request is repeated.
+const AGAIN: Duration = Duration::from_secs(30);
+
+/// The settings of the lookout.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The labels of all objects of releases.
+    pub labels: BTreeMap<String, String>,
+    /// The longest time for which a helm may work on a release.
+    pub helm_timeout: Duration,
+    /// Which drift of releases is reverted.
+    pub restored: Restored,
+}
+
+/// The lookout. Clones share everything.
+#[derive(Clone)]
+pub struct Lookout(Arc<Inner>);
+
+struct Inner {
+    monitors: Monitors,
+    cluster: Cluster,
+    settings: Settings,
+    door: mpsc::Sender<Event>,
+    releases: Mutex<BTreeMap<String, Release>>,
+    quarrels: Mutex<Quarrels>,
+    questions: Questions,
+    /// Told when revisions or their objects become known.
+    changed: watch::Sender<()>,
+}
+
+impl Lookout {
+    /// A lookout that is not started yet. Sights of releases go through the door.
+    pub fn new(monitors: &Monitors, cluster: &Cluster, settings: Settings, door: mpsc::Sender<Event>) -> Self {
+        Self(Arc::new(Inner {
+            monitors: monitors.clone(),
+            cluster: cluster.clone(),
+            settings,
+            door,
+            releases: Mutex::default(),
+            quarrels: Mutex::default(),
+            questions: Questions::default(),
+            changed: watch::Sender::default(),
+        }))
+    }
+
+    /// Starts the watches. When this returns, all releases are known. A release in `expected` that is not found is
+    /// reported as lost.
+    pub async fn begin(&self, expected: &[ModuleName]) -> Result<(), Failure> {
+        let (watches, turns) = OwnWatches::beside(&self.0.monitors);
+        let asked = self.0.questions.open();
+        let lens = Lens::through("the essence of a release", Arc::new(|secret| Ok(essence(secret))));
+        let selection = Selection {
+            resource: ApiResource::erase::<Secret>(&()),
+            namespace: Some(self.0.cluster.namespace().to_owned()),
+            labels: Some("owner=helm,status!=superseded".to_owned()),
+            fields: Some(format!("type={SECRET_TYPE}")),
+            metadata_only: true,
+            is_read: false,
+        };
+        watches.begin(RELEASES, lens, &selection).await?;
+        let mut watch = Watch::new(Arc::clone(&self.0), watches.clone(), turns, asked);
+        watch.expect(expected);
+        watches.run(watch.run());
+        Ok(())
+    }
+
+    /// Whether any drift is reverted, for any release.
+    pub fn restores(&self) -> bool {
+        self.0.settings.restored.is_any()
+    }
+
+    /// The watched objects of each release, as `namespace/Kind/name`.
+    pub fn objects(&self) -> BTreeMap<String, Vec<String>> {
+        let namespace = self.0.cluster.namespace();
+        let releases = self.0.releases();
+        let shown = releases
+            .iter()
+            .filter_map(|(name, release)| Some((name.clone(), release.shown(namespace)?)));
+        shown.collect()
+    }
+}
+
+impl fmt::Debug for Lookout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lookout")
+            .field("releases", &self.0.releases().len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Inner {
+    fn releases(&self) -> MutexGuard<'_, BTreeMap<String, Release>> {
+        // The lock is still usable; the panic of a watch ends the operator elsewhere.
+        self.releases.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The result of an asynchronous task.
+enum Errand {
+    /// The first list of a kind has ended.
+    Joined(KindName, OwnId, Joined),
+    /// The objects of a revision became known before they were read.
+    Spared(String, u32),
+    /// The objects of a revision were read from its Secret.
+    Read(Box<Revision>, Result<BTreeSet<ObjectKey>, Failure>),
+    /// Objects were compared with the manifest of their revision.
+    Compared(Comparison),
+}
+
+type Errands = JoinSet<Errand>;
+
+/// The task of the lookout.
+struct Watch {
+    inner: Arc<Inner>,
+    watches: OwnWatches,
+    turns: mpsc::UnboundedReceiver<Turned>,
+    posts: Posts,
+    errands: Errands,
+    /// The release and the revision of each Secret.
+    secrets: BTreeMap<Arc<ObjectName>, (String, u32)>,
+    /// Releases whose state may have changed.
+    dirty: BTreeSet<String>,
+    /// Releases that must be checked again, with the time.
+    again: BTreeMap<String, Instant>,
+    /// How long other helms have been observed at work on releases.
+    vigil: Vigil,
+    /// By release, the revision whose objects are being read.
+    asked: BTreeMap<String, u32>,
+    /// By release, the revision whose objects could not be read. The failure was logged.
+    unread: BTreeMap<String, u32>,
+    /// Releases whose objects are being compared.
+    comparing: BTreeSet<String>,
+    /// The questions of jobs.
+    desk: Desk,
+}
+
+impl Watch {
+    fn new(
+        inner: Arc<Inner>,
+        watches: OwnWatches,
+        turns: mpsc::UnboundedReceiver<Turned>,
+        asked: mpsc::UnboundedReceiver<Question>,
+    ) -> Self {
+        let labels = &inner.settings.labels;
+        let labels: Vec<String> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        let look = if inner.settings.restored.compares_any() {
+            Look::Writes
+        } else {
+            Look::Presence
+        };
+        let posts = Posts::new(
+            watches.clone(),
+            labels.join(","),
+            look,
+            inner.cluster.namespace().to_owned(),
+            RELEASES,
+        );
+        Self {
+            inner,
+            watches,
+            turns,
+            posts,
+            errands: JoinSet::new(),
+            secrets: BTreeMap::new(),
+            dirty: BTreeSet::new(),
+            again: BTreeMap::new(),
+            vigil: Vigil::default(),
+            asked: BTreeMap::new(),
+            unread: BTreeMap::new(),
+            comparing: BTreeSet::new(),
+            desk: Desk::new(asked),
+        }
+    }
+
+    fn expect(&mut self, expected: &[ModuleName]) {
+        let mut releases = self.inner.releases();
+        for name in expected {
+            releases.entry(name.to_string()).or_default();
+            self.dirty.insert(name.to_string());
+        }
+    }
+
+    async fn run(mut self) {
+        self.take_in();
+        loop {
+            for sight in self.look() {
+                if self.inner.door.send(Event::ReleaseSeen(sight)).await.is_err() {
+                    return;
+                }
+            }
+            self.answer();
+            self.wait().await;
+        }
+    }
+
+    /// Takes all waiting changes. Each turn leads to the present state, so an older one does no harm.
+    fn take_in(&mut self) {
+        for (name, view) in self.watches.seen(RELEASES) {
+            self.saw_secret(&name, Some(view));
+        }
+    }
+
+    async fn wait(&mut self) {
+        let due = self.again.values().copied().chain(self.posts.next());
+        let next = due.chain(self.desk.next()).min();
+        tokio::select! {
+            Some(turned) = self.turns.recv() => self.turned(turned),
+            Some(errand) = self.errands.join_next() => self.ended(errand),
+            Some(question) = self.desk.asked.recv() => self.desk.take(question),
+            () = sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => {}
+        }
+        // Events that arrive together are judged together, and questions are answered by all that has arrived.
+        while let Ok(turned) = self.turns.try_recv() {
+            self.turned(turned);
+        }
+        let now = Instant::now();
+        let due = self.again.extract_if(.., |_, at| *at <= now);
+        self.dirty.extend(due.map(|(release, _)| release));
+    }
+
+    fn turned(&mut self, Turned { id, name, change }: Turned) {
+        if id == RELEASES {
+            let view = match change {
+                Change::Added(view) | Change::Modified(view) => Some(view),
+                Change::Deleted(_) => None,
+            };
+            self.saw_secret(&name, view);
+            return;
+        }
+        let Some(kind) = self.posts.kind(id) else { return };
+        let releases = self.inner.releases();
+        let touched = releases
+            .iter()
+            .filter(|(_, release)| release.may_hold(kind, &name.name));
+        self.dirty.extend(touched.map(|(release, _)| release.clone()));
+    }
+
+    /// Takes over the present state of a helm Secret, or its deletion.
+    fn saw_secret(&mut self, secret: &Arc<ObjectName>, view: Option<ObjectView>) {
+        let essence = view.and_then(|view| Some(view.filter_result?.to_value()));
+        let mut releases = self.inner.releases();
+        let name = if let Some((revision, is_unmanaged)) = essence.and_then(revision_of) {
+            let (name, number) = (revision.release.clone(), revision.newest.revision);
+            self.secrets.insert(Arc::clone(secret), (name.clone(), number));
+            releases.entry(name.clone()).or_default().see(revision, is_unmanaged);
+            name
+        } else {
+            let Some((name, number)) = self.secrets.remove(secret) else {
+                return;
+            };
+            if let Some(release) = releases.get_mut(&name) {
+                release.lose(number, &secret.name);
+            }
+            name
+        };
+        self.inner.changed.send_replace(());
+        self.dirty.insert(name);
+    }
+
+    fn ended(&mut self, errand: Result<Errand, JoinError>) {
+        match errand {
+            Ok(Errand::Joined(kind, id, joined)) => {
+                if self.posts.joined(&kind, id, joined, Instant::now()) {
+                    let releases = self.inner.releases();
+                    let touched = releases
+                        .iter()
+                        .filter(|(_, release)| release.kinds().any(|own| *own == kind));
+                    self.dirty.extend(touched.map(|(release, _)| release.clone()));
+                }
+            }
+            Ok(Errand::Spared(release, revision)) => self.is_spared(&release, revision),
+            Ok(Errand::Read(revision, read)) => self.has_read(*revision, read),
+            Ok(Errand::Compared(comparison)) => self.has_compared(comparison),
+            Err(error) => {
+                if let Ok(panic) = error.try_into_panic() {
+                    std::panic::resume_unwind(panic);
+                }
+            }
+        }
+    }
+
+    /// Checks the releases that may have changed, and returns the releases to report.
+    fn look(&mut self) -> Vec<ReleaseSight> {
+        let now = Instant::now();
+        let dirty = std::mem::take(&mut self.dirty);
+        let inner = Arc::clone(&self.inner);
+        let mut releases = inner.releases();
+        // Few kinds in many releases: `collect` would sort all mentions of them.
+        let mut kinds = BTreeSet::<&KindName>::new();
+        kinds.extend(releases.values().flat_map(Release::kinds));
+        self.posts.want(&kinds, now, &mut self.errands);
+        let mut sights = Vec::new();
+        for name in dirty {
+            let Some(release) = releases.get_mut(&name) else {
+                continue;
+            };
+            if let Some(revision) = release.unmarked() {
+                self.ask_for_objects(&name, revision, now);
+            }
+            self.compare(&name, release);
+            let drift = self.judge(&name, release, now);
+            if release.told != drift {
+                release.told.clone_from(&drift);
+                sights.push(ReleaseSight { release: name, drift });
+            }
+        }
+        sights
+    }
+
+    fn judge(&mut self, name: &str, release: &Release, now: Instant) -> Option<Drift> {
+        let namespace = self.inner.cluster.namespace();
+        let timeout = self.inner.settings.helm_timeout;
+        if self.inner.settings.restored.of(name) == Restoring::Off {
+            return None;
+        }
+        let rest = timeout.saturating_sub(self.vigil.see(name, release.newest_revision(), now.into()));
+        match release.judge(namespace, rest, |kind, object| self.posts.holds(kind, object)) {
+            Judgement::Whole => None,
+            Judgement::Drifted(drift) => Some(drift),
+            Judgement::Unfinished(rest) => {
+                self.again.insert(name.to_owned(), now + rest);
+                None
+            }
+        }
+    }
+}

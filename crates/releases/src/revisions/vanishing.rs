@@ -1,0 +1,42 @@
+//! Objects in a stored revision whose group version the API server has just ceased to serve. Helm takes 404 for an object that is
+//! deleted, and would leave these behind.
+//!
+//! An API server that has just started may answer 404, too. So nothing is rewritten here, and a version must never count as gone.
+
+use addon_core::failure::{Class, Failure};
+use helm_yaml::yaml;
+use kube_access::Cluster;
+use kube_access::apis::Apis;
+use serde_json::Value;
+
+use super::Revision;
+use super::unserved::{kind_of, manifests};
+use crate::revisions;
+use objects::key::flat;
+
+/// Refuses to have helm remove the objects of a revision while a version of theirs vanishes.
+pub async fn refuse_vanishing_of(cluster: &Cluster, revision: &Revision, apis: &Apis) -> Result<(), Failure> {
+    if apis.vanishing.is_empty() {
+        return Ok(());
+    }
+    let (_, content) = revisions::content(cluster, revision).await?;
+    // Helm may read a manifest that the operator cannot.
+    let documents = manifests(&content)
+        .into_iter()
+        .filter_map(|manifest| yaml::documents_v2(&manifest).ok());
+    let objects: Vec<Value> = documents.flatten().flat_map(flat).collect();
+    refuse_vanishing(&revision.release, &objects, apis)
+}
+
+/// Refuses to have helm act on these objects of a release while a version of theirs vanishes.
+pub fn refuse_vanishing(release: &str, objects: &[Value], apis: &Apis) -> Result<(), Failure> {
+    let mut versions = objects.iter().filter_map(kind_of).map(|kind| kind.api_version);
+    let vanishing = versions.find(|version| apis.vanishing.contains(version));
+    vanishing.map_or(Ok(()), |version| {
+        let report = format!(
+            "release '{release}' has objects of {version}, which the API server ceased to serve a moment ago: helm would leave them behind"
+        );
+        let failure = Failure::new(Class::Unavailable, report);
+        Err(failure.hint("it goes on once the version has been gone for 15 seconds, or is served again"))
+    })
+}

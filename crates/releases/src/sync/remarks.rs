@@ -1,0 +1,38 @@
+//! Warnings about webhooks of a release that would keep the operator from its own objects. Must never change the release.
+
+use addon_core::operator::event::SyncAction;
+use addon_core::release::interception;
+use tracing::warn;
+
+use super::Sync;
+use super::brake::objects_of;
+
+impl Sync<'_> {
+    /// The warnings about the objects of a manifest.
+    pub(super) fn remarks_on(&self, manifest: &str) -> Vec<String> {
+        // A manifest that is no YAML fails elsewhere.
+        let objects = objects_of(&self.facts.release, manifest).unwrap_or_default();
+        interception::warnings(&objects, Some(self.tools.ground.cluster.namespace()))
+    }
+
+    /// Logs warnings, once for each revision.
+    pub(super) fn warn_of(&self, remarks: &[String]) {
+        let release = self.facts.release.as_str();
+        for remark in remarks {
+            warn!(
+                release,
+                remark, "a webhook of the release keeps the operator from its own objects when it fails"
+            );
+        }
+    }
+
+    /// The warnings about the release as this work leaves it. Without a rendering they are those that the revision is marked
+    /// with.
+    pub(super) fn remarks(&self, action: SyncAction) -> Vec<String> {
+        match (action, &self.revision) {
+            (SyncAction::Unchanged, Some(revision)) => revision.remarks.clone(),
+            (SyncAction::Unchanged, None) => Vec::new(),
+            (SyncAction::Recorded | SyncAction::Upgraded, _) => self.remarks_on(&self.manifest),
+        }
+    }
+}

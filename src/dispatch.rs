@@ -1,0 +1,202 @@
+//! Does the jobs of the core: each is one function of the capability that it belongs to, from its start to its outcome.
+//!
+//! A job never decides a next step and never retries; the core does both.
+
+pub mod directories;
+pub mod traced;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use addon_core::failure::{Class, Failure};
+use addon_core::module::outline::ValuesFiles;
+use addon_core::operator::effect::Job;
+use addon_core::operator::event::{Finished, SavedState};
+use addon_core::operator::provenance::Made;
+use addon_core::review::routes::Routes;
+use addon_core::values::Given;
+use config_map::section::{self, Section};
+use hooks::{edits, enabled};
+use jiff::Timestamp;
+use jobs::{Ground, unless};
+use names::HookName;
+use releases::sync;
+use tokio_util::sync::CancellationToken;
+
+use directories::Directories;
+use webhooks::configurations::ensure::Webhooks;
+
+/// The tools of all jobs.
+#[derive(Debug)]
+pub struct Tools {
+    /// The ground of all jobs.
+    pub ground: Arc<Ground>,
+    /// Runs hooks and scripts.
+    pub hooks: Arc<hooks::Tools>,
+    /// Brings releases up to date; none for hooks without modules.
+    pub releases: Option<releases::Tools>,
+    /// Publishes webhooks.
+    pub webhooks: Webhooks,
+    /// The modules directories at the start; none for hooks without modules.
+    pub directories: Option<Directories>,
+    /// The name of our `ConfigMap`.
+    pub config_map: String,
+}
+
+impl Tools {
+    /// The tools for a job on a release.
+    pub fn releases(&self) -> Result<&releases::Tools, Failure> {
+        let missing = || Failure::new(Class::Defect, "a release was asked for where there are hooks alone");
+        self.releases.as_ref().ok_or_else(missing)
+    }
+
+    /// Whether damaged releases are repaired.
+    pub fn restores(&self) -> bool {
+        self.releases
+            .as_ref()
+            .is_some_and(|releases| releases.lookout.restores())
+    }
+}
+
+/// Does the job. Cancelling the token ends it early; the next start then finishes its unfinished writes.
+pub async fn run(job: Job, tools: Arc<Tools>, cancel: CancellationToken) -> Finished {
+    let (tools, cancel) = (&*tools, &cancel);
+    match job {
+        Job::ConfigureHooks(owner, ticket) => {
+            Finished::HooksConfigured(ticket, hooks::config::ask_all(&tools.hooks, &owner, cancel).await)
+        }
+        Job::EnsureCrds {
+            modules,
+            on_trial,
+            ticket,
+        } => {
+            let ensured = async { releases::crds::ensure(tools.releases()?, &modules, on_trial).await };
+            Finished::CrdsEnsured(ticket, unless(cancel, ensured).await)
+        }
+        Job::EnsureConversions(of, ticket) => {
+            let ensured = async { sync::ensure_conversions(tools.releases()?, &of, cancel).await };
+            Finished::ConversionsEnsured(ticket, Box::pin(ensured).await)
+        }
+        Job::PublishWebhooks(routes, ticket) => {
+            Finished::WebhooksPublished(ticket, publish(tools, &routes, cancel).await)
+        }
+        // Blocking work cannot be stopped; it ends by itself.
+        Job::Vet(unvetted, ticket) => Finished::Vetted(ticket, Ok(blocking::run(move || unvetted.vet()).await)),
+        Job::JudgeEdit(edit, ticket) => {
+            Finished::EditJudged(ticket, Ok(edits::judge(&tools.hooks, *edit, cancel).await))
+        }
+        Job::StartMonitors { hook, monitors, ticket } => {
+            let started = tools.hooks.monitors.start(&hook, monitors);
+            Finished::MonitorsStarted(ticket, unless(cancel, started).await)
+        }
+        Job::RunHook(run, ticket) => Finished::HookRan(ticket, Box::pin(hooks::run(&tools.hooks, run, cancel)).await),
+        Job::RunEnabledScript {
+            module,
+            values,
+            config_values,
+            ticket,
+        } => {
+            let answered = enabled::run(&tools.hooks, &module, values, config_values, cancel);
+            Finished::ScriptAnswered(ticket, answered.await)
+        }
+        Job::SyncRelease {
+            module,
+            values,
+            asked,
+            vetting,
+            maintenance,
+            config,
+            ticket,
+        } => {
+            let wanted = sync::Wanted {
+                values: &values,
+                asked: &asked,
+                maintenance,
+                config,
+            };
+            let synced = async { sync::sync(tools.releases()?, &module, wanted, vetting, cancel).await };
+            Finished::ReleaseSynced(ticket, Box::pin(synced).await)
+        }
+        Job::DeleteRelease { release, ticket } => {
+            let deleted = async { sync::delete(tools.releases()?, &release, cancel).await };
+            Finished::ReleaseDeleted(ticket, Box::pin(deleted).await)
+        }
+        Job::SaveConfig {
+            key,
+            text,
+            base,
+            create,
+            on_trial,
+            ticket,
+        } => {
+            let section = Section {
+                key: &key,
+                text,
+                base: base.as_deref(),
+                create,
+            };
+            let saved = section::save(&tools.ground, &tools.config_map, section, on_trial);
+            Finished::ConfigSaved(ticket, unless(cancel, Box::pin(saved)).await)
+        }
+        Job::SettleSections(ruling, ticket) => {
+            let settled = Box::pin(section::settle(&tools.ground, &tools.config_map, ruling));
+            Finished::SectionsSettled(ticket, unless(cancel, settled).await)
+        }
+        Job::LoadState(ticket) => Finished::StateLoaded(ticket, unless(cancel, load(tools)).await),
+        Job::SaveState {
+            last_good,
+            made,
+            ticket,
+        } => {
+            let saved = unless(cancel, save(tools, &last_good, made.as_ref())).await;
+            Finished::StateSaved(ticket, tools.ground.explained(saved, cancel).await)
+        }
+        Job::SaveGiven(given, ticket) => {
+            let saved = Box::pin(save_given(tools, given));
+            Finished::GivenSaved(ticket, unless(cancel, saved).await)
+        }
+        Job::SaveValuesFiles(files, ticket) => {
+            let saved = Box::pin(save_values_files(tools, &files));
+            Finished::ValuesFilesSaved(ticket, unless(cancel, saved).await)
+        }
+        Job::ReadDirectories(ticket) => {
+            Finished::DirectoriesRead(ticket, unless(cancel, directories::read_again(tools)).await)
+        }
+        Job::ListReleases(ticket) => {
+            let listed = async { sync::list(tools.releases()?).await };
+            Finished::ReleasesListed(ticket, unless(cancel, listed).await)
+        }
+        Job::WatchReleases { expected, ticket } => {
+            let begun = async { tools.releases()?.lookout.begin(&expected).await };
+            Finished::ReleasesWatched(ticket, unless(cancel, begun).await)
+        }
+    }
+}
+
+async fn publish(tools: &Tools, routes: &Routes, cancel: &CancellationToken) -> Result<(), Failure> {
+    let published = Box::pin(tools.webhooks.ensure(routes, Timestamp::now()));
+    unless(cancel, published).await.map(drop)
+}
+
+async fn load(tools: &Tools) -> Result<SavedState, Failure> {
+    Ok(saved_state::load_state(&tools.ground.cluster).await?)
+}
+
+async fn save(
+    tools: &Tools,
+    last_good: &BTreeMap<String, String>,
+    made: Option<&Made>,
+) -> Result<Vec<String>, Failure> {
+    Ok(saved_state::save_last_good(&tools.ground.cluster, last_good, made).await?)
+}
+
+/// Writes the outlines of the values files.
+pub async fn save_values_files(tools: &Tools, files: &ValuesFiles) -> Result<(), Failure> {
+    let saved = saved_state::save_values_files(&tools.ground.cluster, files).await;
+    tools.ground.explained_to_the_end(saved.map_err(Failure::from)).await
+}
+
+async fn save_given(tools: &Tools, given: BTreeMap<HookName, Given>) -> Result<(), Failure> {
+    let saved = saved_state::save_given(&tools.ground.cluster, given).await;
+    tools.ground.explained_to_the_end(saved.map_err(Failure::from)).await
+}
