@@ -4,22 +4,14 @@
 //! unreachable cluster does not end the start; a missing directory does.
 
 pub mod announcing;
-pub mod cases;
 pub mod channel;
-pub mod check;
 pub mod choosing;
 mod config_events;
 pub mod confirm;
 mod debugging;
-pub mod draft;
 pub mod edit;
-pub mod findings;
-pub mod following;
 mod inventory;
-pub mod lint;
 mod lives;
-pub mod manifest;
-mod offline;
 mod outdated;
 pub mod outside;
 pub mod packages;
@@ -27,23 +19,19 @@ pub mod post_renderer;
 mod reloading;
 mod rendering;
 pub mod repairing;
-pub mod replaying;
 mod reviews;
-pub mod rights;
 mod signals;
 pub mod sources;
 mod start;
 pub mod switch;
-mod threads;
 mod told;
-mod trials;
-mod trying;
 mod watching;
 
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ::channel::{follower, stage, trial};
 use addon_core::operator::Operator;
 use addon_core::operator::event::Event;
 use axum::Router;
@@ -225,7 +213,7 @@ fn take_part(
 ) -> Result<(), StartError> {
     let Ground { cluster, spawner, .. } = &*tools.ground;
     let door = leadership::start(settings, cluster, outside.concerned(spawner), seed(), parts);
-    trying::start(settings, environment, cluster, door, outside, parts)?;
+    trial::start(settings, environment, cluster, door, &outside.channel, seed(), parts)?;
     Ok(())
 }
 
@@ -269,13 +257,13 @@ fn notices(settings: &Settings, cluster: &Cluster, outside: &Outside, parts: &mu
             let writer = announcing::Writer {
                 cluster: cluster.clone(),
                 config_map: modules.config_map.clone(),
-                deployment: Arc::clone(&outside.deployment),
+                deployment: Arc::clone(&outside.channel.deployment),
                 pod: settings.pod_name.clone(),
                 meters: Arc::clone(meters),
                 secrets: secrets.clone(),
             };
             parts.spawn("the writer of Kubernetes Events", writer.run(announcements));
-            outside.announcer.get_or_init(|| announcer.of_channel());
+            outside.channel.announcer.get_or_init(|| announcer.of_channel());
             notices.announced_by(announcer)
         }
     }
@@ -294,7 +282,7 @@ fn watches(
     let doors = &outside.doors;
     parts.spawn(
         "the news of trials",
-        trials::tell(outside.trial.subscribe(), doors.clone()),
+        stage::tell(outside.channel.stage.subscribe(), doors.clone()),
     );
     let monitors = watching::start(cluster, kinds, doors, &outside.meters, parts);
     outside.monitors.get_or_init(|| monitors.clone());
@@ -327,7 +315,6 @@ async fn listen(
         outdated,
         secrets,
         standing,
-        bell,
         ..
     } = outside;
     // The counter exists from the first scrape, so that an alert on its absence does not fire for a young operator.
@@ -342,7 +329,7 @@ async fn listen(
         secrets: secrets.clone(),
         standing: standing.subscribe(),
         port: settings.listen.port(),
-        door: following::door(settings, bell),
+        door: follower::door(settings, &outside.channel.bell),
     };
     let routes = match settings.program() {
         Program::AddonOperator => probe::router(probe),

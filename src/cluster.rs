@@ -5,5 +5,3 @@
 
 pub mod copies;
 pub mod deployment;
-pub mod imitation;
-pub mod installation;

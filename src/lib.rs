@@ -11,7 +11,6 @@ pub mod hosts;
 pub mod cluster;
 pub mod dispatch;
 pub mod driver;
-pub mod package;
 pub mod serve;
 
 pub mod app;

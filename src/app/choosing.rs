@@ -10,6 +10,7 @@ mod pace;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use blocking::threads;
 use channel_core::channel::{Channel, NoChannel};
 use channel_core::reference::{Fault, ImageDigest, Repository, Tag};
 use channel_core::selection::wish;
@@ -21,7 +22,6 @@ use settings::Environment;
 use thiserror::Error;
 
 use super::packages::{PackageError, Reach};
-use super::start;
 use asking::{Errand, answers};
 
 /// The number of registries that are asked side by side.
@@ -174,7 +174,7 @@ pub fn choose(
             }
         }
     }
-    let runtime = start::runtime().map_err(PackageError::from)?;
+    let runtime = threads::runtime().map_err(PackageError::from)?;
     let all = stream::iter(
         errands
             .into_values()

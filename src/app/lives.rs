@@ -3,6 +3,7 @@
 //!
 //! Nothing of one life must remain in the next, or while another replica may lead.
 
+use blocking::threads::{self, NoThreads};
 use child::Spawner;
 use child::warrant::Warrant;
 use parts::Parts;
@@ -12,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
 use super::signals::Signals;
-use super::start::{self, StartError};
+use super::start::StartError;
 use super::{FAILED, Log, operate};
 
 /// How long the end of a life waits for tasks that still run.
@@ -57,9 +58,9 @@ pub(super) fn live(settings: &Settings, environment: &Environment, log: &Log) ->
 }
 
 fn live_once(settings: &Settings, environment: &Environment, log: &Log, signals: &Signals) -> Result<End, StartError> {
-    let runtime = start::runtime()?;
+    let runtime = threads::runtime()?;
     let warrant = Warrant::default();
-    let spawner = Spawner::new().map_err(StartError::Spawner)?.under(warrant.clone());
+    let spawner = Spawner::new().map_err(NoThreads::Spawner)?.under(warrant.clone());
     let spawner = spawner.hiding(log.secrets.clone());
     let ended = runtime.block_on(one_life(settings, environment, log.clone(), spawner.clone(), signals));
     // The remaining tasks have had their time, or a second signal ended it. Dropping them kills their children.

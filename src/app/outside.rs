@@ -5,13 +5,14 @@
 
 use std::io::{self, Write as _};
 
+use blocking::threads::{self, NoThreads};
 use kube_access::kubeconfig::ConnectError;
 use kube_access::pods::{PodError, Stream};
 use settings::{ConfigurationError, Environment, HooksArgs, Machine, NAMESPACE_HINT, Program, Settings, StartArgs};
 use thiserror::Error;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::start::{self, StartError};
+use super::start::{self};
 
 /// The escape sequence that shows a terminal's main screen again, after a watching command has ended.
 const FIRST_SCREEN: &str = "\u{1b}[?1049l";
@@ -37,7 +38,7 @@ pub enum OutsideError {
     #[error("cannot address the cluster")]
     Connect(#[from] ConnectError),
     #[error("cannot start")]
-    Start(#[source] StartError),
+    Start(#[source] NoThreads),
     #[error("cannot wait for Ctrl-C")]
     Signal(#[source] io::Error),
     #[error(transparent)]
@@ -83,7 +84,7 @@ pub fn run(
     command: Vec<String>,
     environment: &Environment,
 ) -> Result<u8, OutsideError> {
-    let runtime = start::runtime().map_err(OutsideError::Start)?;
+    let runtime = threads::runtime().map_err(OutsideError::Start)?;
     let code = runtime.block_on(async {
         let mut interrupt = signal(SignalKind::interrupt()).map_err(OutsideError::Signal)?;
         let mut relay = Relay::default();
@@ -107,7 +108,7 @@ pub fn answer(
     command: Vec<String>,
     environment: &Environment,
 ) -> Result<String, OutsideError> {
-    let runtime = start::runtime().map_err(OutsideError::Start)?;
+    let runtime = threads::runtime().map_err(OutsideError::Start)?;
     let (mut said, mut complaint) = (Vec::new(), Vec::new());
     let mut tell = |stream, bytes: &[u8]| {
         match stream {

@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use addon_core::failure::Failure;
+use authoring::lint;
+use blocking::threads::{self, NoThreads};
 use certificates::material::Pem;
 use channel_core::candidate::Signature;
 use channel_core::following::Trouble;
@@ -17,9 +19,15 @@ use channel_core::reference;
 use channel_core::reference::{ImageDigest, ReferenceError};
 use disk::chart_version;
 use futures::future::ready;
+use inquiry::Inquiry;
+use inquiry::office::{self, BadFile, Unusable};
 use kube_access::kubeconfig;
 use kube_access::kubeconfig::Address;
 use names::parse_module_dir;
+use package::layers::PackageKind;
+use package::pulling::{self, PullError};
+use package::pushing::{self, Artifact, PushError};
+use package::signatures::SendError;
 use registry::credentials::{BadCredentials, Credentials, ReadCredentials};
 use registry::error::{Problem, RegistryError};
 use registry::fence::Fence;
@@ -34,14 +42,6 @@ use signing::{Signer, SigningError};
 use thiserror::Error;
 
 use super::choosing::NameAndPassword;
-use super::following::asking::Inquiry;
-use super::following::setup::{self, BadFile, Unusable};
-use super::lint;
-use super::start::{self, StartError};
-use crate::package::layers::PackageKind;
-use crate::package::pulling::{self, PullError};
-use crate::package::pushing::{self, Artifact, PushError};
-use crate::package::signatures::SendError;
 
 /// The order of a module whose directory has no number. Only the name is used here.
 const ORDER: u32 = 1;
@@ -85,7 +85,7 @@ pub enum PackageError {
     #[error("cannot ask registries")]
     Setup(#[from] SetupError),
     #[error("cannot start")]
-    Start(#[from] StartError),
+    Start(#[from] NoThreads),
     #[error(transparent)]
     Push(#[from] PushError),
     #[error(transparent)]
@@ -161,7 +161,7 @@ pub fn push(
     let registry = registry(&place.host, reach, Rights::Push, environment)?;
     let artifact = Artifact::of(&module, &name.to_string(), chart_version(&module).as_deref())?;
     let sent = pushing::push(&registry, &place, &reference, &artifact, signer.as_ref());
-    start::runtime()?.block_on(sent)?;
+    threads::runtime()?.block_on(sent)?;
     let digest = artifact.digest();
     Ok(Pushed { place, digest })
 }
@@ -178,11 +178,11 @@ pub fn pull(
     let registry = || registry(&place.host, reach, Rights::Pull, environment);
     let asked = registry()?;
     let verified = keys.map(|file| {
-        let read: Keys = setup::keys(file)?;
+        let read: Keys = office::keys(file)?;
         Ok::<_, PackageError>((Inquiry::new(registry()?, place.clone(), Some(read)), file))
     });
     let verified = verified.transpose()?;
-    start::runtime()?.block_on(async {
+    threads::runtime()?.block_on(async {
         let mut reference = reference;
         if let Some((inquiry, file)) = &verified {
             // Before any content is read, and by the digest, so that the tag cannot move in between.
@@ -211,7 +211,7 @@ async fn verify(inquiry: &Inquiry, file: &Path, digest: &ImageDigest) -> Result<
 
 /// The repository and the version that a person named.
 fn target(named: &reference::Reference) -> Result<(ImagePlace, Reference), BadName> {
-    let place = setup::place(&named.repository)?;
+    let place = office::place(&named.repository)?;
     let reference = match &named.digest {
         Some(digest) => Reference::Digest(digest.clone()),
         None => Reference::Tag(named.followed_tag().expect("a name without a digest follows a tag")),
@@ -226,7 +226,7 @@ pub(super) fn client(
     reach: &Reach,
     environment: &Environment,
 ) -> Result<Registry, PackageError> {
-    let host = setup::place(repository)?.host;
+    let host = office::place(repository)?.host;
     let access = access(&host, reach, Rights::Pull, Limits::default(), environment)?;
     let read = match login {
         None => logins(reach, environment)?,
@@ -278,7 +278,7 @@ fn access(
         plain,
         mirrors: BTreeMap::new(),
         authorities: authorities.transpose()?,
-        proxies: setup::proxies(environment).map_err(Unusable::Proxy)?,
+        proxies: office::proxies(environment).map_err(Unusable::Proxy)?,
         fence: reach.fence.as_ref().map(|near| fence(near, environment)).transpose()?,
         limits,
         rights,

@@ -10,6 +10,9 @@ use addon_core::operator::event::Event;
 use addon_core::operator::query::{ConfigValuesQuery, ModuleReport, ModulesQuery, ReleaseValuesQuery, Secrets};
 use addon_core::values::Store;
 use addon_core::values::section::to_text;
+use authoring::findings::{Finding, Weight};
+use authoring::lint;
+use authoring::offline::Offline;
 use disk::{Found, FoundModule, Layout};
 use jobs::catalogue::ModuleFiles;
 use jobs::editions::Editions;
@@ -19,10 +22,8 @@ use report::Chain;
 use serde_json::{Map, Value};
 use settings::{Environment, Settings, Work};
 
-use super::findings::{Finding, Weight};
-use super::offline::Offline;
+use super::inventory;
 use super::told::Outside;
-use super::{inventory, lint};
 use crate::dispatch::Tools;
 use crate::serve::debug::reload::{Reloaded, Reloader, Unfit};
 

@@ -18,6 +18,8 @@ use addon_core::operator::event::Event;
 use addon_core::operator::query::{NamedSource, SourcesQuery};
 use channel_core::source::ModuleSource;
 use futures::future::ready;
+use inquiry::office::{BadFile, Files, Office};
+use inquiry::pod_credentials;
 use leadership::standing::{ActingRole, Told};
 use names::ModuleName;
 use parts::Parts;
@@ -36,8 +38,6 @@ use self::library::Library;
 use self::shown::Shown;
 use self::taking::Taker;
 use super::Outside;
-use super::following::credentials;
-use super::following::setup::{BadFile, Files, Office};
 use super::reloading::Desk;
 use crate::cluster::copies;
 use crate::driver::Judged;
@@ -66,7 +66,7 @@ pub(super) fn start(
     let read: Box<dyn Fn() -> ReadCredentials + Send + Sync> = match &channel.follow {
         Follow::As(pod) => {
             let (cluster, pod) = (desk.tools.ground.cluster.clone(), pod.clone());
-            Box::new(move || credentials::of_pod(cluster.clone(), pod.clone()))
+            Box::new(move || pod_credentials::of_pod(cluster.clone(), pod.clone()))
         }
         Follow::Refused | Follow::NoPod => Box::new(|| Box::new(|| Box::pin(ready(Ok(Credentials::default()))))),
     };

@@ -15,11 +15,13 @@ use std::time::Duration;
 
 use addon_core::failure::Failure;
 use addon_core::operator::policy::Mode;
+use blocking::threads::NoThreads;
 use certificates::tls::TlsError;
 use child::Spawner;
 use child::warrant::Warrant;
 use disk::{Fault, Problem};
 use helm::Helm;
+use inquiry::office::BadFile;
 use jobs::tmp::TmpDir;
 use kube_access::Cluster;
 use kube_access::kubeconfig;
@@ -29,14 +31,12 @@ use settings::{Environment, Order, QueueActions, Settings, Work};
 use telling::meters::Meters;
 use thiserror::Error;
 use tokio::net::TcpListener;
-use tokio::runtime::Runtime;
 use traces::TracesError;
 use tracing::{error, info, warn};
 
 use self::hooks::leads_to_our_cluster;
 pub(super) use self::hooks::{hook_environment, hook_tools};
-use super::following::setup::BadFile;
-use super::{FAILED, Log, threads};
+use super::{FAILED, Log};
 use crate::serve::debug::unix::SocketError;
 pub(super) use policy::policy;
 
@@ -45,11 +45,9 @@ pub(super) use policy::policy;
 const GRACE: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Error)]
-pub enum StartError {
-    #[error("cannot start the runtime")]
-    Runtime(#[source] io::Error),
-    #[error("cannot start the thread that starts processes")]
-    Spawner(#[source] io::Error),
+pub(crate) enum StartError {
+    #[error(transparent)]
+    Threads(#[from] NoThreads),
     #[error("cannot wait for signals")]
     Signals(#[source] io::Error),
     #[error("cannot listen on {address} for {what}")]
@@ -105,8 +103,7 @@ impl StartError {
             Self::Traces(_) => {
                 vec!["TRACING_OTLP_ENDPOINT names the collector of traces; without it no traces are sent"]
             }
-            Self::Runtime(_)
-            | Self::Spawner(_)
+            Self::Threads(_)
             | Self::Signals(_)
             | Self::Tls(_)
             | Self::NoKubeconfig
@@ -140,10 +137,6 @@ pub(super) fn refuse(error: &dyn Error) -> ExitCode {
     // Without standard error only the exit code tells the failure.
     drop(writeln!(io::stderr(), "{}", Chain(error)));
     ExitCode::from(FAILED)
-}
-
-pub(super) fn runtime() -> Result<Runtime, StartError> {
-    threads::runtime().map_err(StartError::Runtime)
 }
 
 /// Logs the program's version and settings, so that the log alone explains later records.

@@ -3,6 +3,7 @@
 //! Objects that this would delete are shown before. A flag that another person has changed meanwhile is not written.
 
 use addon_core::failure::Failure;
+use blocking::threads::{self, NoThreads};
 use helm_yaml::yaml;
 use kube_access::Cluster;
 use kube_access::kubeconfig::ConnectError;
@@ -14,7 +15,7 @@ use thiserror::Error;
 use tokio::runtime::Runtime;
 
 use super::edit::{self, Edit, failed};
-use super::start::{self, StartError};
+use super::start::{self};
 
 /// Why a module was not switched.
 #[derive(Debug, Error)]
@@ -28,7 +29,7 @@ pub enum SwitchError {
     #[error("cannot address the cluster")]
     Connect(#[from] ConnectError),
     #[error("cannot start")]
-    Start(#[source] StartError),
+    Start(#[source] NoThreads),
     #[error("{0}")]
     Cluster(Failure),
     #[error("there is no ConfigMap '{name}' in namespace '{namespace}'")]
@@ -134,7 +135,7 @@ pub(super) fn reach_cluster(
     environment: &Environment,
 ) -> Result<(Settings, Runtime, Cluster), SwitchError> {
     let settings = Settings::check(args, environment, &Machine::this())?;
-    let runtime = start::runtime().map_err(SwitchError::Start)?;
+    let runtime = threads::runtime().map_err(SwitchError::Start)?;
     let cluster = runtime.block_on(start::reach(&settings, environment))?;
     let cluster = cluster.ok_or(SwitchError::NoNamespace)?;
     Ok((settings, runtime, cluster))

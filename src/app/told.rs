@@ -4,8 +4,6 @@
 
 use std::sync::{Arc, OnceLock};
 
-use addon_core::operator::event::TrialStage;
-use channel_core::view::ChannelState;
 use child::Spawner;
 use hooks::records::{self, Recorder};
 use leadership::Concerned;
@@ -16,23 +14,17 @@ use releases::outdated::Board;
 use report::secrets::Secrets;
 use settings::Settings;
 use telling::meters::Meters;
-use telling::notices::announcements::channel::ChannelAnnouncer;
 use telling::telemetry::Spools;
 use tokio::sync::watch;
 use watches::Monitors;
 
 use super::Log;
 use super::config_events::ConfigEvents;
-use super::following::Followed;
 use crate::serve::debug::channel::Channel;
 use crate::serve::debug::modules::Charts;
 use crate::serve::debug::reload::Reloader;
 use crate::serve::debug::sources::Sources;
-use crate::serve::notify::Bell;
 use crate::serve::probe;
-
-/// The answer about a channel in a program that follows none.
-const NOT_FOLLOWED: &str = "this program follows no channel";
 
 /// The values that answers need, also before the cluster is connected.
 #[derive(Clone)]
@@ -55,15 +47,8 @@ pub(super) struct Outside {
     pub(super) secrets: Secrets,
     pub(super) spools: Spools,
     pub(super) standing: watch::Sender<ActingRole>,
-    /// The stage of the last trial; none while it is not known.
-    pub(super) trial: watch::Sender<Option<TrialStage>>,
-    pub(super) bell: Bell,
-    pub(super) followed: watch::Sender<Followed>,
-    pub(super) channel: watch::Sender<ChannelState>,
-    /// The name of the operator's Deployment, once it is known.
-    pub(super) deployment: Arc<OnceLock<String>>,
-    /// Announces news of the channel as Events, if Events are on.
-    pub(super) announcer: Arc<OnceLock<ChannelAnnouncer>>,
+    /// The ways to the channel.
+    pub(super) channel: channel::Outside,
 }
 
 impl Outside {
@@ -74,6 +59,7 @@ impl Outside {
         trouble: probe::Trouble,
         log: &Log,
     ) -> Self {
+        let standing = watch::Sender::new(ActingRole::Seeks { trouble: None });
         Self {
             doors: doors.clone(),
             meters: Arc::clone(meters),
@@ -88,29 +74,16 @@ impl Outside {
             events: ConfigEvents::default(),
             secrets: log.secrets.clone(),
             spools: log.spools.clone(),
-            standing: watch::Sender::new(ActingRole::Seeks { trouble: None }),
-            trial: watch::Sender::new(None),
-            bell: Bell::default(),
-            followed: watch::Sender::default(),
-            channel: watch::Sender::new(ChannelState::Off {
-                why: NOT_FOLLOWED.to_owned(),
-            }),
-            deployment: Arc::default(),
-            announcer: Arc::default(),
+            channel: channel::Outside::new(doors, meters, &standing),
+            standing,
         }
-    }
-
-    /// An announcer for news of the channel; if Events are off, it only counts them.
-    pub(super) fn channel_announcer(&self) -> ChannelAnnouncer {
-        let announcer = self.announcer.get().cloned();
-        announcer.unwrap_or_else(|| ChannelAnnouncer::silent(Arc::clone(&self.meters)))
     }
 
     /// The state of the channel for commands and metrics.
     pub(super) fn channel(&self) -> Channel {
         Channel {
-            state: self.channel.subscribe(),
-            bell: self.bell.clone(),
+            state: self.channel.state.subscribe(),
+            bell: self.channel.bell.clone(),
         }
     }
 

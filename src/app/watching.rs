@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use addon_core::module::description::Restoring;
 use config_map::watch::{self, Trouble, Ways};
-use gojq::filter::Filter;
+use hooks::filters::compile;
 use kube_access::Cluster;
 use kube_access::kinds::Kinds;
 use listeners::Loop;
@@ -18,7 +18,6 @@ use telling::meters::Meters;
 use telling::meters::bindings::{Bound, WatchError};
 use tokio::time::sleep;
 use tracing::error;
-use watches::lens::Sieve;
 use watches::observation::{Labels, Observation};
 use watches::{Monitors, Settings, trouble};
 
@@ -115,14 +114,6 @@ async fn report(monitors: Monitors, meters: Arc<Meters>) {
         }
         shown = stale;
     }
-}
-
-/// Compiles the text of a binding's filter.
-pub(super) fn compile(text: &str) -> Result<Sieve, String> {
-    let filter = Filter::compile(text).map_err(|error| error.to_string())?;
-    Ok(Arc::new(move |object| {
-        filter.apply(object).map_err(|error| error.to_string())
-    }))
 }
 
 fn measure(meters: &Meters, seen: &Observation<'_>) {

@@ -5,21 +5,21 @@
 use std::io;
 use std::path::PathBuf;
 
+use authoring::cases::CasesError;
+use authoring::draft::DraftError;
+use authoring::lint::LintError;
+use authoring::manifest::NoManifest;
+use authoring::replaying::ReplayError;
+use authoring::rights::RightsError;
 use settings::ConfigurationError;
 use thiserror::Error;
 
 use super::socket::SocketError;
-use crate::app::cases::CasesError;
 use crate::app::channel::ChannelError;
 use crate::app::choosing::ChooseError;
 use crate::app::confirm::ConfirmError;
-use crate::app::draft::DraftError;
-use crate::app::lint::LintError;
-use crate::app::manifest::NoManifest;
 use crate::app::outside::OutsideError;
 use crate::app::packages::PackageError;
-use crate::app::replaying::ReplayError;
-use crate::app::rights::RightsError;
 use crate::app::sources::edits::SourceEditError;
 use crate::app::switch::SwitchError;
 

@@ -3,13 +3,13 @@
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use authoring::check::Places;
+use authoring::findings::{self, Checked, Form};
+use authoring::{check, lint, manifest};
 use clap::Args;
 
 use super::switch::say;
 use super::{Caller, CommandError, Output, print};
-use crate::app::check::Places;
-use crate::app::findings::{self, Checked, Form};
-use crate::app::{check, lint, manifest};
 
 /// The default directory of modules.
 const MODULES_DIR: &str = "modules";

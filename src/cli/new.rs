@@ -3,10 +3,10 @@
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 
+use authoring::draft::{self, NewModule};
 use clap::Args;
 
 use super::{CommandError, print};
-use crate::app::draft::{self, NewModule};
 
 /// The arguments of `module new`.
 #[derive(Debug, Args)]

@@ -3,11 +3,11 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
+use authoring::findings::{self, Weight};
+use authoring::rights::{self, Form, Question};
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::{Caller, CommandError, print};
-use crate::app::findings::{self, Weight};
-use crate::app::rights::{self, Form, Question};
 
 /// The default namespace of releases.
 const NAMESPACE: &str = "addon-operator";

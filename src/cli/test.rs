@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
+use authoring::cases::{self, Tried};
 use clap::Args;
 
 use super::{Caller, CommandError, print};
-use crate::app::cases::{self, Tried};
 
 /// The arguments of `module test`.
 #[derive(Debug, Args)]

@@ -15,18 +15,15 @@ use kube_access::Cluster;
 use kube_access::error::RequestError;
 use thiserror::Error;
 
-use super::installation::FORMER_IMAGE;
-use super::installation::patching::{Unwritten, Writing};
-use crate::cluster::installation::patching;
+use channel::installation::FORMER_IMAGE;
+use channel::installation::patching;
+use channel::installation::patching::{Unwritten, Writing};
+use channel::installation::reading::{RESUMED, RESUMED_AT};
 
 /// Labels of the operator's objects whose value is the program's name; one of them is enough.
 const LABELS: [&str; 2] = ["app.kubernetes.io/name", "app"];
 /// The annotation that names the default container.
 const DEFAULT_CONTAINER: &str = "kubectl.kubernetes.io/default-container";
-/// The annotation with an image that a person put there by hand, and that the operator may replace again.
-pub const RESUMED: &str = "addon-operator/resumed";
-/// The annotation with the time of the last resume. It distinguishes two resumes of the same image.
-pub const RESUMED_AT: &str = "addon-operator/resumed-at";
 
 /// Why the Deployment was not found or not changed.
 #[derive(Debug, Error)]

@@ -21,7 +21,7 @@ use telling::meters::{Meters, Sample};
 use tokio::sync::watch;
 use watches::{Monitors, StaleWatch};
 
-use super::notify;
+use channel::bell;
 
 /// The reason why the `ConfigMap` cannot be watched; none while it is watched.
 pub type Trouble = watch::Receiver<Option<String>>;
@@ -46,7 +46,7 @@ pub struct Probe {
     /// The port at which a leader answers the same routes.
     pub port: u16,
     /// The endpoint for announcements of a new version.
-    pub door: notify::Door,
+    pub door: bell::Door,
 }
 
 /// Every route and its purpose, in the order of the index page.
@@ -86,7 +86,7 @@ pub fn router(probe: Probe) -> Router {
         .route("/status/converge", get(converge))
         .route("/discovery", get(discovery))
         .route("/debug/pprof/cmdline", get(command_line))
-        .route("/channel/notify", post(notify::notify))
+        .route("/channel/notify", post(notify))
         .fallback(not_found)
         .with_state(probe)
 }
@@ -150,6 +150,10 @@ fn listed(routes: &[(&str, &str)]) -> String {
 async fn own_metrics(State(probe): State<Probe>, asked: HeaderMap) -> Response {
     let sample = sample(&probe.doors, &probe.outdated).await.ok();
     scraped(escaping(&asked), probe.meters.render(sample.as_ref()))
+}
+
+async fn notify(State(probe): State<Probe>, headers: HeaderMap) -> Response {
+    bell::announced(&probe.door, &probe.standing, &headers).await
 }
 
 async fn sample(doors: &Loop, outdated: &Board) -> Result<Sample, Unanswered> {

@@ -47,7 +47,10 @@ fn served() -> String {
 
 #[test]
 fn kinds_of_kubernetes_are_known_by_heart() {
-    let (file, text) = (root().join("src/app/rights/kinds.txt"), HEAD.to_owned() + &served());
+    let (file, text) = (
+        root().join("crates/authoring/src/rights/kinds.txt"),
+        HEAD.to_owned() + &served(),
+    );
     if std::env::var_os("UPDATE").is_some() {
         fs_err::write(&file, &text).unwrap();
     }

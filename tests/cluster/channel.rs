@@ -5,7 +5,7 @@
 use std::process::Output;
 
 use addon_operator::app::channel::Site;
-use addon_operator::cluster::installation::patching::FIELD_MANAGER;
+use channel::installation::patching::FIELD_MANAGER;
 use serde_json::{Value, json};
 use settings::{Environment, StartArgs};
 use testbed::namespace::Namespace;

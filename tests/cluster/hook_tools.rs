@@ -53,7 +53,7 @@ pub(crate) async fn tools(place: Place<'_>) -> Arc<Tools> {
     let environment = place.environment.iter();
     Arc::new(Tools {
         monitors: monitors(&cluster),
-        patcher: Patcher::new(cluster.clone(), Kinds::new(cluster.clone()), hooks::jq),
+        patcher: Patcher::new(cluster.clone(), Kinds::new(cluster.clone()), hooks::filters::jq),
         meters: meters(),
         hooks_dir: None,
         script_deadline: Duration::from_mins(1),

@@ -9,9 +9,9 @@ mod trial_set;
 
 use addon_core::failure::Failure;
 use addon_core::module::description::AccountName;
-use addon_operator::cluster::installation;
-use addon_operator::cluster::installation::patching::{self, FIELD_MANAGER, Outcome};
-use addon_operator::cluster::installation::{CHART_IMAGE, CHART_IMAGE_THEN, FORMER_IMAGE, Found, PATCHED_IMAGE};
+use channel::installation;
+use channel::installation::patching::{self, FIELD_MANAGER, Outcome};
+use channel::installation::{CHART_IMAGE, CHART_IMAGE_THEN, FORMER_IMAGE, Found, PATCHED_IMAGE};
 use serde_json::json;
 use std::time::Duration;
 

@@ -57,7 +57,7 @@ impl Stage {
     /// A patcher with this rate limit. Requests for discovery are not limited.
     fn patcher(&self, limit: RateLimit, patience: Duration) -> Patcher {
         let patching = self.cluster.limited(limit).within(patience);
-        Patcher::new(patching, Kinds::new(self.cluster.clone()), hooks::jq)
+        Patcher::new(patching, Kinds::new(self.cluster.clone()), hooks::filters::jq)
     }
 
     fn create(&self, name: &str) -> String {

@@ -52,11 +52,10 @@ pub(crate) const SHELL: Table = Table {
     rows: &[
         row("hosts", ""),
         row("cluster", ""),
-        row("package", ""),
         row("dispatch", "cluster"),
         row("serve", "cluster"),
         row("driver", ""),
-        row("app", "cluster package dispatch serve driver"),
+        row("app", "cluster dispatch serve driver"),
         row("cli", "app"),
         row("main", "hosts app cli"),
     ],

@@ -7,13 +7,13 @@
 
 use std::path::{Path, PathBuf};
 
-use addon_operator::app::following::asking::Inquiry;
 use channel_core::candidate::{Candidate, Signature};
 use channel_core::following::{Answer, Question, Trouble};
 use channel_core::platform::Platform;
 use channel_core::reference::{ImageDigest, Tag};
 use image::layout::{CONFIG, Draft, MANIFEST};
 use image::push::Target;
+use inquiry::Inquiry;
 use registry::place::{ImagePlace, digest_of};
 use registry::signatures::Keys;
 use serde_json::{Value, json};

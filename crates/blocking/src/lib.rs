@@ -1,5 +1,7 @@
 //! Blocking work with files, or with long texts. Must never run on a thread of the event loop: the lease, the probes
-//! and all hooks would have to wait for it.
+//! and all hooks would have to wait for it. The runtime has threads for it from the start.
+
+pub mod threads;
 
 use std::panic::resume_unwind;
 

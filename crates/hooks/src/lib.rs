@@ -20,6 +20,7 @@ pub mod edits;
 pub mod enabled;
 mod failures;
 mod files;
+pub mod filters;
 mod recording;
 pub mod records;
 pub mod rehearsal;
@@ -51,10 +52,8 @@ use addon_core::operator::event::{HookRan, ObjectWritten, Usage};
 use addon_core::review::response::HookResponse;
 use child::{Finished, Output, ProcessError, Spawn};
 use disk::is_executable;
-use gojq::filter::Filter;
 use names::{BindingName, GLOBAL_KEY, HookId, ModuleName, MonitorId, Owner};
 use serde::Serialize;
-use serde_json::Value;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -271,12 +270,6 @@ fn show(tools: &Tools, hook: &HookId, metrics: Parsed) {
         tracing::warn!(hook = name, module, problem = %dropped, "Operation on a metric is dropped");
     }
     tools.meters.apply_hook_metrics(hook, metrics.operations);
-}
-
-/// The jq filters of object patches.
-pub fn jq(program: &str, object: &Value) -> Result<Vec<Value>, Failure> {
-    let filtered = Filter::compile(program).and_then(|filter| filter.outputs(object));
-    filtered.map_err(|error| Failure::of(Class::HookFailed, &error))
 }
 
 /// The command of a hook with the operator's environment, without its files.

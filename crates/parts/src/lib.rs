@@ -9,6 +9,8 @@
 //!
 //! Begin with `Parts`.
 
+pub mod clock;
+
 use std::panic::AssertUnwindSafe;
 
 use futures::FutureExt;

@@ -36,8 +36,9 @@ pub const MEMBERS: &str = "record.members";
 pub const LOGGER: &str = "record.logger";
 
 /// The program's own crates that log; all other records come from libraries.
-const OURS: [&str; 17] = [
+const OURS: [&str; 18] = [
     "addon_operator",
+    "channel",
     "child",
     "config_map",
     "helm",

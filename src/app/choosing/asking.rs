@@ -106,7 +106,7 @@ pub(super) async fn answers(
             }
         }
         let registry = &clients[&login];
-        let mut counter = match crate::app::following::setup::place(&repository) {
+        let mut counter = match inquiry::office::place(&repository) {
             Ok(place) => Counter::new(registry, place, &pace),
             Err(error) => {
                 found.extend(errand.refused(&error));

@@ -14,15 +14,15 @@ use addon_core::operator::effect::FilesVerdict;
 use channel_core::choice::{Activity, Choice, Memory, Running, Subject, Target};
 use channel_core::following::{Following, Installed, Move};
 use channel_core::source::ModuleSource;
+use inquiry::Inquiry;
+use inquiry::office::Office;
+use parts::clock::Clock;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until};
 
 use super::record::Record;
 use super::shown::Shown;
 use super::taking::{Inputs, Taker};
-use crate::app::following::asking::Inquiry;
-use crate::app::following::setup::Office;
-use crate::driver::Clock;
 
 /// The interval of checks whether time or an edit has changed the choice.
 const BEAT: Duration = Duration::from_secs(1);

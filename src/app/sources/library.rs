@@ -9,9 +9,9 @@ use channel_core::reference::ImageDigest;
 use names::ModuleName;
 use thiserror::Error;
 
-use crate::app::draft::{self, DraftError, NewModule};
-use crate::package::layers::PackageKind;
-use crate::package::pulling::{Package, PullError};
+use authoring::draft::{self, DraftError, NewModule};
+use package::layers::PackageKind;
+use package::pulling::{Package, PullError};
 
 /// The name of the directory below the one for temporary files.
 const DIR: &str = "module-sources";

@@ -12,20 +12,21 @@ use addon_core::operator::event::Event;
 use channel_core::reference::ImageDigest;
 use channel_core::source::ModuleSource;
 use disk::{FoundModule, Layer, Problem};
+use inquiry::Inquiry;
 use jobs::catalogue::ModuleFiles;
 use kube_access::Cluster;
 use names::ModuleName;
+use package::pack;
+use package::pulling::{self, Package, PullError};
+use registry::place::Reference;
 use report::Chain;
 use thiserror::Error;
 use tracing::warn;
 
 use super::library::{Library, ShelfError};
-use crate::app::following::asking::Inquiry;
 use crate::app::inventory;
 use crate::app::reloading::{self, Desk};
 use crate::cluster::copies::{self, LARGEST};
-use crate::package::pack;
-use crate::package::pulling::{Package, PullError};
 use crate::serve::debug::reload::Unfit;
 
 /// Why a version was not brought into use.
@@ -103,7 +104,7 @@ impl Taker {
         if let Some(place) = self.library.find(&self.module, digest) {
             return Ok(place);
         }
-        let package = inquiry.pull(digest).await?;
+        let package = pulling::pull(inquiry.registry(), inquiry.place(), &Reference::Digest(digest.clone())).await?;
         Ok(self.library.put(&self.module, package).await?)
     }
 

@@ -28,7 +28,7 @@ pub(in crate::app) fn hook_tools(
 ) -> Result<hooks::Tools, StartError> {
     Ok(hooks::Tools {
         monitors,
-        patcher: Patcher::new(ground.cluster.patching(&settings.kube), kinds, hooks::jq),
+        patcher: Patcher::new(ground.cluster.patching(&settings.kube), kinds, hooks::filters::jq),
         meters: Arc::clone(&outside.meters),
         hooks_dir: hooks_dir(settings)?,
         script_deadline: settings.hooks.script_timeout,

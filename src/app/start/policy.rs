@@ -5,10 +5,10 @@
 use std::path::Path;
 
 use addon_core::operator::policy::{Leadership, OnTrial, Policy};
+use channel::installation::trial_set::ON_TRIAL;
 use settings::{Environment, Order, Settings, Work, leadership};
 
 use super::{GRACE, mode, zone};
-use crate::cluster::installation::trial_set::ON_TRIAL;
 
 pub(in crate::app) fn policy(settings: &Settings, environment: &Environment, restores: bool) -> Policy {
     let modules = match &settings.work {

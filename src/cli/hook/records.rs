@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
+use authoring::replaying;
 use clap::Args;
 use serde_json::Value;
 
-use crate::app::replaying;
 use crate::cli::paint::{Paint, Tone};
 use crate::cli::socket::{Socket, SocketError, encode};
 use crate::cli::table::Table;

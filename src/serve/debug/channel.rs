@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use channel::bell::Bell;
 use channel_core::view::{Answerer, ChannelState, View};
 use jiff::Timestamp;
 use tokio::sync::watch;
@@ -14,7 +15,6 @@ use tokio::time::timeout;
 
 use super::reply::{Reply, shown, text};
 use super::route::Format;
-use crate::serve::notify::Bell;
 
 use super::permitted::Permitted;
 use super::{ActingRole, Debug, bad_request};

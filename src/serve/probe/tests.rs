@@ -20,8 +20,8 @@ fn probe(doors: Loop, trouble: Option<&str>) -> Probe {
         outdated: Board::default(),
         standing: watch::channel(ActingRole::Leads).1,
         port: 0,
-        door: notify::Door {
-            bell: notify::Bell::default(),
+        door: bell::Door {
+            bell: bell::Bell::default(),
             token: None,
         },
     }

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use addon_operator::cluster::installation::patching::{self, FIELD_MANAGER, Outcome};
+use channel::installation::patching::{self, FIELD_MANAGER, Outcome};
 use fs_err as fs;
 use testbed::part::Part;
 use testbed::plane::User;

@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use addon_core::module::description::AccountName;
-use addon_operator::cluster::installation::Installation;
-use addon_operator::cluster::installation::trial_set;
-use addon_operator::cluster::installation::watching::{Asking, Observer, Seen};
+use channel::installation::Installation;
+use channel::installation::trial_set;
+use channel::installation::watching::{Asking, Observer, Seen};
 use channel_core::trial::sight::{Known, PodState};
 use kube_access::Cluster;
 use serde_json::json;

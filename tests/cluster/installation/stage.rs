@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use addon_core::digest::Digest;
-use addon_operator::cluster::installation::{Found, Installation};
+use channel::installation::{Found, Installation};
 use channel_core::choice::Target;
 use channel_core::reference::ImageDigest;
 use channel_core::trial::record::Trial;
@@ -171,10 +171,7 @@ impl Stage {
     }
 
     pub(super) async fn installation(&self, pod: &str) -> Installation {
-        match addon_operator::cluster::installation::installation(self.cluster(), pod)
-            .await
-            .unwrap()
-        {
+        match channel::installation::installation(self.cluster(), pod).await.unwrap() {
             Found::In(found) => *found,
             Found::Elsewhere(why) => unreachable!("{why}"),
         }

@@ -2,9 +2,9 @@
 //! the garbage collector.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
-use addon_operator::cluster::installation::Installation;
-use addon_operator::cluster::installation::patching::{self, Outcome};
-use addon_operator::cluster::installation::trial_set;
+use channel::installation::Installation;
+use channel::installation::patching::{self, Outcome};
+use channel::installation::trial_set;
 use serde_json::{Value, json};
 use testbed::wait::wait_until;
 

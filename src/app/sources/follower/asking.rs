@@ -7,11 +7,11 @@ use std::sync::Arc;
 use channel_core::choice::Subject;
 use channel_core::following::{Answer, News, Question, Trouble};
 use channel_core::platform::Platform;
+use inquiry::Inquiry;
 use registry::documents;
 use tracing::{info, warn};
 
 use super::Follower;
-use crate::app::following::asking::Inquiry;
 use crate::app::sources::login;
 
 impl Follower {

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::time::Duration;
 
+use ::channel::bell::Bell;
 use channel_core::following;
 use channel_core::view::{ChannelState, Known};
 use jiff::Timestamp;
@@ -10,7 +11,6 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::*;
-use crate::serve::notify::Bell;
 
 const OFF: &str = "nobody follows one here";
 /// Much shorter than a check waits for a registry, and much longer than an answer takes.

@@ -97,7 +97,7 @@ async fn who_cannot_ask_the_registry_says_so_to_those_who_have_the_token() {
 
 #[tokio::test]
 async fn a_bell_that_was_rung_twice_is_heard_once() {
-    let bell = notify::Bell::default();
+    let bell = bell::Bell::default();
     bell.ring();
     bell.ring();
     timeout(Duration::from_secs(30), bell.rung()).await.unwrap();
