@@ -5,13 +5,12 @@
 
 pub mod announcing;
 pub mod channel;
-pub mod choosing;
 mod config_events;
 pub mod confirm;
 mod debugging;
 pub mod edit;
 mod inventory;
-mod lives;
+mod lifecycle;
 mod outdated;
 pub mod outside;
 pub mod packages;
@@ -20,11 +19,12 @@ mod reloading;
 mod rendering;
 pub mod repairing;
 mod reviews;
+mod shared;
 mod signals;
-pub mod sources;
+pub mod source_edits;
 mod start;
 pub mod switch;
-mod told;
+pub mod versions;
 mod watching;
 
 use std::process::ExitCode;
@@ -70,9 +70,9 @@ use crate::driver::{Driver, Hands};
 use crate::serve::debug;
 use crate::serve::probe::{self, Probe};
 use crate::serve::pulse;
-use reloading::Desk;
+use intake::Desk;
+use shared::Outside;
 use start::StartError;
-use told::Outside;
 
 /// How long the end of the process may wait until the log is written.
 const LAST_WORDS: Duration = Duration::from_secs(2);
@@ -102,7 +102,7 @@ fn start_with(checked: Result<Settings, ConfigurationError>, environment: &Envir
         spools,
         secrets,
     };
-    let code = lives::live(&settings, environment, &log).unwrap_or_else(|error| cannot_start(&error));
+    let code = lifecycle::live(&settings, environment, &log).unwrap_or_else(|error| cannot_start(&error));
     log.spools.flush(LAST_WORDS);
     ExitCode::from(code)
 }
@@ -191,7 +191,7 @@ async fn build(
         config_map,
     });
     let desk = offer(settings, environment, &tools, &hands.editions, &outside, parts);
-    sources::start(settings, environment, desk, judged, &outside, parts)?;
+    sources::start(settings, environment, desk, source_ways(judged, &outside), parts)?;
     take_part(settings, environment, &tools, &outside, parts)?;
     let operator = Operator::new(seed(), start::policy(settings, environment, tools.restores()));
     let run = move |job, cancel| {
@@ -203,6 +203,15 @@ async fn build(
     Ok(socket)
 }
 
+fn source_ways(judged: mpsc::UnboundedReceiver<sources::Judged>, outside: &Outside) -> sources::Ways<'_> {
+    sources::Ways {
+        judged,
+        requests: &outside.sources,
+        standing: outside.standing.subscribe(),
+        seed,
+    }
+}
+
 /// Takes part in the election of a leader, and in trials of versions.
 fn take_part(
     settings: &Settings,
@@ -212,8 +221,8 @@ fn take_part(
     parts: &mut Parts,
 ) -> Result<(), StartError> {
     let Ground { cluster, spawner, .. } = &*tools.ground;
-    let door = leadership::start(settings, cluster, outside.concerned(spawner), seed(), parts);
-    trial::start(settings, environment, cluster, door, &outside.channel, seed(), parts)?;
+    let handle = leadership::start(settings, cluster, outside.concerned(spawner), seed(), parts);
+    trial::start(settings, environment, cluster, handle, &outside.channel, seed(), parts)?;
     Ok(())
 }
 
@@ -329,7 +338,7 @@ async fn listen(
         secrets: secrets.clone(),
         standing: standing.subscribe(),
         port: settings.listen.port(),
-        door: follower::door(settings, &outside.channel.bell),
+        endpoint: follower::endpoint(settings, &outside.channel.bell),
     };
     let routes = match settings.program() {
         Program::AddonOperator => probe::router(probe),

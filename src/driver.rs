@@ -11,18 +11,17 @@ use std::ops::ControlFlow;
 use std::panic::AssertUnwindSafe;
 
 use addon_core::failure::{Class, Failure};
-use addon_core::module::Edition;
 use addon_core::operator::Operator;
-use addon_core::operator::effect::{Effect, FilesVerdict, Job, JobId};
+use addon_core::operator::effect::{Effect, Job, JobId};
 use addon_core::operator::event::{Event, Finished, ReviewId};
 use addon_core::review::reply::Reply;
 use futures::FutureExt;
 use mailbox::questions::BoxedQuestion;
 use mailbox::replies::Replies;
 use mailbox::{Doors, Mail, Mailbox};
-use names::ModuleName;
 use parts::clock::Clock;
 use report::last_words;
+use sources::Judged;
 use telling::notices::Notices;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -44,9 +43,6 @@ pub struct Hands {
     /// Passes on judgements on files that came from sources.
     pub judged: mpsc::UnboundedSender<Judged>,
 }
-
-/// A judgement on files that came from a source.
-pub type Judged = (ModuleName, Edition, FilesVerdict);
 
 impl Hands {
     /// The parts, of which the loop gets clones.

@@ -8,7 +8,6 @@ extern crate self as addon_operator;
 
 pub mod hosts;
 
-pub mod cluster;
 pub mod dispatch;
 pub mod driver;
 pub mod serve;

@@ -1,4 +1,4 @@
-//! Tests of the code that reads and changes a cluster (crates of capabilities, and src/cluster), against a real cluster.
+//! Tests of the code that reads and changes a cluster (the crates of capabilities), against a real cluster.
 
 mod cluster {
     mod accounts;

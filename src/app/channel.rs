@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 
+use channel::deployment::{self, DeploymentError, Seen};
 use channel::installation::FORMER_IMAGE;
 use channel_core::channel::{Channel, NoChannel};
 use channel_core::reference::{Fault, ImageDigest, Reference, ReferenceError};
@@ -21,7 +22,6 @@ use tokio::runtime::Runtime;
 
 use super::edit::{self, Edit};
 use super::switch::{self, SwitchError};
-use crate::cluster::deployment::{self, DeploymentError, Seen};
 
 /// Why nothing, or not everything, was changed.
 #[derive(Debug, Error)]

@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use addon_core::failure::{Class, Failure};
+use addon_core::module::Inventory;
 use addon_core::module::description::Restoring;
-use addon_core::module::{Inventory, Module};
 use disk::{Fault, Found, FoundModule, Layout, Problem, Severity};
+use intake::described;
 use jobs::catalogue::Catalogue;
 use names::ModuleName;
 use report::Chain;
@@ -130,52 +130,4 @@ fn inventory(found: Found) -> Inventory {
         values_files,
         complete,
     }
-}
-
-/// The module as the core takes it, with its flag in the common values files.
-pub(super) fn described(found: FoundModule, enabled: Option<bool>) -> Module {
-    let FoundModule {
-        name,
-        order,
-        path: _,
-        values,
-        schemas,
-        hooks,
-        enabled_script,
-        chart,
-        has_conversions,
-        version: _,
-        crds,
-        depends_on,
-        drift: _,
-        service_account,
-        replace: _,
-        faults,
-    } = found;
-    Module {
-        broken: broken(&name, &faults),
-        name,
-        order,
-        values,
-        schemas,
-        enabled,
-        has_chart: chart.is_some(),
-        has_crds: !crds.is_empty(),
-        has_conversions,
-        has_enabled_script: enabled_script.is_some(),
-        has_hooks: !hooks.is_empty(),
-        has_account: service_account.is_some(),
-        depends_on,
-    }
-}
-
-fn broken(name: &ModuleName, faults: &[Problem]) -> Option<Failure> {
-    let texts: Vec<String> = faults.iter().map(|fault| Chain(fault).to_string()).collect();
-    (!texts.is_empty()).then(|| {
-        Failure::new(
-            Class::Invalid,
-            format!("cannot read module '{name}': {}", texts.join("; ")),
-        )
-        .hint("correct the files and start the operator again")
-    })
 }

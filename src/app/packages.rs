@@ -41,7 +41,7 @@ use settings::Environment;
 use signing::{Signer, SigningError};
 use thiserror::Error;
 
-use super::choosing::NameAndPassword;
+use super::versions::NameAndPassword;
 
 /// The order of a module whose directory has no number. Only the name is used here.
 const ORDER: u32 = 1;

@@ -21,7 +21,7 @@ use tracing::error;
 use watches::observation::{Labels, Observation};
 use watches::{Monitors, Settings, trouble};
 
-use super::told::Outside;
+use super::shared::Outside;
 
 /// The interval of checks for stale watches.
 const LOOK: Duration = Duration::from_secs(5);

@@ -16,12 +16,12 @@ use thiserror::Error;
 
 use super::socket::SocketError;
 use crate::app::channel::ChannelError;
-use crate::app::choosing::ChooseError;
 use crate::app::confirm::ConfirmError;
 use crate::app::outside::OutsideError;
 use crate::app::packages::PackageError;
-use crate::app::sources::edits::SourceEditError;
+use crate::app::source_edits::SourceEditError;
 use crate::app::switch::SwitchError;
+use crate::app::versions::ChooseError;
 
 /// Why a command failed.
 #[derive(Debug, Error)]

@@ -7,8 +7,8 @@ use clap::{Args, Subcommand};
 use serde_json::Value;
 
 use super::{Caller, CommandError, print};
-use crate::app::choosing::{self, ChooseError, Followed, Found, Manners, RunningVersion};
 use crate::app::packages::{self, Pulled, Pushed, Reach};
+use crate::app::versions::{self, ChooseError, Followed, Found, Manners, RunningVersion};
 
 /// The flags that tell how a registry is reached.
 #[derive(Debug, Args)]
@@ -118,8 +118,8 @@ impl Choose {
         };
         let reach = self.way.reach();
         if let Some(file) = &self.batch {
-            let packages = choosing::read(&text(file)?)?;
-            let answers = choosing::choose(packages, &reach, manners, caller.environment)?;
+            let packages = versions::read(&text(file)?)?;
+            let answers = versions::choose(packages, &reach, manners, caller.environment)?;
             return print(&json_of(&answers));
         }
         let one = Followed {
@@ -132,7 +132,7 @@ impl Choose {
             }),
             login: None,
         };
-        let answers = choosing::choose(vec![one], &reach, manners, caller.environment)?;
+        let answers = versions::choose(vec![one], &reach, manners, caller.environment)?;
         match answers.into_iter().next().map(|answer| answer.found) {
             Some(Found::Failed { error, .. }) => Err(ChooseError::Failed(error).into()),
             Some(chosen) => print(&json_of(&chosen)),

@@ -7,7 +7,7 @@ use super::socket::encode;
 use super::switch::{ask, change, say};
 use super::watch::Watching;
 use super::{Caller, CommandError, Output, Target, outside, print, show};
-use crate::app::sources::edits::{Deed, Plan};
+use crate::app::source_edits::{Deed, Plan};
 
 /// The arguments of `module source`.
 #[derive(Debug, Args)]

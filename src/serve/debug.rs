@@ -47,8 +47,8 @@ use self::modules::Charts;
 use self::reload::Reloader;
 use self::reply::{Reply, document, shown, text};
 use self::route::{Format, PATTERNS, Route, Section};
-use self::sources::Sources;
 use super::parameters::{Parameters, SetError};
+use ::sources::requests::Sources;
 
 /// The sources of the debug socket's answers.
 #[derive(Debug, Clone)]

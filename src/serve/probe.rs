@@ -46,7 +46,7 @@ pub struct Probe {
     /// The port at which a leader answers the same routes.
     pub port: u16,
     /// The endpoint for announcements of a new version.
-    pub door: bell::Door,
+    pub endpoint: bell::Endpoint,
 }
 
 /// Every route and its purpose, in the order of the index page.
@@ -153,7 +153,7 @@ async fn own_metrics(State(probe): State<Probe>, asked: HeaderMap) -> Response {
 }
 
 async fn notify(State(probe): State<Probe>, headers: HeaderMap) -> Response {
-    bell::announced(&probe.door, &probe.standing, &headers).await
+    bell::announced(&probe.endpoint, &probe.standing, &headers).await
 }
 
 async fn sample(doors: &Loop, outdated: &Board) -> Result<Sample, Unanswered> {

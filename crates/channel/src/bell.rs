@@ -50,7 +50,7 @@ impl Bell {
 
 /// The bell, and the file with the token that clients need.
 #[derive(Debug, Clone)]
-pub struct Door {
+pub struct Endpoint {
     /// Wakes the follower.
     pub bell: Bell,
     /// The token's file; none if no client may ring.
@@ -58,7 +58,7 @@ pub struct Door {
 }
 
 /// The answer to an announcement with these headers.
-pub async fn announced(Door { bell, token }: &Door, standing: &Told, headers: &HeaderMap) -> Response {
+pub async fn announced(Endpoint { bell, token }: &Endpoint, standing: &Told, headers: &HeaderMap) -> Response {
     let Some(file) = token else {
         return not_found().await;
     };

@@ -3,7 +3,7 @@
 //! Every replica has this part, but only the leader asks. Must never act on a choice of a version: other parts carry it
 //! out.
 
-mod teller;
+mod metrics;
 
 use std::fmt;
 use std::sync::Arc;
@@ -34,8 +34,8 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::Outside;
-use crate::bell::{Bell, Door};
-use teller::Teller;
+use crate::bell::{Bell, Endpoint};
+use metrics::Teller;
 
 /// The interval of checks whether time, a person's edit or the running work has changed the choice.
 const BEAT: Duration = Duration::from_secs(1);
@@ -102,13 +102,13 @@ pub(super) struct Heard {
 }
 
 /// The endpoint through which a webhook can ask for an immediate check of the registry.
-pub fn door(settings: &settings::Settings, bell: &Bell) -> Door {
+pub fn endpoint(settings: &settings::Settings, bell: &Bell) -> Endpoint {
     let token = match &settings.work {
         Work::Modules(modules) => modules.channel.notify_token.clone(),
         Work::Hooks(_) => None,
     };
     let bell = bell.clone();
-    Door { bell, token }
+    Endpoint { bell, token }
 }
 
 /// Starts to follow the registry, unless a setting forbids it or the operator's own image is unknown. Returns the name

@@ -3,12 +3,12 @@
 //!
 //! Must never judge, and never delay other parts: the operator works on while this part waits.
 
-mod deeds;
-mod finding;
+mod actions;
+mod discovery;
+mod observation;
 mod records;
-mod reporting;
-mod showing;
-mod sights;
+mod reports;
+mod status;
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ use child::warrant::Warrant;
 use clock::Tick;
 use inquiry::office::BadFile;
 use kube_access::Cluster;
-use leadership::door::Door;
+use leadership::handle::LeaseHandle;
 use leadership::standing::ActingRole;
 use parts::Parts;
 use parts::clock::Clock;
@@ -39,7 +39,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use self::records::Shelf;
-use self::reporting::Reporter;
+use self::reports::Reporter;
 use crate::Outside;
 use crate::follower::{self, Followed, Heard, Recalled};
 use crate::installation::Installation;
@@ -86,7 +86,7 @@ pub fn start(
     settings: &Settings,
     environment: &Environment,
     cluster: &Cluster,
-    door: Option<Door>,
+    handle: Option<LeaseHandle>,
     outside: &Outside,
     seed: u64,
     parts: &mut Parts,
@@ -95,7 +95,7 @@ pub fn start(
     let Some(pod) = follower::start(settings, environment, cluster, outside, heard, seed, parts)? else {
         return Ok(());
     };
-    let Some(door) = door else {
+    let Some(handle) = handle else {
         let why = "no version can be tried where no leader is elected: ADDON_OPERATOR_HA is not true";
         outside.be_off(why);
         return Ok(());
@@ -105,14 +105,14 @@ pub fn start(
     let cluster = cluster.under(&Warrant::default()).within(PATIENCE);
     let outside = outside.clone();
     parts.spawn("trials of versions", async move {
-        let Some((installation, me)) = finding::find(&cluster, &pod, &outside).await else {
+        let Some((installation, me)) = discovery::find(&cluster, &pod, &outside).await else {
             drop(telling);
             return std::future::pending().await;
         };
-        door.name_versions(me.digests.clone());
+        handle.name_versions(me.digests.clone());
         outside.deployment.get_or_init(|| installation.deployment.clone());
         let observer = Observer::new(&cluster, &installation);
-        let trying = Trying::new(&cluster, installation, me, &observer, door, outside, telling);
+        let trying = Trying::new(&cluster, installation, me, &observer, handle, outside, telling);
         tokio::join!(observer.run(), trying.run());
     });
     Ok(())
@@ -122,13 +122,13 @@ struct Trying {
     cluster: Cluster,
     installation: Installation,
     me: Me,
-    door: Door,
+    handle: LeaseHandle,
     lease: watch::Receiver<LeaseSight>,
     seen: watch::Receiver<Seen>,
     asking: Asking,
     outside: Outside,
     announcer: ChannelAnnouncer,
-    series: showing::Series,
+    series: status::Series,
     followed: watch::Receiver<Followed>,
     standing: watch::Receiver<ActingRole>,
     telling: Telling,
@@ -152,21 +152,21 @@ impl Trying {
         installation: Installation,
         me: Me,
         observer: &Observer,
-        door: Door,
+        handle: LeaseHandle,
         outside: Outside,
         telling: Telling,
     ) -> Self {
         Self {
             cluster: cluster.clone(),
             installation,
-            lease: door.lease(),
-            door,
+            lease: handle.lease(),
+            handle,
             seen: observer.sights(),
             asking: observer.asking(),
             followed: outside.followed.subscribe(),
             standing: outside.standing.subscribe(),
             announcer: outside.announcer().begun(),
-            series: showing::Series::default(),
+            series: status::Series::default(),
             outside,
             telling,
             trials: Trials::new(me.clone()),
@@ -255,7 +255,7 @@ impl Trying {
             Move::Rest => beat,
         };
         for news in self.trials.news() {
-            reporting::tell(&news);
+            reports::tell(&news);
             self.announcer.hear(&news.into());
         }
         self.show();

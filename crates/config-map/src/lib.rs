@@ -13,7 +13,7 @@
 //! Begin with `watch.rs`, then `section.rs`.
 
 mod history;
-pub mod returning;
+pub mod rollback;
 pub mod section;
 pub mod watch;
 

@@ -9,7 +9,7 @@ use jobs::Ground;
 use kube_access::error::RequestError;
 use saved_state::trial_sections::{forget_trial_sections, note_trial_section, noted_trial_sections};
 
-use crate::{returning, save_config};
+use crate::{rollback, save_config};
 
 /// A section as it is to be.
 #[derive(Debug)]
@@ -61,7 +61,7 @@ async fn settle_noted(ground: &Ground, config_map: &str, ruling: Ruling) -> Resu
     let settled = match ruling {
         _ if sections.is_empty() => Settled::default(),
         Ruling::Passed => Settled::default(),
-        Ruling::Failed | Ruling::Unclear | Ruling::Void => returning::put_back(cluster, config_map, &sections).await?,
+        Ruling::Failed | Ruling::Unclear | Ruling::Void => rollback::put_back(cluster, config_map, &sections).await?,
     };
     forget_trial_sections(cluster).await?;
     Ok(settled)

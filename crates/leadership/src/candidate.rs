@@ -23,12 +23,12 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
-use crate::door::{self, Door, Words};
+use crate::handle::{self, LeaseHandle, Requests};
+use crate::holder_watch::HolderWatch;
 use crate::lease::{self, SharedLease};
 use crate::process::PidNamespace;
 use crate::standing::{self, Leader};
-use crate::witness::Witness;
-use crate::{Concerned, MARGIN, signpost, watchdog};
+use crate::{Concerned, MARGIN, marks, watchdog};
 
 /// Takes part in the election, if there is one. Called last at the start, because other replicas may wait for us from
 /// then on.
@@ -38,9 +38,9 @@ pub fn start(
     concerned: Concerned,
     seed: u64,
     parts: &mut Parts,
-) -> Option<Door> {
+) -> Option<LeaseHandle> {
     let follower = concerned.standing.subscribe();
-    signpost::start(settings, cluster, &follower, parts);
+    marks::start(settings, cluster, &follower, parts);
     let Leadership::Elected { lease, name, timing } = &settings.leadership else {
         concerned.tell(standing::ActingRole::Leads);
         return None;
@@ -51,15 +51,15 @@ pub fn start(
         Name::Process { pod } => place.name(pod.as_deref(), seed),
     };
     info!(lease, identity = me, "Taking part in the election of a leader");
-    let (door, words) = door::door();
+    let (handle, requests) = handle::open();
     let candidate = Candidate {
         lease: lease::lease(cluster, lease),
         // Until the version is known, no version that the lease names counts as ours.
         election: Election::new(me.clone(), BTreeSet::new(), *timing),
-        words,
+        requests,
         me,
         timing: *timing,
-        witness: Witness::new(cluster.clone()),
+        holder: HolderWatch::new(cluster.clone()),
         place,
         concerned,
         shutdown: parts.shutdown().clone(),
@@ -73,16 +73,16 @@ pub fn start(
     };
     candidate.tell();
     parts.spawn_graceful("the lease", candidate.run());
-    Some(door)
+    Some(handle)
 }
 
 struct Candidate {
     lease: SharedLease,
     election: Election,
-    words: Words,
+    requests: Requests,
     me: String,
     timing: Timing,
-    witness: Witness,
+    holder: HolderWatch,
     place: PidNamespace,
     concerned: Concerned,
     shutdown: CancellationToken,
@@ -116,8 +116,8 @@ impl Candidate {
                         let found = self.judged(found);
                         self.election.heard(now().tick, found);
                     }
-                    said = self.words.heard() => said.pass_on(&mut self.election, now().tick),
-                    () = self.witness.sign(), if self.told == ReplicaRole::Standby => {
+                    said = self.requests.heard() => said.pass_on(&mut self.election, now().tick),
+                    () = self.holder.sign(), if self.told == ReplicaRole::Standby => {
                         self.election.suspect(now().tick);
                     }
                     () = sleep_until(instant(until)) => {}
@@ -126,7 +126,7 @@ impl Candidate {
                     let holder = tokio::select! {
                         biased;
                         () = stopping.cancelled() => break,
-                        holder = self.witness.ask(&about.record.holder, limit) => holder,
+                        holder = self.holder.ask(&about.record.holder, limit) => holder,
                     };
                     self.election.asked(now().tick, &about, holder);
                 }
@@ -189,7 +189,7 @@ impl Candidate {
                 ReplicaRole::Deposed => self.step_down(),
             }
         }
-        self.witness.follow(self.election.leader());
+        self.holder.follow(self.election.leader());
         if standing == ReplicaRole::Standby && self.election.leader().is_some() && !self.is_behind {
             self.is_behind = true;
             let _ = self.concerned.doors.post(Event::LedByAnother);
@@ -198,7 +198,7 @@ impl Candidate {
     }
 
     fn tell(&self) {
-        self.words.show(&self.election, &self.me, self.is_told_to_lead());
+        self.requests.show(&self.election, &self.me, self.is_told_to_lead());
         let leads = if self.is_told_to_lead() { 1.0 } else { 0.0 };
         self.concerned.meters.set(&table::cluster::LEADER, [], leads);
         self.concerned.tell(match self.told {

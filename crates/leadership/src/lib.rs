@@ -4,29 +4,29 @@
 //!
 //! A standby does its other work meanwhile: listeners answer, hooks are asked for their configuration, the `ConfigMap`
 //! is read. Must never lead on after the lease has run out. First the loop ends everything; then remaining work is
-//! aborted with this life (the program has a runtime for each life), shortly before another replica may lead; if even that takes too long, a
-//! separate thread ends the process.
+//! aborted with the runtime, shortly before another replica may lead; if even that takes too long, a separate thread ends
+//! the process.
 //!
 //! ```text
 //!   lease --> channel_core::leadership::Election --> warrant      the time until which work may begin
 //!     ^            ^                            --> the loop     Elected, Deposed, LedByAnother
-//!     |            |                            --> signpost     the leader's label and the endpoints of its Services
-//!   witness     door   versions that may lead, of the channel
+//!     |            |                            --> marks        the leader's label and the endpoints of its Services
+//!   holder_watch  handle   versions that may lead, of the channel
 //! ```
 //!
 //! Begin with `start`, then read `Candidate::run`.
 
 mod candidate;
-pub mod door;
 mod endpoints;
+pub mod handle;
 mod holder;
+mod holder_watch;
 mod leader;
 pub mod lease;
+mod marks;
 mod process;
-mod signpost;
 pub mod standing;
 mod watchdog;
-mod witness;
 
 use std::sync::Arc;
 use std::time::Duration;

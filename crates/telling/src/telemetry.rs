@@ -36,7 +36,7 @@ pub const MEMBERS: &str = "record.members";
 pub const LOGGER: &str = "record.logger";
 
 /// The program's own crates that log; all other records come from libraries.
-const OURS: [&str; 18] = [
+const OURS: [&str; 19] = [
     "addon_operator",
     "channel",
     "child",
@@ -51,6 +51,7 @@ const OURS: [&str; 18] = [
     "registry",
     "releases",
     "saved_state",
+    "sources",
     "telling",
     "traces",
     "watches",

@@ -14,7 +14,7 @@ use settings::{Environment, Settings, Work};
 use watches::Monitors;
 
 use super::StartError;
-use crate::app::told::Outside;
+use crate::app::shared::Outside;
 
 /// The directory of hooks without modules, with links resolved. Hooks use it, or a folder below it, as their working
 /// directory.

@@ -4,45 +4,20 @@
 
 use std::fmt;
 use std::fmt::Write as _;
-use std::path::PathBuf;
 use std::pin::Pin;
 
 use axum::Form;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use intake::{Reloaded, Unfit};
 use listeners::Unanswered;
 use names::ModuleName;
 use serde::Deserialize;
-use thiserror::Error;
 use tokio::sync::Mutex;
 
 use super::bad_request;
 use super::permitted::Permitted;
 use super::reply::text;
-
-/// The directory that was read, and the warnings about its files.
-#[derive(Debug)]
-pub struct Reloaded {
-    /// The directory.
-    pub dir: PathBuf,
-    /// A line for each warning.
-    pub warnings: Vec<String>,
-}
-
-/// Why the files cannot be used.
-#[derive(Debug, PartialEq, Eq, Error)]
-pub enum Unfit {
-    #[error(
-        "there is no module '{module}' in {dirs}; a module whose directory is gone keeps its release until the operator starts again"
-    )]
-    Absent { module: ModuleName, dirs: String },
-    #[error("the files cannot be used:\n{}", .0.join("\n"))]
-    Mistakes(Vec<String>),
-    #[error("the section '{key}' of the ConfigMap does not keep to the schema that was read: {mistake}")]
-    Section { key: String, mistake: String },
-    #[error("the files cannot be checked: {0}")]
-    Unchecked(String),
-}
 
 /// A reading under way.
 pub type Reading = Pin<Box<dyn Future<Output = Result<Result<Reloaded, Unfit>, Unanswered>> + Send>>;

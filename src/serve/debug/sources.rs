@@ -11,7 +11,8 @@ use listeners::Unanswered;
 use names::ModuleName;
 use serde::Deserialize;
 use serde_json::Value;
-use tokio::sync::{mpsc, oneshot};
+use sources::requests::Reports;
+use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::permitted::Permitted;
@@ -21,37 +22,6 @@ use super::{Debug, bad_request};
 
 /// How long a client waits for the end of a round of questions.
 const PATIENCE: Duration = Duration::from_mins(1);
-/// How long a client waits for reports.
-const REPORTS: Duration = Duration::from_secs(5);
-
-/// The reports about sources: the module's name, the text for people, and the document for programs.
-pub type Reports = Vec<(String, String, Value)>;
-
-/// A request to the part that follows the sources.
-#[derive(Debug)]
-pub enum Wish {
-    /// The reports about all sources.
-    Report(oneshot::Sender<Reports>),
-    /// A round of questions to the registry of this module. The answer is false if it has no source.
-    Check(ModuleName, oneshot::Sender<bool>),
-}
-
-/// The way to the part that follows the sources.
-#[derive(Debug)]
-pub struct Sources(mpsc::UnboundedSender<Wish>);
-
-impl Sources {
-    /// A way through this channel.
-    pub fn new(wishes: mpsc::UnboundedSender<Wish>) -> Self {
-        Self(wishes)
-    }
-
-    async fn reports(&self) -> Option<Reports> {
-        let (reply, reports) = oneshot::channel();
-        self.0.send(Wish::Report(reply)).ok()?;
-        timeout(REPORTS, reports).await.ok()?.ok()
-    }
-}
 
 impl Debug {
     /// The reports about all sources, or about one.
@@ -93,11 +63,8 @@ pub(super) async fn check(Permitted(debug): Permitted, Form(form): Form<Asked>) 
         Err(error) => return bad_request(error),
     };
     let (reply, answer) = oneshot::channel();
-    let sent = debug
-        .sources
-        .get()
-        .map(|sources| sources.0.send(Wish::Check(name.clone(), reply)));
-    if !matches!(sent, Some(Ok(()))) {
+    let is_sent = debug.sources.get().is_some_and(|sources| sources.check(&name, reply));
+    if !is_sent {
         let refusal = "the operator is still starting\n";
         return text(StatusCode::SERVICE_UNAVAILABLE, refusal).into_response();
     }

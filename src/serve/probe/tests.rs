@@ -20,7 +20,7 @@ fn probe(doors: Loop, trouble: Option<&str>) -> Probe {
         outdated: Board::default(),
         standing: watch::channel(ActingRole::Leads).1,
         port: 0,
-        door: bell::Door {
+        endpoint: bell::Endpoint {
             bell: bell::Bell::default(),
             token: None,
         },

@@ -6,10 +6,10 @@
 
 pub mod comparison;
 mod contents;
-mod posts;
+mod kind_watches;
 mod releases;
-pub mod sights;
 mod uses;
+pub mod views;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -30,9 +30,9 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
 
 use self::comparison::{Comparison, Quarrels};
-use self::posts::{Joined, Look, Posts};
+use self::kind_watches::{Joined, Look, Posts};
 use self::releases::{Judgement, KindName, Release, essence, revision_of};
-use self::sights::{Desk, Question, Questions};
+use self::views::{Desk, Question, Questions};
 use super::Restored;
 use crate::revisions::vigil::Vigil;
 use crate::revisions::{Revision, SECRET_TYPE};

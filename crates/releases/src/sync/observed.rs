@@ -16,7 +16,7 @@ use super::Sync;
 use super::marks::keys_of;
 use crate::Tools;
 use crate::drift;
-use crate::drift::lookout::sights::Sight;
+use crate::drift::lookout::views::Sight;
 use crate::revisions::{self, Revision};
 use objects::key::ObjectKey;
 

@@ -17,7 +17,7 @@ async fn shown(probe: &Probe, authorization: &str) -> (u16, String, bool) {
         request
     };
     let (code, _, body) = stage::ask(router(probe.clone()), &request).await;
-    let bell = probe.door.bell.clone();
+    let bell = probe.endpoint.bell.clone();
     let is_rung = poll!(Box::pin(bell.rung())).is_ready();
     (code, body, is_rung)
 }
@@ -25,7 +25,7 @@ async fn shown(probe: &Probe, authorization: &str) -> (u16, String, bool) {
 fn with_token(token: Option<&Path>) -> Probe {
     let (doors, _) = stage::wedged();
     let mut probe = probe(doors, None);
-    probe.door.token = token.map(Path::to_owned);
+    probe.endpoint.token = token.map(Path::to_owned);
     probe
 }
 
@@ -87,10 +87,10 @@ async fn who_cannot_ask_the_registry_says_so_to_those_who_have_the_token() {
         assert!(code == 401 && !body.contains(says), "{body}");
     }
     probe.standing = watch::channel(ActingRole::Leads).1;
-    probe.door.bell.unhang("ADDON_OPERATOR_CHANNEL is false");
+    probe.endpoint.bell.unhang("ADDON_OPERATOR_CHANNEL is false");
     let told = "the registry is not followed: ADDON_OPERATOR_CHANNEL is false\n".to_owned();
     assert_eq!(shown(&probe, good).await, (409, told, false));
-    probe.door.token = Some("/nowhere/token".into());
+    probe.endpoint.token = Some("/nowhere/token".into());
     assert_eq!(shown(&probe, good).await.0, 503);
     assert_eq!(shown(&with_token(None), good).await.0, 404);
 }

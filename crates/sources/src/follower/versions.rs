@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use tracing::{info, warn};
 
 use super::{Follower, PAUSE};
-use crate::app::sources::taking::TakeError;
+use crate::install::TakeError;
 
 /// The interval of looks at the inputs of the files in use.
 const LOOKS: Duration = Duration::from_secs(15);

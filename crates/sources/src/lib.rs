@@ -1,25 +1,40 @@
 //! Modules that come from registries: a follower for each source that the ConfigMap names, on the leader.
 //!
 //! Must never remove a module or its release: the core does so, once its source is gone.
+//!
+//! ```text
+//!   moduleSources in the ConfigMap --> the core --> a follower for each source
+//!                                                     | inquiry    which version is wanted
+//!                                                     | install    its files: on disk, kept in Secrets, or pulled
+//!                                                     v
+//!                                                   intake --> the core
+//!   requests   of commands: reports, a check at once        copies   Secrets with files and records
+//! ```
+//!
+//! Begin with `start`, then read `follower.rs`.
 
-pub mod edits;
+pub mod copies;
 mod follower;
+mod install;
 mod library;
 mod login;
 mod record;
+pub mod requests;
 mod shown;
-mod taking;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use addon_core::module::Edition;
+use addon_core::operator::effect::FilesVerdict;
 use addon_core::operator::event::Event;
 use addon_core::operator::query::{NamedSource, SourcesQuery};
 use channel_core::source::ModuleSource;
 use futures::future::ready;
 use inquiry::office::{BadFile, Files, Office};
 use inquiry::pod_credentials;
+use intake::{Desk, Unfit};
 use leadership::standing::{ActingRole, Told};
 use names::ModuleName;
 use parts::Parts;
@@ -34,28 +49,38 @@ use tokio::time::{sleep, timeout};
 use tracing::{error, info, warn};
 
 use self::follower::{Follower, Word};
+use self::install::Taker;
 use self::library::Library;
+use self::requests::{Sources, Wish};
 use self::shown::Shown;
-use self::taking::Taker;
-use super::Outside;
-use super::reloading::Desk;
-use crate::cluster::copies;
-use crate::driver::Judged;
-use crate::serve::debug::reload::Unfit;
-use crate::serve::debug::sources::{Sources, Wish};
 
 /// The interval of looks at the sources.
 const BEAT: Duration = Duration::from_secs(1);
 /// The timeout for an answer of the main loop.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// A judgement on files that came from a source.
+pub type Judged = (ModuleName, Edition, FilesVerdict);
+
+/// The ways between the sources and the rest of the program.
+#[derive(Debug)]
+pub struct Ways<'a> {
+    /// Judgements of the core on files.
+    pub judged: mpsc::UnboundedReceiver<Judged>,
+    /// The place for the way of commands to this part.
+    pub requests: &'a OnceLock<Sources>,
+    /// The role of this replica.
+    pub standing: Told,
+    /// Gives another number at each call, which spreads questions to registries.
+    pub seed: fn() -> u64,
+}
+
 /// Starts the part, if there are modules.
-pub(super) fn start(
+pub fn start(
     settings: &Settings,
     environment: &Environment,
     desk: Option<Arc<Desk>>,
-    judged: mpsc::UnboundedReceiver<Judged>,
-    outside: &Outside,
+    ways: Ways<'_>,
     parts: &mut Parts,
 ) -> Result<(), BadFile> {
     let (Work::Modules(modules), Some(desk)) = (&settings.work, desk) else {
@@ -65,7 +90,7 @@ pub(super) fn start(
     let files = Files::read(channel)?;
     let read: Box<dyn Fn() -> ReadCredentials + Send + Sync> = match &channel.follow {
         Follow::As(pod) => {
-            let (cluster, pod) = (desk.tools.ground.cluster.clone(), pod.clone());
+            let (cluster, pod) = (desk.ground.cluster.clone(), pod.clone());
             Box::new(move || pod_credentials::of_pod(cluster.clone(), pod.clone()))
         }
         Follow::Refused | Follow::NoPod => Box::new(|| Box::new(|| Box::pin(ready(Ok(Credentials::default()))))),
@@ -78,13 +103,14 @@ pub(super) fn start(
         }
     };
     let (wishes, wished) = mpsc::unbounded_channel();
-    outside.sources.get_or_init(|| Sources::new(wishes));
+    ways.requests.get_or_init(|| Sources::new(wishes));
     let office = Offices {
         library: Library::below(&settings.tmp_dir),
         office: Arc::new(office),
         desk,
-        standing: outside.standing.subscribe(),
-        judged,
+        standing: ways.standing,
+        seed: ways.seed,
+        judged: ways.judged,
         wished,
         followed: BTreeMap::new(),
         tasks: JoinSet::new(),
@@ -96,6 +122,7 @@ pub(super) fn start(
 
 /// All sources, and their followers.
 struct Offices {
+    seed: fn() -> u64,
     library: Library,
     office: Arc<Office>,
     desk: Arc<Desk>,
@@ -207,7 +234,7 @@ impl Offices {
             library: self.library.clone(),
             desk: Arc::clone(&self.desk),
         };
-        let follower = Follower::new(taker, Arc::clone(&self.office), receiver, heard, shows, super::seed());
+        let follower = Follower::new(taker, Arc::clone(&self.office), receiver, heard, shows, (self.seed)());
         let task = self.tasks.spawn(async move {
             follower.run(loads).await;
         });
@@ -254,7 +281,7 @@ impl Offices {
     async fn clean(&self, sources: &BTreeMap<ModuleName, NamedSource>, is_first: bool) {
         let names: BTreeSet<String> = sources.keys().map(ToString::to_string).collect();
         let is_named = |module: &str, _: Option<&str>| names.contains(module);
-        if let Err(error) = copies::drop_source_secrets(&self.desk.tools.ground.cluster, is_named).await {
+        if let Err(error) = copies::drop_source_secrets(&self.desk.ground.cluster, is_named).await {
             warn!(error = %Chain(&error), "The records of old sources cannot be removed");
         }
         if is_first {

@@ -17,7 +17,7 @@ use tracing::debug;
 use crate::holder::HolderPod;
 use crate::holder::pod_news;
 
-pub(super) struct Witness {
+pub(super) struct HolderWatch {
     cluster: Cluster,
     watched: Option<Watched>,
 }
@@ -29,7 +29,7 @@ struct Watched {
     news: BoxStream<'static, Pod>,
 }
 
-impl Witness {
+impl HolderWatch {
     pub(super) fn new(cluster: Cluster) -> Self {
         Self { cluster, watched: None }
     }

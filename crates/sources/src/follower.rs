@@ -3,7 +3,7 @@
 //! Which version is wanted, and whether it may be taken, is for the core to say. Must never remove anything of the module.
 
 mod asking;
-mod returning;
+mod history;
 mod versions;
 
 use std::sync::Arc;
@@ -20,9 +20,9 @@ use parts::clock::Clock;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until};
 
+use super::install::{Inputs, Taker};
 use super::record::Record;
 use super::shown::Shown;
-use super::taking::{Inputs, Taker};
 
 /// The interval of checks whether time or an edit has changed the choice.
 const BEAT: Duration = Duration::from_secs(1);

@@ -13,6 +13,7 @@ use channel_core::reference::ImageDigest;
 use channel_core::source::ModuleSource;
 use disk::{FoundModule, Layer, Problem};
 use inquiry::Inquiry;
+use intake::{Desk, Unfit};
 use jobs::catalogue::ModuleFiles;
 use kube_access::Cluster;
 use names::ModuleName;
@@ -24,10 +25,7 @@ use thiserror::Error;
 use tracing::warn;
 
 use super::library::{Library, ShelfError};
-use crate::app::inventory;
-use crate::app::reloading::{self, Desk};
-use crate::cluster::copies::{self, LARGEST};
-use crate::serve::debug::reload::Unfit;
+use crate::copies::{self, LARGEST};
 
 /// Why a version was not brought into use.
 #[derive(Debug, Error)]
@@ -84,7 +82,7 @@ pub(super) struct Inputs {
 
 impl Taker {
     fn cluster(&self) -> &Cluster {
-        &self.desk.tools.ground.cluster
+        &self.desk.ground.cluster
     }
 
     /// The directory of a version that is on disk or kept in Secrets.
@@ -146,8 +144,8 @@ impl Taker {
         let found = blocking::run(move || disk::read(&layout)).await;
         let warnings = self.desk.judge(&found, &module).await?;
         let section = self.desk.section(&self.module).await.map_err(|_| TakeError::Loop)?;
-        let described = inventory::described(module, None);
-        blocking::run(move || reloading::fits(&described, section.as_ref())).await?;
+        let described = intake::described(module, None);
+        blocking::run(move || intake::fits(&described, section.as_ref())).await?;
         Ok(warnings)
     }
 
@@ -166,7 +164,7 @@ impl Taker {
         };
         let layout = self.desk.layout.clone();
         let flags = blocking::run(move || disk::read(&layout).flags).await;
-        let module = inventory::described(found, flags.get(&self.module).copied());
+        let module = intake::described(found, flags.get(&self.module).copied());
         let edition = self.desk.editions.keep(&self.module, files);
         let event = Event::ModuleRead(edition, Origin::Source { has_former }, Box::new(module));
         self.desk.doors.post(event).map_err(|_| TakeError::Loop)?;

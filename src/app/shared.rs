@@ -23,8 +23,8 @@ use super::config_events::ConfigEvents;
 use crate::serve::debug::channel::Channel;
 use crate::serve::debug::modules::Charts;
 use crate::serve::debug::reload::Reloader;
-use crate::serve::debug::sources::Sources;
 use crate::serve::probe;
+use sources::requests::Sources;
 
 /// The values that answers need, also before the cluster is connected.
 #[derive(Clone)]

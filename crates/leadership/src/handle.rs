@@ -12,47 +12,47 @@ use clock::Tick;
 use settings::leadership::pod_in;
 use tokio::sync::{mpsc, watch};
 
-/// A message for the election.
+/// A request to the election.
 #[derive(Debug)]
-enum Word {
+enum Request {
     Versions(BTreeSet<ImageDigest>),
     Entitle(Option<ImageDigest>),
 }
 
 /// The other parts' end of the channels to the election.
 #[derive(Debug)]
-pub struct Door {
-    words: mpsc::UnboundedSender<Word>,
+pub struct LeaseHandle {
+    requests: mpsc::UnboundedSender<Request>,
     lease: watch::Receiver<LeaseSight>,
 }
 
 /// The ends of the channels that the election holds.
 #[derive(Debug)]
-pub(super) struct Words {
-    words: mpsc::UnboundedReceiver<Word>,
+pub(super) struct Requests {
+    requests: mpsc::UnboundedReceiver<Request>,
     lease: watch::Sender<LeaseSight>,
 }
 
-pub(super) fn door() -> (Door, Words) {
-    let (sender, words) = mpsc::unbounded_channel();
+pub(super) fn open() -> (LeaseHandle, Requests) {
+    let (sender, requests) = mpsc::unbounded_channel();
     let (lease, seen) = watch::channel(LeaseSight::default());
-    let door = Door {
-        words: sender,
+    let handle = LeaseHandle {
+        requests: sender,
         lease: seen,
     };
-    (door, Words { words, lease })
+    (handle, Requests { requests, lease })
 }
 
-impl Door {
+impl LeaseHandle {
     /// Sets the digests of the version that this process runs.
     pub fn name_versions(&self, versions: BTreeSet<ImageDigest>) {
         // The election may have ended.
-        let _ = self.words.send(Word::Versions(versions));
+        let _ = self.requests.send(Request::Versions(versions));
     }
 
     /// Sets the version that the lease names as entitled; none for no version.
     pub fn entitle(&self, version: Option<ImageDigest>) {
-        let _ = self.words.send(Word::Entitle(version));
+        let _ = self.requests.send(Request::Entitle(version));
     }
 
     /// The lease as it was last observed; a watch for changes.
@@ -61,11 +61,11 @@ impl Door {
     }
 }
 
-impl Words {
+impl Requests {
     /// Waits for the next message. Never returns after all senders are dropped.
-    pub(super) async fn heard(&mut self) -> Said {
-        match self.words.recv().await {
-            Some(word) => Said(word),
+    pub(super) async fn heard(&mut self) -> Asked {
+        match self.requests.recv().await {
+            Some(request) => Asked(request),
             None => std::future::pending().await,
         }
     }
@@ -87,13 +87,13 @@ impl Words {
 
 /// A received message.
 #[derive(Debug)]
-pub(super) struct Said(Word);
+pub(super) struct Asked(Request);
 
-impl Said {
+impl Asked {
     pub(super) fn pass_on(self, election: &mut Election, now: Tick) {
         match self.0 {
-            Word::Versions(versions) => election.name_versions(now, versions),
-            Word::Entitle(version) => election.entitle(now, version),
+            Request::Versions(versions) => election.name_versions(now, versions),
+            Request::Entitle(version) => election.entitle(now, version),
         }
     }
 }

@@ -12,7 +12,7 @@ use registry::documents;
 use tracing::{info, warn};
 
 use super::Follower;
-use crate::app::sources::login;
+use crate::login;
 
 impl Follower {
     pub(super) async fn ask(&mut self, question: &Question) -> Result<Answer, Trouble> {
@@ -27,7 +27,7 @@ impl Follower {
         }
         let read = match &self.source.auth {
             Some(name) => login::of_secret(
-                self.taker.desk.tools.ground.cluster.clone(),
+                self.taker.desk.ground.cluster.clone(),
                 name.clone(),
                 &self.source.repository,
             ),

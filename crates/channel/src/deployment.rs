@@ -15,10 +15,10 @@ use kube_access::Cluster;
 use kube_access::error::RequestError;
 use thiserror::Error;
 
-use channel::installation::FORMER_IMAGE;
-use channel::installation::patching;
-use channel::installation::patching::{Unwritten, Writing};
-use channel::installation::reading::{RESUMED, RESUMED_AT};
+use crate::installation::FORMER_IMAGE;
+use crate::installation::patching;
+use crate::installation::patching::{Unwritten, Writing};
+use crate::installation::reading::{RESUMED, RESUMED_AT};
 
 /// Labels of the operator's objects whose value is the program's name; one of them is enough.
 const LABELS: [&str; 2] = ["app.kubernetes.io/name", "app"];

@@ -45,7 +45,7 @@ impl Trying {
 
     /// Waits until the lease names the version, because later steps must not come first.
     async fn entitle(&mut self, version: Option<&ImageDigest>) -> Outcome {
-        self.door.entitle(version.cloned());
+        self.handle.entitle(version.cloned());
         let says_so = self.lease.wait_for(|lease| lease.entitled.as_ref() == version);
         match timeout(ENTITLED_WITHIN, says_so).await {
             Ok(Ok(_)) => Outcome::Done,

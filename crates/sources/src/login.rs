@@ -9,7 +9,7 @@ use registry::credentials::{Credentials, ReadCredentials};
 use report::Chain;
 use serde_json::json;
 
-use crate::cluster::copies;
+use crate::copies;
 
 const CONFIG: &str = ".dockerconfigjson";
 const USER: &str = "username";

@@ -1,0 +1,46 @@
+//! The requests of commands to the part that follows the sources. Must never wait for it without a bound.
+
+use std::time::Duration;
+
+use names::ModuleName;
+use serde_json::Value;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
+
+/// How long a client waits for reports.
+const REPORTS: Duration = Duration::from_secs(5);
+
+/// The reports about sources: the module's name, the text for people, and the document for programs.
+pub type Reports = Vec<(String, String, Value)>;
+
+/// A request to the part that follows the sources.
+#[derive(Debug)]
+pub enum Wish {
+    /// The reports about all sources.
+    Report(oneshot::Sender<Reports>),
+    /// A round of questions to the registry of this module. The answer is false if it has no source.
+    Check(ModuleName, oneshot::Sender<bool>),
+}
+
+/// The way to the part that follows the sources.
+#[derive(Debug)]
+pub struct Sources(mpsc::UnboundedSender<Wish>);
+
+impl Sources {
+    /// A way through this channel.
+    pub fn new(wishes: mpsc::UnboundedSender<Wish>) -> Self {
+        Self(wishes)
+    }
+
+    /// The reports about all sources; none if the part does not answer.
+    pub async fn reports(&self) -> Option<Reports> {
+        let (reply, reports) = oneshot::channel();
+        self.0.send(Wish::Report(reply)).ok()?;
+        timeout(REPORTS, reports).await.ok()?.ok()
+    }
+
+    /// Asks the registry of a module at once. Returns whether the part can be reached.
+    pub fn check(&self, module: &ModuleName, reply: oneshot::Sender<bool>) -> bool {
+        self.0.send(Wish::Check(module.clone(), reply)).is_ok()
+    }
+}
