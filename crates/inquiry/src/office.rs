@@ -286,7 +286,7 @@ mod tests {
     }
 
     fn key(name: &str) -> String {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/signatures/keys");
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/signatures/keys");
         fs_err::read_to_string(folder.join(name)).unwrap()
     }
 
