@@ -26,15 +26,12 @@ mod withheld;
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 use std::sync::Arc;
-use std::time::Duration;
 
 use addon_core::failure::{Class, Failure};
 use addon_core::operator::event::{SyncAction, Synced};
 use addon_core::release::brake::Asked;
 use addon_core::release::records::Records;
-use addon_core::release::{
-    self, ApplyMethod, ConfigTrace, Facts, Intent, IntentKind, Known, Objects, Reason, ReleaseStep,
-};
+use addon_core::release::{self, ApplyMethod, ConfigTrace, Facts, Intent, IntentKind, Reason, ReleaseStep};
 use addon_core::values::section::Maintenance;
 use addon_core::values::vetted::Vetting;
 use helm::immutable::Immutable;
@@ -162,22 +159,10 @@ impl<'a> Sync<'a> {
             allowed: Vec::new(),
             facts: Facts {
                 torn: hold.torn,
-                release: name.to_owned(),
                 inputs: inputs.to_string(),
                 asked,
-                version: None,
                 unmanaged: maintenance == Maintenance::NoResourceReconciliation,
-                newest: None,
-                known: Known::Read,
-                records: Records::Unread,
-                objects: Objects::Unknown,
-                base: None,
-                rendered: None,
-                likeness: None,
-                intent: None,
-                tenure: None,
-                unchanged: Duration::ZERO,
-                helm_timeout: tools.helm.options().timeout,
+                ..removal::facts(name, tools.helm.options().timeout)
             },
             hold,
         })

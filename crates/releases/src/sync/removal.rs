@@ -174,8 +174,9 @@ pub(super) fn told(release: &str, unserved: &[Unserved]) -> Vec<String> {
     objects
 }
 
-/// The facts for a removal, which depend only on the release's state and not on a chart.
-fn facts(release: &str, helm_timeout: Duration) -> Facts {
+/// The facts for a removal, which depend only on the release's state and not on a chart. A run of a module adds those of
+/// its chart.
+pub(super) fn facts(release: &str, helm_timeout: Duration) -> Facts {
     Facts {
         release: release.to_owned(),
         inputs: String::new(),
