@@ -325,7 +325,7 @@ async fn what_the_operator_may_not_do_is_told_with_the_right_that_it_needs() {
     );
     assert!(failure.hints[0].starts_with(&hint), "{failure:?}");
     // Without the right to list configurations the webhook is named all the same.
-    let told = interception::about_failed_webhook(&cluster, r#"failed calling webhook "w.example.com": EOF"#).await;
+    let told = interception::remedies(&cluster, r#"failed calling webhook "w.example.com": EOF"#).await;
     let expected = "webhook 'w.example.com' did not answer: is its server up, and does the API server reach it?";
     assert_eq!(told, [expected]);
 }

@@ -31,9 +31,7 @@ struct Counted {
     ready: usize,
 }
 
-/// The remedies for a failure whose text names a webhook that the API server could not call; none for another failure.
-/// Without the right to read configurations the remedy names only the webhook.
-pub async fn about_failed_webhook(cluster: &Cluster, text: &str) -> Vec<String> {
+async fn about_failed_webhook(cluster: &Cluster, text: &str) -> Vec<String> {
     let Some(webhook) = failed_webhook(text) else {
         return Vec::new();
     };
@@ -63,7 +61,8 @@ pub async fn about_failed_webhook(cluster: &Cluster, text: &str) -> Vec<String> 
     told
 }
 
-/// As [`about_failed_webhook`], for jobs that do not know releases.
+/// The remedies for a failure whose text names a webhook that the API server could not call; none for another failure.
+/// Without the right to read configurations the remedy names only the webhook.
 pub fn remedies<'a>(cluster: &'a Cluster, text: &'a str) -> BoxFuture<'a, Vec<String>> {
     Box::pin(about_failed_webhook(cluster, text))
 }
