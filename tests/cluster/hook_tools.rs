@@ -32,7 +32,6 @@ pub(crate) struct Place<'a> {
     pub(crate) kubeconfig: PathBuf,
     /// The environment variables of hooks and scripts.
     pub(crate) environment: &'a [(&'a str, &'a str)],
-    /// Explains failures of webhooks.
     pub(crate) remedies: jobs::Remedies,
 }
 

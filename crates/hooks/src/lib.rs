@@ -1,6 +1,6 @@
 //! Runs hooks and enabled scripts: their files, their output, the patches of objects that they ask for, and records of runs.
 //!
-//! A hook that fails changes nothing, but for the patches that count even after a failure. Must never decide about values:
+//! Of a hook that fails only the patches count that ask for it. Must never decide about values:
 //! their patches go back to the core with the outcome.
 //!
 //! ```text

@@ -18,7 +18,6 @@ use crate::relay::Style;
 pub struct Tools {
     /// The ground of all jobs.
     pub ground: Arc<Ground>,
-    /// Watches objects for hooks.
     pub monitors: Monitors,
     /// Carries out object patches of hooks.
     pub patcher: Patcher,

@@ -50,7 +50,6 @@ pub struct Ground {
     pub tmp: Arc<TmpDir>,
     /// The environment of hooks and scripts: the operator's own, with a `KUBECONFIG` for its cluster.
     pub environment: Vec<(OsString, OsString)>,
-    /// Explains failures of webhooks.
     pub remedies: Remedies,
 }
 

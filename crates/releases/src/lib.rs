@@ -40,9 +40,7 @@ use self::sync::holds::Holds;
 pub struct Tools {
     /// The ground of all jobs.
     pub ground: Arc<Ground>,
-    /// Helm.
     pub helm: Helm,
-    /// Watches releases.
     pub lookout: Lookout,
     /// The releases that jobs work on right now.
     pub holds: Holds,
