@@ -8,13 +8,14 @@ use std::fmt;
 use report::secrets::Secrets;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::unix::pipe;
+use tokio::task::yield_now;
 
 /// The longest line that is passed on, in bytes.
 const LONGEST_LINE: usize = 1 << 20;
 /// How many more bytes are read of output that will be shown, because a secret can be recognised only as a whole.
 const BEYOND: usize = 16 << 10;
-/// The default size of a pipe on Linux.
-const CHUNK: usize = 64 * 1024;
+/// How much is read before other tasks have their turn.
+pub(super) const CHUNK: usize = 8 << 10;
 
 /// Receives each complete line of a stream, without its end.
 pub type LineSink = Box<dyn FnMut(&str) + Send + Sync>;
@@ -127,10 +128,14 @@ impl Reader {
     }
 
     /// Reads to the end of the stream. A read error also ends it, because the writer is gone.
+    ///
+    /// Between two reads other tasks run. The runtime alone would let them wait for 128 reads, because it counts reads
+    /// and not the work that their lines make; a program that never stops talking would hold up answers and probes.
     pub(super) async fn drain(&mut self) {
         let mut chunk = vec![0; CHUNK];
         while let Ok(read @ 1..) = self.source.read(&mut chunk).await {
             self.take(&chunk[..read]);
+            yield_now().await;
         }
         if let Some(lines) = &mut self.lines {
             lines.end();

@@ -2,10 +2,12 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use tempfile::TempDir;
 
+use super::output::CHUNK;
 use super::program::Program;
 use super::spawner::Unborn;
 use super::undertaker::Orphans;
@@ -346,6 +348,33 @@ async fn lines_are_handed_on_while_the_program_runs() {
     .unwrap();
     assert_eq!(*seen.lock().unwrap(), ["one", "two"]);
     assert_eq!((finished.stderr.text().as_str(), finished.stderr.dropped), ("one", 4));
+}
+
+#[tokio::test]
+async fn other_tasks_run_while_a_program_talks() {
+    let turns = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&turns);
+    let others = tokio::spawn(async move {
+        loop {
+            counted.fetch_add(1, Ordering::Relaxed);
+            tokio::task::yield_now().await;
+        }
+    });
+    // The most bytes that were handed on while the other task waited for its turn.
+    let worst = Arc::new(AtomicUsize::new(0));
+    let seen = Arc::clone(&worst);
+    let (mut turn, mut bytes) = (0, 0);
+    let stdout = Output::lines(move |line| {
+        let now = turns.load(Ordering::Relaxed);
+        bytes = if now == turn { bytes } else { 0 } + line.len() + 1;
+        turn = now;
+        seen.fetch_max(bytes, Ordering::Relaxed);
+    });
+    let talk = "yes 'a line of a hook that says far too much' | head -n 100000";
+    run(Spawn { stdout, ..bash(talk) }).await.unwrap();
+    others.abort();
+    let worst = worst.load(Ordering::Relaxed);
+    assert!((1..=2 * CHUNK).contains(&worst), "{worst} bytes at a time");
 }
 
 #[tokio::test]
