@@ -34,20 +34,19 @@ program() { cat "$LIB/bundle.jq" "$LIB/deploy.jq"; }
 
 # work_off: works on one Bundle after the other. After a minute it leaves the rest to the next run, which sees a newer list.
 work_off() {
-  local bundle uid count=0
+  local namespace name uid count=0
   state::folder
-  while IFS= read -r bundle; do
+  while read -r namespace name uid; do
     ((SECONDS < 60)) || break
-    uid=$(jq -r .uid <<<"$bundle")
     claim "$uid" || continue
     ((count)) || state::prepare
     ((count += 1))
     # In the background, because a failure in a condition would not end it.
-    ( trap 'rm -rf -- "$STATE/claims/$uid"' EXIT; work_on "$bundle" ) &
-    wait "$!" || printf 'The work on %s ended badly, and will be begun again\n' "$(jq -r '"\(.namespace)/\(.name)"' <<<"$bundle")"
-  done < <(context::global::jq -c --argjson now "$(date +%s)" "$(program)
+    ( trap 'rm -rf -- "$STATE/claims/$uid"' EXIT; work_on "$namespace" "$name" "$uid" ) &
+    wait "$!" || printf 'The work on %s/%s ended badly, and will be begun again\n' "$namespace" "$name"
+  done < <(context::global::jq -r --argjson now "$(date +%s)" "$(program)
     .[$BINDING_CONTEXT_CURRENT_INDEX].snapshots | to_entries | map(select(.key | startswith(\"bundles-\")))[0].value
-    // error(\"there is no snapshot of bundles\") | map(.filterResult | select(. != null)) | to_do(\$now)[]")
+    // error(\"there is no snapshot of bundles\") | map(.filterResult | select(. != null)) | to_do(\$now)[] | [.namespace, .name, .uid] | join(\" \")")
 }
 
 # claim UID: takes a Bundle for this process. A claim of a process that is gone counts no more.
@@ -72,158 +71,148 @@ started() {
   awk '{ print $20 }' <<<"${stat##*) }"
 }
 
-# work_on SNAPSHOT: does the work of one Bundle, whose present state is read first.
+# work_on NAMESPACE NAME UID: does the work of one Bundle, whose present state is read first. The functions below share its facts.
 work_on() {
-  local namespace name uid is
-  namespace=$(jq -r .namespace <<<"$1") name=$(jq -r .name <<<"$1") uid=$(jq -r .uid <<<"$1")
-  is=$(state::kubectl --namespace="$namespace" get bundles.operator.werf.dev --output=json -- "$name" 2>/dev/null |
-    jq -c "$(program) seen") || return 0
-  # Another Bundle of this name, or work that is done meanwhile.
-  [[ $(jq -r .uid <<<"$is") == "$uid" ]] || return 0
-  case $(jq -r --argjson now "$(date +%s)" "$(program) if must_wait(\$now) then \"\" else work // \"\" end" <<<"$is") in
-    uninstall) uninstall "$is" ;;
-    ?*) deploy "$is" ;;
-  esac
+  local facts=()
+  NAMESPACE=$1 NAME=$2
+  # A Bundle that cannot be read is one without work: it is seen again.
+  mapfile -d '' -t facts < <(trap - ERR; state::kubectl --namespace="$1" get bundles.operator.werf.dev --output=json -- "$2" 2>/dev/null |
+    jq -j --arg uid "$3" --argjson now "$(date +%s)" --argjson plain "${SETTINGS[plainHttp]}" --arg account "${SETTINGS[serviceAccount]}" \
+      "$(program) seen | facts(\$uid; \$now; \$plain; \$account) | tostring + \"\\u0000\"")
+  ((${#facts[@]} == 10)) || return 0
+  BUNDLE=${facts[1]} ACCOUNT=${facts[2]} VALUES=${facts[3]} AUTH=${facts[4]} UNENDED=${facts[5]}
+  HOUSE=${facts[6]} VERSION=${facts[7]} CHART=${facts[8]} REGISTRY=${facts[9]}
+  if [[ ${facts[0]} == uninstall ]]; then uninstall; else deploy; fi
 }
 
-# tell BUNDLE PROGRAM ARGUMENT...: patches the Bundle by what the program makes of it. A Bundle that is gone needs no state.
+# tell PROGRAM ARGUMENT...: patches the Bundle by what the program makes of it. A Bundle that is gone needs no state.
 tell() {
   local change said
-  change=$(jq -c --argjson now "$(date +%s)" "${@:3}" "$(program) $2" <<<"$1")
-  said=$(state::kubectl --namespace="$(jq -r .namespace <<<"$1")" patch bundles.operator.werf.dev --type=merge --patch="$change" \
-    -- "$(jq -r .name <<<"$1")" 2>&1) || [[ $said == *NotFound* ]] || { printf '%s\n' "$said" >&2; return 1; }
+  change=$(jq -c --argjson now "$(date +%s)" "${@:2}" "$(program) $1" <<<"$BUNDLE")
+  said=$(state::kubectl --namespace="$NAMESPACE" patch bundles.operator.werf.dev --type=merge --patch="$change" -- "$NAME" 2>&1) ||
+    [[ $said == *NotFound* ]] || { printf '%s\n' "$said" >&2; return 1; }
 }
 
-# report BUNDLE TYPE REASON MESSAGE: an Event. Where it cannot be written, as in a namespace that is going, the log has it.
+# report TYPE REASON MESSAGE: an Event. Where it cannot be written, as in a namespace that is going, the log has it.
 report() {
-  printf '%s: %s\n' "$(jq -r '"\(.namespace)/\(.name)"' <<<"$1")" "$4"
-  jq -c --arg type "$2" --arg reason "$3" --arg message "$4" --argjson now "$(date +%s)" \
-    "$(program) event(\$type; \$reason; \$message; \$now)" <<<"$1" | state::kubectl create --filename=- >/dev/null 2>&1 || true
+  printf '%s/%s: %s\n' "$NAMESPACE" "$NAME" "$3"
+  jq -c --arg type "$1" --arg reason "$2" --arg message "$3" --argjson now "$(date +%s)" \
+    "$(program) event(\$type; \$reason; \$message; \$now)" <<<"$BUNDLE" | state::kubectl create --filename=- >/dev/null 2>&1 || true
 }
 
-# deploy BUNDLE: rolls the target out.
+# deploy: rolls the target out.
 deploy() {
-  local folder version said
+  local folder said
   folder=$(mktemp -d "$STATE/deploy-XXXXXX")
-  version=$(jq -r .target.version <<<"$1")
-  if said=$(roll_out "$1" "$folder" 2>&1); then
-    tell "$1" done
-    report "$1" Normal Deployed "$version is deployed"
+  if said=$(roll_out "$folder" 2>&1); then
+    tell done
+    report Normal Deployed "$VERSION is deployed"
   else
     said=$(tail -c 1000 <<<"$said" | tr -s '\n' ' ')
     # shellcheck disable=SC2016 # the dollars are for jq
-    tell "$1" 'failed($said; $interval; $now; $ended)' --arg said "$said" --argjson interval "$(state::setting .interval)" \
+    tell 'failed($said; $interval; $now; $ended)' --arg said "$said" --argjson interval "${SETTINGS[interval]}" \
       --argjson ended "$([[ -e $folder/ended ]] && echo true || echo false)"
-    report "$1" Warning DeployFailed "$version: $said"
+    report Warning DeployFailed "$VERSION: $said"
   fi
   rm -rf -- "$folder"
 }
 
-# roll_out BUNDLE FOLDER: pulls the chart by its digest, and calls helm. What it prints is the reason if it fails.
+# roll_out FOLDER: pulls the chart by its digest, and calls helm. What it prints is the reason if it fails.
 roll_out() {
-  local namespace name home account flags=() values='' status
-  namespace=$(jq -r .namespace <<<"$1") name=$(jq -r .name <<<"$1") home=$(jq -r "$(program) home" <<<"$1")
-  account=$(account_of "$1")
-  mapfile -t flags < <(jq -r "$(program) flags" <<<"$1")
-  values=$(write_values "$1" "$2" "$account") || { echo "$values"; return 1; }
+  local flags=() values='' status
+  mapfile -t flags < <(jq -r "$(program) flags" <<<"$BUNDLE")
+  values=$(write_values "$1") || { echo "$values"; return 1; }
   # shellcheck disable=SC2016
-  tell "$1" 'begun($now; $sum)' --arg sum "$values" || return 1
-  report "$1" Normal Update "$(jq -r .target.version <<<"$1") is being deployed" >/dev/null
-  write_login "$1" "$2" "$account" || return 1
-  state::program module pull "$(jq -r --argjson plain "$(state::setting '.plainHttp | tojson')" "$(program)
-    \"\(chart(\$plain))@\(.target.digest)\"" <<<"$1")" "$2/chart" \
-    --credentials "$2/login.json" "${REACH[@]}" "${KEYS[@]}" >/dev/null || return 1
-  mend "$1" "$home" "$account" "$2" || return 1
+  tell 'begun($now; $sum)' --arg sum "$values" || return 1
+  report Normal Update "$VERSION is being deployed" >/dev/null
+  write_login "$1" || return 1
+  state::program module pull "$CHART" "$1/chart" --credentials "$1/login.json" "${REACH[@]}" "${KEYS[@]}" >/dev/null || return 1
+  mend "$1" || return 1
   # Only a namespace that is not there is created: the account may have no right to create one.
-  state::kubectl get namespace -- "$home" >/dev/null 2>&1 || flags+=(--create-namespace)
-  while IFS= read -r status; do flags+=(--values "$status"); done < <(find "$2/values" -type f | sort)
+  state::kubectl get namespace -- "$HOUSE" >/dev/null 2>&1 || flags+=(--create-namespace)
+  while IFS= read -r status; do flags+=(--values "$status"); done < <(find "$1/values" -type f | sort)
   local ended=0
-  helm_as "$namespace" "$account" upgrade --install --namespace="$home" --history-max=10 "${flags[@]}" \
-    "--timeout=$(state::setting .timeout)s" --wait="$(state::setting .wait)" -- "$name" "$2/chart" >/dev/null || ended=$?
+  helm_as upgrade --install --namespace="$HOUSE" --history-max=10 "${flags[@]}" \
+    "--timeout=${SETTINGS[timeout]}s" --wait="${SETTINGS[wait]}" -- "$NAME" "$1/chart" >/dev/null || ended=$?
   # A helm that was killed leaves a pending record.
-  ((ended >= 124)) || touch "$2/ended"
+  ((ended >= 124)) || touch "$1/ended"
   return "$ended"
 }
 
-account_of() { jq -r --arg own "$(state::setting .serviceAccount)" '.spec.serviceAccount // $own' <<<"$1"; }
-
-# helm_as NAMESPACE ACCOUNT ARGUMENT...: helm as a service account of the namespace, without the operator's environment, which could lead
+# helm_as ARGUMENT...: helm as a service account of the namespace, without the operator's environment, which could lead
 # it elsewhere. It ends a little after the timeout that it knows itself.
 helm_as() {
   local limit config status=0
-  limit=$(($(state::setting .timeout) + 60))
-  config=$(state::kubeconfig_as "$1" "$2") || return 1
+  limit=$((SETTINGS[timeout] + 60))
+  config=$(state::kubeconfig_as "$NAMESPACE" "$ACCOUNT") || return 1
   env --ignore-environment "PATH=$PATH" "HOME=${HOME-}" "ADDON_OPERATOR_RUN=${ADDON_OPERATOR_RUN-}" "KUBECONFIG=$config" GOMEMLIMIT=128MiB HELM_DRIVER=secret "HELM_CACHE_HOME=$STATE/home/cache" \
     "HELM_CONFIG_HOME=$STATE/home/config" "HELM_DATA_HOME=$STATE/home/data" \
-    timeout --kill-after=20 "$limit" "${HELM_BIN:-helm}" "${@:3}" || status=$?
+    timeout --kill-after=20 "$limit" "${HELM_BIN:-helm}" "$@" || status=$?
   ((status != 124 && status != 137)) || echo "helm was ended after $limit s" >&2
   return "$status"
 }
 
-# write_values BUNDLE FOLDER ACCOUNT: writes each key of the ConfigMap into a file, and prints the sum of the data.
+# write_values FOLDER: writes each key of the ConfigMap into a file, and prints the sum of the data.
 write_values() {
-  local namespace map said key
-  mkdir "$2/values"
-  namespace=$(jq -r .namespace <<<"$1") map=$(jq -r '.spec.values // ""' <<<"$1")
-  [[ -n $map ]] || return 0
-  said=$(state::kubectl_as "$namespace" "$3" get --output=json -- configmap "$map" 2>&1) ||
+  local said key
+  mkdir "$1/values"
+  [[ -n $VALUES ]] || return 0
+  said=$(state::kubectl_as "$NAMESPACE" "$ACCOUNT" get --output=json -- configmap "$VALUES" 2>&1) ||
     { printf 'cannot read the values: %s' "$said"; return 1; }
   while IFS= read -r key; do
-    jq -j --arg key "$key" '.data[$key]' <<<"$said" >"$2/values/$key"
+    jq -j --arg key "$key" '.data[$key]' <<<"$said" >"$1/values/$key"
   done < <(jq -r '.data // {} | keys[]' <<<"$said")
   jq -r "$(program) .data // {} | sum_of" <<<"$said"
 }
 
-# write_login BUNDLE FOLDER ACCOUNT: writes the logins for the registry.
+# write_login FOLDER: writes the logins for the registry.
 write_login() {
   local said
-  if [[ $(jq -r '.spec.auth // ""' <<<"$1") == '' ]]; then
-    echo '{"auths": {}}' >"$2/login.json"
+  if [[ -z $AUTH ]]; then
+    echo '{"auths": {}}' >"$1/login.json"
     return
   fi
-  said=$(state::kubectl_as "$(jq -r .namespace <<<"$1")" "$3" get --output=json -- secret "$(jq -r .spec.auth <<<"$1")" 2>&1) ||
+  said=$(state::kubectl_as "$NAMESPACE" "$ACCOUNT" get --output=json -- secret "$AUTH" 2>&1) ||
     { printf 'cannot read the login: %s' "$said"; return 1; }
-  (umask 077; jq --arg registry "$(jq -r --argjson plain "$(state::setting '.plainHttp | tojson')" "$(program) address(\$plain)" <<<"$1")" '{auths: {($registry): {username: (.data.username | @base64d),
-    password: (.data.password | @base64d)}}}' <<<"$said" >"$2/login.json")
+  (umask 077; jq --arg registry "$REGISTRY" '{auths: {($registry): {username: (.data.username | @base64d),
+    password: (.data.password | @base64d)}}}' <<<"$said" >"$1/login.json")
 }
 
-# mend BUNDLE HOME ACCOUNT FOLDER: ends a call of helm that was killed. Its record would stay pending, and helm would refuse to work. Only
+# mend FOLDER: ends a call of helm that was killed. Its record would stay pending, and helm would refuse to work. Only
 # a call that the state of the Bundle tells of is ended: another one may be of a person.
 mend() {
-  local name said record state
-  name=$(jq -r .name <<<"$1")
+  local said record state
   # No release, or no right to see it: helm will tell.
-  said=$(helm_as "$(jq -r .namespace <<<"$1")" "$3" history --namespace="$2" --max=1 --output=json -- "$name" 2>/dev/null) || return 0
+  said=$(helm_as history --namespace="$HOUSE" --max=1 --output=json -- "$NAME" 2>/dev/null) || return 0
   state=$(jq -r '.[-1].status' <<<"$said")
   [[ $state == pending-* ]] || return 0
-  if [[ $(jq -r '.rollout.unended' <<<"$1") != true ]]; then
-    echo "the release is $state by another helm: wait for its end, or call 'helm rollback $name --namespace $2'"
+  if [[ $UNENDED != true ]]; then
+    echo "the release is $state by another helm: wait for its end, or call 'helm rollback $NAME --namespace $HOUSE'"
     return 1
   fi
-  record="sh.helm.release.v1.$name.v$(jq -r '.[-1].revision' <<<"$said")"
-  said=$(state::kubectl_as "$(jq -r .namespace <<<"$1")" "$3" --namespace="$2" get --output=json -- secret "$record") || return 1
+  record="sh.helm.release.v1.$NAME.v$(jq -r '.[-1].revision' <<<"$said")"
+  said=$(state::kubectl_as "$NAMESPACE" "$ACCOUNT" --namespace="$HOUSE" get --output=json -- secret "$record") || return 1
   # The text is changed and not parsed: a JSON parser might change numbers in it.
   said=$(jq -r .data.release <<<"$said" | base64 --decode | base64 --decode | gzip --decompress |
     sed "s/\"status\":\"$state\"/\"status\":\"failed\"/" | gzip | base64 --wrap=0)
-  jq -n --arg release "$said" '{metadata: {labels: {status: "failed"}}, data: {release: ($release | @base64)}}' >"$4/record"
-  state::kubectl_as "$(jq -r .namespace <<<"$1")" "$3" --namespace="$2" patch --type=merge --patch-file="$4/record" \
+  jq -n --arg release "$said" '{metadata: {labels: {status: "failed"}}, data: {release: ($release | @base64)}}' >"$1/record"
+  state::kubectl_as "$NAMESPACE" "$ACCOUNT" --namespace="$HOUSE" patch --type=merge --patch-file="$1/record" \
     -- secret "$record" >/dev/null || return 1
 }
 
-# uninstall BUNDLE: removes the release of a Bundle that is being deleted.
+# uninstall: removes the release of a Bundle that is being deleted.
 uninstall() {
-  local said home
-  home=$(jq -r "$(program) .rollout.namespace // home" <<<"$1")
+  local said
   # With --ignore-not-found helm would also ignore that it may not look.
-  if said=$(helm_as "$(jq -r .namespace <<<"$1")" "$(account_of "$1")" uninstall --namespace="$home" \
-    "--timeout=$(state::setting .timeout)s" -- "$(jq -r .name <<<"$1")" 2>&1) || [[ $said == *": release: not found" ]]; then
-    tell "$1" uninstalled
-    report "$1" Normal Uninstalled "the release is uninstalled"
+  if said=$(helm_as uninstall --namespace="$HOUSE" "--timeout=${SETTINGS[timeout]}s" -- "$NAME" 2>&1) ||
+    [[ $said == *": release: not found" ]]; then
+    tell uninstalled
+    report Normal Uninstalled "the release is uninstalled"
   else
     said=$(tail -c 1000 <<<"$said" | tr -s '\n' ' ')
     # shellcheck disable=SC2016
-    tell "$1" 'failed($said; $interval; $now; false)' --arg said "$said" --argjson interval 60
-    report "$1" Warning UninstallFailed "$said"
+    tell 'failed($said; $interval; $now; false)' --arg said "$said" --argjson interval 60
+    report Warning UninstallFailed "$said"
   fi
 }
 

@@ -40,17 +40,16 @@ bundles() {
 
 # ask BUNDLES: asks about these, and writes the answers.
 ask() {
-  local work answers interval rate plain
+  local work answers interval=${SETTINGS[interval]} plain=${SETTINGS[plainHttp]}
   work=$(mktemp -d "$STATE/poll-XXXXXX")
   # shellcheck disable=SC2064 # the folder of now
   trap "rm -rf -- '$work'" EXIT
-  interval=$(state::setting .interval) rate=$(state::setting .questionsPerSecond) plain=$(state::setting '.plainHttp | tojson')
   read_logins "$1" "$work"
   # Logins that cannot be read are answers, too.
   if ! answers=$(jq -c --argjson plain "$plain" --slurpfile logins "$work/logins" "$(program)
       (\$logins | add // {}) as \$logins
       | [.[] | package(\$logins; \$plain) | select(.login.error | not)]" <<<"$1" |
-    state::program package choose --batch - --per-second "$rate" --within 20 "${REACH[@]}" 2>"$work/said"); then
+    state::program package choose --batch - --per-second "${SETTINGS[questionsPerSecond]}" --within 20 "${REACH[@]}" 2>"$work/said"); then
     # Without an answer the Bundles would say for ever that they are being checked.
     answers=$(jq -c --arg said "$(tail -c 500 "$work/said" | tr -s '\n' ' ')" \
       'map({id: .uid, error: "the registry could not be asked: \($said)"})' <<<"$1")
@@ -71,13 +70,12 @@ ask() {
 
 # read_logins BUNDLES FOLDER: reads each Secret that a Bundle names, as the account of the Bundle, eight at a time.
 read_logins() {
-  local namespace secret account own running=0
-  own=$(state::setting .serviceAccount)
+  local namespace secret account running=0
   : >"$2/logins"
   while IFS=$'\x01' read -r namespace secret account; do
     [[ -n $secret ]] || continue
     ((running += 1))
-    read_login "$namespace" "$secret" "$account" "${account:-$own}" >"$2/login-$running" &
+    read_login "$namespace" "$secret" "$account" "${account:-${SETTINGS[serviceAccount]}}" >"$2/login-$running" &
     ((running % 8)) || wait
   done < <(jq -r '[.[] | [.namespace, .spec.auth // "", .spec.serviceAccount // ""]] | unique[] | join("\u0001")' <<<"$1")
   wait

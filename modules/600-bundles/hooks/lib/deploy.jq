@@ -7,6 +7,15 @@ def to_do($now):
      | select(.ending or $refused[key] == null)]
   | sort_by([(if .force == 1 then 0 else 1 end), .rollout.again // 0, key]);
 
+# What the work on a Bundle needs to know; nothing about another one of its name, and without work.
+def facts($uid; $now; $plain; $account):
+  select(.uid == $uid and (must_wait($now) | not) and work != null)
+  | work as $work
+  | $work, tojson, (.spec.serviceAccount // $account), (.spec.values // ""), (.spec.auth // ""), (.rollout.unended == true),
+    # The spec of a Bundle that is going may have any mistake.
+    (if $work == "uninstall" then .rollout.namespace // home, "", "", ""
+     else home, .target.version, "\(chart($plain))@\(.target.digest)", address($plain) end);
+
 # Until helm has ended, `unended` tells that a pending record of the release is ours.
 def begun($now; $values): {status: {rollout: {state: "running", unended: true, job: null, begun: $now, settings: settings, namespace: home,
   digest: .target.digest, version: .target.version, $values}}};

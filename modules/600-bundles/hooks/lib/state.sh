@@ -1,6 +1,7 @@
 # Shared by poll.sh and deploy.sh: the folder with notes of this life of the operator, settings, and other programs. The notes are times
-# and claims; whatever must outlive the operator is in the status of the Bundles.
-# shellcheck shell=bash disable=SC2034 # the hooks read STATE and REACH
+# and claims; whatever must outlive the operator is in the status of the Bundles. A start of jq costs more than its work, so values are
+# read once.
+# shellcheck shell=bash disable=SC2034 # the hooks read STATE, SETTINGS and REACH
 
 # state::folder: makes the folder.
 state::folder() {
@@ -8,41 +9,53 @@ state::folder() {
   mkdir -p "$STATE/claims" "$STATE/home"
 }
 
-# state::prepare: sets the flags by which `addon-operator` reaches registries and checks signatures.
+# state::prepare: reads the settings, and sets the flags by which `addon-operator` reaches registries and checks signatures.
 state::prepare() {
   local host
+  state::settings
   # Any person who may create a Bundle chooses the registry.
   REACH=(--only-outside)
   while IFS= read -r host; do
     [[ -z $host ]] || REACH+=(--near "$host")
-  done < <(state::setting '.nearRegistries[]')
+  done <<<"${SETTINGS[nearRegistries[]]}"
   while IFS= read -r host; do
     [[ -n $host ]] || continue
     REACH+=(--plain-http "$host")
     # A host of one word is asked with its port.
     [[ $host == *:* ]] || REACH+=(--plain-http "$host:80")
-  done < <(state::setting '.plainHttp[]')
-  if [[ -n $(state::setting .authority) ]]; then
+  done <<<"${SETTINGS[plainHttp[]]}"
+  if [[ -n ${SETTINGS[authority]} ]]; then
     state::file authority
     REACH+=(--authority "$STATE/authority")
   fi
   KEYS=()
-  if [[ -n $(state::setting .keys) ]]; then
+  if [[ -n ${SETTINGS[keys]} ]]; then
     state::file keys
     KEYS=(--keys "$STATE/keys")
   fi
+}
+
+# state::settings: reads the module's values into SETTINGS, lists as JSON, and in `NAME[]` with an item a line.
+state::settings() {
+  local values index
+  mapfile -d '' -t values < <(jq -j '.bundles | to_entries[]
+    | (if .value | type == "array" then {key: "\(.key)[]", value: (.value | join("\n"))} else empty end), .
+    | .key + "\u0000", (.value | tostring) + "\u0000"' "$VALUES_PATH")
+  # A file that cannot be read is a failure.
+  wait "$!"
+  declare -gA SETTINGS=()
+  for ((index = 0; index < ${#values[@]}; index += 2)); do
+    SETTINGS[${values[index]}]=${values[index + 1]}
+  done
 }
 
 # state::file NAME: writes the setting of this name into a file, at once, because other hooks read it.
 state::file() {
   local new
   new=$(mktemp "$STATE/$1-XXXXXX")
-  state::setting ".$1" >"$new"
+  printf '%s\n' "${SETTINGS[$1]}" >"$new"
   mv -f "$new" "$STATE/$1"
 }
-
-# state::setting PATH: prints a value of the module.
-state::setting() { jq -r ".bundles | $1" "$VALUES_PATH"; }
 
 # state::times: prints the times of the next questions, by uid.
 state::times() { cat "$STATE/times" 2>/dev/null || true; }

@@ -279,10 +279,10 @@ fn several_mistakes_are_counted() {
             "\t* .b in body is a forbidden property",
         ],
     );
-    let keys: Vec<_> = (0..100_000).map(|number| number.to_string()).collect();
+    let keys: Vec<_> = (0..10_000).map(|number| number.to_string()).collect();
     let many = format!("configVersion: v1\nkey{}: 1", keys.join(": 1\nkey"));
     let text = global(&many).unwrap_err().to_string();
-    assert!(text.contains("100000 errors") && text.len() < 20_000, "{}", text.len());
+    assert!(text.contains("10000 errors") && text.len() < 20_000, "{}", text.len());
 }
 
 #[test]
