@@ -10,6 +10,9 @@ source "$LIB/state.sh"
 
 __config__() {
   jq -n --rawfile bundle "$LIB/bundle.jq" '
+    # There is work for so many slots. One that is busy has a Bundle with work.
+    def needed($group): {when: {snapshots: ["work-\($group)"],
+      jqFilter: "[.snapshots[][] | select(.work != null)] | length >= \($group | ltrimstr("slot-"))"}};
     [range(1; 5) | {group: "slot-\(.)", queue: "bundles-deploy-\(.)"}] as $slots
     | {configVersion: "v1",
        settings: {timeout: "3h"},
@@ -20,7 +23,7 @@ __config__() {
             waitForSynchronization: false} + .)
          | . as $shared
          # New work is a reason to run.
-         | ($shared + {name: "work-\($shared.group)", jqFilter: "\($bundle) seen | {uid, work: work}"}),
+         | ($shared + {name: "work-\($shared.group)", jqFilter: "\($bundle) seen | {uid, work: work}"} + needed($shared.group)),
            ($shared + {jqFilter: "\($bundle) seen", executeHookOnEvent: [], executeHookOnSynchronization: false})])}'
 }
 
