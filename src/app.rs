@@ -4,24 +4,18 @@
 //! unreachable cluster does not end the start; a missing directory does.
 
 pub mod announcing;
-pub mod channel;
 mod config_events;
-pub mod confirm;
 mod debugging;
-pub mod edit;
 mod inventory;
 mod lifecycle;
 mod outdated;
-pub mod outside;
 pub mod packages;
 pub mod post_renderer;
 mod reloading;
 mod rendering;
-pub mod repairing;
 mod reviews;
 mod shared;
 mod signals;
-pub mod source_edits;
 mod start;
 pub mod switch;
 pub mod versions;
@@ -64,13 +58,13 @@ use tokio::sync::{mpsc, watch};
 use traces::Traces;
 use tracing::error;
 use watches::Monitors;
+use intake::Desk;
 
 use crate::dispatch::{self, Tools};
 use crate::driver::{Driver, Hands};
 use crate::serve::debug;
 use crate::serve::probe::{self, Probe};
 use crate::serve::pulse;
-use intake::Desk;
 use shared::Outside;
 use start::StartError;
 

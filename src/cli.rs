@@ -4,7 +4,6 @@
 //! debug socket.
 #![expect(clippy::doc_markdown, reason = "the doc comments are the text of --help")]
 
-mod channel;
 mod completion;
 mod config;
 mod failure;
@@ -12,36 +11,24 @@ mod global;
 mod help;
 mod hook;
 mod hooks;
-mod lint;
 mod module;
-mod new;
-mod outside;
 mod package;
-mod paint;
 mod post_renderer;
 mod queue;
-mod rbac;
-mod repair;
-mod socket;
-mod source;
 mod switch;
-mod table;
-mod test;
-mod upgrade;
-mod watch;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand};
+use command::socket::SocketError;
 use report::Report;
 use settings::{Environment, Program, StartArgs, variables};
 
-use crate::app::outside::Outside;
-use failure::CommandError;
+use command::outside::typed;
+use command::{Caller, CommandError, Target, print, show};
 pub use help::{OF_HOOKS, hint, parse};
 pub use hooks::HooksCli;
-use socket::{Socket, SocketError};
 
 /// The exit code of a command that failed.
 pub const FAILED: u8 = 1;
@@ -86,13 +73,13 @@ enum Command {
     /// Show and change settings of the running operator; check a ConfigMap
     Config(config::Config),
     /// Show and steer the version of the operator: status, approval, hold, rollback
-    Channel(channel::Channel),
+    Channel(channel::command::Channel),
     /// Show hooks and their snapshots, record their runs, and repeat a run
     Hook(hook::Hook),
     /// Ask registries for versions of packages
     Package(package::Package),
     /// Find the rights that modules need
-    Rbac(rbac::Rbac),
+    Rbac(authoring::command::rbac::Rbac),
     /// Print the answer of the debug socket to a path
     Raw(Raw),
     /// Print a script that completes commands and flags in a shell
@@ -110,50 +97,6 @@ struct Raw {
     target: Target,
 }
 
-/// The flags that name the running operator.
-#[derive(Debug, Args)]
-struct Target {
-    /// Socket of the running operator [env: DEBUG_UNIX_SOCKET] [default: /var/run/PROGRAM/debug.socket]
-    #[arg(long, value_name = "FILE", global = true)]
-    debug_unix_socket: Option<String>,
-    /// Show secrets in values, snapshots and charts; without it they are masked
-    #[arg(long, global = true)]
-    show_secrets: bool,
-    /// Namespace of the operator. With a flag of this group the command asks the operator's pod through the API server
-    /// [default: the kubeconfig's]
-    #[arg(long, global = true, help_heading = "Cluster")]
-    namespace: Option<String>,
-    /// Name of the operator's pod; without it the one with the operator's labels
-    #[arg(long, value_name = "NAME", global = true, help_heading = "Cluster")]
-    pod: Option<String>,
-    /// Path of the kubeconfig file [env: KUBE_CONFIG, then KUBECONFIG]
-    #[arg(long, value_name = "FILE", global = true, help_heading = "Cluster")]
-    kube_config: Option<String>,
-    /// Context of the kubeconfig [env: KUBE_CONTEXT] [default: its current context]
-    #[arg(long, value_name = "NAME", global = true, help_heading = "Cluster")]
-    kube_context: Option<String>,
-}
-
-/// The output format. The variants need no help text of their own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Output {
-    Text,
-    Json,
-    Yaml,
-    Wide,
-}
-
-impl Output {
-    /// The name of the format for the operator; the widest table is requested as text.
-    fn extension(self) -> &'static str {
-        match self {
-            Self::Text | Self::Wide => "text",
-            Self::Json => "json",
-            Self::Yaml => "yaml",
-        }
-    }
-}
-
 /// Runs the typed command.
 pub fn run(cli: Cli, environment: &Environment) -> ExitCode {
     let caller = Caller {
@@ -161,7 +104,7 @@ pub fn run(cli: Cli, environment: &Environment) -> ExitCode {
         environment,
     };
     if let Some(outside) = cli.command.as_ref().and_then(Command::asked).and_then(Target::outside) {
-        return outside::run(&outside, &caller);
+        return end_elsewhere(typed::run(&outside, &caller));
     }
     let outcome = match cli.command {
         None => return crate::app::main(&StartArgs::default(), environment),
@@ -224,6 +167,11 @@ fn end(outcome: Result<(), CommandError>) -> ExitCode {
     }
 }
 
+/// The exit code of a command that ran in the pod of an operator elsewhere.
+fn end_elsewhere(outcome: Result<u8, CommandError>) -> ExitCode {
+    outcome.map_or_else(|error| end(Err(error)), ExitCode::from)
+}
+
 impl Raw {
     fn run(self, caller: &Caller<'_>) -> Result<(), CommandError> {
         let Self { path, target } = self;
@@ -238,57 +186,34 @@ pub fn fail(report: &Report) -> ExitCode {
     ExitCode::from(FAILED)
 }
 
-/// The name by which the program was called, and its environment.
-struct Caller<'a> {
-    program: Program,
-    environment: &'a Environment,
-}
+#[cfg(test)]
+mod tests {
+    use command::outside::typed::without_way;
 
-impl Target {
-    /// The start arguments that lead to the same cluster, for commands that edit its ConfigMap themselves.
-    fn start_args(&self, config_map: Option<String>) -> StartArgs {
-        let mut args = StartArgs {
-            namespace: self.namespace.clone(),
-            config_map,
-            ..StartArgs::default()
-        };
-        args.shared.kube_config.clone_from(&self.kube_config);
-        args.shared.kube_context.clone_from(&self.kube_context);
-        args
+    use super::*;
+
+    #[test]
+    fn a_confirmation_goes_to_the_pod_too() {
+        let typed = "addon-operator module purge --confirm 3 --namespace ns";
+        let cli = Cli::try_parse_from(typed.split(' ')).unwrap();
+        let asked = cli.command.as_ref().and_then(Command::asked);
+        assert!(asked.and_then(Target::outside).is_some());
+        let command = without_way(typed.split(' ').map(str::to_owned));
+        assert_eq!(command.join(" "), "addon-operator module purge --confirm 3");
     }
 
-    /// The place of the operator, if flags name one outside.
-    fn outside(&self) -> Option<Outside> {
-        let outside = Outside {
-            namespace: self.namespace.clone(),
-            pod: self.pod.clone(),
-            kube_config: self.kube_config.clone(),
-            kube_context: self.kube_context.clone(),
-        };
-        (outside != Outside::default()).then_some(outside)
+    #[test]
+    fn questions_about_sources_go_to_the_pod() {
+        for (words, expected) in [
+            ("status", true),
+            ("check shop", true),
+            ("pin shop", false),
+            ("approve shop", false),
+        ] {
+            let typed = format!("addon-operator module source {words} --pod a");
+            let cli = Cli::try_parse_from(typed.split(' ')).unwrap();
+            let asked = cli.command.as_ref().and_then(Command::asked);
+            assert_eq!(asked.and_then(Target::outside).is_some(), expected, "{words}");
+        }
     }
-
-    fn socket(&self, caller: &Caller<'_>) -> Result<Socket, CommandError> {
-        let flag = self.debug_unix_socket.as_deref();
-        let path = settings::debug_socket(caller.program, flag, caller.environment)?;
-        Ok(Socket::new(path, self.show_secrets))
-    }
-}
-
-/// Prints the operator's answer with an additional line break, as the original does.
-fn show(answer: &str) -> Result<(), CommandError> {
-    print(&format!("{answer}\n"))
-}
-
-/// Prints data, with a line break at its end.
-fn print(data: &str) -> Result<(), CommandError> {
-    let mut out = io::stdout().lock();
-    let end = if data.is_empty() || data.ends_with('\n') {
-        ""
-    } else {
-        "\n"
-    };
-    write!(out, "{data}{end}")
-        .and_then(|()| out.flush())
-        .map_err(CommandError::Print)
 }

@@ -2,6 +2,7 @@
 //!
 //! Must never send a login to a registry that the command does not name, nor keep a package whose signature is bad.
 
+use command::CommandError;
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::ffi::OsStr;
@@ -98,6 +99,13 @@ pub enum PackageError {
         file: PathBuf,
         why: String,
     },
+}
+
+impl From<PackageError> for CommandError {
+    fn from(error: PackageError) -> Self {
+        let hints = error.hints();
+        Self::own(error, hints)
+    }
 }
 
 impl PackageError {

@@ -24,8 +24,8 @@ use helm::Helm;
 use inquiry::office::BadFile;
 use jobs::tmp::TmpDir;
 use kube_access::Cluster;
-use kube_access::kubeconfig;
 use kube_access::kubeconfig::{Address, ConnectError};
+use kube_access::reach::{address, namespace as named_namespace};
 use report::Chain;
 use settings::{Environment, Order, QueueActions, Settings, Work};
 use telling::meters::Meters;
@@ -205,15 +205,6 @@ fn private_dir(settings: &Settings, environment: &Environment, tmp: &TmpDir) -> 
     Ok(Some(dir.to_owned()))
 }
 
-pub(super) fn address(settings: &Settings, environment: &Environment) -> Address {
-    Address {
-        kube_config: settings.kube.config.clone(),
-        context: settings.kube.context.clone(),
-        server: settings.kube.server.clone(),
-        home: environment.get("HOME").map(PathBuf::from),
-    }
-}
-
 /// Connects to the cluster of the settings, without a request.
 pub(super) async fn connect(
     settings: &Settings,
@@ -231,26 +222,9 @@ pub(super) async fn connect(
     Ok(cluster)
 }
 
-/// Connects for a command, which has no children. `None` if the namespace of the operator is not known.
-pub(super) async fn reach(settings: &Settings, environment: &Environment) -> Result<Option<Cluster>, ConnectError> {
-    let address = address(settings, environment);
-    let Some(namespace) = said_namespace(settings, &address)? else {
-        return Ok(None);
-    };
-    let meters = Arc::new(Meters::new(&settings.metrics_prefix));
-    Cluster::connect(&address, &namespace, None, meters).await.map(Some)
-}
-
-fn said_namespace(settings: &Settings, address: &Address) -> Result<Option<String>, ConnectError> {
-    match &settings.namespace {
-        Some(namespace) => Ok(Some(namespace.clone())),
-        None => kubeconfig::namespace(address),
-    }
-}
-
 /// The namespace of the releases; hooks without modules need it only for their webhooks.
 fn namespace(settings: &Settings, address: &Address) -> Result<String, StartError> {
-    let found = said_namespace(settings, address)?;
+    let found = named_namespace(settings, address)?;
     match settings.work {
         Work::Modules(_) => found.ok_or(StartError::NoNamespace),
         Work::Hooks(_) => Ok(found.unwrap_or_else(|| "default".to_owned())),

@@ -7,6 +7,7 @@
 mod asking;
 mod pace;
 
+use command::CommandError;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -132,6 +133,16 @@ pub enum ChooseError {
     Reach(#[from] PackageError),
     #[error("{0}")]
     Failed(String),
+}
+
+impl From<ChooseError> for CommandError {
+    fn from(error: ChooseError) -> Self {
+        let hints = match &error {
+            ChooseError::Reach(error) => error.hints(),
+            _ => Vec::new(),
+        };
+        Self::own(error, hints)
+    }
 }
 
 /// Why one package cannot be asked about.

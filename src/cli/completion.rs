@@ -3,7 +3,7 @@
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
 
-use super::{CommandError, print};
+use command::{CommandError, print};
 
 #[derive(Debug, Args)]
 pub(super) struct Completion {

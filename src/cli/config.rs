@@ -2,8 +2,8 @@
 
 use clap::{Args, Subcommand};
 
-use super::lint::Check;
-use super::{Caller, CommandError, Output, Target, show};
+use authoring::command::lint::Check;
+use command::{Caller, CommandError, Output, Target, show};
 
 #[derive(Debug, Args)]
 pub(super) struct Config {

@@ -2,8 +2,8 @@
 
 use clap::{Args, Subcommand};
 
-use super::test::GlobalTest;
-use super::{Caller, CommandError, Output, Target, show};
+use authoring::command::test::GlobalTest;
+use command::{Caller, CommandError, Output, Target, show};
 
 #[derive(Debug, Args)]
 pub(super) struct Global {

@@ -7,8 +7,9 @@ use std::ffi::OsStr;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Args as _, Command, CommandFactory, FromArgMatches};
+use command::Target;
 
-use super::{Cli, HooksCli, Target};
+use super::{Cli, HooksCli};
 
 /// The name under which the binary serves hooks without modules.
 pub const OF_HOOKS: &str = "shell-operator";

@@ -3,9 +3,9 @@
 mod records;
 
 use clap::{Args, Subcommand};
+use command::{Caller, CommandError, Output, Target, show};
 
 use self::records::{Record, Records, Replay};
-use super::{Caller, CommandError, Output, Target, show};
 
 #[derive(Debug, Args)]
 pub(super) struct Hook {

@@ -7,19 +7,20 @@ pub(super) mod status;
 
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
+use authoring::command::lint::{Lint, Manifest};
+use authoring::command::new::New;
+use authoring::command::test::Test;
+use command::paint::{Paint, columns};
+use command::socket::{Socket, SocketError, encode};
+use command::watch::Watching;
+use command::{Caller, CommandError, Output, Target, print, show};
+use releases::command::repair::Release;
+use releases::command::upgrade::Upgrade;
+use sources::command::Source;
 
-use super::lint::{Lint, Manifest};
-use super::new::New;
+use super::failure::Refusal;
 use super::package::{Pull, Push};
-use super::paint::{Paint, columns};
-use super::repair::Release;
-use super::socket::{Socket, SocketError, encode};
-use super::source::Source;
 use super::switch::{Switch, Way};
-use super::test::Test;
-use super::upgrade::Upgrade;
-use super::watch::Watching;
-use super::{Caller, CommandError, Output, Target, print, show};
 
 #[derive(Debug, Args)]
 pub(super) struct Module {
@@ -257,7 +258,7 @@ impl Named {
     fn reload(&self, socket: &Socket) -> Result<(), CommandError> {
         match socket.post_patiently("/module/reload", &[("module", &self.module)]) {
             Ok(answer) => print(&answer),
-            Err(SocketError::Refused { message, .. }) => Err(CommandError::NotReloaded { message }),
+            Err(SocketError::Refused { message, .. }) => Err(Refusal::NotReloaded { message }.into()),
             Err(error) => Err(error.into()),
         }
     }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use serde_json::Value;
+use command::{Caller, CommandError, print};
 
-use super::{Caller, CommandError, print};
 use crate::app::packages::{self, Pulled, Pushed, Reach};
 use crate::app::versions::{self, ChooseError, Followed, Found, Manners, RunningVersion};
 

@@ -2,8 +2,8 @@
 
 use clap::{Args, Subcommand};
 
-use super::watch::Watching;
-use super::{Caller, CommandError, Output, Target, show};
+use command::watch::Watching;
+use command::{Caller, CommandError, Output, Target, show};
 
 #[derive(Debug, Args)]
 pub(super) struct Queue {

@@ -1,12 +1,10 @@
 //! `module enable` and `module disable`: edit the flag of a module, after a question.
 
-use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
-
 use clap::Args;
+use command::question::{ask, change, say};
+use command::{Caller, CommandError, Target, print};
 
 use super::module::status::{self, Status};
-use super::{Caller, CommandError, Target, print};
-use crate::app::edit::Edit;
 use crate::app::switch::Plan;
 
 /// The arguments: the module and its ConfigMap.
@@ -89,30 +87,4 @@ fn describe(plan: &Plan) -> String {
         "{change}The module's delete hooks run, and its release is deleted with all that is in it (revision {revision}):\n  \
          {objects}\n"
     )
-}
-
-/// The text that shows the edit of a key.
-pub(super) fn change(place: &str, edit: &Edit) -> String {
-    let (key, current, wanted) = (&edit.key, edit.current(), edit.wanted());
-    format!("{place}\n  {key}: {current} -> {wanted}\n")
-}
-
-/// Prints a message to standard error.
-pub(super) fn say(text: &str) -> Result<(), CommandError> {
-    write!(io::stderr(), "{text}").map_err(CommandError::Print)
-}
-
-/// Asks the person. Without a terminal it fails.
-pub(super) fn ask() -> Result<(), CommandError> {
-    let stdin = io::stdin();
-    if !stdin.is_terminal() {
-        return Err(CommandError::NobodyToAsk);
-    }
-    say("Go on? [y/N] ")?;
-    let mut answer = String::new();
-    stdin.lock().read_line(&mut answer).map_err(CommandError::Print)?;
-    match answer.trim() {
-        "y" | "Y" | "yes" => Ok(()),
-        _ => Err(CommandError::NotWanted),
-    }
 }

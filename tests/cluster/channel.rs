@@ -4,7 +4,7 @@
 
 use std::process::Output;
 
-use addon_operator::app::channel::Site;
+use channel::command::plan::Site;
 use channel::installation::patching::FIELD_MANAGER;
 use serde_json::{Value, json};
 use settings::{Environment, StartArgs};

@@ -13,6 +13,7 @@
 
 pub mod cases;
 pub mod check;
+pub mod command;
 pub mod draft;
 pub mod findings;
 pub mod imitation;

@@ -16,6 +16,7 @@
 //! Begin with `trial::start`, which starts the follower, too; `Outside` has the ways to the rest of the program.
 
 pub mod bell;
+pub mod command;
 pub mod deployment;
 pub mod follower;
 pub mod installation;

@@ -354,12 +354,12 @@ async fn lines_are_handed_on_while_the_program_runs() {
 async fn other_tasks_run_while_a_program_talks() {
     let turns = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&turns);
-    let others = tokio::spawn(async move {
+    let others = async move {
         loop {
             counted.fetch_add(1, Ordering::Relaxed);
             tokio::task::yield_now().await;
         }
-    });
+    };
     // The most bytes that were handed on while the other task waited for its turn.
     let worst = Arc::new(AtomicUsize::new(0));
     let seen = Arc::clone(&worst);
@@ -371,8 +371,11 @@ async fn other_tasks_run_while_a_program_talks() {
         seen.fetch_max(bytes, Ordering::Relaxed);
     });
     let talk = "yes 'a line of a hook that says far too much' | head -n 100000";
-    run(Spawn { stdout, ..bash(talk) }).await.unwrap();
-    others.abort();
+    let talking = run(Spawn { stdout, ..bash(talk) });
+    tokio::select! {
+        ended = talking => drop(ended.unwrap()),
+        () = others => {}
+    }
     let worst = worst.load(Ordering::Relaxed);
     assert!((1..=2 * CHUNK).contains(&worst), "{worst} bytes at a time");
 }

@@ -26,6 +26,7 @@ pub mod pace;
 pub mod pods;
 mod private;
 pub mod pull_secrets;
+pub mod reach;
 pub mod substitutes;
 mod under_way;
 

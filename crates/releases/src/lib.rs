@@ -16,6 +16,7 @@
 //! Begin with `sync.rs`, which carries out the steps of one run; `revisions.rs` has the records.
 
 pub mod adoption;
+pub mod command;
 pub mod crd;
 pub mod crds;
 pub mod difference;

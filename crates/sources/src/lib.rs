@@ -13,6 +13,7 @@
 //!
 //! Begin with `start`, then read `follower.rs`.
 
+pub mod command;
 pub mod copies;
 mod follower;
 mod install;

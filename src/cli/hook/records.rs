@@ -7,10 +7,12 @@ use authoring::replaying;
 use clap::Args;
 use serde_json::Value;
 
-use crate::cli::paint::{Paint, Tone};
-use crate::cli::socket::{Socket, SocketError, encode};
-use crate::cli::table::Table;
-use crate::cli::{Caller, CommandError, Output, print};
+use command::paint::{Paint, Tone};
+use command::socket::{Socket, SocketError, encode};
+use command::table::Table;
+use command::{Caller, CommandError, Output, print};
+
+use crate::cli::failure::Refusal;
 
 /// The arguments of `hook record`.
 #[derive(Debug, Args)]
@@ -49,7 +51,7 @@ impl Record {
         fields.extend(self.module.as_deref().map(|module| ("module", module)));
         match socket.post("/hook/record", &fields) {
             Ok(answer) => print(&answer),
-            Err(SocketError::Refused { message, .. }) => Err(CommandError::NotRecorded { message }),
+            Err(SocketError::Refused { message, .. }) => Err(Refusal::NotRecorded { message }.into()),
             Err(error) => Err(error.into()),
         }
     }
@@ -78,7 +80,7 @@ impl Records {
 
 fn not_shown(error: SocketError) -> CommandError {
     match error {
-        SocketError::Refused { message, .. } => CommandError::NoRecord { message },
+        SocketError::Refused { message, .. } => Refusal::NoRecord { message }.into(),
         error => error.into(),
     }
 }
@@ -137,7 +139,7 @@ impl Replay {
         if report.is_same() {
             Ok(())
         } else {
-            Err(CommandError::Differs)
+            Err(Refusal::Differs.into())
         }
     }
 }

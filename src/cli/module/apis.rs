@@ -5,11 +5,12 @@ use std::fmt::Write as _;
 use clap::Args;
 use report::apis::{ApisAnswer, ChartOfNow, OutdatedRow, UnreadRelease};
 use report::plural;
+use command::paint::{Paint, Tone, columns};
+use command::socket::{Socket, SocketError, encode};
+use command::table::Table;
+use command::{CommandError, Output, print};
 
-use super::super::paint::{Paint, Tone, columns};
-use super::super::socket::{Socket, SocketError, encode};
-use super::super::table::Table;
-use super::super::{CommandError, Output, print};
+use super::super::failure::Refusal;
 
 #[derive(Debug, Args)]
 pub(super) struct Apis {
@@ -25,8 +26,8 @@ impl Apis {
         let get = |form: &str| socket.get_patiently(&format!("/module/apis.{form}{query}"));
         let answer = get("json").map_err(|error| match error {
             // Other questions end well with a refusal; here it would count as fit.
-            SocketError::Refused { message, .. } => CommandError::NotJudged { message },
-            error => error.into(),
+            SocketError::Refused { message, .. } => Refusal::NotJudged { message }.into(),
+            error => CommandError::Socket(error),
         })?;
         let report: ApisAnswer = serde_json::from_str(&answer).map_err(SocketError::from)?;
         match output {
@@ -37,9 +38,10 @@ impl Apis {
         if report.is_fit() {
             Ok(())
         } else {
-            Err(CommandError::Unfit {
+            Err(Refusal::Unfit {
                 version: report.target.to_string(),
-            })
+            }
+            .into())
         }
     }
 }

@@ -1,9 +1,9 @@
 //! The table of all modules. Reasons that are wider than the terminal stand below their modules.
 
 use jiff::Timestamp;
+use command::paint::{Paint, Tone};
+use command::table::Table;
 
-use super::super::paint::{Paint, Tone};
-use super::super::table::Table;
 use super::status::Status;
 
 /// A table with one line per module. If the reasons make it wider than the terminal, they stand below their modules.

@@ -2,9 +2,10 @@
 
 use clap::Args;
 use serde::Deserialize;
+use command::socket::{Socket, SocketError};
+use command::{CommandError, Output, print};
 
-use super::super::socket::{Socket, SocketError};
-use super::super::{CommandError, Output, print};
+use super::super::failure::Refusal;
 
 #[derive(Debug, Args)]
 pub(super) struct Purge {
@@ -28,12 +29,12 @@ impl Purge {
         };
         if said.is_empty() {
             print(&socket.get("/module/purge.text")?)?;
-            return Err(CommandError::Unconfirmed);
+            return Err(Refusal::Unconfirmed.into());
         }
         match socket.post("/module/purge", &[("confirm", &said)]) {
             Ok(answer) => print(&answer),
             // Only a confirmation that is not carried out is a failure; an empty list is none.
-            Err(SocketError::Refused { message, .. }) => Err(CommandError::NotPurged { message }),
+            Err(SocketError::Refused { message, .. }) => Err(Refusal::NotPurged { message }.into()),
             Err(error) => Err(error.into()),
         }
     }

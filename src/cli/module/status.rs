@@ -5,10 +5,11 @@ use std::fmt::Write as _;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use command::CommandError;
+use command::paint::{Paint, Tone};
+use command::socket::Socket;
 
-use super::super::CommandError;
-use super::super::paint::{Paint, Tone};
-use super::super::socket::Socket;
+use super::super::failure::Refusal;
 
 /// The state of a module, as the socket reports it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -98,8 +99,8 @@ pub(in crate::cli) fn read(socket: &Socket) -> Result<Vec<Status>, CommandError>
 
 /// The module with this name.
 pub(in crate::cli) fn find<'a>(modules: &'a [Status], name: &str) -> Result<&'a Status, CommandError> {
-    let missing = || CommandError::NoSuchModule { name: name.to_owned() };
-    modules.iter().find(|status| status.name == name).ok_or_else(missing)
+    let found = modules.iter().find(|status| status.name == name);
+    Ok(found.ok_or_else(|| Refusal::NoSuchModule { name: name.to_owned() })?)
 }
 
 impl Status {

@@ -1,15 +1,18 @@
 //! `module test` and `global test`: play the cases of modules or of global hooks, and print the results.
+#![expect(clippy::doc_markdown, reason = "the doc comments are the text of --help")]
 
 use std::path::PathBuf;
 
-use authoring::cases::{self, Tried};
 use clap::Args;
+use command::{Caller, CommandError, print};
 
-use super::{Caller, CommandError, print};
+use crate::cases::{self, Tried};
+
+use super::Unsound;
 
 /// The arguments of `module test`.
 #[derive(Debug, Args)]
-pub(super) struct Test {
+pub struct Test {
     /// Directory of a module, or of modules
     dir: PathBuf,
     #[command(flatten)]
@@ -18,7 +21,7 @@ pub(super) struct Test {
 
 /// The arguments of `global test`.
 #[derive(Debug, Args)]
-pub(super) struct GlobalTest {
+pub struct GlobalTest {
     /// Directory of global hooks
     dir: PathBuf,
     /// Modules directory whose values.yaml has the global values; without it there are none
@@ -39,13 +42,13 @@ struct Choice {
 }
 
 impl Test {
-    pub(super) fn run(&self, caller: &Caller<'_>) -> Result<(), CommandError> {
+    pub fn run(&self, caller: &Caller<'_>) -> Result<(), CommandError> {
         self.choice.play(Tried::Modules(&self.dir), caller)
     }
 }
 
 impl GlobalTest {
-    pub(super) fn run(&self, caller: &Caller<'_>) -> Result<(), CommandError> {
+    pub fn run(&self, caller: &Caller<'_>) -> Result<(), CommandError> {
         let tried = Tried::GlobalHooks {
             dir: &self.dir,
             modules: self.modules.as_deref(),
@@ -67,7 +70,7 @@ impl Choice {
         if report.is_good() {
             Ok(())
         } else {
-            Err(CommandError::Failing)
+            Err(Unsound::Failing.into())
         }
     }
 }

@@ -3,13 +3,13 @@
 use std::fmt::Write as _;
 
 use clap::Args;
+use command::{Caller, CommandError, Target, print};
 
-use super::{Caller, CommandError, Target, print};
-use crate::app::confirm::{HeldUpgrade, Reason};
+use super::confirm::{ConfirmError, HeldUpgrade, Reason};
 
 /// The arguments: the module, and what its upgrade may do.
 #[derive(Debug, Args)]
-pub(super) struct Upgrade {
+pub struct Upgrade {
     /// Name of the module
     module: String,
     /// Let the upgrade delete what it would delete now
@@ -21,7 +21,7 @@ pub(super) struct Upgrade {
 }
 
 impl Upgrade {
-    pub(super) fn run(self, target: &Target, caller: &Caller<'_>) -> Result<(), CommandError> {
+    pub fn run(self, target: &Target, caller: &Caller<'_>) -> Result<(), CommandError> {
         let Self {
             module,
             confirm,
@@ -30,7 +30,7 @@ impl Upgrade {
         let args = target.start_args(None);
         let Some(upgrade) = HeldUpgrade::find(&args, caller.environment, &module)? else {
             if confirm || !replace.is_empty() {
-                return Err(CommandError::NothingHeld { module });
+                return Err(ConfirmError::NothingHeld { module }.into());
             }
             return print(&format!("No upgrade of module '{module}' is held"));
         };

@@ -4,22 +4,23 @@ use std::fmt::Write as _;
 
 use super::paint::{Paint, Tone};
 
-pub(super) struct Table<const N: usize> {
+#[derive(Debug)]
+pub struct Table<const N: usize> {
     rows: Vec<[(Tone, String); N]>,
 }
 
 impl<const N: usize> Table<N> {
-    pub(super) fn new(head: [&str; N]) -> Self {
+    pub fn new(head: [&str; N]) -> Self {
         Self {
             rows: vec![head.map(|cell| (Tone::Neutral, cell.to_owned()))],
         }
     }
 
-    pub(super) fn row(&mut self, cells: [(Tone, String); N]) {
+    pub fn row(&mut self, cells: [(Tone, String); N]) {
         self.rows.push(cells);
     }
 
-    pub(super) fn show(&self, paint: Paint) -> String {
+    pub fn show(&self, paint: Paint) -> String {
         let width = |column: usize| {
             let cells = self.rows.iter().map(|row| row[column].1.chars().count());
             cells.max().unwrap_or_default()
@@ -41,7 +42,7 @@ impl<const N: usize> Table<N> {
     }
 
     /// The table; if it is wider than the terminal, the texts of the last column stand below their rows.
-    pub(super) fn fitted(&self, paint: Paint, columns: Option<usize>) -> String {
+    pub fn fitted(&self, paint: Paint, columns: Option<usize>) -> String {
         let fits = |text: &str, columns| text.lines().all(|line| line.chars().count() <= columns);
         let Some(columns) = columns.filter(|columns| !fits(&self.show(Paint::Plain), *columns)) else {
             return self.show(paint);

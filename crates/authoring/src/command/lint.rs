@@ -3,13 +3,15 @@
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use authoring::check::Places;
-use authoring::findings::{self, Checked, Form};
-use authoring::{check, lint, manifest};
 use clap::Args;
+use command::question::say;
+use command::{Caller, CommandError, Output, print};
 
-use super::switch::say;
-use super::{Caller, CommandError, Output, print};
+use crate::check::Places;
+use crate::findings::{self, Checked, Form};
+use crate::{check, lint, manifest};
+
+use super::Unsound;
 
 /// The default directory of modules.
 const MODULES_DIR: &str = "modules";
@@ -19,7 +21,7 @@ const STDIN: &str = "-";
 
 /// The arguments of `config check`.
 #[derive(Debug, Args)]
-pub(super) struct Check {
+pub struct Check {
     /// File with a manifest of the ConfigMap, or with its data alone; - for standard input
     file: PathBuf,
     /// Directories with modules, joined by colons, whose schemas check the sections [default: modules, if it is there]
@@ -35,20 +37,20 @@ pub(super) struct Check {
 
 /// The arguments of `module lint`.
 #[derive(Debug, Args)]
-pub(super) struct Lint {
+pub struct Lint {
     /// Directory of a module, or of modules
     dir: PathBuf,
 }
 
 /// The arguments of `module manifest`.
 #[derive(Debug, Args)]
-pub(super) struct Manifest {
+pub struct Manifest {
     /// Modules directory; the manifest belongs into it as .addon-operator-manifest.json
     dir: PathBuf,
 }
 
 impl Check {
-    pub(super) fn run(&self, caller: &Caller<'_>) -> Result<(), CommandError> {
+    pub fn run(&self, caller: &Caller<'_>) -> Result<(), CommandError> {
         let Self {
             file,
             modules_dir,
@@ -81,13 +83,13 @@ fn read(file: &Path) -> std::io::Result<String> {
 }
 
 impl Manifest {
-    pub(super) fn run(&self) -> Result<(), CommandError> {
+    pub fn run(&self) -> Result<(), CommandError> {
         print(&manifest::of(&self.dir)?)
     }
 }
 
 impl Lint {
-    pub(super) fn run(&self, caller: &Caller<'_>, output: Option<Output>) -> Result<(), CommandError> {
+    pub fn run(&self, caller: &Caller<'_>, output: Option<Output>) -> Result<(), CommandError> {
         let checked = lint::lint(&self.dir, caller.environment)?;
         tell(&checked, output.unwrap_or(Output::Text))
     }
@@ -106,7 +108,7 @@ fn tell(checked: &Checked, output: Output) -> Result<(), CommandError> {
     };
     print(&findings::shown(found, form))?;
     if findings::is_bad(found) {
-        Err(CommandError::Found)
+        Err(Unsound::Found.into())
     } else if found.is_empty() {
         say(&format!("{looked_at}: fine\n"))
     } else {

@@ -6,14 +6,14 @@ use settings::Environment;
 
 /// Whether colours are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Paint {
+pub enum Paint {
     Plain,
     Colours,
 }
 
 /// The meaning of a text, which determines its colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Tone {
+pub enum Tone {
     /// No particular meaning; printed without a colour.
     Neutral,
     /// The state is as it should be.
@@ -27,13 +27,13 @@ pub(super) enum Tone {
 }
 
 /// The number of columns of the terminal on standard output; none if it is no terminal.
-pub(super) fn columns() -> Option<usize> {
+pub fn columns() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
     (size.ws_col > 0).then(|| size.ws_col.into())
 }
 
 impl Paint {
-    pub(super) fn of(environment: &Environment) -> Self {
+    pub fn of(environment: &Environment) -> Self {
         let refused =
             environment.get("NO_COLOR").is_some() || environment.get("TERM").is_some_and(|term| term == "dumb");
         if !refused && io::stdout().is_terminal() {
@@ -44,7 +44,7 @@ impl Paint {
     }
 
     /// The text in the colour of its tone.
-    pub(super) fn paint(self, tone: Tone, text: &str) -> String {
+    pub fn paint(self, tone: Tone, text: &str) -> String {
         let code = match tone {
             Tone::Neutral => return text.to_owned(),
             Tone::Good => 32,

@@ -3,16 +3,17 @@
 //! So only users with the right to run programs in that pod see anything, and the operator opens no port for it. Must
 //! never run another command than the one that the person typed.
 
+pub mod typed;
+
 use std::io::{self, Write as _};
 
 use blocking::threads::{self, NoThreads};
 use kube_access::kubeconfig::ConnectError;
 use kube_access::pods::{PodError, Stream};
+use kube_access::reach::reach;
 use settings::{ConfigurationError, Environment, HooksArgs, Machine, NAMESPACE_HINT, Program, Settings, StartArgs};
 use thiserror::Error;
 use tokio::signal::unix::{SignalKind, signal};
-
-use super::start::{self};
 
 /// The escape sequence that shows a terminal's main screen again, after a watching command has ended.
 const FIRST_SCREEN: &str = "\u{1b}[?1049l";
@@ -134,7 +135,7 @@ async fn told(
     tell: &mut impl FnMut(Stream, &[u8]) -> io::Result<()>,
 ) -> Result<u8, OutsideError> {
     let settings = settings(outside, program, environment)?;
-    let cluster = start::reach(&settings, environment).await?;
+    let cluster = reach(&settings, environment).await?;
     let cluster = cluster.ok_or(OutsideError::NoNamespace)?;
     let (name, lease) = (program.name(), program.lease());
     let place = cluster.find_program(name, lease, outside.pod.as_deref()).await?;

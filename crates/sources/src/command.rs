@@ -1,17 +1,21 @@
 //! `module source`: shows and steers the versions of modules that come from registries.
+#![expect(clippy::doc_markdown, reason = "the doc comments are the text of --help")]
+
+mod edits;
 
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
-use super::socket::encode;
-use super::switch::{ask, change, say};
-use super::watch::Watching;
-use super::{Caller, CommandError, Output, Target, outside, print, show};
-use crate::app::source_edits::{Deed, Plan};
+use command::outside::typed;
+use command::question::{ask, change, say};
+use command::socket::encode;
+use command::watch::Watching;
+use command::{Caller, CommandError, Output, Target, print, show};
+use edits::{Deed, Plan, SourceEditError};
 
 /// The arguments of `module source`.
 #[derive(Debug, Args)]
-pub(super) struct Source {
+pub struct Source {
     #[command(subcommand)]
     command: SourceCommand,
 }
@@ -80,11 +84,11 @@ struct Place {
 
 impl Source {
     /// Whether the command asks the operator and edits nothing.
-    pub(super) fn only_asks(&self) -> bool {
+    pub fn only_asks(&self) -> bool {
         matches!(self.command, SourceCommand::Status { .. } | SourceCommand::Check { .. })
     }
 
-    pub(super) fn run(self, target: &Target, output: Option<Output>, caller: &Caller<'_>) -> Result<(), CommandError> {
+    pub fn run(self, target: &Target, output: Option<Output>, caller: &Caller<'_>) -> Result<(), CommandError> {
         match self.command {
             SourceCommand::Status { module, watching } => {
                 let socket = target.socket(caller)?;
@@ -141,12 +145,15 @@ fn given(
     }
     let path = status_path(Some(module), Output::Json);
     let command = ["module", "source", "status", module, "-o", "json"];
-    let text = outside::report(target, caller, &path, &command)?;
+    let text = typed::report(target, caller, &path, &command)?;
     let report: Value = serde_json::from_str(&text).unwrap_or(Value::Null);
     let digest = report[module][key]["digest"].as_str().map(str::to_owned);
-    digest.ok_or_else(|| CommandError::NoVersion {
-        module: module.to_owned(),
-        key,
+    digest.ok_or_else(|| {
+        SourceEditError::NoVersion {
+            module: module.to_owned(),
+            key,
+        }
+        .into()
     })
 }
 

@@ -3,11 +3,13 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use authoring::findings::{self, Weight};
-use authoring::rights::{self, Form, Question};
 use clap::{Args, Subcommand, ValueEnum};
+use command::{Caller, CommandError, print};
 
-use super::{Caller, CommandError, print};
+use crate::findings::{self, Weight};
+use crate::rights::{self, Form, Question};
+
+use super::Unsound;
 
 /// The default namespace of releases.
 const NAMESPACE: &str = "addon-operator";
@@ -15,7 +17,7 @@ const NAMESPACE: &str = "addon-operator";
 const GLOBAL_HOOKS_DIR: &str = "global-hooks";
 
 #[derive(Debug, Args)]
-pub(super) struct Rbac {
+pub struct Rbac {
     #[command(subcommand)]
     command: RbacCommand,
 }
@@ -55,7 +57,7 @@ enum Data {
 }
 
 impl Rbac {
-    pub(super) fn run(self, caller: &Caller<'_>) -> Result<(), CommandError> {
+    pub fn run(self, caller: &Caller<'_>) -> Result<(), CommandError> {
         let RbacCommand::Generate(generate) = self.command;
         generate.run(caller)
     }
@@ -76,7 +78,7 @@ impl Generate {
         let told = findings::shown(&answer.findings, findings::Form::Text);
         drop(io::stderr().lock().write_all(told.as_bytes()));
         if answer.findings.iter().any(|found| found.weight == Weight::Error) {
-            return Err(CommandError::Found);
+            return Err(Unsound::Found.into());
         }
         let form = match self.output {
             Data::Yaml => Form::Yaml,

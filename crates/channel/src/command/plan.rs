@@ -6,8 +6,11 @@
 
 use std::collections::BTreeSet;
 
-use channel::deployment::{self, DeploymentError, Seen};
-use channel::installation::FORMER_IMAGE;
+use crate::deployment::{self, DeploymentError, Seen};
+use crate::installation::FORMER_IMAGE;
+
+use command::CommandError;
+use command::edit::{self, Edit, EditError};
 use channel_core::channel::{Channel, NoChannel};
 use channel_core::reference::{Fault, ImageDigest, Reference, ReferenceError};
 use channel_core::settings as release;
@@ -20,14 +23,11 @@ use settings::{Environment, Program, StartArgs};
 use thiserror::Error;
 use tokio::runtime::Runtime;
 
-use super::edit::{self, Edit};
-use super::switch::{self, SwitchError};
-
 /// Why nothing, or not everything, was changed.
 #[derive(Debug, Error)]
 pub enum ChannelError {
     #[error(transparent)]
-    Switch(#[from] SwitchError),
+    Edit(#[from] EditError),
     #[error(transparent)]
     Deployment(#[from] DeploymentError),
     #[error(transparent)]
@@ -46,6 +46,8 @@ pub enum ChannelError {
     NoTag { image: String },
     #[error("no version is available: the state is {state}")]
     NothingAvailable { state: String },
+    #[error("the registry is not asked: {message}")]
+    NotChecked { message: String },
     #[error("cannot understand the operator's answer")]
     Answer(#[from] serde_json::Error),
     #[error("{RELEASE_CHANNEL} is set, but the Deployment is not changed")]
@@ -55,7 +57,7 @@ pub enum ChannelError {
 impl ChannelError {
     pub fn hints(&self) -> Vec<String> {
         let hint = match self {
-            Self::Switch(error) => return error.hints(),
+            Self::Edit(error) => return error.hints(),
             Self::Deployment(DeploymentError::Request(failure)) => return failure.hints.clone(),
             Self::Deployment(DeploymentError::None { .. } | DeploymentError::Several { .. }) => {
                 "--namespace names the namespace to search, and --deployment the Deployment, without regard to its labels"
@@ -70,6 +72,7 @@ impl ChannelError {
                 "name the digest: `addon-operator channel rollback sha256:…`; `kubectl rollout history` may know it"
             }
             Self::NoTag { .. } => "--channel names the tag or range of versions to follow",
+            Self::NotChecked { .. } => "`addon-operator channel status` shows the state of the channel",
             Self::NothingAvailable { .. } => {
                 "`addon-operator channel status` shows the reason; a digest can be named, too"
             }
@@ -84,6 +87,13 @@ impl ChannelError {
             | Self::Answer(_) => return Vec::new(),
         };
         vec![hint.to_owned()]
+    }
+}
+
+impl From<ChannelError> for CommandError {
+    fn from(error: ChannelError) -> Self {
+        let hints = error.hints();
+        Self::own(error, hints)
     }
 }
 
@@ -153,9 +163,9 @@ impl Site {
         environment: &Environment,
         deployment: Option<String>,
     ) -> Result<Self, ChannelError> {
-        let (settings, runtime, cluster) = switch::reach_cluster(args, environment)?;
+        let (settings, runtime, cluster) = edit::reach_cluster(args, environment)?;
         Ok(Self {
-            config_map: switch::config_map(&settings),
+            config_map: edit::config_map(&settings),
             deployment,
             cluster,
             runtime,

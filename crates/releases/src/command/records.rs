@@ -14,16 +14,16 @@ use kube_access::Cluster;
 use kube_access::error::RequestError;
 use settings::{Environment, StartArgs};
 use tokio::runtime::Runtime;
-
-use super::switch::{SwitchError, reach};
+use command::edit::{EditError, reach_module};
 use objects::key::{self, Identity, ObjectKey, flat, key_of};
-use releases::revisions::records::Stored;
-use releases::revisions::records::made::Made;
-use releases::revisions::records::made::all_made_for;
+
+use crate::revisions::records::Stored;
+use crate::revisions::records::made::Made;
+use crate::revisions::records::made::all_made_for;
 
 /// The records of a release, with their damage.
 #[derive(Debug)]
-pub struct RecordRepair {
+pub(crate) struct RecordRepair {
     /// The damage and the remedies.
     pub examined: Examined,
     /// The objects that helm has made for the release and that no record names, if the newest record is lost.
@@ -36,17 +36,17 @@ pub struct RecordRepair {
 
 impl RecordRepair {
     /// Reads the records of a module's release; `None` if it has none. Changes nothing.
-    pub fn find(args: &StartArgs, environment: &Environment, module: &str) -> Result<Option<Self>, SwitchError> {
-        let (module, _, runtime, cluster) = reach(args, environment, module)?;
+    pub(crate) fn find(args: &StartArgs, environment: &Environment, module: &str) -> Result<Option<Self>, EditError> {
+        let (module, _, runtime, cluster) = reach_module(args, environment, module)?;
         let release = module.as_str().to_owned();
         let stored = runtime
-            .block_on(releases::revisions::records::records(&cluster, &release))
+            .block_on(crate::revisions::records::records(&cluster, &release))
             .map_err(failed)?;
         let Some(newest) = stored.last() else {
             return Ok(None);
         };
         if !newest.is_ours {
-            return Err(SwitchError::Cluster(foreign(&release)));
+            return Err(EditError::Cluster(foreign(&release)));
         }
         let records: Vec<Record> = stored.iter().map(|stored| stored.record.clone()).collect();
         // A person does not see another helm, either.
@@ -54,7 +54,7 @@ impl RecordRepair {
         let left = if examined.is_lossy {
             runtime
                 .block_on(left(&cluster, &release, &stored))
-                .map_err(SwitchError::Cluster)?
+                .map_err(EditError::Cluster)?
         } else {
             Made::default()
         };
@@ -69,7 +69,7 @@ impl RecordRepair {
     }
 
     /// All records, in words.
-    pub fn lines(&self) -> Vec<String> {
+    pub(crate) fn lines(&self) -> Vec<String> {
         let line = |stored: &Stored| {
             let tag = &stored.record.tag;
             let mut findings = self.examined.findings.iter();
@@ -86,7 +86,7 @@ impl RecordRepair {
     }
 
     /// The objects that stay, each with the command that deletes it, and the kinds that could not be listed, in words.
-    pub fn left(&self) -> Vec<String> {
+    pub(crate) fn left(&self) -> Vec<String> {
         let Made { objects, unlisted } = &self.left;
         let mut lines = Vec::new();
         if !objects.is_empty() {
@@ -108,7 +108,7 @@ impl RecordRepair {
     }
 
     /// Whether there is something to do.
-    pub fn is_needed(&self) -> bool {
+    pub(crate) fn is_needed(&self) -> bool {
         self.examined
             .findings
             .iter()
@@ -116,20 +116,20 @@ impl RecordRepair {
     }
 
     /// Carries out the remedies.
-    pub fn carry_out(&self) -> Result<(), SwitchError> {
+    pub(crate) fn carry_out(&self) -> Result<(), EditError> {
         let repair = async {
             let apis = self.cluster.apis().await?;
             for finding in &self.examined.findings {
-                releases::revisions::records::mend(&self.cluster, &self.release, &self.stored, finding, &apis).await?;
+                crate::revisions::records::mend(&self.cluster, &self.release, &self.stored, finding, &apis).await?;
             }
             Ok::<_, Failure>(())
         };
-        self.runtime.block_on(repair).map_err(SwitchError::Cluster)
+        self.runtime.block_on(repair).map_err(EditError::Cluster)
     }
 }
 
-fn failed(error: RequestError) -> SwitchError {
-    SwitchError::Cluster(Failure::from(error))
+fn failed(error: RequestError) -> EditError {
+    EditError::Cluster(Failure::from(error))
 }
 
 /// The objects of the release that no record names.

@@ -1,12 +1,22 @@
 //! `module release`: the damage among helm's records of a release, and its repair.
 
 use clap::{Args, Subcommand};
+use command::{Caller, CommandError, Target, print};
 
-use super::{Caller, CommandError, Target, print};
-use crate::app::repairing::RecordRepair;
+use thiserror::Error;
 
+use super::records::RecordRepair;
+
+/// A repair that was confirmed, of records without damage.
+#[derive(Debug, Error)]
+#[error("the records of module '{module}' need no repair")]
+struct NothingToRepair {
+    module: String,
+}
+
+/// The arguments of `module release`.
 #[derive(Debug, Args)]
-pub(super) struct Release {
+pub struct Release {
     #[command(subcommand)]
     command: ReleaseCommand,
 }
@@ -28,7 +38,7 @@ struct Repair {
 }
 
 impl Release {
-    pub(super) fn run(self, target: &Target, caller: &Caller<'_>) -> Result<(), CommandError> {
+    pub fn run(self, target: &Target, caller: &Caller<'_>) -> Result<(), CommandError> {
         let ReleaseCommand::Repair(Repair { module, confirm }) = self.command;
         let args = target.start_args(None);
         let found = RecordRepair::find(&args, caller.environment, &module)?;
@@ -36,7 +46,7 @@ impl Release {
             return print(&format!("Module '{module}' has no release"));
         };
         if confirm && !repair.is_needed() {
-            return Err(CommandError::NothingToRepair { module });
+            return Err(CommandError::own(NothingToRepair { module }, Vec::new()));
         }
         if confirm {
             repair.carry_out()?;

@@ -2,33 +2,26 @@
 
 use std::io;
 use std::path::Path;
-use std::process::ExitCode;
 
-use super::socket::SocketError;
-use super::{Caller, CommandError, Target, end};
-use crate::app::outside::{self, Outside, OutsideError};
+use super::{self as outside, Outside, OutsideError};
+use crate::socket::SocketError;
+use crate::{Caller, CommandError, Target};
 
 /// The flags that name the pod. They have no meaning in the pod, so they are left out, with their values.
 const WAYS: [&str; 4] = ["--namespace", "--pod", "--kube-config", "--kube-context"];
 
 /// Runs the command in the pod, and returns its exit code.
-pub(super) fn run(place: &Outside, caller: &Caller<'_>) -> ExitCode {
+pub fn run(place: &Outside, caller: &Caller<'_>) -> Result<u8, CommandError> {
     let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
-    match outside::run(place, caller.program, command(words), caller.environment) {
-        Ok(code) => ExitCode::from(code),
-        Err(error) if is_unheard(&error) => ExitCode::SUCCESS,
-        Err(error) => end(Err(CommandError::Outside(error))),
+    match outside::run(place, caller.program, without_way(words), caller.environment) {
+        Err(error) if is_unheard(&error) => Ok(0),
+        ended => Ok(ended?),
     }
 }
 
 /// The answer to a path: of the operator in this pod, or of the one that the flags name, which gets the command. Without an
 /// operator in this pod the one in the kubeconfig's cluster is asked.
-pub(super) fn report(
-    target: &Target,
-    caller: &Caller<'_>,
-    path: &str,
-    command: &[&str],
-) -> Result<String, CommandError> {
+pub fn report(target: &Target, caller: &Caller<'_>, path: &str, command: &[&str]) -> Result<String, CommandError> {
     let elsewhere = target.outside();
     if elsewhere.is_none() {
         match target.socket(caller)?.get(path) {
@@ -54,7 +47,7 @@ fn is_unheard(error: &OutsideError) -> bool {
 }
 
 /// The program's name without a path, and all typed arguments except those that name the pod.
-fn command(words: impl IntoIterator<Item = String>) -> Vec<String> {
+pub fn without_way(words: impl IntoIterator<Item = String>) -> Vec<String> {
     let mut words = words.into_iter();
     let program = words.next().unwrap_or_default();
     let name = Path::new(&program).file_name();
@@ -79,40 +72,12 @@ fn command(words: impl IntoIterator<Item = String>) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser as _;
-
-    use super::super::{Cli, Command};
     use super::*;
-
-    #[test]
-    fn a_confirmation_goes_to_the_pod_too() {
-        let typed = "addon-operator module purge --confirm 3 --namespace ns";
-        let cli = Cli::try_parse_from(typed.split(' ')).unwrap();
-        let asked = cli.command.as_ref().and_then(Command::asked);
-        assert!(asked.and_then(Target::outside).is_some());
-        let command = command(typed.split(' ').map(str::to_owned));
-        assert_eq!(command.join(" "), "addon-operator module purge --confirm 3");
-    }
-
-    #[test]
-    fn questions_about_sources_go_to_the_pod() {
-        for (words, expected) in [
-            ("status", true),
-            ("check shop", true),
-            ("pin shop", false),
-            ("approve shop", false),
-        ] {
-            let typed = format!("addon-operator module source {words} --pod a");
-            let cli = Cli::try_parse_from(typed.split(' ')).unwrap();
-            let asked = cli.command.as_ref().and_then(Command::asked);
-            assert_eq!(asked.and_then(Target::outside).is_some(), expected, "{words}");
-        }
-    }
 
     #[test]
     fn the_way_to_the_pod_is_not_taken_along() {
         let typed = "/usr/bin/addon-operator module --namespace ns list --pod=a -o wide --kube-context c -- --pod";
-        let command = command(typed.split(' ').map(str::to_owned));
+        let command = without_way(typed.split(' ').map(str::to_owned));
         assert_eq!(command.join(" "), "addon-operator module list -o wide -- --pod");
     }
 }

@@ -9,7 +9,7 @@ use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::timeout;
 
-use super::{CommandError, print};
+use crate::{CommandError, print};
 
 /// The escape sequences that switch to the alternate screen, switch back, and clear the screen.
 const OTHER_SCREEN: &str = "\u{1b}[?1049h";
@@ -18,7 +18,7 @@ const TOP: &str = "\u{1b}[H\u{1b}[2J";
 
 /// Whether the output is printed once or repeated.
 #[derive(Debug, Args)]
-pub(super) struct Watching {
+pub struct Watching {
     /// Repeat the answer until Ctrl-C
     #[arg(short, long)]
     watch: bool,
@@ -35,7 +35,7 @@ fn interval(text: &str) -> Result<Duration, &'static str> {
 impl Watching {
     /// Prints the result of `look`. Repeating ends with Ctrl-C, or when `look` fails. In both cases the terminal is
     /// restored.
-    pub(super) fn print(&self, look: impl Fn() -> Result<String, CommandError>) -> Result<(), CommandError> {
+    pub fn print(&self, look: impl Fn() -> Result<String, CommandError>) -> Result<(), CommandError> {
         if !self.watch {
             return print(&look()?);
         }

@@ -13,12 +13,12 @@ use settings::{Environment, StartArgs};
 use thiserror::Error;
 use tokio::runtime::Runtime;
 
-use crate::app::edit::{self, Edit};
-use crate::app::switch::{self, SwitchError};
+use command::CommandError;
+use command::edit::{self, Edit, EditError};
 
 /// A change of one source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Deed {
+pub(crate) enum Deed {
     /// The version may be taken.
     Approve,
     /// The approval of the version is withdrawn.
@@ -33,18 +33,33 @@ pub enum Deed {
 #[derive(Debug, Error)]
 pub enum SourceEditError {
     #[error(transparent)]
-    Switch(#[from] SwitchError),
+    Edit(#[from] EditError),
     #[error("'{0}' has no source in moduleSources")]
     NoSource(String),
     #[error("moduleSources of the ConfigMap cannot be read, so that nothing is changed in it")]
     Unread(#[from] SourcesError),
     #[error("cannot read the digest")]
     Digest(#[from] Fault),
+    #[error("no {key} version of module '{module}' is known")]
+    NoVersion { module: String, key: &'static str },
+}
+
+impl From<SourceEditError> for CommandError {
+    fn from(error: SourceEditError) -> Self {
+        let hints = match &error {
+            SourceEditError::Edit(error) => error.hints(),
+            SourceEditError::NoVersion { .. } => {
+                vec!["`addon-operator module source status` lists digests, one of which can be given".to_owned()]
+            }
+            SourceEditError::NoSource(_) | SourceEditError::Unread(_) | SourceEditError::Digest(_) => Vec::new(),
+        };
+        Self::own(error, hints)
+    }
 }
 
 /// The planned edit.
 #[derive(Debug)]
-pub struct Plan {
+pub(crate) struct Plan {
     edit: Edit,
     config_map: String,
     cluster: Cluster,
@@ -53,7 +68,7 @@ pub struct Plan {
 
 impl Plan {
     /// Reads the ConfigMap and plans the edit; changes nothing.
-    pub fn new(
+    pub(crate) fn new(
         args: &StartArgs,
         environment: &Environment,
         module: &str,
@@ -64,8 +79,8 @@ impl Plan {
             Deed::Resume => None,
             Deed::Approve | Deed::TakeBack | Deed::Pin => Some(ImageDigest::parse(digest.trim())?),
         };
-        let (_, settings, runtime, cluster) = switch::reach(args, environment, module)?;
-        let config_map = switch::config_map(&settings);
+        let (_, settings, runtime, cluster) = edit::reach_module(args, environment, module)?;
+        let config_map = edit::config_map(&settings);
         let data = edit::read(&runtime, &cluster, &config_map)?;
         let current = data.get(MODULE_SOURCES).cloned();
         let text = current.as_deref().unwrap_or_default();
@@ -83,17 +98,17 @@ impl Plan {
     }
 
     /// The edit of the key.
-    pub fn edit(&self) -> &Edit {
+    pub(crate) fn edit(&self) -> &Edit {
         &self.edit
     }
 
     /// The ConfigMap's name and namespace, for people.
-    pub fn place(&self) -> String {
+    pub(crate) fn place(&self) -> String {
         edit::place(&self.cluster, &self.config_map)
     }
 
     /// Writes the key, unless it was changed since the plan was made.
-    pub fn carry_out(&self) -> Result<(), SourceEditError> {
+    pub(crate) fn carry_out(&self) -> Result<(), SourceEditError> {
         Ok(self.edit.carry_out(&self.runtime, &self.cluster, &self.config_map)?)
     }
 }

@@ -22,7 +22,7 @@ const FORM: &str = "application/x-www-form-urlencoded";
 
 /// Why there is no answer.
 #[derive(Debug, Error)]
-pub(super) enum SocketError {
+pub enum SocketError {
     #[error("debug socket '{}' does not exist", path.display())]
     Absent { path: PathBuf },
     #[error("cannot connect to debug socket '{}'", path.display())]
@@ -45,7 +45,7 @@ pub(super) enum SocketError {
 }
 
 impl SocketError {
-    pub(super) fn hints(&self) -> Vec<&'static str> {
+    pub fn hints(&self) -> Vec<&'static str> {
         match self {
             Self::Absent { .. } => {
                 vec!["does the operator run here? its --debug-unix-socket or DEBUG_UNIX_SOCKET says where it listens"]
@@ -76,14 +76,14 @@ impl SocketError {
 
 /// The address of the socket.
 #[derive(Debug)]
-pub(super) struct Socket {
+pub struct Socket {
     path: PathBuf,
     /// Whether answers contain secrets.
     show_secrets: bool,
 }
 
 impl Socket {
-    pub(super) fn new(path: PathBuf, show_secrets: bool) -> Self {
+    pub fn new(path: PathBuf, show_secrets: bool) -> Self {
         Self { path, show_secrets }
     }
 
@@ -98,29 +98,29 @@ impl Socket {
     }
 
     /// The answer to a path.
-    pub(super) fn get(&self, path: &str) -> Result<String, SocketError> {
+    pub fn get(&self, path: &str) -> Result<String, SocketError> {
         let path = self.asked(path);
         self.request(Request::get(&path), &path, String::new(), PATIENCE)
     }
 
     /// The answer to a path for which the operator has to work.
-    pub(super) fn get_patiently(&self, path: &str) -> Result<String, SocketError> {
+    pub fn get_patiently(&self, path: &str) -> Result<String, SocketError> {
         let path = self.asked(path);
         self.request(Request::get(&path), &path, String::new(), MUCH_PATIENCE)
     }
 
     /// The answer parsed as JSON.
-    pub(super) fn read<T: DeserializeOwned>(&self, path: &str) -> Result<T, SocketError> {
+    pub fn read<T: DeserializeOwned>(&self, path: &str) -> Result<T, SocketError> {
         Ok(serde_json::from_str(&self.get(path)?)?)
     }
 
     /// The answer to a POST with a form, for which the operator has to work.
-    pub(super) fn post_patiently(&self, path: &str, fields: &[(&str, &str)]) -> Result<String, SocketError> {
+    pub fn post_patiently(&self, path: &str, fields: &[(&str, &str)]) -> Result<String, SocketError> {
         self.post_within(MUCH_PATIENCE, path, fields)
     }
 
     /// The answer to a POST with a form.
-    pub(super) fn post(&self, path: &str, fields: &[(&str, &str)]) -> Result<String, SocketError> {
+    pub fn post(&self, path: &str, fields: &[(&str, &str)]) -> Result<String, SocketError> {
         self.post_within(PATIENCE, path, fields)
     }
 
@@ -202,7 +202,7 @@ impl Socket {
 }
 
 /// Percent-encodes a text for a path or a form.
-pub(super) fn encode(text: &str) -> String {
+pub fn encode(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     text.bytes()
         .map(|byte| {

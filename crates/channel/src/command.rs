@@ -1,15 +1,19 @@
 //! `channel`: shows and steers the version of the operator.
+#![expect(clippy::doc_markdown, reason = "the doc comments are the text of --help")]
+
+pub mod plan;
 
 use clap::{Args, Subcommand};
 
-use super::socket::SocketError;
-use super::switch::{ask, change, say};
-use super::watch::Watching;
-use super::{Caller, CommandError, Output, Target, outside, print, show};
-use crate::app::channel::{Approval, Available, Plan, Site};
+use command::outside::typed;
+use command::question::{ask, change, say};
+use command::socket::SocketError;
+use command::watch::Watching;
+use command::{Caller, CommandError, Output, Target, print, show};
+use plan::{Approval, Available, ChannelError, Plan, Site};
 
 #[derive(Debug, Args)]
-pub(super) struct Channel {
+pub struct Channel {
     #[command(subcommand)]
     command: ChannelCommand,
     #[command(flatten)]
@@ -106,14 +110,14 @@ struct ConfigMapPlace {
 
 impl Channel {
     /// The operator that the command asks, unless it needs none.
-    pub(super) fn asked(&self) -> Option<&Target> {
+    pub fn asked(&self) -> Option<&Target> {
         match self.command {
             ChannelCommand::Ask(_) => Some(&self.target),
             ChannelCommand::Act(_) => None,
         }
     }
 
-    pub(super) fn run(self, caller: &Caller<'_>) -> Result<(), CommandError> {
+    pub fn run(self, caller: &Caller<'_>) -> Result<(), CommandError> {
         let Self {
             command,
             target,
@@ -145,7 +149,7 @@ impl Deed {
             } => {
                 if digests.is_empty() {
                     let command = ["channel", "status", "-o", "json"];
-                    let status = outside::report(target, caller, "/channel/status.json", &command)?;
+                    let status = typed::report(target, caller, "/channel/status.json", &command)?;
                     let available = Available::read(&status)?;
                     say(&format!("Available is {}\n", available.name))?;
                     digests.push(available.digest);
@@ -205,7 +209,7 @@ impl ConfigMapPlace {
 /// Turns a refusal into a failure: for this command it is no answer.
 fn not_asked(error: SocketError) -> CommandError {
     match error {
-        SocketError::Refused { message, .. } => CommandError::NotChecked { message },
+        SocketError::Refused { message, .. } => ChannelError::NotChecked { message }.into(),
         error => CommandError::Socket(error),
     }
 }

@@ -1,23 +1,24 @@
 //! Lets an upgrade that the operator holds go on, for a person. The person's word is stored on the release, where the
 //! operator finds it at the module's next run; nothing else is changed.
 
+use crate::revisions::upgrades;
+use crate::revisions::{self, Revision};
+
+use command::CommandError;
+use command::edit::{EditError, reach_module};
 use addon_core::failure::Failure;
 use addon_core::release::brake::Held;
 use addon_core::release::refusal::{NotAllowed, Refused};
 use kube_access::Cluster;
 use kube_access::error::RequestError;
 use names::replaceable::{NotReplaceable, Replaceable};
-use releases::revisions::upgrades;
-use releases::revisions::{self, Revision};
 use settings::{Environment, StartArgs};
 use thiserror::Error;
 use tokio::runtime::Runtime;
 
-use super::switch::{SwitchError, reach};
-
 /// An upgrade that waits for a person.
 #[derive(Debug)]
-pub struct HeldUpgrade {
+pub(crate) struct HeldUpgrade {
     /// The reason for which it is held.
     pub reason: Reason,
     revision: Revision,
@@ -27,7 +28,7 @@ pub struct HeldUpgrade {
 
 /// The reason for which an upgrade is held.
 #[derive(Debug)]
-pub enum Reason {
+pub(crate) enum Reason {
     /// It would delete objects.
     Deletions(Held),
     /// It would change a field that nobody can change.
@@ -50,7 +51,9 @@ pub enum ConfirmError {
     )]
     NoField { module: String },
     #[error(transparent)]
-    Switch(#[from] SwitchError),
+    Edit(#[from] EditError),
+    #[error("no upgrade of module '{module}' is held")]
+    NothingHeld { module: String },
 }
 
 impl ConfirmError {
@@ -61,17 +64,20 @@ impl ConfirmError {
             Self::NoField { module } => vec![format!(
                 "`addon-operator module upgrade {module}` shows the objects, `--confirm` lets it delete them"
             )],
-            Self::Switch(error) => error.hints(),
+            Self::Edit(error) => error.hints(),
+            Self::NothingHeld { module } => vec![format!(
+                "`addon-operator module why {module}` shows the reason of its wait"
+            )],
         }
     }
 }
 
 impl HeldUpgrade {
     /// Finds the held upgrade of a module, if there is one. Changes nothing.
-    pub fn find(args: &StartArgs, environment: &Environment, module: &str) -> Result<Option<Self>, SwitchError> {
-        let (module, _, runtime, cluster) = reach(args, environment, module)?;
+    pub(crate) fn find(args: &StartArgs, environment: &Environment, module: &str) -> Result<Option<Self>, EditError> {
+        let (module, _, runtime, cluster) = reach_module(args, environment, module)?;
         let newest = runtime.block_on(revisions::newest_revision(&cluster, module.as_str()));
-        let Some(revision) = newest.map_err(|error| SwitchError::Cluster(Failure::from(error)))? else {
+        let Some(revision) = newest.map_err(|error| EditError::Cluster(Failure::from(error)))? else {
             return Ok(None);
         };
         let deletions = revision.newest.held.clone().map(Reason::Deletions);
@@ -85,7 +91,7 @@ impl HeldUpgrade {
     }
 
     /// The reason, for people.
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let module = &self.revision.release;
         match &self.reason {
             Reason::Deletions(held) => {
@@ -107,7 +113,7 @@ impl HeldUpgrade {
     }
 
     /// Confirms the shown deletions.
-    pub fn confirm(&self) -> Result<(), ConfirmError> {
+    pub(crate) fn confirm(&self) -> Result<(), ConfirmError> {
         match &self.reason {
             Reason::Deletions(held) => self.write(upgrades::allow(&self.cluster, &self.revision, held)),
             Reason::Field(refused) => Err(ConfirmError::NoDeletions {
@@ -118,7 +124,7 @@ impl HeldUpgrade {
     }
 
     /// Lets the next upgrade delete the named objects and make them anew. The object in its way must be among them.
-    pub fn replace(&self, texts: &[String]) -> Result<(), ConfirmError> {
+    pub(crate) fn replace(&self, texts: &[String]) -> Result<(), ConfirmError> {
         let named = named(texts)?;
         let Reason::Field(refused) = &self.reason else {
             return Err(ConfirmError::NoField {
@@ -131,7 +137,14 @@ impl HeldUpgrade {
 
     fn write(&self, note: impl Future<Output = Result<(), RequestError>>) -> Result<(), ConfirmError> {
         let written = self.runtime.block_on(note);
-        Ok(written.map_err(|error| SwitchError::Cluster(Failure::from(error)))?)
+        Ok(written.map_err(|error| EditError::Cluster(Failure::from(error)))?)
+    }
+}
+
+impl From<ConfirmError> for CommandError {
+    fn from(error: ConfirmError) -> Self {
+        let hints = error.hints();
+        Self::own(error, hints)
     }
 }
 

@@ -3,14 +3,14 @@
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 
-use authoring::draft::{self, NewModule};
-use clap::Args;
+use crate::draft::{self, NewModule};
 
-use super::{CommandError, print};
+use command::{CommandError, print};
+use clap::Args;
 
 /// The arguments of `module new`.
 #[derive(Debug, Args)]
-pub(super) struct New {
+pub struct New {
     /// Name of the module: small letters, digits and dashes
     name: String,
     /// Directory of modules
@@ -25,7 +25,7 @@ pub(super) struct New {
 }
 
 impl New {
-    pub(super) fn run(&self) -> Result<(), CommandError> {
+    pub fn run(&self) -> Result<(), CommandError> {
         let Self {
             name,
             dir,

@@ -1,0 +1,178 @@
+//! An edit of one key of the ConfigMap by a command: it is shown first, then written.
+//!
+//! Must never overwrite a text that another writer has put under the key since it was shown.
+
+use std::collections::BTreeMap;
+
+use addon_core::failure::Failure;
+use addon_core::operator::event::{ConfigRead, Saved};
+use blocking::threads::{self, NoThreads};
+use config_map::{change_config, read_config};
+use kube_access::kubeconfig::ConnectError;
+use kube_access::{Cluster, reach};
+use names::{ModuleName, NameError};
+use settings::{ConfigurationError, Environment, Machine, Settings, StartArgs, Work};
+use thiserror::Error;
+use tokio::runtime::Runtime;
+
+/// The number of attempts: another writer may change another key at the same moment.
+const ATTEMPTS: usize = 5;
+
+/// Why nothing was edited.
+#[derive(Debug, Error)]
+pub enum EditError {
+    #[error(transparent)]
+    Settings(#[from] ConfigurationError),
+    #[error("'{name}' is no name of a module")]
+    Name { name: String, source: NameError },
+    #[error("the namespace of the operator is not known")]
+    NoNamespace,
+    #[error("cannot address the cluster")]
+    Connect(#[from] ConnectError),
+    #[error("cannot start")]
+    Start(#[source] NoThreads),
+    #[error("{0}")]
+    Cluster(Failure),
+    #[error("there is no ConfigMap '{name}' in namespace '{namespace}'")]
+    NoConfigMap { name: String, namespace: String },
+    #[error("{key} was changed meanwhile by another writer, to {found}")]
+    Changed { key: String, found: String },
+    #[error("the ConfigMap is written to so often that nothing came of {attempts} attempts")]
+    Busy { attempts: usize },
+}
+
+impl EditError {
+    pub fn hints(&self) -> Vec<String> {
+        match self {
+            Self::NoNamespace => vec![settings::NAMESPACE_HINT.to_owned()],
+            Self::NoConfigMap { .. } => {
+                vec!["--namespace and --config-map name it; a missing ConfigMap must be created first".to_owned()]
+            }
+            Self::Connect(_) => vec!["--kube-config and --kube-context name the cluster".to_owned()],
+            Self::Cluster(failure) => failure.hints.clone(),
+            Self::Changed { .. } => vec!["look again, and repeat the command if it is still wanted".to_owned()],
+            Self::Settings(_) | Self::Name { .. } | Self::Start(_) | Self::Busy { .. } => Vec::new(),
+        }
+    }
+}
+
+/// Reads all keys of the ConfigMap.
+pub fn read(runtime: &Runtime, cluster: &Cluster, config_map: &str) -> Result<BTreeMap<String, String>, EditError> {
+    match runtime.block_on(read_config(cluster, config_map)).map_err(failed)? {
+        ConfigRead::Present {
+            data,
+            version: _,
+            provenance: _,
+        } => Ok(data),
+        ConfigRead::Missing => Err(missing(config_map, cluster)),
+    }
+}
+
+/// An edit of one key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Edit {
+    /// The key of the ConfigMap.
+    pub key: String,
+    /// The present text; none if the key is absent.
+    pub current: Option<String>,
+    /// The new text; none to remove the key.
+    pub wanted: Option<String>,
+}
+
+impl Edit {
+    /// Whether the key already has that value.
+    pub fn is_done(&self) -> bool {
+        self.current == self.wanted
+    }
+
+    /// The present text, for people.
+    pub fn current(&self) -> String {
+        shown(self.current.as_deref())
+    }
+
+    /// The new text, for people.
+    pub fn wanted(&self) -> String {
+        shown(self.wanted.as_deref())
+    }
+
+    /// Writes the key, unless another writer has changed it since it was read.
+    pub fn carry_out(&self, runtime: &Runtime, cluster: &Cluster, config_map: &str) -> Result<(), EditError> {
+        let (key, base) = (&self.key, self.current.as_deref());
+        for _ in 0..ATTEMPTS {
+            let save = change_config(cluster, config_map, key, self.wanted.clone(), base, false);
+            match runtime.block_on(save).map_err(failed)? {
+                Saved::Written { .. } => return Ok(()),
+                Saved::Conflict(ConfigRead::Missing) => return Err(missing(config_map, cluster)),
+                Saved::Conflict(ConfigRead::Present {
+                    data,
+                    version: _,
+                    provenance: _,
+                }) => {
+                    let found = data.get(key).map(String::as_str);
+                    if found != base {
+                        let found = found.map_or_else(|| "nothing".to_owned(), |found| format!("'{found}'"));
+                        return Err(EditError::Changed {
+                            key: key.clone(),
+                            found,
+                        });
+                    }
+                }
+            }
+        }
+        Err(EditError::Busy { attempts: ATTEMPTS })
+    }
+}
+
+/// The ConfigMap's name and namespace, for people.
+pub fn place(cluster: &Cluster, config_map: &str) -> String {
+    let (namespace, server) = (cluster.namespace(), cluster.server());
+    format!("ConfigMap '{config_map}' in namespace '{namespace}' of {server}")
+}
+
+/// The text on one line, for an error message.
+fn shown(text: Option<&str>) -> String {
+    let on_one_line = |text: &str| format!("'{}'", text.trim_end().replace('\n', " "));
+    text.map_or_else(|| "not there".to_owned(), on_one_line)
+}
+
+pub fn failed(error: impl Into<Failure>) -> EditError {
+    EditError::Cluster(error.into())
+}
+
+pub fn missing(config_map: &str, cluster: &Cluster) -> EditError {
+    EditError::NoConfigMap {
+        name: config_map.to_owned(),
+        namespace: cluster.namespace().to_owned(),
+    }
+}
+
+/// The name of the ConfigMap; an operator of hooks without modules has none.
+pub fn config_map(settings: &Settings) -> String {
+    match &settings.work {
+        Work::Modules(modules) => modules.config_map.clone(),
+        Work::Hooks(_) => String::new(),
+    }
+}
+
+/// The cluster of a module, for a person's command.
+pub fn reach_module(
+    args: &StartArgs,
+    environment: &Environment,
+    module: &str,
+) -> Result<(ModuleName, Settings, Runtime, Cluster), EditError> {
+    let module = ModuleName::parse(module).map_err(|source| EditError::Name {
+        name: module.to_owned(),
+        source,
+    })?;
+    let (settings, runtime, cluster) = reach_cluster(args, environment)?;
+    Ok((module, settings, runtime, cluster))
+}
+
+/// The cluster, for a person's command.
+pub fn reach_cluster(args: &StartArgs, environment: &Environment) -> Result<(Settings, Runtime, Cluster), EditError> {
+    let settings = Settings::check(args, environment, &Machine::this())?;
+    let runtime = threads::runtime().map_err(EditError::Start)?;
+    let cluster = runtime.block_on(reach::reach(&settings, environment))?;
+    let cluster = cluster.ok_or(EditError::NoNamespace)?;
+    Ok((settings, runtime, cluster))
+}
