@@ -8,9 +8,6 @@ mod config_events;
 mod debugging;
 mod inventory;
 mod lifecycle;
-mod outdated;
-pub mod packages;
-pub mod post_renderer;
 mod reloading;
 mod rendering;
 mod reviews;
@@ -18,7 +15,6 @@ mod shared;
 mod signals;
 mod start;
 pub mod switch;
-pub mod versions;
 mod watching;
 
 use std::process::ExitCode;
@@ -32,6 +28,7 @@ use axum::Router;
 use axum_server::{AddrListener, Address};
 use child::Spawner;
 use helm::Helm;
+use intake::Desk;
 use jiff::Timestamp;
 use jobs::Ground;
 use jobs::editions::Editions;
@@ -58,7 +55,6 @@ use tokio::sync::{mpsc, watch};
 use traces::Traces;
 use tracing::error;
 use watches::Monitors;
-use intake::Desk;
 
 use crate::dispatch::{self, Tools};
 use crate::driver::{Driver, Hands};
@@ -297,7 +293,7 @@ fn watches(
         outside.lookout.get_or_init(|| lookout.clone());
         parts.spawn(
             "the look for outdated kinds",
-            outdated::look(cluster.clone(), lookout.clone(), outside.outdated.clone()),
+            releases::outdated::look::look(cluster.clone(), lookout.clone(), outside.outdated.clone()),
         );
     }
     (monitors, lookout)

@@ -12,7 +12,6 @@ mod help;
 mod hook;
 mod hooks;
 mod module;
-mod package;
 mod post_renderer;
 mod queue;
 mod switch;
@@ -77,7 +76,7 @@ enum Command {
     /// Show hooks and their snapshots, record their runs, and repeat a run
     Hook(hook::Hook),
     /// Ask registries for versions of packages
-    Package(package::Package),
+    Package(package::command::Package),
     /// Find the rights that modules need
     Rbac(authoring::command::rbac::Rbac),
     /// Print the answer of the debug socket to a path

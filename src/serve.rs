@@ -1,7 +1,6 @@
 //! The interface for people and machines: probes, metrics, and the debug socket. Must never decide, and never keep state.
 
 pub mod debug;
-pub mod parameters;
 pub mod probe;
 pub mod pulse;
 pub mod queue_text;

@@ -5,12 +5,12 @@
 use std::sync::Arc;
 
 use settings::{Program, Settings, ShownSecrets};
+use telling::parameters::Parameters;
 use telling::telemetry::LevelHandle;
 
 use super::start::{self, StartError};
 use super::{Outside, Parts, serve};
 use crate::serve::debug::{self, Debug, Disclosure, Powers};
-use crate::serve::parameters::Parameters;
 
 pub(super) async fn listen(
     settings: &Settings,

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use intake::Desk;
+use intake::answers::Reloader;
 use jobs::editions::Editions;
 use settings::{Environment, Settings, Work};
 
 use super::inventory;
 use super::shared::Outside;
 use crate::dispatch::Tools;
-use crate::serve::debug::reload::Reloader;
 
 /// Makes reloading available on the debug socket, if there are modules. Returns the desk for other readers of modules.
 pub(super) fn offer(

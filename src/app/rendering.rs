@@ -3,12 +3,12 @@
 use std::sync::{Arc, OnceLock};
 
 use helm::Verbosity;
+use releases::answers::charts::{Charts, Versions};
+use releases::answers::render::{Look, Renderer};
 use releases::sync::render::{self, Wanted};
 use tokio_util::sync::CancellationToken;
 
 use crate::dispatch::Tools;
-use crate::serve::debug::modules::{Charts, Versions};
-use crate::serve::debug::render::{Look, Renderer};
 
 /// Makes rendering available on the debug socket.
 pub(super) fn offer(place: &OnceLock<Charts>, tools: &Arc<Tools>, stopping: &CancellationToken) {

@@ -4,15 +4,19 @@
 
 use std::sync::{Arc, OnceLock};
 
+use ::channel::answers::Channel;
 use child::Spawner;
 use hooks::records::{self, Recorder};
+use intake::answers::Reloader;
 use leadership::Concerned;
 use leadership::standing::ActingRole;
 use listeners::Loop;
+use releases::answers::charts::Charts;
 use releases::drift::lookout::Lookout;
 use releases::outdated::Board;
 use report::secrets::Secrets;
 use settings::Settings;
+use sources::requests::Sources;
 use telling::meters::Meters;
 use telling::telemetry::Spools;
 use tokio::sync::watch;
@@ -20,11 +24,7 @@ use watches::Monitors;
 
 use super::Log;
 use super::config_events::ConfigEvents;
-use crate::serve::debug::channel::Channel;
-use crate::serve::debug::modules::Charts;
-use crate::serve::debug::reload::Reloader;
 use crate::serve::probe;
-use sources::requests::Sources;
 
 /// The values that answers need, also before the cluster is connected.
 #[derive(Clone)]

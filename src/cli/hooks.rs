@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
-use settings::{Environment, HooksArgs, Program, variables};
 use command::outside::typed;
 use command::{Caller, Target, print};
+use settings::{Environment, HooksArgs, Program, variables};
 
 use super::{AFTER_HELP, Raw, completion, config, end, end_elsewhere, hook, queue};
 

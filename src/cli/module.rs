@@ -5,21 +5,21 @@ mod overview;
 mod purge;
 pub(super) mod status;
 
-use clap::{Args, Subcommand};
-use jiff::Timestamp;
 use authoring::command::lint::{Lint, Manifest};
 use authoring::command::new::New;
 use authoring::command::test::Test;
+use clap::{Args, Subcommand};
 use command::paint::{Paint, columns};
 use command::socket::{Socket, SocketError, encode};
 use command::watch::Watching;
 use command::{Caller, CommandError, Output, Target, print, show};
+use jiff::Timestamp;
+use package::command::{Pull, Push};
 use releases::command::repair::Release;
 use releases::command::upgrade::Upgrade;
 use sources::command::Source;
 
 use super::failure::Refusal;
-use super::package::{Pull, Push};
 use super::switch::{Switch, Way};
 
 #[derive(Debug, Args)]

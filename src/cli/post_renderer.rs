@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use crate::app::post_renderer::{self, Claim};
+use helm::post_renderer::{self, Claim};
 
 /// The labels that helm's output gets.
 #[derive(Debug, Args)]

@@ -3,21 +3,11 @@
 //! Paths, formats, status codes and error texts are those of the original. Must never show a secret to a client that
 //! did not ask for it, or that must not see it.
 
-pub mod channel;
-
-mod apis;
-mod lost;
+mod acts;
 pub mod modules;
 mod permitted;
-mod purge;
 mod queues;
-mod records;
-pub mod reload;
-pub mod render;
-mod reply;
 mod route;
-mod snapshots;
-pub mod sources;
 pub mod unix;
 
 use std::sync::{Arc, OnceLock};
@@ -31,24 +21,30 @@ use axum::extract::{Query, State};
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
+use channel::answers::Channel;
+use hooks::answers::records;
+use hooks::answers::snapshots::{self, Snapshots};
 use hooks::records::Recorder;
+use intake::answers::Reloader;
 use leadership::standing::{self, ActingRole};
+use listeners::reply::{Format, Reply, bad_request, document, shown, text};
 use listeners::{Loop, Unanswered, not_found};
 use names::ModuleName;
+use releases::answers::charts::Charts;
+use releases::answers::render::Look;
+use releases::answers::{apis, lost, purge, render};
 use releases::drift::lookout::Lookout;
 use report::secrets::Secrets;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use settings::boolean;
+use sources::requests::Sources;
+use telling::parameters::{Parameters, SetError};
 use watches::Monitors;
 
-use self::channel::Channel;
-use self::modules::Charts;
-use self::reload::Reloader;
-use self::reply::{Reply, document, shown, text};
-use self::route::{Format, PATTERNS, Route, Section};
-use super::parameters::{Parameters, SetError};
-use ::sources::requests::Sources;
+use self::route::{PATTERNS, Route, Section};
+
+const NOT_HERE: &str = "records of hook runs are shown at the debug socket, not here\n";
 
 /// The sources of the debug socket's answers.
 #[derive(Debug, Clone)]
@@ -109,13 +105,13 @@ pub fn router(debug: Debug) -> Router {
             "/discovery",
             get(async || text(StatusCode::OK, PATTERNS.join("\n") + "\n")),
         )
-        .route("/channel/check", post(channel::check))
+        .route("/channel/check", post(acts::check_channel))
         .route("/config/set", post(set_parameter))
-        .route("/module/purge", post(purge::confirm))
-        .route("/module/reload", post(reload::reload))
-        .route("/source/check", post(sources::check))
-        .route("/config/lost", post(lost::confirm))
-        .route("/hook/record", post(records::record))
+        .route("/module/purge", post(acts::confirm_removals))
+        .route("/module/reload", post(acts::reload))
+        .route("/source/check", post(acts::check_source))
+        .route("/config/lost", post(acts::confirm_loss))
+        .route("/hook/record", post(acts::record))
         .route("/{*path}", get(look))
         .fallback(not_found)
         .with_state(debug)
@@ -134,7 +130,26 @@ struct Wishes {
     target: Option<String>,
 }
 
+impl Wishes {
+    /// The part of a chart that the client asks for.
+    fn look(&self) -> Look {
+        match (is_set(self.diff.as_ref()), is_set(self.debug.as_ref())) {
+            (true, _) => Look::Difference,
+            (false, true) => Look::Debug,
+            (false, false) => Look::Manifest,
+        }
+    }
+}
+
 impl Debug {
+    fn snapshots(&self, secrets: Wanted) -> Snapshots<'_> {
+        Snapshots {
+            doors: &self.doors,
+            monitors: self.monitors.get(),
+            secrets,
+        }
+    }
+
     /// How secrets are shown in the answer; none if the client asks for secrets and must not see them.
     fn secrets(&self, wishes: &Wishes) -> Option<Wanted> {
         match (self.disclosure, is_set(wishes.show_secrets.as_ref())) {
@@ -180,13 +195,17 @@ impl Debug {
             Route::ModuleList(format) => self.module_list(format).await?,
             Route::ModuleStatus(format) => self.module_status(format, is_set(wishes.releases.as_ref())).await?,
             Route::ModuleStatusOf { name, format } => self.module_status_of(name, format).await?,
-            Route::ModuleApis(format) => self.module_apis(format, wishes.target.as_deref()).await?,
-            Route::ModulePurge(format) => self.held(format).await?,
+            Route::ModuleApis(format) => {
+                apis::outdated_kinds(&self.doors, self.charts.get(), format, wishes.target.as_deref()).await?
+            }
+            Route::ModulePurge(format) => purge::held(&self.doors, format).await?,
             Route::ModuleMonitors(format) => self.resource_monitors(format).await?,
             Route::Graph => self.graph(wishes.format.as_deref()).await?,
-            Route::ChannelStatus(format) => self.channel_status(format),
-            Route::SourceStatus { module, format } => self.sources(module, format).await?,
-            Route::ConfigLost(format) => self.lost(format).await?,
+            Route::ChannelStatus(format) => self.channel.status(&self.standing.borrow(), format),
+            Route::SourceStatus { module, format } => {
+                sources::answers::status(self.sources.get(), module, format).await?
+            }
+            Route::ConfigLost(format) => lost::lost(&self.doors, format).await?,
             Route::ConfigList(format) => shown(format, &self.parameters.list(), || self.parameters.table()),
             Route::GlobalList(format) => {
                 let names = listeners::ask(&self.doors, GlobalHooksQuery).await?;
@@ -201,13 +220,21 @@ impl Debug {
                     Section::Config => document(format, &value),
                 }
             }
-            Route::HookList(format) => self.hook_list(format).await?,
-            Route::HookSnapshots { name, format } => self.hook_snapshots(name, format, secrets).await?,
-            Route::HookRecords(format) => self.records(format).await,
-            Route::HookRecord { id, format } => self.record_of(id, format).await,
-            Route::GlobalSnapshots(format) => self.global_snapshots(format, secrets).await?,
-            Route::ModuleSnapshots { name, format } => self.module_snapshots(name, format, secrets).await?,
-            Route::ModuleRender { name } => self.render(name, wishes, secrets).await?,
+            Route::HookList(format) => snapshots::hook_list(&self.doors, format).await?,
+            Route::HookSnapshots { name, format } => self.snapshots(secrets).of_hook(name, format).await?,
+            Route::HookRecords(format) => match self.powers {
+                Powers::Looking => text(StatusCode::FORBIDDEN, NOT_HERE),
+                Powers::Confirming => records::records(&self.recorder, format).await,
+            },
+            Route::HookRecord { id, format } => match self.powers {
+                Powers::Looking => text(StatusCode::FORBIDDEN, NOT_HERE),
+                Powers::Confirming => records::record_of(&self.recorder, id, format).await,
+            },
+            Route::GlobalSnapshots(format) => self.snapshots(secrets).of_global_hooks(format).await?,
+            Route::ModuleSnapshots { name, format } => self.snapshots(secrets).of_module(name, format).await?,
+            Route::ModuleRender { name } => {
+                render::render(&self.doors, self.charts.get(), name, wishes.look(), secrets).await?
+            }
             Route::Module { name, section, format } => {
                 let global = is_set(wishes.global.as_ref());
                 let answer = self.module(name, section, global, secrets).await?;
@@ -312,10 +339,6 @@ async fn set_parameter(State(debug): State<Debug>, Form(form): Form<SetForm>) ->
             bad_request(error)
         }
     }
-}
-
-fn bad_request(why: impl std::fmt::Display) -> Response {
-    text(StatusCode::BAD_REQUEST, format!("{why}\n")).into_response()
 }
 
 #[cfg(test)]

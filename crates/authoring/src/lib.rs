@@ -6,7 +6,7 @@
 //!   module new --> draft            module test --> cases --> hooks, helm, imitation   an API server of objects in memory
 //!   module lint --> lint            hook replay --> replaying --> hooks
 //!   rbac generate --> rights        config check --> check
-//!                      all of them --> offline   helm and hooks without an operator
+//!                      all of them --> offline   helm and hooks without an operator        command: the words before the arrows
 //! ```
 //!
 //! Begin with `lint.rs`.

@@ -11,10 +11,13 @@
 //!                               | one request each
 //!                               v
 //!                            installation   the Deployment, its replica sets, the record of trials
+//!
+//!   answers   to commands and probes        command   `channel`: edits of the ConfigMap and the Deployment
 //! ```
 //!
 //! Begin with `trial::start`, which starts the follower, too; `Outside` has the ways to the rest of the program.
 
+pub mod answers;
 pub mod bell;
 pub mod command;
 pub mod deployment;

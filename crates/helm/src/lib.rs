@@ -12,6 +12,7 @@ pub mod immutable;
 pub mod labels;
 mod outcry;
 mod plugin;
+pub mod post_renderer;
 mod shape;
 mod version;
 

@@ -9,11 +9,12 @@
 //!                     |  --> files      patches of values and objects, metrics, the answer of a review
 //!                     |  --> objects    patches of objects, in their order
 //!                     v  --> records    the files of the run, on demand
-//!                  HookRan --> the core
+//!                  HookRan --> the core                   answers   snapshots and records, for commands
 //! ```
 //!
 //! Begin with `run`.
 
+pub mod answers;
 pub mod batch;
 pub mod config;
 pub mod edits;

@@ -4,12 +4,15 @@
 //! Must never hand over files that cannot be used: the module then goes on with the files of before.
 //!
 //! ```text
+//!   answers --> reload: `module reload`
 //!   directory --> disk --> described --> judge    lint, a rendering with the values of now
 //!                                   --> fits     the schemas, with the section of now
 //!                                   --> Event::ModuleRead --> the core
 //! ```
 //!
 //! Begin with `Desk::reload`.
+
+pub mod answers;
 
 use std::collections::BTreeMap;
 use std::fmt;

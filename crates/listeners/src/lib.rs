@@ -10,9 +10,10 @@
 //!                                                               mailbox --> the loop
 //! ```
 //!
-//! Begin with `listen` and `ask`.
+//! Begin with `listen` and `ask`; `reply` has the forms of an answer.
 
 pub mod gate;
+pub mod reply;
 pub mod shares;
 
 use std::future::ready;

@@ -2,12 +2,23 @@
 //!
 //! A package is content from elsewhere: nothing in it may write outside of the directory that it is unpacked to, and
 //! nothing of it may be larger than the limits. Must never run anything of a package.
+//!
+//! ```text
+//!   command --> transfer --> pushing --> pack      a directory becomes an artifact
+//!                        --> pulling --> layers --> unpack     an artifact, an image or a chart becomes a directory
+//!           --> choice       which version packages should have, one question for each repository
+//! ```
+//!
+//! Begin with `transfer`.
 
+pub mod choice;
+pub mod command;
 pub mod layers;
 pub mod pack;
 pub mod pulling;
 pub mod pushing;
 pub mod signatures;
+pub mod transfer;
 pub mod unpack;
 
 use hyper::body::Bytes;

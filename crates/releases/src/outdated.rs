@@ -2,6 +2,8 @@
 //!
 //! Must never take a kind for gone or deprecated because the API server did not answer.
 
+pub mod look;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,11 +16,11 @@ use kube::core::{DynamicObject, Request, Resource as _};
 use kube_access::Cluster;
 use kube_access::apis::{Apis, Kind};
 use kube_access::error::{Attempt, RequestError};
+use objects::key::{ObjectKey, key_of};
 use serde_json::Value;
 
 use crate::revisions::unserved;
 use crate::revisions::unserved::kind_of;
-use objects::key::{ObjectKey, key_of};
 
 /// The limit of concurrent requests.
 const AT_ONCE: usize = 4;

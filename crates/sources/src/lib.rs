@@ -8,11 +8,12 @@
 //!                                                     | install    its files: on disk, kept in Secrets, or pulled
 //!                                                     v
 //!                                                   intake --> the core
-//!   requests   of commands: reports, a check at once        copies   Secrets with files and records
+//!   command --> answers --> requests   reports, a check at once        copies   Secrets with files and records
 //! ```
 //!
 //! Begin with `start`, then read `follower.rs`.
 
+pub mod answers;
 pub mod command;
 pub mod copies;
 mod follower;

@@ -13,8 +13,9 @@
 //!           stdout     /metrics
 //! ```
 //!
-//! Begin with `notices`: one function turns each notice into a record, a meter and an Event.
+//! Begin with `notices`: one function turns each notice into a record, a meter and an Event. `parameters` changes the log at run time.
 
 pub mod meters;
 pub mod notices;
+pub mod parameters;
 pub mod telemetry;

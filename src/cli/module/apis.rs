@@ -3,12 +3,12 @@
 use std::fmt::Write as _;
 
 use clap::Args;
-use report::apis::{ApisAnswer, ChartOfNow, OutdatedRow, UnreadRelease};
-use report::plural;
 use command::paint::{Paint, Tone, columns};
 use command::socket::{Socket, SocketError, encode};
 use command::table::Table;
 use command::{CommandError, Output, print};
+use report::apis::{ApisAnswer, ChartOfNow, OutdatedRow, UnreadRelease};
+use report::plural;
 
 use super::super::failure::Refusal;
 

@@ -1,8 +1,8 @@
 //! The table of all modules. Reasons that are wider than the terminal stand below their modules.
 
-use jiff::Timestamp;
 use command::paint::{Paint, Tone};
 use command::table::Table;
+use jiff::Timestamp;
 
 use super::status::Status;
 

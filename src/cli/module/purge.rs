@@ -1,9 +1,9 @@
 //! `module purge`: removals that are held, and their confirmation.
 
 use clap::Args;
-use serde::Deserialize;
 use command::socket::{Socket, SocketError};
 use command::{CommandError, Output, print};
+use serde::Deserialize;
 
 use super::super::failure::Refusal;
 

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
 use command::CommandError;
 use command::paint::{Paint, Tone};
 use command::socket::Socket;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use super::super::failure::Refusal;
 

@@ -1,79 +1,21 @@
 //! Reports about all modules: which are enabled, their states, and their dependencies.
 
 use std::collections::BTreeMap;
-use std::fmt::{self, Write as _};
-use std::time::Duration;
+use std::fmt::Write as _;
 
 use addon_core::operator::query::{ModuleReport, ModulesQuery};
 use axum::http::StatusCode;
-use futures::future::{join, join_all};
-use kube_access::Cluster;
+use futures::future::join;
+use listeners::reply::{Format, Reply, document, text};
+use releases::answers::charts::PATIENCE;
 use releases::drift::lookout::Lookout;
 use releases::revisions::before::Amendment;
 use releases::revisions::deployed_releases;
-use releases::revisions::hook_run;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 
-use super::render::Renderer;
-use super::reply::{Reply, document, text};
-use super::route::Format;
 use super::{Debug, Unanswered};
-
-/// The timeout of reading releases; without an answer the rest is shown anyway.
-const PATIENCE: Duration = Duration::from_secs(2);
-
-/// The source of charts and releases.
-#[derive(Debug)]
-pub struct Charts {
-    /// Renders charts.
-    pub renderer: Renderer,
-    /// Reads releases.
-    pub cluster: Cluster,
-    /// Knows the versions of charts.
-    pub versions: Versions,
-    /// The time that helm gives each of its hooks.
-    pub helm_timeout: Duration,
-}
-
-/// Looks up the version of a module's chart.
-type Lookup = dyn Fn(&str) -> Option<String> + Send + Sync;
-
-/// Knows the version of a module's chart.
-pub struct Versions(Box<Lookup>);
-
-impl Versions {
-    /// Versions that `of` looks up by the module's name.
-    pub fn new(of: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Self {
-        Self(Box::new(of))
-    }
-
-    fn of(&self, module: &str) -> Option<String> {
-        (self.0)(module)
-    }
-}
-
-impl fmt::Debug for Versions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Versions").finish_non_exhaustive()
-    }
-}
-
-impl Charts {
-    /// Names the helm hooks that modules wait for. Helm is one step of a module, and its hooks may take all of its time.
-    async fn tell_hooks(&self, reports: &mut [ModuleReport]) {
-        let waiting = reports.iter_mut().filter(|report| report.state == "Releasing");
-        let told = waiting.map(async |report| {
-            let run = hook_run::running_hook(&self.cluster, &report.name, self.helm_timeout).await;
-            if let Ok(Some(run)) = run {
-                report.waits_for = run.to_string();
-            }
-        });
-        // Without an answer the step is told alone.
-        let _ = timeout(PATIENCE, join_all(told)).await;
-    }
-}
 
 /// A module and the version of its chart.
 #[derive(Debug, Serialize)]

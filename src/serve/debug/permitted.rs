@@ -7,8 +7,8 @@ use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use leadership::standing::ActingRole;
+use listeners::reply::text;
 
-use super::reply::text;
 use super::{Debug, Powers};
 
 /// The state, for a request of a client that may have deeds done, at the replica that does them.

@@ -1,9 +1,8 @@
 //! The queues with their tasks: which of them, and in which form.
 
 use addon_core::operator::query::QueuesQuery;
+use listeners::reply::{Format, Reply, shown};
 
-use super::reply::{Reply, shown};
-use super::route::Format;
 use super::{Debug, Unanswered};
 use crate::serve::queue_text;
 

@@ -1,23 +1,6 @@
 //! Parses a path of the debug socket. Knows nothing of the answer.
 
-/// The format of an answer, from the path's extension.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Format {
-    Json,
-    Yaml,
-    Text,
-}
-
-impl Format {
-    fn parse(extension: &str) -> Option<Self> {
-        match extension {
-            "json" => Some(Self::Json),
-            "yaml" => Some(Self::Yaml),
-            "text" => Some(Self::Text),
-            _ => None,
-        }
-    }
-}
+use listeners::reply::Format;
 
 /// A document of an owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use crate::draft::{self, NewModule};
 
-use command::{CommandError, print};
 use clap::Args;
+use command::{CommandError, print};
 
 /// The arguments of `module new`.
 #[derive(Debug, Args)]

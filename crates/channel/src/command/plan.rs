@@ -9,12 +9,12 @@ use std::collections::BTreeSet;
 use crate::deployment::{self, DeploymentError, Seen};
 use crate::installation::FORMER_IMAGE;
 
-use command::CommandError;
-use command::edit::{self, Edit, EditError};
 use channel_core::channel::{Channel, NoChannel};
 use channel_core::reference::{Fault, ImageDigest, Reference, ReferenceError};
 use channel_core::settings as release;
 use channel_core::settings::ApprovalError;
+use command::CommandError;
+use command::edit::{self, Edit, EditError};
 use jiff::Timestamp;
 use kube_access::Cluster;
 use names::{RELEASE_APPROVED, RELEASE_CHANNEL};

@@ -4,11 +4,11 @@
 use crate::revisions::upgrades;
 use crate::revisions::{self, Revision};
 
-use command::CommandError;
-use command::edit::{EditError, reach_module};
 use addon_core::failure::Failure;
 use addon_core::release::brake::Held;
 use addon_core::release::refusal::{NotAllowed, Refused};
+use command::CommandError;
+use command::edit::{EditError, reach_module};
 use kube_access::Cluster;
 use kube_access::error::RequestError;
 use names::replaceable::{NotReplaceable, Replaceable};

@@ -9,13 +9,13 @@ use std::fmt::Write as _;
 use addon_core::failure::Failure;
 use addon_core::release::foreign;
 use addon_core::release::records::{Examined, OtherHelm, Purpose, Record, Remedy, examine};
+use command::edit::{EditError, reach_module};
 use helm_yaml::yaml;
 use kube_access::Cluster;
 use kube_access::error::RequestError;
+use objects::key::{self, Identity, ObjectKey, flat, key_of};
 use settings::{Environment, StartArgs};
 use tokio::runtime::Runtime;
-use command::edit::{EditError, reach_module};
-use objects::key::{self, Identity, ObjectKey, flat, key_of};
 
 use crate::revisions::records::Stored;
 use crate::revisions::records::made::Made;

@@ -7,12 +7,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use fs_err as fs;
-use helm::claims::{Claims, Object, Refusal};
-use helm::labels::{LabelError, Noted, add_labels_choosing, keep};
 use report::{Chain, Report};
 use thiserror::Error;
 
-use parts::FAILED;
+use crate::claims::{Claims, Object, Refusal};
+use crate::labels::{LabelError, Noted, add_labels_choosing, keep};
 
 #[derive(Debug, Error)]
 enum RenderError {
@@ -71,7 +70,7 @@ pub fn post_render(labels: &[String], claim: Option<&Claim>, complaints: Option<
                 drop(fs::write(file, Chain(&error).to_string()));
             }
             drop(write!(io::stderr(), "{}", Report::new(&error)));
-            ExitCode::from(FAILED)
+            ExitCode::FAILURE
         }
     }
 }

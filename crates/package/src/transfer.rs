@@ -2,14 +2,6 @@
 //!
 //! Must never send a login to a registry that the command does not name, nor keep a package whose signature is bad.
 
-use command::CommandError;
-use std::collections::{BTreeMap, BTreeSet};
-use std::env;
-use std::ffi::OsStr;
-use std::io;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
-
 use addon_core::failure::Failure;
 use authoring::lint;
 use blocking::threads::{self, NoThreads};
@@ -18,6 +10,7 @@ use channel_core::candidate::Signature;
 use channel_core::following::Trouble;
 use channel_core::reference;
 use channel_core::reference::{ImageDigest, ReferenceError};
+use command::CommandError;
 use disk::chart_version;
 use futures::future::ready;
 use inquiry::Inquiry;
@@ -25,10 +18,6 @@ use inquiry::office::{self, BadFile, Unusable};
 use kube_access::kubeconfig;
 use kube_access::kubeconfig::Address;
 use names::parse_module_dir;
-use package::layers::PackageKind;
-use package::pulling::{self, PullError};
-use package::pushing::{self, Artifact, PushError};
-use package::signatures::SendError;
 use registry::credentials::{BadCredentials, Credentials, ReadCredentials};
 use registry::error::{Problem, RegistryError};
 use registry::fence::Fence;
@@ -40,9 +29,20 @@ use registry::{Access, Registry, Rights};
 use serde_json::json;
 use settings::Environment;
 use signing::{Signer, SigningError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::env;
+use std::ffi::OsStr;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 use thiserror::Error;
 
-use super::versions::NameAndPassword;
+use crate::layers::PackageKind;
+use crate::pulling::{self, PullError};
+use crate::pushing::{self, Artifact, PushError};
+use crate::signatures::SendError;
+
+use crate::choice::NameAndPassword;
 
 /// The order of a module whose directory has no number. Only the name is used here.
 const ORDER: u32 = 1;
@@ -228,7 +228,7 @@ fn target(named: &reference::Reference) -> Result<(ImagePlace, Reference), BadNa
 }
 
 /// A client that reads one registry, with this login instead of the ones in files if there is one.
-pub(super) fn client(
+pub fn client(
     repository: &reference::Repository,
     login: Option<&NameAndPassword>,
     reach: &Reach,

@@ -22,7 +22,7 @@ use serde_json::Value;
 use settings::Environment;
 use thiserror::Error;
 
-use super::packages::{PackageError, Reach};
+use super::transfer::{PackageError, Reach};
 use asking::{Errand, answers};
 
 /// The number of registries that are asked side by side.

@@ -8,16 +8,13 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
-use super::permitted::Permitted;
-use super::reply::{Reply, shown, text};
-use super::route::Format;
-use super::{Debug, Unanswered};
+use listeners::reply::{Format, Reply, shown, text};
+use listeners::{Loop, Unanswered};
 
-impl Debug {
-    pub(super) async fn lost(&self, format: Format) -> Result<Reply, Unanswered> {
-        let lost = listeners::ask(&self.doors, StatusQuery).await?.config_lost;
-        Ok(shown(format, &json!({ "lost": lost }), || told(&lost)))
-    }
+/// The releases whose configuration is lost.
+pub async fn lost(doors: &Loop, format: Format) -> Result<Reply, Unanswered> {
+    let lost = listeners::ask(doors, StatusQuery).await?.config_lost;
+    Ok(shown(format, &json!({ "lost": lost }), || told(&lost)))
 }
 
 fn told(lost: &[String]) -> String {
@@ -35,22 +32,22 @@ fn told(lost: &[String]) -> String {
 }
 
 /// Confirms that the configuration is lost: modules then go on with what is left of it.
-pub(super) async fn confirm(Permitted(debug): Permitted) -> Response {
-    match confirmed(&debug).await {
+pub async fn confirm(doors: &Loop) -> Response {
+    match confirmed(doors).await {
         Ok(reply) => reply.into_response(),
         Err(unanswered) => unanswered.into_response(),
     }
 }
 
-async fn confirmed(debug: &Debug) -> Result<Reply, Unanswered> {
-    let lost = listeners::ask(&debug.doors, StatusQuery).await?.config_lost;
+async fn confirmed(doors: &Loop) -> Result<Reply, Unanswered> {
+    let lost = listeners::ask(doors, StatusQuery).await?.config_lost;
     if lost.is_empty() {
         return Ok(text(
             StatusCode::BAD_REQUEST,
             "no configuration is lost, so there is nothing to be confirmed\n",
         ));
     }
-    debug.doors.post(Event::LossConfirmed)?;
+    doors.post(Event::LossConfirmed)?;
     let names = lost.join(", ");
     Ok(text(
         StatusCode::OK,

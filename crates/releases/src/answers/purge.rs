@@ -7,17 +7,11 @@ use std::fmt::Write as _;
 
 use addon_core::operator::event::Event;
 use addon_core::operator::query::{HeldBy, HeldRemoval, StatusQuery};
-use axum::Form;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use listeners::Unanswered;
-use serde::Deserialize;
+use listeners::reply::{self, Format, Reply, bad_request, text};
+use listeners::{Loop, Unanswered};
 use thiserror::Error;
-
-use super::permitted::Permitted;
-use super::reply::{self, Reply};
-use super::route::Format;
-use super::{Debug, bad_request, text};
 
 /// Why nothing is removed.
 #[derive(Debug, PartialEq, Eq, Error)]
@@ -34,16 +28,10 @@ enum Unconfirmed {
     OnTrial { name: String, names: String },
 }
 
-#[derive(Debug, Deserialize)]
-pub(super) struct Confirmation {
-    /// The number of held removals, or the names of those to confirm.
-    confirm: Option<String>,
-}
-
 /// Confirms removals, if the confirmation matches the held ones.
-pub(super) async fn confirm(Permitted(debug): Permitted, Form(form): Form<Confirmation>) -> Response {
-    let said = form.confirm.unwrap_or_default();
-    match debug.confirm(&said).await {
+/// It is their number, or the names of those to confirm.
+pub async fn confirm(doors: &Loop, said: &str) -> Response {
+    match confirmed(doors, said).await {
         Ok(Ok(names)) => text(
             StatusCode::OK,
             format!("confirmed, and removed from now on: {}\n", list(&names)),
@@ -54,22 +42,20 @@ pub(super) async fn confirm(Permitted(debug): Permitted, Form(form): Form<Confir
     }
 }
 
-impl Debug {
-    /// The list of the held removals.
-    pub(super) async fn held(&self, format: Format) -> Result<Reply, Unanswered> {
-        let held = listeners::ask(&self.doors, StatusQuery).await?.held;
-        Ok(reply::shown(format, &held, || shown(&held)))
-    }
+/// The list of the held removals.
+pub async fn held(doors: &Loop, format: Format) -> Result<Reply, Unanswered> {
+    let held = listeners::ask(doors, StatusQuery).await?.held;
+    Ok(reply::shown(format, &held, || shown(&held)))
+}
 
-    async fn confirm(&self, said: &str) -> Result<Result<BTreeSet<String>, Unconfirmed>, Unanswered> {
-        let held = listeners::ask(&self.doors, StatusQuery).await?.held;
-        let names = match meant(said, &held) {
-            Ok(names) => names,
-            Err(unconfirmed) => return Ok(Err(unconfirmed)),
-        };
-        self.doors.post(Event::PurgeConfirmed(names.clone()))?;
-        Ok(Ok(names))
-    }
+async fn confirmed(doors: &Loop, said: &str) -> Result<Result<BTreeSet<String>, Unconfirmed>, Unanswered> {
+    let held = listeners::ask(doors, StatusQuery).await?.held;
+    let names = match meant(said, &held) {
+        Ok(names) => names,
+        Err(unconfirmed) => return Ok(Err(unconfirmed)),
+    };
+    doors.post(Event::PurgeConfirmed(names.clone()))?;
+    Ok(Ok(names))
 }
 
 /// The held removals that a confirmation is about.

@@ -19,7 +19,7 @@ use tokio::time::timeout_at;
 
 use super::pace::Pace;
 use super::{Again, Found, Manners, NameAndPassword, Wanted, failed};
-use crate::app::packages::{Reach, client};
+use crate::transfer::{Reach, client};
 
 /// The packages of one repository that are asked about with one login, each with its place in the batch.
 #[derive(Debug, Default)]

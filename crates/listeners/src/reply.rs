@@ -7,11 +7,29 @@ use report::secrets::Secrets;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::route::Format;
+/// The format of an answer, from the path's extension.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    Json,
+    Yaml,
+    Text,
+}
+
+impl Format {
+    /// `None` for another extension.
+    pub fn parse(extension: &str) -> Option<Self> {
+        match extension {
+            "json" => Some(Self::Json),
+            "yaml" => Some(Self::Yaml),
+            "text" => Some(Self::Text),
+            _ => None,
+        }
+    }
+}
 
 /// The answer to a question at the debug socket.
 #[derive(Debug)]
-pub(super) enum Reply {
+pub enum Reply {
     /// A document, which is the same in text and in JSON.
     Document(Format, Value),
     /// A document in YAML, with remarks before it, each a comment.
@@ -23,17 +41,17 @@ pub(super) enum Reply {
 }
 
 /// A document of a serialisable value.
-pub(super) fn document(format: Format, value: &impl Serialize) -> Reply {
+pub fn document(format: Format, value: &impl Serialize) -> Reply {
     let value = serde_json::to_value(value).expect("answers are plain data with text keys");
     Reply::Document(format, value)
 }
 
-pub(super) fn text(status: StatusCode, body: impl Into<String>) -> Reply {
+pub fn text(status: StatusCode, body: impl Into<String>) -> Reply {
     Reply::Text(status, body.into())
 }
 
 /// A value with a text form of its own.
-pub(super) fn shown(format: Format, value: &impl Serialize, as_text: impl FnOnce() -> String) -> Reply {
+pub fn shown(format: Format, value: &impl Serialize, as_text: impl FnOnce() -> String) -> Reply {
     match format {
         Format::Text => text(StatusCode::OK, as_text()),
         Format::Json | Format::Yaml => document(format, value),
@@ -42,7 +60,8 @@ pub(super) fn shown(format: Format, value: &impl Serialize, as_text: impl FnOnce
 
 impl Reply {
     /// The answer with remarks, where its format has a place for these.
-    pub(super) fn remarked(self, remarks: Vec<String>) -> Self {
+    #[must_use]
+    pub fn remarked(self, remarks: Vec<String>) -> Self {
         match self {
             Self::Document(Format::Yaml, value) if !remarks.is_empty() => Self::Remarked(remarks, value),
             other => other,
@@ -50,7 +69,8 @@ impl Reply {
     }
 
     /// The answer with masked secrets.
-    pub(super) fn masked(self, secrets: &Secrets) -> Self {
+    #[must_use]
+    pub fn masked(self, secrets: &Secrets) -> Self {
         match self {
             Self::Document(format, mut value) => {
                 secrets.mask(&mut value);
@@ -77,8 +97,18 @@ impl IntoResponse for Reply {
                 let remarks: Vec<_> = remarks.iter().map(|remark| format!("# {remark}\n")).collect();
                 of_type("application/yaml", remarks.concat() + &yaml::to_string(&value))
             }
-            Self::Text(status, body) => listeners::text(status, body),
+            Self::Text(status, body) => crate::text(status, body),
             Self::Graph(graph) => of_type("text/vnd.graphviz; charset=utf-8", graph),
         }
     }
+}
+
+/// The answer to a request that cannot be carried out as it is.
+pub fn bad_request(why: impl std::fmt::Display) -> Response {
+    text(StatusCode::BAD_REQUEST, format!("{why}\n")).into_response()
+}
+
+/// The answer before the operator knows what it is asked about.
+pub fn still_starting() -> Reply {
+    text(StatusCode::SERVICE_UNAVAILABLE, "the operator is still starting\n")
 }

@@ -7,17 +7,15 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use channel::bell::Bell;
 use channel_core::view::{Answerer, ChannelState, View};
 use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use super::reply::{Reply, shown, text};
-use super::route::Format;
+use leadership::standing::ActingRole;
+use listeners::reply::{Format, Reply, bad_request, shown, text};
 
-use super::permitted::Permitted;
-use super::{ActingRole, Debug, bad_request};
+use crate::bell::Bell;
 
 /// The longest wait for the registry's answer.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -31,29 +29,29 @@ pub struct Channel {
     pub bell: Bell,
 }
 
-impl Debug {
-    pub(super) fn channel_status(&self, format: Format) -> Reply {
-        let standing = self.standing.borrow().clone();
-        let answerer = match &standing {
+impl Channel {
+    /// The state, as this replica knows it.
+    pub fn status(&self, standing: &ActingRole, format: Format) -> Reply {
+        let answerer = match standing {
             ActingRole::Leads => Answerer::Leader,
             ActingRole::Seeks { trouble: _ } => Answerer::Standby(None),
             ActingRole::Standby(leader) => Answerer::Standby(Some(&leader.name)),
         };
         let now = Timestamp::now();
-        let view = View::of(&self.channel.state.borrow(), answerer, now);
+        let view = View::of(&self.state.borrow(), answerer, now);
         shown(format, &view, || view.text(now))
     }
 }
 
 /// Rings the bell, and waits for the result.
-pub(super) async fn check(Permitted(debug): Permitted) -> Response {
-    let mut state = debug.channel.state.clone();
+pub async fn check(channel: &Channel) -> Response {
+    let mut state = channel.state.clone();
     let before = match rounds(&state.borrow_and_update()) {
         Ok(rounds) => rounds,
         Err(off) => return bad_request(off),
     };
     // During a pause that the registry demands, the bell is heard at its end.
-    debug.channel.bell.ring();
+    channel.bell.ring();
     if let Some(not_yet) = left_alone(&state.borrow(), Timestamp::now()) {
         return text(StatusCode::SERVICE_UNAVAILABLE, not_yet).into_response();
     }

@@ -7,84 +7,85 @@ use masking::secret::{self, MASK, object};
 use names::{BindingName, ModuleName, MonitorId, Owner};
 use serde_json::{Map, Value, json};
 
-use super::reply::{Reply, document, text};
-use super::route::Format;
-use super::{Debug, Unanswered, Wanted};
+use addon_core::operator::query::Secrets as Wanted;
+use listeners::reply::{Format, Reply, document, text};
+use listeners::{Loop, Unanswered};
+use watches::Monitors;
 
-impl Debug {
-    /// The hooks of an owner. `None`: there is no such module.
-    pub(super) async fn hooks(&self, owner: Owner) -> Result<Option<HookMonitors>, Unanswered> {
-        Ok(listeners::ask(&self.doors, MonitorsQuery(owner)).await?.ok())
-    }
+/// The hooks of an owner. `None`: there is no such module.
+pub async fn hooks(doors: &Loop, owner: Owner) -> Result<Option<HookMonitors>, Unanswered> {
+    Ok(listeners::ask(doors, MonitorsQuery(owner)).await?.ok())
+}
 
-    /// The names of the hooks that belong to no module.
-    pub(super) async fn hook_list(&self, format: Format) -> Result<Reply, Unanswered> {
-        let hooks = self.hooks(Owner::Global).await?.unwrap_or_default();
-        Ok(document(format, &hooks.keys().collect::<Vec<_>>()))
-    }
+/// The names of the hooks that belong to no module.
+pub async fn hook_list(doors: &Loop, format: Format) -> Result<Reply, Unanswered> {
+    let hooks = hooks(doors, Owner::Global).await?.unwrap_or_default();
+    Ok(document(format, &hooks.keys().collect::<Vec<_>>()))
+}
 
+/// The ways to snapshots.
+#[derive(Debug, Clone, Copy)]
+pub struct Snapshots<'a> {
+    pub doors: &'a Loop,
+    /// None before the cluster is connected.
+    pub monitors: Option<&'a Monitors>,
+    /// How secrets are shown.
+    pub secrets: Wanted,
+}
+
+impl Snapshots<'_> {
     /// The snapshots of the global hooks. Hooks of modules are all shown, these only with a snapshot.
-    pub(super) async fn global_snapshots(&self, format: Format, secrets: Wanted) -> Result<Reply, Unanswered> {
-        let mut hooks = self.hooks(Owner::Global).await?.unwrap_or_default();
+    pub async fn of_global_hooks(&self, format: Format) -> Result<Reply, Unanswered> {
+        let mut hooks = hooks(self.doors, Owner::Global).await?.unwrap_or_default();
         hooks.retain(|_, bindings| !bindings.is_empty());
-        Ok(document(format, &self.snapshots_by_hook(hooks, secrets)))
+        Ok(document(format, &self.snapshots_by_hook(hooks)))
     }
 
     /// The snapshots of one hook.
-    pub(super) async fn hook_snapshots(
-        &self,
-        name: &str,
-        format: Format,
-        secrets: Wanted,
-    ) -> Result<Reply, Unanswered> {
-        let hooks = self.hooks(Owner::Global).await?.unwrap_or_default();
+    pub async fn of_hook(&self, name: &str, format: Format) -> Result<Reply, Unanswered> {
+        let hooks = hooks(self.doors, Owner::Global).await?.unwrap_or_default();
         let hook = hooks.into_iter().find(|(hook, _)| hook.as_str() == name);
         Ok(match hook {
-            Some((_, bindings)) => document(format, &self.snapshots(bindings, secrets)),
+            Some((_, bindings)) => document(format, &self.snapshots(bindings)),
             None => text(StatusCode::BAD_REQUEST, format!("hook '{name}' is not exist\n")),
         })
     }
 
     /// The snapshots of a module's hooks.
-    pub(super) async fn module_snapshots(
-        &self,
-        name: &str,
-        format: Format,
-        secrets: Wanted,
-    ) -> Result<Reply, Unanswered> {
+    pub async fn of_module(&self, name: &str, format: Format) -> Result<Reply, Unanswered> {
         let hooks = match ModuleName::parse(name) {
-            Ok(module) => self.hooks(Owner::Module(module)).await?,
+            Ok(module) => hooks(self.doors, Owner::Module(module)).await?,
             Err(_) => None,
         };
         Ok(match hooks {
-            Some(hooks) => document(format, &self.snapshots_by_hook(hooks, secrets)),
+            Some(hooks) => document(format, &self.snapshots_by_hook(hooks)),
             None => text(StatusCode::INTERNAL_SERVER_ERROR, "module not found\n"),
         })
     }
 
     /// A hook without a binding has none, which is shown as null.
-    fn snapshots_by_hook(&self, hooks: HookMonitors, secrets: Wanted) -> Value {
+    fn snapshots_by_hook(&self, hooks: HookMonitors) -> Value {
         let shown = hooks.into_iter().map(|(hook, bindings)| {
             let snapshots = if bindings.is_empty() {
                 Value::Null
             } else {
-                self.snapshots(bindings, secrets)
+                self.snapshots(bindings)
             };
             (hook.to_string(), snapshots)
         });
         Value::Object(shown.collect())
     }
 
-    fn snapshots(&self, bindings: Vec<(BindingName, MonitorId)>, secrets: Wanted) -> Value {
+    fn snapshots(&self, bindings: Vec<(BindingName, MonitorId)>) -> Value {
         let mut shown = Map::new();
         for (binding, id) in bindings {
-            let monitor = self.monitors.get().and_then(|monitors| monitors.describe(id));
+            let monitor = self.monitors.and_then(|monitors| monitors.describe(id));
             // Of bindings with the same name the first is shown.
             if let Some(monitor) = monitor
                 && !shown.contains_key(binding.as_str())
             {
                 let mut objects = json!(monitor.reading.objects);
-                if secrets == Wanted::Masked {
+                if self.secrets == Wanted::Masked {
                     hide(&mut objects, monitor.of_secrets);
                 }
                 let entry = json!({

@@ -12,8 +12,8 @@ use kube_access::apis::Apis;
 use tokio::time::{Instant, sleep, sleep_until};
 use tracing::debug;
 
-use releases::drift::lookout::Lookout;
-use releases::outdated::{Board, Uses, Warnings};
+use super::{Board, Uses, Warnings};
+use crate::drift::lookout::Lookout;
 
 /// Changes of releases come in groups: a converge changes many of them.
 const SETTLED: Duration = Duration::from_secs(2);
@@ -23,7 +23,7 @@ const AGAIN: Duration = Duration::from_hours(1);
 const RETRY: Duration = Duration::from_mins(1);
 
 /// Keeps the board up to date.
-pub(super) async fn look(cluster: Cluster, lookout: Lookout, board: Board) {
+pub async fn look(cluster: Cluster, lookout: Lookout, board: Board) {
     let mut changes = lookout.changes();
     let (mut warnings, mut due) = (Warnings::new(), Instant::now());
     loop {
@@ -72,8 +72,8 @@ async fn judged(
     };
     let mut unasked = all.clone();
     unasked.retain(|kind, _| !warnings.contains_key(kind));
-    warnings.extend(releases::outdated::warnings(cluster, &unasked, &apis).await);
-    let served = releases::outdated::served(cluster, &all, warnings, &apis).await;
+    warnings.extend(super::warnings(cluster, &unasked, &apis).await);
+    let served = super::served(cluster, &all, warnings, &apis).await;
     // The announcements are those of Kubernetes 1.
     let version = apis.version.parse().ok();
     Ok(version.map_or_else(Vec::new, |version| in_use(releases, version, &served)))

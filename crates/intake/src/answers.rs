@@ -6,18 +6,15 @@ use std::fmt;
 use std::fmt::Write as _;
 use std::pin::Pin;
 
-use axum::Form;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use intake::{Reloaded, Unfit};
 use listeners::Unanswered;
 use names::ModuleName;
-use serde::Deserialize;
 use tokio::sync::Mutex;
 
-use super::bad_request;
-use super::permitted::Permitted;
-use super::reply::text;
+use listeners::reply::{bad_request, still_starting, text};
+
+use crate::{Reloaded, Unfit};
 
 /// A reading under way.
 pub type Reading = Pin<Box<dyn Future<Output = Result<Result<Reloaded, Unfit>, Unanswered>> + Send>>;
@@ -49,21 +46,14 @@ impl fmt::Debug for Reloader {
     }
 }
 
-#[derive(Debug, Deserialize)]
-pub(super) struct Wish {
-    /// The name of the module.
-    module: Option<String>,
-}
-
 /// Reads the directory of a module again.
-pub(super) async fn reload(Permitted(debug): Permitted, Form(form): Form<Wish>) -> Response {
-    let name = match ModuleName::parse(&form.module.unwrap_or_default()) {
+pub async fn reload(reloader: Option<&Reloader>, module: &str) -> Response {
+    let name = match ModuleName::parse(module) {
         Ok(name) => name,
         Err(error) => return bad_request(error),
     };
-    let Some(reloader) = debug.reloader.get() else {
-        let refusal = "the operator is still starting\n";
-        return text(StatusCode::SERVICE_UNAVAILABLE, refusal).into_response();
+    let Some(reloader) = reloader else {
+        return still_starting().into_response();
     };
     match reloader.reload(name.clone()).await {
         Ok(Ok(reloaded)) => text(StatusCode::OK, told(&name, &reloaded)).into_response(),

@@ -1,14 +1,15 @@
 //! `module push`, `module pull` and `package choose`: modules and other packages in registries.
+#![expect(clippy::doc_markdown, reason = "the doc comments are the text of --help")]
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use serde_json::Value;
 use command::{Caller, CommandError, print};
+use serde_json::Value;
 
-use crate::app::packages::{self, Pulled, Pushed, Reach};
-use crate::app::versions::{self, ChooseError, Followed, Found, Manners, RunningVersion};
+use crate::choice::{self, ChooseError, Followed, Found, Manners, RunningVersion};
+use crate::transfer::{self, Pulled, Pushed, Reach};
 
 /// The flags that tell how a registry is reached.
 #[derive(Debug, Args)]
@@ -35,7 +36,7 @@ struct Way {
 
 /// The arguments of `module push`.
 #[derive(Debug, Args)]
-pub(super) struct Push {
+pub struct Push {
     /// Directory of the module, as in modules/100-ingress
     dir: PathBuf,
     /// Repository and tag, as in registry.example/modules/ingress:1.4.0
@@ -49,7 +50,7 @@ pub(super) struct Push {
 
 /// The arguments of `module pull`.
 #[derive(Debug, Args)]
-pub(super) struct Pull {
+pub struct Pull {
     /// Repository with tag or digest, as in registry.example/modules/ingress:1.4.0
     reference: String,
     /// Directory for the module, which must not exist yet
@@ -63,7 +64,7 @@ pub(super) struct Pull {
 
 /// `package`: questions about packages in registries.
 #[derive(Debug, Args)]
-pub(super) struct Package {
+pub struct Package {
     #[command(subcommand)]
     command: PackageCommand,
 }
@@ -103,7 +104,7 @@ struct Choose {
 }
 
 impl Package {
-    pub(super) fn run(self, caller: &Caller<'_>) -> Result<(), CommandError> {
+    pub fn run(self, caller: &Caller<'_>) -> Result<(), CommandError> {
         match self.command {
             PackageCommand::Choose(choose) => choose.run(caller),
         }
@@ -118,8 +119,8 @@ impl Choose {
         };
         let reach = self.way.reach();
         if let Some(file) = &self.batch {
-            let packages = versions::read(&text(file)?)?;
-            let answers = versions::choose(packages, &reach, manners, caller.environment)?;
+            let packages = choice::read(&text(file)?)?;
+            let answers = choice::choose(packages, &reach, manners, caller.environment)?;
             return print(&json_of(&answers));
         }
         let one = Followed {
@@ -132,7 +133,7 @@ impl Choose {
             }),
             login: None,
         };
-        let answers = versions::choose(vec![one], &reach, manners, caller.environment)?;
+        let answers = choice::choose(vec![one], &reach, manners, caller.environment)?;
         match answers.into_iter().next().map(|answer| answer.found) {
             Some(Found::Failed { error, .. }) => Err(ChooseError::Failed(error).into()),
             Some(chosen) => print(&json_of(&chosen)),
@@ -174,28 +175,28 @@ impl Way {
 }
 
 impl Push {
-    pub(super) fn run(self, caller: &Caller<'_>) -> Result<(), CommandError> {
+    pub fn run(self, caller: &Caller<'_>) -> Result<(), CommandError> {
         let Self {
             dir,
             reference,
             key,
             way,
         } = self;
-        let pushed = packages::push(&dir, &reference, key.as_deref(), &way.reach(), caller.environment)?;
+        let pushed = transfer::push(&dir, &reference, key.as_deref(), &way.reach(), caller.environment)?;
         let Pushed { place, digest } = pushed;
         print(&format!("{place}@{digest}"))
     }
 }
 
 impl Pull {
-    pub(super) fn run(self, caller: &Caller<'_>) -> Result<(), CommandError> {
+    pub fn run(self, caller: &Caller<'_>) -> Result<(), CommandError> {
         let Self {
             reference,
             dir,
             keys,
             way,
         } = self;
-        let pulled = packages::pull(&reference, &dir, keys.as_deref(), &way.reach(), caller.environment)?;
+        let pulled = transfer::pull(&reference, &dir, keys.as_deref(), &way.reach(), caller.environment)?;
         let Pulled { place, digest, kind } = pulled;
         print(&format!("{place}@{digest}  {}", kind.name()))
     }

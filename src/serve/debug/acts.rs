@@ -1,0 +1,53 @@
+//! The requests that have something done: each is checked first, then carried out by its capability.
+
+use axum::Form;
+use axum::response::Response;
+use channel::answers as channel;
+use hooks::answers::records::{self, Wish};
+use intake::answers as intake;
+use releases::answers::{lost, purge};
+use serde::Deserialize;
+use sources::answers as sources;
+
+use super::permitted::Permitted;
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Confirmation {
+    confirm: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Named {
+    /// The name of the module.
+    module: Option<String>,
+}
+
+impl Named {
+    fn name(&self) -> &str {
+        self.module.as_deref().unwrap_or_default()
+    }
+}
+
+pub(super) async fn check_channel(Permitted(debug): Permitted) -> Response {
+    channel::check(&debug.channel).await
+}
+
+pub(super) async fn check_source(Permitted(debug): Permitted, Form(named): Form<Named>) -> Response {
+    sources::check(debug.sources.get(), named.name()).await
+}
+
+pub(super) async fn reload(Permitted(debug): Permitted, Form(named): Form<Named>) -> Response {
+    intake::reload(debug.reloader.get(), named.name()).await
+}
+
+pub(super) async fn record(Permitted(debug): Permitted, Form(wish): Form<Wish>) -> Response {
+    records::record(&debug.doors, &debug.recorder, wish).await
+}
+
+pub(super) async fn confirm_removals(Permitted(debug): Permitted, Form(form): Form<Confirmation>) -> Response {
+    purge::confirm(&debug.doors, form.confirm.as_deref().unwrap_or_default()).await
+}
+
+pub(super) async fn confirm_loss(Permitted(debug): Permitted) -> Response {
+    lost::confirm(&debug.doors).await
+}
