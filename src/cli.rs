@@ -20,12 +20,12 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
+use command::outside::typed;
 use command::socket::SocketError;
+use command::{Caller, CommandError, Target, print, show};
 use report::Report;
 use settings::{Environment, Program, StartArgs, variables};
 
-use command::outside::typed;
-use command::{Caller, CommandError, Target, print, show};
 pub use help::{OF_HOOKS, hint, parse};
 pub use hooks::HooksCli;
 

@@ -2,14 +2,13 @@
 //!
 //! Objects that this would delete are shown before. A flag that another person has changed meanwhile is not written.
 
+use command::edit::{self, Edit, EditError, config_map, failed, reach_module};
 use helm_yaml::yaml;
 use kube_access::Cluster;
 use objects::key;
 use releases::revisions;
 use settings::{Environment, StartArgs};
 use tokio::runtime::Runtime;
-
-use command::edit::{self, Edit, EditError, config_map, failed, reach_module};
 
 /// The planned edit and its effects.
 #[derive(Debug)]

@@ -2,7 +2,6 @@
 
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
-
 use command::{CommandError, print};
 
 #[derive(Debug, Args)]

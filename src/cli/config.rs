@@ -1,8 +1,7 @@
 //! `config`: settings that can be changed while the operator runs.
 
-use clap::{Args, Subcommand};
-
 use authoring::command::lint::Check;
+use clap::{Args, Subcommand};
 use command::{Caller, CommandError, Output, Target, show};
 
 #[derive(Debug, Args)]

@@ -1,8 +1,7 @@
 //! `global`: commands that are about no single module.
 
-use clap::{Args, Subcommand};
-
 use authoring::command::test::GlobalTest;
+use clap::{Args, Subcommand};
 use command::{Caller, CommandError, Output, Target, show};
 
 #[derive(Debug, Args)]

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-
 use helm::post_renderer::{self, Claim};
 
 /// The labels that helm's output gets.

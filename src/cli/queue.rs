@@ -1,7 +1,6 @@
 //! `queue`: waiting and running tasks, printed once or repeatedly.
 
 use clap::{Args, Subcommand};
-
 use command::watch::Watching;
 use command::{Caller, CommandError, Output, Target, show};
 

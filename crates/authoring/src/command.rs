@@ -8,7 +8,6 @@ pub mod rbac;
 pub mod test;
 
 use command::CommandError;
-
 use thiserror::Error;
 
 use crate::cases::CasesError;

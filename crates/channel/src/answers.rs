@@ -9,11 +9,10 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use channel_core::view::{Answerer, ChannelState, View};
 use jiff::Timestamp;
-use tokio::sync::watch;
-use tokio::time::timeout;
-
 use leadership::standing::ActingRole;
 use listeners::reply::{Format, Reply, bad_request, shown, text};
+use tokio::sync::watch;
+use tokio::time::timeout;
 
 use crate::bell::Bell;
 

@@ -4,12 +4,12 @@
 pub mod plan;
 
 use clap::{Args, Subcommand};
-
 use command::outside::typed;
 use command::question::{ask, change, say};
 use command::socket::SocketError;
 use command::watch::Watching;
 use command::{Caller, CommandError, Output, Target, print, show};
+
 use plan::{Approval, Available, ChannelError, Plan, Site};
 
 #[derive(Debug, Args)]

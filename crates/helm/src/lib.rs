@@ -23,16 +23,15 @@ use std::time::Duration;
 
 use addon_core::release::ApplyMethod;
 use child::{Finished, Output, Spawn, Spawner};
-use plugin::Labelling;
 use serde::Deserialize;
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
-pub use error::HelmError;
-pub use version::Version;
-
 use claims::{Claims, Object};
+pub use error::HelmError;
 use error::failed;
+use plugin::Labelling;
+pub use version::Version;
 
 /// The oldest helm with all flags that are used; the newest of these is `--take-ownership`.
 const OLDEST: Version = Version {

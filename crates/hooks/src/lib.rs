@@ -53,21 +53,21 @@ use addon_core::operator::event::{HookRan, ObjectWritten, Usage};
 use addon_core::review::response::HookResponse;
 use child::{Finished, Output, ProcessError, Spawn};
 use disk::is_executable;
+use jobs::acting::Acting;
+use jobs::catalogue::{Catalogue, Program};
+use jobs::unless;
 use names::{BindingName, GLOBAL_KEY, HookId, ModuleName, MonitorId, Owner};
 use serde::Serialize;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
+use watches::Reading;
 
 use failures::{no_files, not_ended, tail};
 pub use files::Wrote;
 use files::{Documents, Files};
-use jobs::acting::Acting;
-use jobs::catalogue::{Catalogue, Program};
-use jobs::unless;
 use recording::Recording;
 use relay::{LabelSet, Labels, Stream};
 pub use tools::Tools;
-use watches::Reading;
 
 pub(crate) const STDERR_LIMIT: usize = 64 << 10;
 

@@ -9,10 +9,9 @@ use std::pin::Pin;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use listeners::Unanswered;
+use listeners::reply::{bad_request, still_starting, text};
 use names::ModuleName;
 use tokio::sync::Mutex;
-
-use listeners::reply::{bad_request, still_starting, text};
 
 use crate::{Reloaded, Unfit};
 

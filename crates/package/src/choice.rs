@@ -7,7 +7,6 @@
 mod asking;
 mod pace;
 
-use command::CommandError;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -15,6 +14,7 @@ use blocking::threads;
 use channel_core::channel::{Channel, NoChannel};
 use channel_core::reference::{Fault, ImageDigest, Repository, Tag};
 use channel_core::selection::wish;
+use command::CommandError;
 use futures::StreamExt as _;
 use futures::stream;
 use serde::{Deserialize, Serialize};

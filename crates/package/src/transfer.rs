@@ -2,6 +2,13 @@
 //!
 //! Must never send a login to a registry that the command does not name, nor keep a package whose signature is bad.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::env;
+use std::ffi::OsStr;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
 use addon_core::failure::Failure;
 use authoring::lint;
 use blocking::threads::{self, NoThreads};
@@ -29,20 +36,13 @@ use registry::{Access, Registry, Rights};
 use serde_json::json;
 use settings::Environment;
 use signing::{Signer, SigningError};
-use std::collections::{BTreeMap, BTreeSet};
-use std::env;
-use std::ffi::OsStr;
-use std::io;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
 use thiserror::Error;
 
+use crate::choice::NameAndPassword;
 use crate::layers::PackageKind;
 use crate::pulling::{self, PullError};
 use crate::pushing::{self, Artifact, PushError};
 use crate::signatures::SendError;
-
-use crate::choice::NameAndPassword;
 
 /// The order of a module whose directory has no number. Only the name is used here.
 const ORDER: u32 = 1;

@@ -7,12 +7,11 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use listeners::Unanswered;
+use listeners::reply::{Format, Reply, bad_request, document, still_starting, text};
 use names::ModuleName;
 use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
-
-use listeners::reply::{Format, Reply, bad_request, document, still_starting, text};
 
 use crate::requests::{Reports, Sources};
 

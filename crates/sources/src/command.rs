@@ -4,13 +4,13 @@
 mod edits;
 
 use clap::{Args, Subcommand};
-use serde_json::Value;
-
 use command::outside::typed;
 use command::question::{ask, change, say};
 use command::socket::encode;
 use command::watch::Watching;
 use command::{Caller, CommandError, Output, Target, print, show};
+use serde_json::Value;
+
 use edits::{Deed, Plan, SourceEditError};
 
 /// The arguments of `module source`.

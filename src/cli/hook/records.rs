@@ -5,12 +5,11 @@ use std::path::PathBuf;
 
 use authoring::replaying;
 use clap::Args;
-use serde_json::Value;
-
 use command::paint::{Paint, Tone};
 use command::socket::{Socket, SocketError, encode};
 use command::table::Table;
 use command::{Caller, CommandError, Output, print};
+use serde_json::Value;
 
 use crate::cli::failure::Refusal;
 

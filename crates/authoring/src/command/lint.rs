@@ -7,11 +7,10 @@ use clap::Args;
 use command::question::say;
 use command::{Caller, CommandError, Output, print};
 
+use super::Unsound;
 use crate::check::Places;
 use crate::findings::{self, Checked, Form};
 use crate::{check, lint, manifest};
-
-use super::Unsound;
 
 /// The default directory of modules.
 const MODULES_DIR: &str = "modules";

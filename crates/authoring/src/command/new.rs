@@ -3,10 +3,10 @@
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 
-use crate::draft::{self, NewModule};
-
 use clap::Args;
 use command::{CommandError, print};
+
+use crate::draft::{self, NewModule};
 
 /// The arguments of `module new`.
 #[derive(Debug, Args)]

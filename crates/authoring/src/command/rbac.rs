@@ -6,10 +6,9 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use command::{Caller, CommandError, print};
 
+use super::Unsound;
 use crate::findings::{self, Weight};
 use crate::rights::{self, Form, Question};
-
-use super::Unsound;
 
 /// The default namespace of releases.
 const NAMESPACE: &str = "addon-operator";

@@ -6,9 +6,8 @@ use std::path::PathBuf;
 use clap::Args;
 use command::{Caller, CommandError, print};
 
-use crate::cases::{self, Tried};
-
 use super::Unsound;
+use crate::cases::{self, Tried};
 
 /// The arguments of `module test`.
 #[derive(Debug, Args)]

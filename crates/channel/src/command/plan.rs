@@ -6,9 +6,6 @@
 
 use std::collections::BTreeSet;
 
-use crate::deployment::{self, DeploymentError, Seen};
-use crate::installation::FORMER_IMAGE;
-
 use channel_core::channel::{Channel, NoChannel};
 use channel_core::reference::{Fault, ImageDigest, Reference, ReferenceError};
 use channel_core::settings as release;
@@ -22,6 +19,9 @@ use serde_json::Value;
 use settings::{Environment, Program, StartArgs};
 use thiserror::Error;
 use tokio::runtime::Runtime;
+
+use crate::deployment::{self, DeploymentError, Seen};
+use crate::installation::FORMER_IMAGE;
 
 /// Why nothing, or not everything, was changed.
 #[derive(Debug, Error)]

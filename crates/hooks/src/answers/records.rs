@@ -4,13 +4,12 @@
 
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use listeners::Loop;
 use listeners::Unanswered;
+use listeners::reply::{Format, Reply, bad_request, document, text};
 use names::{HookId, HookName, ModuleName, Owner};
 use serde::Deserialize;
 use serde_json::{Value, json};
-
-use listeners::Loop;
-use listeners::reply::{Format, Reply, bad_request, document, text};
 
 use super::snapshots::hooks;
 use crate::records::Recorder;

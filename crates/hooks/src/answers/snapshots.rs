@@ -1,15 +1,14 @@
 //! The snapshots of hooks' bindings, and the counts of their changes.
 
 use addon_core::object::snapshot::Operations;
+use addon_core::operator::query::Secrets as Wanted;
 use addon_core::operator::query::{HookMonitors, MonitorsQuery};
 use axum::http::StatusCode;
+use listeners::reply::{Format, Reply, document, text};
+use listeners::{Loop, Unanswered};
 use masking::secret::{self, MASK, object};
 use names::{BindingName, ModuleName, MonitorId, Owner};
 use serde_json::{Map, Value, json};
-
-use addon_core::operator::query::Secrets as Wanted;
-use listeners::reply::{Format, Reply, document, text};
-use listeners::{Loop, Unanswered};
 use watches::Monitors;
 
 /// The hooks of an owner. `None`: there is no such module.

@@ -3,10 +3,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::outdated::{Uses, kinds_in};
-use crate::revisions::unserved;
-use crate::revisions::{self, Revision};
-
 use addon_core::operator::query::{NoSuchModule, ReleaseValuesQuery};
 use addon_core::release::kinds::{self, KindName, KubeVersion};
 use axum::http::StatusCode;
@@ -21,6 +17,9 @@ use report::apis::{ApisAnswer, ChartOfNow, OutdatedRow, UnreadRelease};
 
 use super::charts::Charts;
 use super::render::Look;
+use crate::outdated::{Uses, kinds_in};
+use crate::revisions::unserved;
+use crate::revisions::{self, Revision};
 
 /// The number of records that are in memory at the same time.
 const AT_ONCE: usize = 4;

@@ -6,10 +6,9 @@ use addon_core::operator::event::Event;
 use addon_core::operator::query::StatusQuery;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use serde_json::json;
-
 use listeners::reply::{Format, Reply, shown, text};
 use listeners::{Loop, Unanswered};
+use serde_json::json;
 
 /// The releases whose configuration is lost.
 pub async fn lost(doors: &Loop, format: Format) -> Result<Reply, Unanswered> {

@@ -5,16 +5,15 @@ use std::fmt;
 use std::pin::Pin;
 
 use addon_core::failure::Failure;
+use addon_core::operator::query::Secrets as Wanted;
 use addon_core::operator::query::{NoSuchModule, ReleaseValuesQuery};
 use addon_core::values::HookDocument;
 use axum::http::StatusCode;
+use listeners::reply::{Reply, still_starting, text};
+use listeners::{Loop, Unanswered};
 use masking::secret::object::masked_manifest;
 use names::ModuleName;
 use tokio::sync::Mutex;
-
-use addon_core::operator::query::Secrets as Wanted;
-use listeners::reply::{Reply, still_starting, text};
-use listeners::{Loop, Unanswered};
 
 use super::charts::Charts;
 

@@ -1,9 +1,6 @@
 //! Lets an upgrade that the operator holds go on, for a person. The person's word is stored on the release, where the
 //! operator finds it at the module's next run; nothing else is changed.
 
-use crate::revisions::upgrades;
-use crate::revisions::{self, Revision};
-
 use addon_core::failure::Failure;
 use addon_core::release::brake::Held;
 use addon_core::release::refusal::{NotAllowed, Refused};
@@ -15,6 +12,9 @@ use names::replaceable::{NotReplaceable, Replaceable};
 use settings::{Environment, StartArgs};
 use thiserror::Error;
 use tokio::runtime::Runtime;
+
+use crate::revisions::upgrades;
+use crate::revisions::{self, Revision};
 
 /// An upgrade that waits for a person.
 #[derive(Debug)]

@@ -2,7 +2,6 @@
 
 use clap::{Args, Subcommand};
 use command::{Caller, CommandError, Target, print};
-
 use thiserror::Error;
 
 use super::records::RecordRepair;

@@ -5,6 +5,8 @@
 use channel_core::reference::{Fault, ImageDigest};
 use channel_core::source;
 use channel_core::source::SourcesError;
+use command::CommandError;
+use command::edit::{self, Edit, EditError};
 use helm_yaml::yaml;
 use kube_access::Cluster;
 use names::MODULE_SOURCES;
@@ -12,9 +14,6 @@ use serde_json::{Map, Value, json};
 use settings::{Environment, StartArgs};
 use thiserror::Error;
 use tokio::runtime::Runtime;
-
-use command::CommandError;
-use command::edit::{self, Edit, EditError};
 
 /// A change of one source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
