@@ -377,7 +377,7 @@ async fn other_tasks_run_while_a_program_talks() {
         () = others => {}
     }
     let worst = worst.load(Ordering::Relaxed);
-    assert!((1..=2 * CHUNK).contains(&worst), "{worst} bytes at a time");
+    assert!((1..=4 * CHUNK).contains(&worst), "{worst} bytes at a time");
 }
 
 #[tokio::test]
