@@ -350,7 +350,7 @@ where
     let stop = parts.stopping().clone();
     parts.spawn_graceful(name, async move {
         if let Err(error) = listeners::listen(listener, router, stop).await {
-            error!(server = name, %error, "Server failed");
+            error!(server = name, %error, "The server ended");
         }
     });
 }

@@ -29,7 +29,7 @@ use webhooks::configurations::ensure::Webhooks;
 /// The tools of all jobs.
 #[derive(Debug)]
 pub struct Tools {
-    /// The ground of all jobs.
+    /// What all jobs share: the cluster, programs, files.
     pub ground: Arc<Ground>,
     /// Runs hooks and scripts.
     pub hooks: Arc<hooks::Tools>,

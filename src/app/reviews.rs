@@ -120,7 +120,7 @@ fn listen(
             async move { desk.ask(asked).await }
         };
         if let Err(error) = server::serve(listener, ask, stop).await {
-            error!(server = name, %error, "Server failed");
+            error!(server = name, %error, "The server ended");
         }
     });
     let files = Files {

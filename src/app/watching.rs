@@ -60,8 +60,8 @@ pub(super) fn start(
     monitors
 }
 
-/// Watches the ConfigMap, if there are modules: its contents go to the loop, the trouble of its watch to `/readyz`.
-/// Returns its name, empty without modules.
+/// Watches the ConfigMap, if there are modules. Its contents go to the loop; `/readyz` shows why the watch fails. Returns
+/// the name of the ConfigMap, or an empty text without modules.
 pub(super) fn config_map(
     settings: &Setup,
     cluster: &Cluster,

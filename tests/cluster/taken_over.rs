@@ -59,7 +59,7 @@ const RECORDED: [Recorded; 6] = [
         manifest: include_str!("taken_over/mixed.manifest"),
         checksum: "0772f32428cd737debbd11b2a0f711ce",
     },
-    // The library drops an empty map of annotations.
+    // The original's library leaves out an empty map of annotations.
     Recorded {
         name: "annotated",
         template: Some(

@@ -106,7 +106,7 @@ impl Tests {
         }
     }
 
-    /// Whether the module of that path is this file or contains it.
+    /// Whether this file is the Rust module of that path, or one inside it.
     fn is_below(&self, module: &str) -> bool {
         let path = format!("/{}", self.path.trim_end_matches(".rs"));
         path.ends_with(&format!("/{module}")) || path.contains(&format!("/{module}/"))

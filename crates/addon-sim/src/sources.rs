@@ -112,7 +112,7 @@ pub struct SourceRecord {
 }
 
 impl Shelf {
-    /// The shelf at the beginning.
+    /// The versions of a source when a simulated run begins: none is installed, none has failed.
     pub fn new(spec: &SourceSpec) -> Self {
         Self {
             module: spec.module.clone(),

@@ -64,7 +64,7 @@ fn candidates(program: &Path, path: &OsStr) -> Vec<PathBuf> {
     std::env::split_paths(path).map(|place| place.join(program)).collect()
 }
 
-/// `NAME=VALUE` for each variable; of several with one name the last counts.
+/// `NAME=VALUE` for each variable. If a name comes more than once, its last value counts.
 fn environment<'a>(variables: impl Iterator<Item = (&'a OsStr, &'a OsStr)>) -> io::Result<Vec<CString>> {
     let last: BTreeMap<_, _> = variables.collect();
     let pairs = last.into_iter().map(|(name, value)| {

@@ -28,7 +28,7 @@ impl Reaper {
             if before.contains(&life) {
                 match sys::reap(row.pid) {
                     Ok(_) => tracing::debug!(pid = row.pid.number(), "an orphan was waited for"),
-                    Err(error) => tracing::debug!(pid = row.pid.number(), %error, "an orphan could not be waited for"),
+                    Err(error) => tracing::debug!(pid = row.pid.number(), %error, "cannot reap an orphaned process"),
                 }
             } else {
                 self.0.insert(life);

@@ -1,6 +1,6 @@
-//! The files of single modules that were read again, until the core lets them take the place of those before.
+//! Files of single modules that were read again. They wait here until the core lets them replace the old files.
 //!
-//! Must never change the files of a module by itself: its running steps work with the files of before.
+//! Must never replace files by itself: steps that run use the old files.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

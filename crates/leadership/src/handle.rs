@@ -19,7 +19,7 @@ enum Request {
     Entitle(Option<ImageDigest>),
 }
 
-/// The other parts' end of the channels to the election.
+/// Talks to the election, for other parts of the program.
 #[derive(Debug)]
 pub struct LeaseHandle {
     requests: mpsc::UnboundedSender<Request>,

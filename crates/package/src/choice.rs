@@ -31,7 +31,7 @@ const SIDE_BY_SIDE: usize = 16;
 /// A package whose version is wanted.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Followed {
+pub struct FollowedPackage {
     /// Any value that identifies the package; the answer has it, too.
     #[serde(default)]
     pub id: Value,
@@ -157,13 +157,13 @@ enum BadPackage {
 }
 
 /// Reads a batch of packages.
-pub fn read(text: &str) -> Result<Vec<Followed>, ChooseError> {
+pub fn read(text: &str) -> Result<Vec<FollowedPackage>, ChooseError> {
     serde_json::from_str(text).map_err(ChooseError::Input)
 }
 
 /// Chooses versions. The answers have the order of the packages.
 pub fn choose(
-    packages: Vec<Followed>,
+    packages: Vec<FollowedPackage>,
     reach: &Reach,
     manners: Manners,
     environment: &Environment,
@@ -206,7 +206,7 @@ struct Wanted {
     digest: Option<ImageDigest>,
 }
 
-fn understood(package: &Followed) -> Result<(Repository, Wanted), BadPackage> {
+fn understood(package: &FollowedPackage) -> Result<(Repository, Wanted), BadPackage> {
     let text = &package.repository;
     let repository = Repository::parse(text).map_err(|fault| BadPackage::Repository {
         text: text.clone(),

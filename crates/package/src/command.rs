@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 use command::{Caller, CommandError, print};
 use serde_json::Value;
 
-use crate::choice::{self, ChooseError, Followed, Found, Manners, RunningVersion};
+use crate::choice::{self, ChooseError, FollowedPackage, Found, Manners, RunningVersion};
 use crate::transfer::{self, Pulled, Pushed, Reach};
 
 /// The flags that tell how a registry is reached.
@@ -123,7 +123,7 @@ impl Choose {
             let answers = choice::choose(packages, &reach, manners, caller.environment)?;
             return print(&json_of(&answers));
         }
-        let one = Followed {
+        let one = FollowedPackage {
             id: Value::Null,
             repository: self.repository.unwrap_or_default(),
             version: self.version.unwrap_or_default(),

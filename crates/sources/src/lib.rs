@@ -284,7 +284,7 @@ impl Offices {
         let names: BTreeSet<String> = sources.keys().map(ToString::to_string).collect();
         let is_named = |module: &str, _: Option<&str>| names.contains(module);
         if let Err(error) = copies::drop_source_secrets(&self.desk.ground.cluster, is_named).await {
-            warn!(error = %Chain(&error), "The records of old sources cannot be removed");
+            warn!(error = %Chain(&error), "Cannot delete the records of modules that have no source any more");
         }
         if is_first {
             let library = self.library.clone();

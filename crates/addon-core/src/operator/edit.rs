@@ -39,7 +39,7 @@ pub struct Edit {
     pub(super) values: Store,
     /// The names of all modules on disk.
     pub(super) modules: BTreeSet<ModuleName>,
-    /// Texts that were checked and are good, and texts that the operator itself is writing.
+    /// Contents of the ConfigMap that passed all checks before, and contents that the operator itself is writing.
     pub(super) known: Data,
     /// The modules that are removed if the ConfigMap does not switch them on.
     pub(super) omissible: BTreeSet<ModuleName>,

@@ -19,11 +19,11 @@ use crate::settings::Settings;
 const FIRST_PAUSE: Duration = Duration::from_mins(5);
 /// The longest pause after several trials in a row without a result.
 const LONGEST_PAUSE: Duration = Duration::from_hours(6);
-/// The time within which other writers may put back an image twice. The third time stops the trials.
+/// If another writer undoes a change of the image for the third time within this time, trials stop.
 const HOUR: Duration = Duration::from_hours(1);
 /// The number of failed versions that are remembered. The memory is part of a Secret, whose size is limited.
 const MOST_FAILED: usize = 100;
-/// The number of put-back images within `HOUR` that stops the trials.
+/// The number of undone changes within `HOUR` that stops the trials.
 const TIMES: usize = 3;
 
 pub(super) fn remember(over: &Remembered, remembered: Remembered) -> Action {

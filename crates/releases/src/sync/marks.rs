@@ -124,7 +124,7 @@ impl Sync<'_> {
                     .await?
                     .map(|revision| revision.newest);
                 let newest = newest.filter(|newest| newest.revision == upgraded.revision);
-                warn!(release, %error, "the marks of the release could not be written");
+                warn!(release, %error, "cannot write the operator's labels and annotations to the release");
                 unmarked = format!("; {error}");
                 newest.map_or(Status::Unknown, |newest| newest.status)
             }

@@ -127,7 +127,7 @@ pub(super) async fn forget_unless_unfinished(tools: &Tools, release: &str) -> Op
     match forgotten.await {
         Ok(newest) => newest,
         Err(error) => {
-            warn!(release, error = %Chain(&error), "the note about an ended helm process could not be removed");
+            warn!(release, error = %Chain(&error), "cannot delete the note about an ended helm process from the release");
             None
         }
     }

@@ -57,7 +57,7 @@ pub(super) async fn examine(tools: &Tools, facts: &Facts, purpose: Purpose) -> R
         let apis = cluster.apis().await?;
         revisions::records::mend(cluster, release, &stored, finding, &apis).await?;
         let (secret, flaw, remedy) = (finding.secret.as_str(), &finding.flaw, finding.remedy);
-        warn!(release, secret, %flaw, %remedy, "a damaged record of helm is repaired");
+        warn!(release, secret, %flaw, %remedy, "repairing a damaged record of helm");
         repaired.push(finding.to_string());
     }
     Ok(Examination {

@@ -47,7 +47,7 @@ async fn remove(tools: &Tools, release: &str, cancel: &CancellationToken) -> Res
     let Some(revision) = unless(cancel, observe(tools, &mut facts)).await? else {
         // The operator may have been killed after helm had ended, and before the intent was removed.
         if let Err(error) = saved_state::clear_intent(&tools.ground.cluster, release).await {
-            warn!(release, error = %Chain(&error), "the note about an ended helm process could not be removed");
+            warn!(release, error = %Chain(&error), "cannot delete the note about an ended helm process from the release");
         }
         ownership::settle(tools, release, &BTreeSet::new()).await?;
         return Ok(reworked(&mut hold));

@@ -83,7 +83,7 @@ fn no_run_is_spread_out_while_another_waits_behind_it() {
     runs_at_once(&mut world);
     world.sleep();
     world.take_log();
-    // Runs of the two hooks in turn cannot be combined, so each wait would only make the queue longer.
+    // Runs of the two hooks alternate, so none can be combined: a pause before a run would only make the queue longer.
     world.open.insert("a.sh kubernetes".to_owned());
     world.tick = world.tick + Duration::from_secs(1);
     world.change("a.sh pods", Modified, "p");
